@@ -1,0 +1,2 @@
+//! The command line of flame.
+fn main() {}

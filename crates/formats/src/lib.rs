@@ -1,0 +1,1 @@
+//! Profile files of other tools, read and written.

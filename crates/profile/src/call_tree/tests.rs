@@ -1,0 +1,123 @@
+use super::*;
+use crate::frame::Location;
+use crate::ids::{Pid, Tid};
+
+/// A profile of `comm;outermost;...;leaf` stacks, each with its weight.
+pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
+    let mut profile = Profile::new(vec![ValueType::samples()]);
+    for (path, weight) in stacks {
+        let mut names = path.split(';');
+        let thread = profile.add_thread(names.next().unwrap(), Pid(1), Tid(1));
+        let mut stack = StackId::EMPTY;
+        for name in names {
+            let frame = profile.add_frame(name, FrameKind::User);
+            let location = profile.add_location(Location::named(frame));
+            stack = profile.push_stack(stack, location);
+        }
+        profile.add_sample(thread, stack, &[*weight]);
+    }
+    profile
+}
+
+/// The tree as `depth name total self` lines.
+fn lines(tree: &CallTree) -> Vec<String> {
+    let line = |n: &Node| {
+        format!(
+            "{} {} {} {}",
+            n.depth,
+            tree.label(n).name,
+            n.total.0,
+            n.self_weight.0
+        )
+    };
+    tree.nodes().iter().map(line).collect()
+}
+
+#[track_caller]
+fn check(stacks: &[(&str, u64)], expect: &[&str]) {
+    let profile = profile_of(stacks);
+    assert_eq!(
+        lines(&CallTree::from_profile(&profile, &TreeOptions::default())),
+        expect
+    );
+}
+
+#[test]
+fn an_empty_profile_is_a_root_alone() {
+    check(&[], &["0 all 0 0"]);
+}
+
+#[test]
+fn names_that_share_a_prefix_do_not_split_a_tower() {
+    check(
+        &[("c;a", 100), ("c;a-b", 50), ("c;a;x", 100)],
+        &[
+            "0 all 250 0",
+            "1 c 250 0",
+            "2 a 200 100",
+            "3 x 100 100",
+            "2 a-b 50 50",
+        ],
+    );
+}
+
+#[test]
+fn recursion_keeps_one_node_a_path() {
+    check(
+        &[("c;f;f;f", 2), ("c;f;f", 3)],
+        &["0 all 5 0", "1 c 5 0", "2 f 5 0", "3 f 5 3", "4 f 2 2"],
+    );
+}
+
+#[test]
+fn samples_without_weight_leave_no_node() {
+    check(
+        &[("c;a", 0), ("c;b", 1)],
+        &["0 all 1 0", "1 c 1 0", "2 b 1 1"],
+    );
+}
+
+#[test]
+fn inlined_frames_stand_between_their_callers() {
+    let mut profile = Profile::new(vec![ValueType::samples()]);
+    let inner = profile.add_frame("memcmp", FrameKind::Inlined);
+    let outer = profile.add_frame("find", FrameKind::User);
+    let mut location = Location::named(inner);
+    location.frames.push(outer);
+    let location = profile.add_location(location);
+    let stack = profile.push_stack(StackId::EMPTY, location);
+    let thread = profile.add_thread("search", Pid(7), Tid(8));
+    profile.add_sample(thread, stack, &[4]);
+    let options = TreeOptions {
+        root: RootFrame {
+            pid: true,
+            tid: true,
+        },
+        value: None,
+    };
+    let tree = CallTree::from_profile(&profile, &options);
+    assert_eq!(
+        lines(&tree),
+        [
+            "0 all 4 0",
+            "1 search-7/8 4 0",
+            "2 find 4 0",
+            "3 memcmp 4 4"
+        ]
+    );
+}
+
+#[test]
+fn children_and_paths_follow_the_links() {
+    let profile = profile_of(&[("c;a;x", 1), ("c;b;y", 2), ("c;b;z", 3)]);
+    let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+    let name = |id: NodeId| tree.label(&tree.nodes()[id.index()]).name.clone();
+    let (thread, _) = tree.children(NodeId::ROOT).next().unwrap();
+    let children: Vec<String> = tree.children(thread).map(|(id, _)| name(id)).collect();
+    assert_eq!(children, ["a", "b"]);
+    let last = NodeId(tree.nodes().len() as u32 - 1);
+    assert_eq!(
+        tree.path(last).into_iter().map(name).collect::<Vec<_>>(),
+        ["c", "b", "z"]
+    );
+}

@@ -1,0 +1,67 @@
+//! Frames (a name on a stack) and locations (an address, with all frames inlined at it).
+
+use crate::address::ImageAddress;
+use crate::ids::{FrameId, ImageId, StrId};
+
+/// Where a frame's code came from; renderers colour by it, folded text marks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// A function of a program or library.
+    User,
+    /// A function of the kernel or of a module; `_[k]` in folded text.
+    Kernel,
+    /// A function that the compiler inlined into its caller; `_[i]` in folded text.
+    Inlined,
+    /// A function that a runtime compiled while running; `_[j]` in folded text.
+    Jit,
+    /// Not a function: the thread's name, or a mark such as `[truncated stack]`.
+    Mark,
+}
+
+impl FrameKind {
+    /// The suffix that flamegraph.pl's palettes recognise; empty for user frames and marks.
+    pub fn annotation(self) -> &'static str {
+        match self {
+            FrameKind::Kernel => "_[k]",
+            FrameKind::Inlined => "_[i]",
+            FrameKind::Jit => "_[j]",
+            FrameKind::User | FrameKind::Mark => "",
+        }
+    }
+}
+
+/// One function on a stack. Two frames are equal when all fields are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The demangled name.
+    pub name: StrId,
+    /// Where the code came from.
+    pub kind: FrameKind,
+    /// The source file, where debug information says it.
+    pub file: Option<StrId>,
+    /// The line in that file, counted from 1.
+    pub line: Option<u32>,
+}
+
+/// One address of code, with the frames that it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The image that holds the address; `None` for JIT code, the kernel's own and folded input.
+    pub image: Option<ImageId>,
+    /// The address within the image, or the process address where there is no image.
+    pub address: ImageAddress,
+    /// The frames at that address, innermost first: inlined ones, then the function itself.
+    /// Never empty.
+    pub frames: Vec<FrameId>,
+}
+
+impl Location {
+    /// A location that is only a name: no image, no address, one frame.
+    pub fn named(frame: FrameId) -> Location {
+        Location {
+            image: None,
+            address: ImageAddress(0),
+            frames: vec![frame],
+        }
+    }
+}

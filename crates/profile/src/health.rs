@@ -1,0 +1,189 @@
+//! What was lost or is uncertain; travels with a profile into every output.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::units::{Nanos, Weight};
+
+/// How the walk of one user stack ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StackEnd {
+    /// At the thread's first function, which the unwind information names as outermost, or at the
+    /// kernel's own root for a task without user stack.
+    Root,
+    /// The stack went on beyond the bytes that were copied.
+    CopyTooShort,
+    /// No unwind information covers an address, and no frame pointer led further.
+    NoUnwindInfo,
+    /// A register or memory value that the unwind rules need was not there or made no sense.
+    BadValue,
+    /// The configured limit of frames was reached.
+    FrameLimit,
+    /// A frame-pointer chain ended: whether at the root cannot be known.
+    ChainEnd,
+    /// No user stack was asked for, or the kernel had none to give.
+    NotRecorded,
+}
+
+impl StackEnd {
+    /// Whether all frames up to the thread's root are there.
+    pub fn is_complete(self) -> bool {
+        self == StackEnd::Root
+    }
+
+    /// Whether frames are known to be missing, so that the stack must not look like a root.
+    pub fn is_truncated(self) -> bool {
+        use StackEnd::{BadValue, CopyTooShort, FrameLimit, NoUnwindInfo};
+        matches!(self, CopyTooShort | NoUnwindInfo | BadValue | FrameLimit)
+    }
+}
+
+impl fmt::Display for StackEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StackEnd::Root => "complete",
+            StackEnd::CopyTooShort => "stack copy too short",
+            StackEnd::NoUnwindInfo => "no unwind information",
+            StackEnd::BadValue => "unreadable stack",
+            StackEnd::FrameLimit => "frame limit reached",
+            StackEnd::ChainEnd => "frame-pointer chain ended",
+            StackEnd::NotRecorded => "no user stack",
+        })
+    }
+}
+
+/// Why an address has no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Missing {
+    /// No file was mapped at the address.
+    NotMapped,
+    /// Anonymous memory that no perf-PID.map names: JIT code, most likely.
+    NoPerfMap,
+    /// The image's file is gone or cannot be opened.
+    FileUnreadable,
+    /// The file at the image's path is another one than was mapped.
+    FileReplaced,
+    /// The file is no ELF image that could be read.
+    NotElf,
+    /// The image was read, but no symbol covers the address (stripped).
+    NoSymbol,
+    /// /proc/kallsyms hides its addresses (kernel.kptr_restrict).
+    KernelHidden,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::NotMapped => "no file mapped there",
+            Missing::NoPerfMap => "anonymous memory without a perf map",
+            Missing::FileUnreadable => "file gone or unreadable",
+            Missing::FileReplaced => "file replaced since it was mapped",
+            Missing::NotElf => "not a readable ELF file",
+            Missing::NoSymbol => "no symbol covers the address",
+            Missing::KernelHidden => "kernel addresses hidden",
+        })
+    }
+}
+
+/// CPU time that the samples stand for, against what the kernel accounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// Samples times the time that each stands for.
+    pub sampled: Nanos,
+    /// What the kernel says that the target used over the same span.
+    pub accounted: Nanos,
+}
+
+impl Coverage {
+    /// `sampled / accounted`; more than 1 is possible by sampling noise. 0 when nothing was used.
+    pub fn fraction(self) -> f64 {
+        Weight(self.sampled.0).share_of(Weight(self.accounted.0))
+    }
+}
+
+/// Everything lost or uncertain about a profile. All counts start at zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Samples that are in the profile.
+    pub samples: u64,
+    /// Records that the kernel dropped because a ring was full: the larger of what LOST records
+    /// said and what reading the events (PERF_FORMAT_LOST) said.
+    pub lost_records: u64,
+    /// How often the kernel throttled an event because samples came too fast.
+    pub throttled: u64,
+    /// Records that could not be decoded.
+    pub undecodable_records: u64,
+    /// Samples of the idle task, which are left out of the profile.
+    pub idle_samples: u64,
+    /// Samples by how the walk of their user stack ended.
+    pub stack_ends: BTreeMap<StackEnd, u64>,
+    /// Samples whose walk ended for lack of unwind information, by image path.
+    pub no_unwind_info: BTreeMap<String, u64>,
+    /// Frames without a name (counted once a sample they stand in), by image path and reason.
+    pub unnamed: BTreeMap<(String, Missing), u64>,
+    /// CPU time seen against CPU time used, for profiles of CPU time.
+    pub coverage: Option<Coverage>,
+    /// Anything else that whoever reads the profile must know, as whole sentences.
+    pub notes: Vec<String>,
+}
+
+impl Health {
+    /// The share of samples whose stack is complete, from 0 to 1; samples without a user stack to
+    /// walk ([`StackEnd::NotRecorded`]) do not count. `None` when no stack was walked.
+    pub fn complete_share(&self) -> Option<f64> {
+        let walked: u64 = self.walked().map(|(_, count)| count).sum();
+        let complete = self.stack_ends.get(&StackEnd::Root).copied().unwrap_or(0);
+        (walked > 0).then(|| complete as f64 / walked as f64)
+    }
+
+    /// Samples by how their walk ended, those that were walked at all.
+    pub fn walked(&self) -> impl Iterator<Item = (StackEnd, u64)> + '_ {
+        let ends = self.stack_ends.iter().map(|(end, count)| (*end, *count));
+        ends.filter(|(end, _)| *end != StackEnd::NotRecorded)
+    }
+
+    /// One line for a footer: samples, completeness, loss, coverage.
+    pub fn one_line(&self) -> String {
+        let mut parts = vec![format!("{} samples", self.samples)];
+        if let Some(share) = self.complete_share() {
+            parts.push(format!("{} of stacks complete", percent(share)));
+        }
+        parts.push(format!("{} lost", self.lost_records));
+        if self.throttled > 0 {
+            parts.push(format!("throttled {} times", self.throttled));
+        }
+        if let Some(coverage) = self.coverage {
+            parts.push(format!("coverage {}", percent(coverage.fraction())));
+        }
+        parts.join(", ")
+    }
+}
+
+/// A share as a percentage that says 100 % only when nothing at all is missing.
+fn percent(share: f64) -> String {
+    let shown = if share < 1.0 {
+        (share * 1000.0).floor() / 10.0
+    } else {
+        share * 100.0
+    };
+    format!("{shown:.1} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hundred_percent_is_never_rounded_up_to() {
+        let mut health = Health {
+            samples: 100_000,
+            ..Health::default()
+        };
+        health.stack_ends.insert(StackEnd::Root, 99_999);
+        health.stack_ends.insert(StackEnd::CopyTooShort, 1);
+        assert_eq!(
+            health.one_line(),
+            "100000 samples, 99.9 % of stacks complete, 0 lost"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Images: the files whose code was running.
+
+use std::fmt;
+
+use crate::address::{FileOffset, ProcessAddress};
+
+/// The identity that the linker wrote into an image (`.note.gnu.build-id`), usually 20 bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BuildId(Box<[u8]>);
+
+impl BuildId {
+    /// The id of those bytes; `None` when there are none, which means "no build id".
+    pub fn from_bytes(bytes: &[u8]) -> Option<BuildId> {
+        if bytes.is_empty() {
+            None
+        } else {
+            Some(BuildId(bytes.into()))
+        }
+    }
+
+    /// The raw bytes, never empty.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+/// A file that was mapped as code, with one range where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The path as the process had it, or a name in brackets such as `[vdso]` or `[kernel]`.
+    pub path: String,
+    /// The build id, where the image has one that could be read.
+    pub build_id: Option<BuildId>,
+    /// First address of the first executable mapping seen.
+    pub start: ProcessAddress,
+    /// End (exclusive) of that mapping.
+    pub end: ProcessAddress,
+    /// Where in the file that mapping starts.
+    pub offset: FileOffset,
+}

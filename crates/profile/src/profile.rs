@@ -1,0 +1,253 @@
+//! The profile: distinct stacks of named locations, with one or more values each.
+
+use indexmap::IndexMap;
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
+use crate::frame::{Frame, FrameKind, Location};
+use crate::health::Health;
+use crate::ids::{FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid};
+use crate::image::Image;
+use crate::interner::StringTable;
+use crate::meta::Meta;
+use crate::stack::StackTable;
+use crate::units::{ValueType, Weight};
+
+/// A thread that samples were taken of. Threads that rename themselves appear once a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// The thread's name (comm) at the time of the sample.
+    pub name: StrId,
+    /// The name (comm) of its process, which is that of the main thread.
+    pub process: Option<StrId>,
+    /// Its process id; `None` where the source did not say.
+    pub pid: Option<Pid>,
+    /// The thread itself; `None` where the source did not say.
+    pub tid: Option<Tid>,
+}
+
+/// One distinct (thread, stack) pair with its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample<'p> {
+    /// The thread that was sampled.
+    pub thread: ThreadId,
+    /// Its stack.
+    pub stack: StackId,
+    /// One sum per value type of the profile, in their order.
+    pub values: &'p [u64],
+}
+
+/// Samples merged by thread and stack, with everything needed to name and draw them.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// How the profile was taken.
+    pub meta: Meta,
+    /// What was lost or is uncertain.
+    pub health: Health,
+    /// Index of the value that outputs with room for one show when none is asked for.
+    pub default_value: usize,
+    value_types: Vec<ValueType>,
+    strings: StringTable,
+    images: Vec<Image>,
+    frames: IndexSet<Frame, FxBuildHasher>,
+    locations: IndexSet<Location, FxBuildHasher>,
+    stacks: StackTable<LocationId>,
+    threads: IndexSet<Thread, FxBuildHasher>,
+    rows: IndexMap<(ThreadId, StackId), (), FxBuildHasher>,
+    values: Vec<u64>,
+}
+
+impl Profile {
+    /// An empty profile of those value types.
+    ///
+    /// # Panics
+    /// When there is no value type: a sample must count something.
+    pub fn new(value_types: Vec<ValueType>) -> Profile {
+        assert!(
+            !value_types.is_empty(),
+            "a profile has at least one value type"
+        );
+        Profile {
+            meta: Meta::default(),
+            health: Health::default(),
+            default_value: 0,
+            value_types,
+            strings: StringTable::default(),
+            images: Vec::new(),
+            frames: IndexSet::default(),
+            locations: IndexSet::default(),
+            stacks: StackTable::default(),
+            threads: IndexSet::default(),
+            rows: IndexMap::default(),
+            values: Vec::new(),
+        }
+    }
+
+    /// What each value of a sample means.
+    pub fn value_types(&self) -> &[ValueType] {
+        &self.value_types
+    }
+
+    /// The position of the value type of that name.
+    pub fn value_named(&self, name: &str) -> Option<usize> {
+        self.value_types.iter().position(|value| value.name == name)
+    }
+
+    /// All strings of the profile.
+    pub fn strings(&self) -> &StringTable {
+        &self.strings
+    }
+
+    /// The string of an id of this profile.
+    pub fn text(&self, id: StrId) -> &str {
+        self.strings.text(id)
+    }
+
+    /// Stores a string.
+    pub fn intern(&mut self, text: &str) -> StrId {
+        self.strings.intern(text)
+    }
+
+    /// Adds an image; images are not merged, the caller has one id per image.
+    pub fn add_image(&mut self, image: Image) -> ImageId {
+        self.images.push(image);
+        ImageId::from_index(self.images.len() - 1)
+    }
+
+    /// The images, in the order of their ids.
+    pub fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    /// A frame that is a name and a kind, without a source line.
+    pub fn add_frame(&mut self, name: &str, kind: FrameKind) -> FrameId {
+        let name = self.strings.intern(name);
+        self.add_whole_frame(Frame {
+            name,
+            kind,
+            file: None,
+            line: None,
+        })
+    }
+
+    /// A frame with all its fields; equal frames share an id.
+    pub fn add_whole_frame(&mut self, frame: Frame) -> FrameId {
+        FrameId::from_index(self.frames.insert_full(frame).0)
+    }
+
+    /// The frame of an id of this profile.
+    ///
+    /// # Panics
+    /// When the id is of another profile.
+    pub fn frame(&self, id: FrameId) -> Frame {
+        *self
+            .frames
+            .get_index(id.index())
+            .expect("frame ids are only made by add_frame")
+    }
+
+    /// A location; equal locations share an id.
+    ///
+    /// # Panics
+    /// When it has no frame.
+    pub fn add_location(&mut self, location: Location) -> LocationId {
+        assert!(
+            !location.frames.is_empty(),
+            "a location has at least one frame"
+        );
+        LocationId::from_index(self.locations.insert_full(location).0)
+    }
+
+    /// The locations, in the order of their ids.
+    pub fn locations(&self) -> impl ExactSizeIterator<Item = &Location> {
+        self.locations.iter()
+    }
+
+    /// The location of an id of this profile.
+    ///
+    /// # Panics
+    /// When the id is of another profile.
+    pub fn location(&self, id: LocationId) -> &Location {
+        self.locations
+            .get_index(id.index())
+            .expect("location ids are only made by add_location")
+    }
+
+    /// The stack that is `parent` with `location` called from its innermost entry.
+    pub fn push_stack(&mut self, parent: StackId, location: LocationId) -> StackId {
+        self.stacks.push(parent, location)
+    }
+
+    /// The stacks.
+    pub fn stacks(&self) -> &StackTable<LocationId> {
+        &self.stacks
+    }
+
+    /// A thread with its ids; equal threads share an id.
+    pub fn add_thread(&mut self, name: &str, pid: Pid, tid: Tid) -> ThreadId {
+        let name = self.strings.intern(name);
+        self.add_whole_thread(Thread {
+            name,
+            pid: Some(pid),
+            tid: Some(tid),
+        })
+    }
+
+    /// A thread of which perhaps not all is known.
+    pub fn add_whole_thread(&mut self, thread: Thread) -> ThreadId {
+        ThreadId::from_index(self.threads.insert_full(thread).0)
+    }
+
+    /// The thread of an id of this profile.
+    ///
+    /// # Panics
+    /// When the id is of another profile.
+    pub fn thread(&self, id: ThreadId) -> Thread {
+        *self
+            .threads
+            .get_index(id.index())
+            .expect("thread ids are only made by add_thread")
+    }
+
+    /// Adds `values` to the row of that thread and stack.
+    ///
+    /// # Panics
+    /// When there are not exactly as many values as value types.
+    pub fn add_sample(&mut self, thread: ThreadId, stack: StackId, values: &[u64]) {
+        assert_eq!(
+            values.len(),
+            self.value_types.len(),
+            "one value for each value type"
+        );
+        let row = self.rows.insert_full((thread, stack), ()).0;
+        let start = row * values.len();
+        if start == self.values.len() {
+            self.values.extend_from_slice(values);
+        } else {
+            for (sum, value) in self.values[start..].iter_mut().zip(values) {
+                *sum = sum.saturating_add(*value);
+            }
+        }
+    }
+
+    /// The distinct samples, in order of first appearance.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = Sample<'_>> {
+        let rows = self
+            .rows
+            .keys()
+            .zip(self.values.chunks_exact(self.value_types.len()));
+        rows.map(|((thread, stack), values)| Sample {
+            thread: *thread,
+            stack: *stack,
+            values,
+        })
+    }
+
+    /// The sum of one value over all samples.
+    pub fn total(&self, value: usize) -> Weight {
+        self.samples()
+            .filter_map(|sample| sample.values.get(value))
+            .map(|v| Weight(*v))
+            .sum()
+    }
+}

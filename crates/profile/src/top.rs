@@ -1,0 +1,76 @@
+//! Functions with their self and total weight over the whole tree.
+
+use rustc_hash::FxHashMap;
+
+use crate::call_tree::{CallTree, LabelId};
+use crate::frame::FrameKind;
+use crate::units::Weight;
+
+/// What one function weighs, wherever it stands in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionShare {
+    /// The function.
+    pub label: LabelId,
+    /// Weight of the samples that ended in it.
+    pub self_weight: Weight,
+    /// Weight of the samples that had it on their stack; recursion counts once.
+    pub total: Weight,
+}
+
+/// All functions (threads' names and marks left out), most self weight first, then most total,
+/// then by name.
+pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
+    let mut shares: FxHashMap<LabelId, FunctionShare> = FxHashMap::default();
+    // How often each label stands on the current path: only its outermost node adds to the total.
+    let mut on_path: Vec<u32> = vec![0; tree.labels().len()];
+    let mut path: Vec<LabelId> = Vec::new();
+    for node in &tree.nodes()[1..] {
+        for label in path.drain(node.depth as usize - 1..) {
+            on_path[label.index()] -= 1;
+        }
+        path.push(node.label);
+        let seen = &mut on_path[node.label.index()];
+        *seen += 1;
+        if tree.label(node).kind == FrameKind::Mark {
+            continue;
+        }
+        let zero = Weight(0);
+        let share = shares.entry(node.label);
+        let share = share.or_insert(FunctionShare {
+            label: node.label,
+            self_weight: zero,
+            total: zero,
+        });
+        share.self_weight += node.self_weight;
+        if *seen == 1 {
+            share.total += node.total;
+        }
+    }
+    let mut shares: Vec<FunctionShare> = shares.into_values().collect();
+    shares.sort_by(|a, b| {
+        let weights = (b.self_weight, b.total).cmp(&(a.self_weight, a.total));
+        weights.then_with(|| tree.labels()[a.label.index()].cmp(&tree.labels()[b.label.index()]))
+    });
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call_tree::TreeOptions;
+    use crate::call_tree::tests::profile_of;
+
+    #[test]
+    fn recursion_counts_once_in_the_total() {
+        let profile = profile_of(&[("c;main;f;f;g", 3), ("c;main;f", 2), ("c;main", 1)]);
+        let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+        let shares: Vec<(&str, u64, u64)> = functions(&tree)
+            .iter()
+            .map(|f| {
+                let name = tree.labels()[f.label.index()].name.as_str();
+                (name, f.self_weight.0, f.total.0)
+            })
+            .collect();
+        assert_eq!(shares, [("g", 3, 3), ("f", 2, 5), ("main", 1, 6)]);
+    }
+}

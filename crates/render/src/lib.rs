@@ -1,0 +1,1 @@
+//! Flame graphs as SVG and text from a call tree.

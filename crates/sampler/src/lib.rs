@@ -1,0 +1,1 @@
+//! Live events from the kernel: perf_event descriptors, rings, launched programs.

@@ -1,0 +1,1 @@
+//! Names for addresses: ELF, DWARF, kallsyms, perf maps and the vdso.

@@ -1,0 +1,1 @@
+//! Return addresses from registers, a copy of the stack and call frame information.

@@ -1,0 +1,2 @@
+//! Maintainer tasks.
+fn main() {}
