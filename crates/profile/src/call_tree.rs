@@ -196,9 +196,7 @@ impl CallTree {
 fn root_name(profile: &Profile, thread: ThreadId, root: RootFrame) -> Label {
     let thread = profile.thread(thread);
     let mut name = profile.text(thread.name).to_owned();
-    let process = thread
-        .process
-        .filter(|process| root.process && *process != thread.name);
+    let process = thread.process.filter(|process| root.process && *process != thread.name);
     if let Some(process) = process {
         name = format!("{}/{name}", profile.text(process));
     }
@@ -208,10 +206,7 @@ fn root_name(profile: &Profile, thread: ThreadId, root: RootFrame) -> Label {
     if !ids.is_empty() {
         name = format!("{name}-{}", ids.join("/"));
     }
-    Label {
-        name,
-        kind: FrameKind::Mark,
-    }
+    Label { name, kind: FrameKind::Mark }
 }
 
 /// The tree while it grows: nodes in order of creation, children found by hash.
@@ -229,20 +224,10 @@ struct TrieNode {
 
 impl Trie {
     fn new() -> Trie {
-        let mut trie = Trie {
-            labels: IndexSet::default(),
-            nodes: Vec::new(),
-            children: FxHashMap::default(),
-        };
-        let label = trie.label(&Label {
-            name: "all".to_owned(),
-            kind: FrameKind::Mark,
-        });
-        trie.nodes.push(TrieNode {
-            label,
-            parent: 0,
-            self_weight: Weight(0),
-        });
+        let mut trie =
+            Trie { labels: IndexSet::default(), nodes: Vec::new(), children: FxHashMap::default() };
+        let label = trie.label(&Label { name: "all".to_owned(), kind: FrameKind::Mark });
+        trie.nodes.push(TrieNode { label, parent: 0, self_weight: Weight(0) });
         trie
     }
 
@@ -262,12 +247,7 @@ impl Trie {
         *known.entry(frame).or_insert_with(|| {
             let frame = profile.frame(frame);
             let name = profile.text(frame.name).to_owned();
-            self.labels
-                .insert_full(Label {
-                    name,
-                    kind: frame.kind,
-                })
-                .0 as u32
+            self.labels.insert_full(Label { name, kind: frame.kind }).0 as u32
         })
     }
 
@@ -275,11 +255,7 @@ impl Trie {
         let next = self.nodes.len() as u32;
         let id = *self.children.entry((parent, label)).or_insert(next);
         if id == next {
-            self.nodes.push(TrieNode {
-                label,
-                parent,
-                self_weight: Weight(0),
-            });
+            self.nodes.push(TrieNode { label, parent, self_weight: Weight(0) });
         }
         id
     }
@@ -334,23 +310,14 @@ impl Trie {
                 end: id.0 + 1,
             });
             let range = first[old as usize] as usize..first[old as usize + 1] as usize;
-            stack.extend(
-                order[range]
-                    .iter()
-                    .rev()
-                    .map(|child| (*child, id, depth + 1)),
-            );
+            stack.extend(order[range].iter().rev().map(|child| (*child, id, depth + 1)));
         }
         for index in (1..nodes.len()).rev() {
             let (parent, end) = (nodes[index].parent, nodes[index].end);
             let parent = &mut nodes[parent.index()];
             parent.end = parent.end.max(end);
         }
-        CallTree {
-            value_type,
-            labels: self.labels.into_iter().collect(),
-            nodes,
-        }
+        CallTree { value_type, labels: self.labels.into_iter().collect(), nodes }
     }
 }
 

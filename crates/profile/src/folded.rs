@@ -46,10 +46,7 @@ pub fn write_folded(
         path.push_str(&names[node.label.index()]);
         lengths.push(path.len());
         if node.self_weight.0 > 0 {
-            lines.push((
-                without_trailing_number(&path).into_owned(),
-                node.self_weight.0,
-            ));
+            lines.push((without_trailing_number(&path).into_owned(), node.self_weight.0));
         }
     }
     lines.sort();
@@ -117,10 +114,7 @@ mod tests {
 
     const STACKS: &[(&[(&str, FrameKind)], u64)] = &[
         (&[("main", FrameKind::User), ("f", FrameKind::Inlined)], 2),
-        (
-            &[("main", FrameKind::User), ("do_read", FrameKind::Kernel)],
-            3,
-        ),
+        (&[("main", FrameKind::User), ("do_read", FrameKind::Kernel)], 3),
         (&[("main", FrameKind::User)], 1),
         (&[("main-loop", FrameKind::Jit)], 5),
     ];
@@ -146,11 +140,7 @@ mod tests {
             ("a\nb\tc", FrameKind::User),
             ("x 12", FrameKind::User),
         ];
-        check(
-            &[(hostile, 4)],
-            Annotations::Write,
-            "my prog;[u8: 8];a b c;x_12 4\n",
-        );
+        check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x_12 4\n");
     }
 
     #[test]

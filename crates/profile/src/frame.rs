@@ -58,10 +58,6 @@ pub struct Location {
 impl Location {
     /// A location that is only a name: no image, no address, one frame.
     pub fn named(frame: FrameId) -> Location {
-        Location {
-            image: None,
-            address: ImageAddress(0),
-            frames: vec![frame],
-        }
+        Location { image: None, address: ImageAddress(0), frames: vec![frame] }
     }
 }

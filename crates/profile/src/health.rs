@@ -161,11 +161,7 @@ impl Health {
 
 /// A share as a percentage that says 100 % only when nothing at all is missing.
 fn percent(share: f64) -> String {
-    let shown = if share < 1.0 {
-        (share * 1000.0).floor() / 10.0
-    } else {
-        share * 100.0
-    };
+    let shown = if share < 1.0 { (share * 1000.0).floor() / 10.0 } else { share * 100.0 };
     format!("{shown:.1} %")
 }
 
@@ -175,15 +171,9 @@ mod tests {
 
     #[test]
     fn a_hundred_percent_is_never_rounded_up_to() {
-        let mut health = Health {
-            samples: 100_000,
-            ..Health::default()
-        };
+        let mut health = Health { samples: 100_000, ..Health::default() };
         health.stack_ends.insert(StackEnd::Root, 99_999);
         health.stack_ends.insert(StackEnd::CopyTooShort, 1);
-        assert_eq!(
-            health.one_line(),
-            "100000 samples, 99.9 % of stacks complete, 0 lost"
-        );
+        assert_eq!(health.one_line(), "100000 samples, 99.9 % of stacks complete, 0 lost");
     }
 }

@@ -11,11 +11,7 @@ pub struct BuildId(Box<[u8]>);
 impl BuildId {
     /// The id of those bytes; `None` when there are none, which means "no build id".
     pub fn from_bytes(bytes: &[u8]) -> Option<BuildId> {
-        if bytes.is_empty() {
-            None
-        } else {
-            Some(BuildId(bytes.into()))
-        }
+        if bytes.is_empty() { None } else { Some(BuildId(bytes.into())) }
     }
 
     /// The raw bytes, never empty.

@@ -52,9 +52,6 @@ mod tests {
         let other = table.intern("parse_json");
         assert_eq!(table.intern("main"), main);
         assert_ne!(main, other);
-        assert_eq!(
-            (table.text(main), table.text(other), table.len()),
-            ("main", "parse_json", 2)
-        );
+        assert_eq!((table.text(main), table.text(other), table.len()), ("main", "parse_json", 2));
     }
 }

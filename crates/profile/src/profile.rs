@@ -63,10 +63,7 @@ impl Profile {
     /// # Panics
     /// When there is no value type: a sample must count something.
     pub fn new(value_types: Vec<ValueType>) -> Profile {
-        assert!(
-            !value_types.is_empty(),
-            "a profile has at least one value type"
-        );
+        assert!(!value_types.is_empty(), "a profile has at least one value type");
         Profile {
             meta: Meta::default(),
             health: Health::default(),
@@ -122,12 +119,7 @@ impl Profile {
     /// A frame that is a name and a kind, without a source line.
     pub fn add_frame(&mut self, name: &str, kind: FrameKind) -> FrameId {
         let name = self.strings.intern(name);
-        self.add_whole_frame(Frame {
-            name,
-            kind,
-            file: None,
-            line: None,
-        })
+        self.add_whole_frame(Frame { name, kind, file: None, line: None })
     }
 
     /// A frame with all its fields; equal frames share an id.
@@ -140,10 +132,7 @@ impl Profile {
     /// # Panics
     /// When the id is of another profile.
     pub fn frame(&self, id: FrameId) -> Frame {
-        *self
-            .frames
-            .get_index(id.index())
-            .expect("frame ids are only made by add_frame")
+        *self.frames.get_index(id.index()).expect("frame ids are only made by add_frame")
     }
 
     /// A location; equal locations share an id.
@@ -151,10 +140,7 @@ impl Profile {
     /// # Panics
     /// When it has no frame.
     pub fn add_location(&mut self, location: Location) -> LocationId {
-        assert!(
-            !location.frames.is_empty(),
-            "a location has at least one frame"
-        );
+        assert!(!location.frames.is_empty(), "a location has at least one frame");
         LocationId::from_index(self.locations.insert_full(location).0)
     }
 
@@ -168,9 +154,7 @@ impl Profile {
     /// # Panics
     /// When the id is of another profile.
     pub fn location(&self, id: LocationId) -> &Location {
-        self.locations
-            .get_index(id.index())
-            .expect("location ids are only made by add_location")
+        self.locations.get_index(id.index()).expect("location ids are only made by add_location")
     }
 
     /// The stack that is `parent` with `location` called from its innermost entry.
@@ -186,11 +170,7 @@ impl Profile {
     /// A thread with its ids; equal threads share an id.
     pub fn add_thread(&mut self, name: &str, pid: Pid, tid: Tid) -> ThreadId {
         let name = self.strings.intern(name);
-        self.add_whole_thread(Thread {
-            name,
-            pid: Some(pid),
-            tid: Some(tid),
-        })
+        self.add_whole_thread(Thread { name, process: None, pid: Some(pid), tid: Some(tid) })
     }
 
     /// A thread of which perhaps not all is known.
@@ -203,10 +183,7 @@ impl Profile {
     /// # Panics
     /// When the id is of another profile.
     pub fn thread(&self, id: ThreadId) -> Thread {
-        *self
-            .threads
-            .get_index(id.index())
-            .expect("thread ids are only made by add_thread")
+        *self.threads.get_index(id.index()).expect("thread ids are only made by add_thread")
     }
 
     /// Adds `values` to the row of that thread and stack.
@@ -214,11 +191,7 @@ impl Profile {
     /// # Panics
     /// When there are not exactly as many values as value types.
     pub fn add_sample(&mut self, thread: ThreadId, stack: StackId, values: &[u64]) {
-        assert_eq!(
-            values.len(),
-            self.value_types.len(),
-            "one value for each value type"
-        );
+        assert_eq!(values.len(), self.value_types.len(), "one value for each value type");
         let row = self.rows.insert_full((thread, stack), ()).0;
         let start = row * values.len();
         if start == self.values.len() {
@@ -232,22 +205,12 @@ impl Profile {
 
     /// The distinct samples, in order of first appearance.
     pub fn samples(&self) -> impl ExactSizeIterator<Item = Sample<'_>> {
-        let rows = self
-            .rows
-            .keys()
-            .zip(self.values.chunks_exact(self.value_types.len()));
-        rows.map(|((thread, stack), values)| Sample {
-            thread: *thread,
-            stack: *stack,
-            values,
-        })
+        let rows = self.rows.keys().zip(self.values.chunks_exact(self.value_types.len()));
+        rows.map(|((thread, stack), values)| Sample { thread: *thread, stack: *stack, values })
     }
 
     /// The sum of one value over all samples.
     pub fn total(&self, value: usize) -> Weight {
-        self.samples()
-            .filter_map(|sample| sample.values.get(value))
-            .map(|v| Weight(*v))
-            .sum()
+        self.samples().filter_map(|sample| sample.values.get(value)).map(|v| Weight(*v)).sum()
     }
 }

@@ -15,10 +15,7 @@ pub struct StackTable<E> {
 
 impl<E: Copy + Eq + std::hash::Hash> Default for StackTable<E> {
     fn default() -> Self {
-        StackTable {
-            nodes: vec![(StackId::EMPTY, None)],
-            children: FxHashMap::default(),
-        }
+        StackTable { nodes: vec![(StackId::EMPTY, None)], children: FxHashMap::default() }
     }
 }
 
@@ -35,9 +32,7 @@ impl<E: Copy + Eq + std::hash::Hash> StackTable<E> {
 
     /// The stack without its innermost entry; the empty stack is its own parent.
     pub fn parent(&self, id: StackId) -> StackId {
-        self.nodes
-            .get(id.index())
-            .map_or(StackId::EMPTY, |node| node.0)
+        self.nodes.get(id.index()).map_or(StackId::EMPTY, |node| node.0)
     }
 
     /// The innermost entry; `None` for the empty stack.

@@ -36,11 +36,8 @@ pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
         }
         let zero = Weight(0);
         let share = shares.entry(node.label);
-        let share = share.or_insert(FunctionShare {
-            label: node.label,
-            self_weight: zero,
-            total: zero,
-        });
+        let share =
+            share.or_insert(FunctionShare { label: node.label, self_weight: zero, total: zero });
         share.self_weight += node.self_weight;
         if *seen == 1 {
             share.total += node.total;

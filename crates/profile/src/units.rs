@@ -56,11 +56,7 @@ pub struct Weight(pub u64);
 impl Weight {
     /// The share of `total` as a fraction from 0 to 1; 0 when `total` is 0.
     pub fn share_of(self, total: Weight) -> f64 {
-        if total.0 == 0 {
-            0.0
-        } else {
-            self.0 as f64 / total.0 as f64
-        }
+        if total.0 == 0 { 0.0 } else { self.0 as f64 / total.0 as f64 }
     }
 }
 
@@ -108,10 +104,7 @@ pub struct ValueType {
 impl ValueType {
     /// A value type of that name and unit.
     pub fn new(name: impl Into<String>, unit: impl Into<String>) -> ValueType {
-        ValueType {
-            name: name.into(),
-            unit: unit.into(),
-        }
+        ValueType { name: name.into(), unit: unit.into() }
     }
 
     /// `samples` in `count`: how many samples were taken; what statistics need.

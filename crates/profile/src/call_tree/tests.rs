@@ -21,25 +21,15 @@ pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
 
 /// The tree as `depth name total self` lines.
 fn lines(tree: &CallTree) -> Vec<String> {
-    let line = |n: &Node| {
-        format!(
-            "{} {} {} {}",
-            n.depth,
-            tree.label(n).name,
-            n.total.0,
-            n.self_weight.0
-        )
-    };
+    let line =
+        |n: &Node| format!("{} {} {} {}", n.depth, tree.label(n).name, n.total.0, n.self_weight.0);
     tree.nodes().iter().map(line).collect()
 }
 
 #[track_caller]
 fn check(stacks: &[(&str, u64)], expect: &[&str]) {
     let profile = profile_of(stacks);
-    assert_eq!(
-        lines(&CallTree::from_profile(&profile, &TreeOptions::default())),
-        expect
-    );
+    assert_eq!(lines(&CallTree::from_profile(&profile, &TreeOptions::default())), expect);
 }
 
 #[test]
@@ -51,13 +41,7 @@ fn an_empty_profile_is_a_root_alone() {
 fn names_that_share_a_prefix_do_not_split_a_tower() {
     check(
         &[("c;a", 100), ("c;a-b", 50), ("c;a;x", 100)],
-        &[
-            "0 all 250 0",
-            "1 c 250 0",
-            "2 a 200 100",
-            "3 x 100 100",
-            "2 a-b 50 50",
-        ],
+        &["0 all 250 0", "1 c 250 0", "2 a 200 100", "3 x 100 100", "2 a-b 50 50"],
     );
 }
 
@@ -71,10 +55,7 @@ fn recursion_keeps_one_node_a_path() {
 
 #[test]
 fn samples_without_weight_leave_no_node() {
-    check(
-        &[("c;a", 0), ("c;b", 1)],
-        &["0 all 1 0", "1 c 1 0", "2 b 1 1"],
-    );
+    check(&[("c;a", 0), ("c;b", 1)], &["0 all 1 0", "1 c 1 0", "2 b 1 1"]);
 }
 
 #[test]
@@ -88,23 +69,10 @@ fn inlined_frames_stand_between_their_callers() {
     let stack = profile.push_stack(StackId::EMPTY, location);
     let thread = profile.add_thread("search", Pid(7), Tid(8));
     profile.add_sample(thread, stack, &[4]);
-    let options = TreeOptions {
-        root: RootFrame {
-            pid: true,
-            tid: true,
-        },
-        value: None,
-    };
+    let options =
+        TreeOptions { root: RootFrame { process: false, pid: true, tid: true }, value: None };
     let tree = CallTree::from_profile(&profile, &options);
-    assert_eq!(
-        lines(&tree),
-        [
-            "0 all 4 0",
-            "1 search-7/8 4 0",
-            "2 find 4 0",
-            "3 memcmp 4 4"
-        ]
-    );
+    assert_eq!(lines(&tree), ["0 all 4 0", "1 search-7/8 4 0", "2 find 4 0", "3 memcmp 4 4"]);
 }
 
 #[test]
@@ -116,8 +84,5 @@ fn children_and_paths_follow_the_links() {
     let children: Vec<String> = tree.children(thread).map(|(id, _)| name(id)).collect();
     assert_eq!(children, ["a", "b"]);
     let last = NodeId(tree.nodes().len() as u32 - 1);
-    assert_eq!(
-        tree.path(last).into_iter().map(name).collect::<Vec<_>>(),
-        ["c", "b", "z"]
-    );
+    assert_eq!(tree.path(last).into_iter().map(name).collect::<Vec<_>>(), ["c", "b", "z"]);
 }
