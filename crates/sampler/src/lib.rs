@@ -1,1 +1,44 @@
-//! Live events from the kernel: perf_event descriptors, rings, launched programs.
+//! Live events from the kernel: perf_event descriptors, their rings, and launched programs.
+//!
+//! A [`SamplerConfig`] says what to sample and how; [`Session::open`] turns it into open events
+//! with one ring a CPU, and the session is then an [`flame_events::EventSource`]. What had to give
+//! way on this machine (no PMU, no permission for the kernel, smaller rings) is told by
+//! [`Session::concessions`], not printed.
+//!
+//! The program to profile is started by [`Launched`], held back until its events are open.
+//!
+//! ```no_run
+//! use flame_events::EventSource;
+//! use flame_profile::{Hz, Pid};
+//! use flame_sampler::{Rate, SamplerConfig, Session, Target};
+//!
+//! let mut config = SamplerConfig::new(Target::Processes(vec![Pid(4242)]));
+//! config.rate = Rate::Frequency(Hz(99));
+//! let mut session = Session::open(&config)?;
+//! session.drain(&mut |event| { let _ = event; })?;
+//! # Ok::<(), flame_sampler::SamplerError>(())
+//! ```
+
+mod accounting;
+mod config;
+mod cpus;
+mod descriptor;
+mod error;
+mod event_type;
+mod limits;
+mod open;
+mod ring;
+mod session;
+mod spawn;
+mod threads;
+
+pub use config::{
+    CallGraph, DEFAULT_FREQUENCY, DEFAULT_RING, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege,
+    Rate, SamplerConfig, Target,
+};
+pub use cpus::parse_cpu_list;
+pub use error::SamplerError;
+pub use event_type::{EventType, EventUnit, ParseEventError};
+pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
+pub use session::{Concession, Session};
+pub use spawn::{Credentials, ExitReport, Launched};

@@ -1,0 +1,246 @@
+//! Record bytes decoded into events.
+//!
+//! The fields of a record depend on the attributes that its event was opened with; all events of a
+//! recording share one [`RecordLayout`]. The parsing of single records is that of
+//! linux-perf-event-reader, which serves live rings and perf.data alike. Sources:
+//! perf_event_open(2), include/uapi/linux/perf_event.h.
+
+use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
+use linux_perf_event_reader::constants::{
+    PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_CONTEXT_USER,
+};
+use linux_perf_event_reader::{
+    BranchSampleFormat, Endianness, EventRecord, Mmap2FileId, Mmap2Record, RawData, RawEventRecord,
+    ReadFormat, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
+};
+
+use crate::event::{Event, EventKind, MappingEvent, SampleEvent, StackBytes};
+use crate::images::FileId;
+
+/// A record could not be decoded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The record is shorter than its type and the layout demand.
+    #[error("a record of type {record_type} and {len} bytes is cut short")]
+    Short {
+        /// The record's PERF_RECORD_ number.
+        record_type: u32,
+        /// Its length in bytes, without header.
+        len: usize,
+    },
+}
+
+/// The bytes of one record behind its header, in two pieces where it wrapped around a ring's end.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordBytes<'a> {
+    /// The PERF_RECORD_ number.
+    pub record_type: u32,
+    /// The header's misc field.
+    pub misc: u16,
+    /// The body up to the end of the ring.
+    pub head: &'a [u8],
+    /// The rest, from the start of the ring.
+    pub tail: &'a [u8],
+}
+
+impl<'a> RecordBytes<'a> {
+    fn raw(&self) -> RawData<'a> {
+        match self.tail {
+            [] => RawData::Single(self.head),
+            tail => RawData::Split(self.head, tail),
+        }
+    }
+}
+
+/// Which optional fields samples carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleFields {
+    /// Call chains (kernel, and user where the event asks for it).
+    pub callchain: bool,
+    /// The mask of user registers; 0 for none.
+    pub user_registers: u64,
+    /// Bytes of user stack that are copied; 0 for none.
+    pub user_stack: u32,
+}
+
+/// How to read the records of events that were all opened alike.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordLayout {
+    fields: SampleFields,
+    parse_info: RecordParseInfo,
+}
+
+impl RecordLayout {
+    /// The layout of events opened with [`RecordLayout::sample_type`] and `sample_id_all`.
+    pub fn new(fields: SampleFields) -> RecordLayout {
+        let sample_format = SampleFormat::from_bits_truncate(Self::sample_type_of(fields));
+        // Every non-sample record ends with pid/tid, time, cpu and identifier, 8 bytes each.
+        let id_parse_info = RecordIdParseInfo {
+            nonsample_record_id_offset_from_end: Some(8),
+            sample_record_id_offset_from_start: Some(0),
+        };
+        let parse_info = RecordParseInfo {
+            endian: Endianness::LittleEndian,
+            sample_format,
+            branch_sample_format: BranchSampleFormat::empty(),
+            read_format: ReadFormat::empty(),
+            common_data_offset_from_end: Some(32),
+            sample_regs_user: fields.user_registers,
+            user_regs_count: fields.user_registers.count_ones() as u8,
+            sample_regs_intr: 0,
+            intr_regs_count: 0,
+            id_parse_info,
+            nonsample_record_time_offset_from_end: Some(24),
+            // Behind identifier, ip and pid/tid.
+            sample_record_time_offset_from_start: Some(24),
+        };
+        RecordLayout { fields, parse_info }
+    }
+
+    /// The `sample_type` that events must be opened with (`sample_id_all` too).
+    pub fn sample_type(&self) -> u64 {
+        Self::sample_type_of(self.fields)
+    }
+
+    fn sample_type_of(fields: SampleFields) -> u64 {
+        let mut format = SampleFormat::IDENTIFIER
+            | SampleFormat::IP
+            | SampleFormat::TID
+            | SampleFormat::TIME
+            | SampleFormat::CPU
+            | SampleFormat::PERIOD;
+        format.set(SampleFormat::CALLCHAIN, fields.callchain);
+        format.set(SampleFormat::REGS_USER, fields.user_registers != 0);
+        format.set(SampleFormat::STACK_USER, fields.user_stack != 0);
+        format.bits()
+    }
+
+    /// The fields that samples carry.
+    pub fn fields(&self) -> SampleFields {
+        self.fields
+    }
+
+    fn record<'a>(&self, record: &RecordBytes<'a>) -> RawEventRecord<'a> {
+        let record_type = RecordType(record.record_type);
+        RawEventRecord::new(record_type, record.misc, record.raw(), self.parse_info)
+    }
+
+    /// The time of a record; `None` when it is too short to have one.
+    pub fn time(&self, record: &RecordBytes<'_>) -> Option<Nanos> {
+        self.record(record).timestamp().map(Nanos)
+    }
+
+    /// The event that a record says.
+    ///
+    /// # Errors
+    /// [`DecodeError::Short`] for a record that ends before its fields do.
+    pub fn decode<'a>(&self, record: &RecordBytes<'a>) -> Result<Event<'a>, DecodeError> {
+        let raw = self.record(record);
+        let time = Nanos(raw.timestamp().unwrap_or(0));
+        let short = || DecodeError::Short {
+            record_type: record.record_type,
+            len: record.head.len() + record.tail.len(),
+        };
+        let kind = match raw.parse().map_err(|_| short())? {
+            EventRecord::Sample(sample) => EventKind::Sample(self.sample(&sample)),
+            EventRecord::Mmap2(mmap) => mapping(&mmap),
+            EventRecord::Comm(comm) => EventKind::Comm {
+                pid: Pid(comm.pid as u32),
+                tid: Tid(comm.tid as u32),
+                name: comm.name.as_slice().into_owned(),
+                exec: comm.is_execve,
+            },
+            EventRecord::Fork(fork) => EventKind::Fork {
+                pid: Pid(fork.pid as u32),
+                tid: Tid(fork.tid as u32),
+                parent: Pid(fork.ppid as u32),
+                parent_tid: Tid(fork.ptid as u32),
+            },
+            EventRecord::Exit(exit) => {
+                EventKind::Exit { pid: Pid(exit.pid as u32), tid: Tid(exit.tid as u32) }
+            }
+            EventRecord::Lost(lost) => EventKind::Lost { count: lost.count },
+            EventRecord::Throttle(_) => EventKind::Throttle,
+            EventRecord::Unthrottle(_) => EventKind::Unthrottle,
+            _ => EventKind::Other,
+        };
+        Ok(Event { time, kind })
+    }
+
+    fn sample<'a>(&self, sample: &SampleRecord<'a>) -> SampleEvent<'a> {
+        let (kernel_chain, user_chain) = chains(sample);
+        let registers = sample.user_regs.as_ref().map(|registers| {
+            let bits = (0..64).filter(|bit| self.fields.user_registers >> bit & 1 == 1);
+            bits.map(|bit| registers.get(bit).unwrap_or(0)).collect()
+        });
+        SampleEvent {
+            pid: Pid(sample.pid.unwrap_or(0) as u32),
+            tid: Tid(sample.tid.unwrap_or(0) as u32),
+            cpu: sample.cpu.map(Cpu),
+            period: sample.period.unwrap_or(1),
+            ip: ProcessAddress(sample.ip.unwrap_or(0)),
+            kernel_chain,
+            user_chain,
+            user_registers: registers,
+            user_stack: sample.user_stack.map(|(bytes, len)| stack_bytes(bytes, len)),
+        }
+    }
+}
+
+/// Splits a call chain at its context markers into kernel and user addresses. Guest and hypervisor
+/// parts are dropped: flame samples neither.
+fn chains(sample: &SampleRecord<'_>) -> (Vec<ProcessAddress>, Vec<ProcessAddress>) {
+    let mut kernel = Vec::new();
+    let mut user = Vec::new();
+    let Some(chain) = &sample.callchain else {
+        return (kernel, user);
+    };
+    let mut context = PERF_CONTEXT_USER;
+    for entry in (0..chain.len()).filter_map(|index| chain.get(index)) {
+        match (entry, context) {
+            (PERF_CONTEXT_MAX.., _) => context = entry,
+            (_, PERF_CONTEXT_KERNEL) => kernel.push(ProcessAddress(entry)),
+            (_, PERF_CONTEXT_USER) => user.push(ProcessAddress(entry)),
+            _ => {}
+        }
+    }
+    (kernel, user)
+}
+
+/// The copied part of a stack field: the kernel reserves the whole size asked for, then says how
+/// many bytes it could copy before the stack's mapping ended.
+fn stack_bytes(bytes: RawData<'_>, copied: u64) -> StackBytes<'_> {
+    let reserved = bytes.len();
+    let copied = usize::try_from(copied).unwrap_or(usize::MAX).min(reserved);
+    let (head, tail): (&[u8], &[u8]) = match bytes {
+        RawData::Single(all) => (all, &[]),
+        RawData::Split(head, tail) => (head, tail),
+    };
+    let in_head = copied.min(head.len());
+    StackBytes {
+        head: &head[..in_head],
+        tail: &tail[..copied - in_head],
+        reached_limit: copied == reserved,
+    }
+}
+
+fn mapping<'a>(mmap: &Mmap2Record<'a>) -> EventKind<'a> {
+    let file = match &mmap.file_id {
+        Mmap2FileId::InodeAndVersion(id) if id.inode != 0 => {
+            FileId::Inode { major: id.major, minor: id.minor, inode: id.inode }
+        }
+        _ => FileId::None,
+    };
+    EventKind::Mapping(MappingEvent {
+        pid: Pid(mmap.pid as u32),
+        start: ProcessAddress(mmap.address),
+        end: ProcessAddress(mmap.address.saturating_add(mmap.length)),
+        offset: FileOffset(mmap.page_offset),
+        file,
+        path: mmap.path.as_slice(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! The events that a recording consists of, decoded from the kernel's records.
+
+use std::borrow::Cow;
+
+use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
+
+use crate::decode::DecodeError;
+use crate::images::FileId;
+
+/// One decoded record with its time.
+#[derive(Debug)]
+pub struct Event<'a> {
+    /// When it happened, on the clock that the events were opened with (CLOCK_MONOTONIC live).
+    /// Zero when the record carried no time.
+    pub time: Nanos,
+    /// What happened.
+    pub kind: EventKind<'a>,
+}
+
+/// What a record says.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EventKind<'a> {
+    /// A sample was taken.
+    Sample(SampleEvent<'a>),
+    /// A file or anonymous memory was mapped as executable.
+    Mapping(MappingEvent<'a>),
+    /// A thread got a name.
+    Comm {
+        /// Its process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// The new name, at most 15 bytes of any kind.
+        name: Vec<u8>,
+        /// The name comes from execve: the process has a new, empty address space.
+        exec: bool,
+    },
+    /// A thread or process began.
+    Fork {
+        /// The process of the new task; the same as `parent` for a new thread.
+        pid: Pid,
+        /// The new task.
+        tid: Tid,
+        /// The process that it came from.
+        parent: Pid,
+        /// The thread that it came from.
+        parent_tid: Tid,
+    },
+    /// A thread or process ended.
+    Exit {
+        /// Its process.
+        pid: Pid,
+        /// The task that ended.
+        tid: Tid,
+    },
+    /// Records did not fit into the ring.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+    /// The kernel stopped an event for a while because its samples came too fast.
+    Throttle,
+    /// The event goes on.
+    Unthrottle,
+    /// A record of a kind that flame has no use for.
+    Other,
+    /// A record that could not be decoded.
+    Undecodable(DecodeError),
+}
+
+/// A sample as the kernel recorded it; borrows from the record.
+#[derive(Debug)]
+pub struct SampleEvent<'a> {
+    /// The process that ran.
+    pub pid: Pid,
+    /// The thread that ran.
+    pub tid: Tid,
+    /// The CPU that it ran on.
+    pub cpu: Option<Cpu>,
+    /// What the sample stands for, in the event's unit, as the kernel reports it.
+    pub period: u64,
+    /// Where the CPU was, in the kernel or in user code.
+    pub ip: ProcessAddress,
+    /// Kernel return addresses, innermost first; empty when the sample hit user code.
+    pub kernel_chain: Vec<ProcessAddress>,
+    /// User return addresses from the frame-pointer chain, innermost first; empty when not asked
+    /// for.
+    pub user_chain: Vec<ProcessAddress>,
+    /// User registers, in ascending order of the bits of the mask that was asked for; `None` for
+    /// tasks without user registers (kernel threads).
+    pub user_registers: Option<Vec<u64>>,
+    /// The top of the user stack; `None` when it was not asked for.
+    pub user_stack: Option<StackBytes<'a>>,
+}
+
+/// Copied stack bytes, in two pieces where the record wrapped around the end of its ring.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StackBytes<'a> {
+    /// The bytes from the stack pointer upwards.
+    pub head: &'a [u8],
+    /// Those that follow `head`.
+    pub tail: &'a [u8],
+    /// Whether all bytes that were asked for were copied, so that the stack may go on.
+    pub reached_limit: bool,
+}
+
+/// Executable memory that appeared.
+#[derive(Debug)]
+pub struct MappingEvent<'a> {
+    /// The process.
+    pub pid: Pid,
+    /// First address.
+    pub start: ProcessAddress,
+    /// End, exclusive.
+    pub end: ProcessAddress,
+    /// Where in the file the mapping starts.
+    pub offset: FileOffset,
+    /// Which file it was.
+    pub file: FileId,
+    /// Its path as the kernel prints it; `//anon`, `[vdso]` and others without file included.
+    pub path: Cow<'a, [u8]>,
+}
+
+/// Where events come from: a live session, a recorded file, a script in a test.
+pub trait EventSource {
+    /// What may go wrong while reading.
+    type Error;
+
+    /// Hands the events that are ready to `sink`, in time order, each once.
+    ///
+    /// # Errors
+    /// The source cannot go on. Damage to single records is not an error but counted by `sink`'s
+    /// owner.
+    fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), Self::Error>;
+}

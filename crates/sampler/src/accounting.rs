@@ -1,0 +1,118 @@
+//! The CPU time that the kernel accounts to the target, to hold the samples against.
+//!
+//! For tasks it is a task-clock event that only counts: it is exact to the nanosecond, starts and
+//! stops with the samples, and includes threads and children that have come and gone. For the
+//! whole machine it is what /proc/stat calls not idle, in ticks of 10 ms.
+
+use std::fs;
+
+use flame_profile::{Cpu, Nanos, Tid};
+use perf_event::events::Software;
+use perf_event::{Builder, ReadFormat};
+
+use crate::descriptor::Descriptor;
+
+/// Nanoseconds in a tick of /proc/stat: USER_HZ is 100 on every architecture that flame runs on.
+const TICK: u64 = 10_000_000;
+
+/// What measures the CPU time of the target.
+#[derive(Debug)]
+pub(crate) enum CpuTime {
+    /// One counting event a thread.
+    Tasks(Vec<TaskClock>),
+    /// The busy time of those CPUs.
+    Machine {
+        /// The CPUs that are sampled.
+        cpus: Vec<Cpu>,
+        /// Busy time when the recording began.
+        start: Nanos,
+    },
+}
+
+/// A counting task-clock event of one thread and, where it inherits, what it starts.
+#[derive(Debug)]
+pub(crate) struct TaskClock(Descriptor);
+
+impl TaskClock {
+    /// Opens a counter, which runs at once or from the task's exec on. `None` when the task is gone
+    /// or may not be watched.
+    pub(crate) fn open(tid: Tid, inherit: bool, on_exec: bool) -> Option<TaskClock> {
+        let kind = Software::TASK_CLOCK;
+        let mut builder = Builder::new().kind(kind).observe_pid(tid.0 as i32).any_cpu();
+        // Counting user time only is not to be had of a clock, but a user who may not sample the
+        // kernel must ask for it all the same.
+        builder
+            .enabled(!on_exec)
+            .inherit(inherit)
+            .enable_on_exec(on_exec)
+            .exclude_kernel(true)
+            .read_format(ReadFormat::empty());
+        builder.attrs_mut().read_format = 0;
+        Descriptor::open(builder).ok().map(TaskClock)
+    }
+}
+
+impl CpuTime {
+    /// The busy time of CPUs from now on.
+    pub(crate) fn of_machine(cpus: &[Cpu]) -> CpuTime {
+        CpuTime::Machine { cpus: cpus.to_vec(), start: busy_time(cpus) }
+    }
+
+    /// CPU time since it was made.
+    pub(crate) fn read(&self) -> Nanos {
+        match self {
+            CpuTime::Tasks(clocks) => {
+                let time = |clock: &TaskClock| clock.0.read::<1>().map_or(0, |[time]| time);
+                Nanos(clocks.iter().map(time).sum())
+            }
+            CpuTime::Machine { cpus, start } => busy_time(cpus).saturating_since(*start),
+        }
+    }
+
+    /// Stops counting.
+    pub(crate) fn disable(&self) {
+        if let CpuTime::Tasks(clocks) = self {
+            clocks.iter().for_each(|clock| drop(clock.0.disable()));
+        }
+    }
+}
+
+/// The time that CPUs were not idle since boot.
+fn busy_time(cpus: &[Cpu]) -> Nanos {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    busy_time_in(&stat, cpus)
+}
+
+/// The lines `cpuN user nice system idle iowait irq softirq steal guest guest_nice`: all but idle
+/// and iowait are work, and guest time is part of user time already. Steal is time in which the
+/// CPU was not there; no sample can be taken of it.
+fn busy_time_in(stat: &str, cpus: &[Cpu]) -> Nanos {
+    let mut ticks = 0;
+    for line in stat.lines() {
+        let Some((cpu, times)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' '))
+        else {
+            continue;
+        };
+        if cpu.parse().is_ok_and(|cpu| cpus.contains(&Cpu(cpu))) {
+            let times = times.split_ascii_whitespace().map(|time| time.parse().unwrap_or(0));
+            let work = times.enumerate().filter(|(index, _)| [0, 1, 2, 5, 6].contains(index));
+            ticks += work.map(|(_, time): (usize, u64)| time).sum::<u64>();
+        }
+    }
+    Nanos(ticks.saturating_mul(TICK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_leaves_out_idle_iowait_steal_and_other_cpus() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\n\
+                    cpu0 1 2 4 1000 2000 8 16 4000 1 0\n\
+                    cpu1 100 0 0 0 0 0 0 0 0 0\n\
+                    intr 5\n";
+        assert_eq!(busy_time_in(stat, &[Cpu(0)]), Nanos(31 * TICK));
+        assert_eq!(busy_time_in(stat, &[Cpu(0), Cpu(1)]), Nanos(131 * TICK));
+    }
+}

@@ -1,0 +1,101 @@
+//! Why sampling cannot start or go on.
+
+use std::io;
+
+use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
+
+/// What went wrong, with what whoever words the message needs to know.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplerError {
+    /// No process has that id.
+    #[error("no process {pid}")]
+    NoSuchProcess {
+        /// What was asked for.
+        pid: Pid,
+    },
+    /// No thread has that id.
+    #[error("no thread {tid}")]
+    NoSuchThread {
+        /// What was asked for.
+        tid: Tid,
+    },
+    /// The kernel refuses to let this user sample that task.
+    #[error("not allowed to sample thread {tid}")]
+    TaskDenied {
+        /// The task.
+        tid: Tid,
+        /// Its owner, where known.
+        owner: Option<u32>,
+    },
+    /// The kernel refuses to let this user sample at all, or all tasks.
+    #[error("not allowed to sample {what}")]
+    Denied {
+        /// What was asked for, in words: `all processes`, `kernel code`, `the program`.
+        what: &'static str,
+    },
+    /// The CPU or kernel has no such event.
+    #[error("event {event} cannot be sampled on this machine")]
+    EventUnsupported {
+        /// The event's name.
+        event: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// More samples a second than the kernel allows.
+    #[error("{asked} is more than the kernel allows")]
+    FrequencyTooHigh {
+        /// What was asked for.
+        asked: Hz,
+        /// The limit.
+        limit: Hz,
+    },
+    /// Events need more descriptors than this process may open.
+    #[error("out of file descriptors: {needed} are needed, {limit} allowed")]
+    TooManyFiles {
+        /// Descriptors for the threads and CPUs found so far.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// Not even the smallest ring may be locked into memory.
+    #[error("not allowed to lock {ring:?} of ring a CPU into memory")]
+    LockedMemory {
+        /// The smallest ring tried.
+        ring: ByteLen,
+        /// kernel.perf_event_mlock_kb as it is.
+        mlock_kb: Option<u64>,
+        /// The value of it that the default ring needs.
+        needed_kb: u64,
+    },
+    /// A CPU that was asked for is not online.
+    #[error("CPU {cpu} is not online")]
+    NoSuchCpu {
+        /// What was asked for.
+        cpu: Cpu,
+        /// Those that are.
+        online: String,
+    },
+    /// The program to launch does not exist.
+    #[error("program {program} not found")]
+    ProgramNotFound {
+        /// What was typed.
+        program: String,
+    },
+    /// The program to launch exists but cannot be run.
+    #[error("cannot run {program}")]
+    ProgramNotRunnable {
+        /// What was typed.
+        program: String,
+        /// The kernel's answer to exec.
+        source: io::Error,
+    },
+    /// Something else that the system refused.
+    #[error("cannot {doing}")]
+    Io {
+        /// What was attempted, in words.
+        doing: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,161 @@
+//! Events by name: `cycles`, `cpu-clock`, `r1a8`, with the modifiers `:u` and `:k`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use perf_event_open_sys::bindings;
+
+use crate::config::Privilege;
+
+/// What an event counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventUnit {
+    /// CPU time in nanoseconds.
+    Nanoseconds,
+    /// Occurrences.
+    Count,
+}
+
+/// A kernel event that samples can be taken of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventType {
+    /// The name in perf's spelling, without modifiers.
+    pub name: String,
+    /// What it counts.
+    pub unit: EventUnit,
+    /// What a modifier restricts it to.
+    pub privilege: Option<Privilege>,
+    pub(crate) kind: u32,
+    pub(crate) config: u64,
+}
+
+const HARDWARE: u32 = bindings::PERF_TYPE_HARDWARE;
+const SOFTWARE: u32 = bindings::PERF_TYPE_SOFTWARE;
+
+/// Names, the kernel's type and number, and further names that perf accepts.
+const EVENTS: &[(&str, u32, u32, &[&str])] = &[
+    ("cycles", HARDWARE, bindings::PERF_COUNT_HW_CPU_CYCLES, &["cpu-cycles"]),
+    ("instructions", HARDWARE, bindings::PERF_COUNT_HW_INSTRUCTIONS, &[]),
+    ("cache-misses", HARDWARE, bindings::PERF_COUNT_HW_CACHE_MISSES, &[]),
+    ("cache-references", HARDWARE, bindings::PERF_COUNT_HW_CACHE_REFERENCES, &[]),
+    ("branch-misses", HARDWARE, bindings::PERF_COUNT_HW_BRANCH_MISSES, &[]),
+    ("branches", HARDWARE, bindings::PERF_COUNT_HW_BRANCH_INSTRUCTIONS, &["branch-instructions"]),
+    ("cpu-clock", SOFTWARE, bindings::PERF_COUNT_SW_CPU_CLOCK, &[]),
+    ("task-clock", SOFTWARE, bindings::PERF_COUNT_SW_TASK_CLOCK, &[]),
+    ("page-faults", SOFTWARE, bindings::PERF_COUNT_SW_PAGE_FAULTS, &["faults"]),
+    ("minor-faults", SOFTWARE, bindings::PERF_COUNT_SW_PAGE_FAULTS_MIN, &[]),
+    ("major-faults", SOFTWARE, bindings::PERF_COUNT_SW_PAGE_FAULTS_MAJ, &[]),
+    ("context-switches", SOFTWARE, bindings::PERF_COUNT_SW_CONTEXT_SWITCHES, &["cs"]),
+    ("cpu-migrations", SOFTWARE, bindings::PERF_COUNT_SW_CPU_MIGRATIONS, &["migrations"]),
+];
+
+/// The text is not an event that flame can sample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown event '{text}': it is one of {}, or rNNN in hexadecimal, with :u or :k", names())]
+pub struct ParseEventError {
+    text: String,
+}
+
+fn names() -> String {
+    EVENTS.iter().map(|event| event.0).collect::<Vec<_>>().join(", ")
+}
+
+impl EventType {
+    /// CPU cycles, the best measure of CPU time where there is a PMU.
+    pub fn cycles() -> EventType {
+        EventType::known(0)
+    }
+
+    /// The CPU's clock by a timer, which every machine has.
+    pub fn cpu_clock() -> EventType {
+        EventType::known(6)
+    }
+
+    fn known(index: usize) -> EventType {
+        let (name, kind, config, _) = EVENTS[index];
+        let clock = name.ends_with("-clock");
+        let unit = if clock { EventUnit::Nanoseconds } else { EventUnit::Count };
+        EventType { name: name.to_owned(), unit, privilege: None, kind, config: config.into() }
+    }
+
+    /// Whether the event is a clock: its samples stand for CPU time.
+    pub fn is_clock(&self) -> bool {
+        self.unit == EventUnit::Nanoseconds
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match self.privilege {
+            Some(Privilege::User) => f.write_str(":u"),
+            Some(Privilege::Kernel) => f.write_str(":k"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FromStr for EventType {
+    type Err = ParseEventError;
+
+    fn from_str(text: &str) -> Result<EventType, ParseEventError> {
+        let unknown = || ParseEventError { text: text.to_owned() };
+        let (name, privilege) = match text.split_once(':') {
+            None => (text, None),
+            Some((name, "u")) => (name, Some(Privilege::User)),
+            Some((name, "k")) => (name, Some(Privilege::Kernel)),
+            Some((name, "uk" | "ku")) => (name, Some(Privilege::All)),
+            Some(_) => return Err(unknown()),
+        };
+        let known = EVENTS.iter().position(|event| event.0 == name || event.3.contains(&name));
+        let event = match (known, name.strip_prefix('r')) {
+            (Some(index), _) => EventType::known(index),
+            (None, Some(digits)) => EventType {
+                name: name.to_owned(),
+                unit: EventUnit::Count,
+                privilege: None,
+                kind: bindings::PERF_TYPE_RAW,
+                config: u64::from_str_radix(digits, 16).map_err(|_| unknown())?,
+            },
+            (None, None) => return Err(unknown()),
+        };
+        Ok(EventType { privilege, ..event })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<(&str, u32, u64, Option<Privilege>)>) {
+        let event = text.parse::<EventType>().ok();
+        let fields =
+            event.as_ref().map(|event| (&*event.name, event.kind, event.config, event.privilege));
+        assert_eq!(fields, expect, "{text}");
+    }
+
+    #[test]
+    fn names_aliases_and_modifiers_are_understood() {
+        check("cycles", Some(("cycles", 0, 0, None)));
+        check("cpu-cycles:u", Some(("cycles", 0, 0, Some(Privilege::User))));
+        check("cpu-clock", Some(("cpu-clock", 1, 0, None)));
+        check("task-clock:k", Some(("task-clock", 1, 1, Some(Privilege::Kernel))));
+        check("faults", Some(("page-faults", 1, 2, None)));
+        check("context-switches", Some(("context-switches", 1, 3, None)));
+        check("r1a8", Some(("r1a8", 4, 0x1a8, None)));
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for text in ["", "rxyz", "r", "cycles:x", "no-such-event"] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn the_clocks_count_nanoseconds() {
+        assert!(EventType::cpu_clock().is_clock());
+        assert!(!EventType::cycles().is_clock());
+    }
+}

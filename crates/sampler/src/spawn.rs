@@ -1,0 +1,266 @@
+//! Launching the program to profile: forked, held back until its events are open, then let go.
+//!
+//! ```text
+//!   flame                                  child
+//!   launch: fork ────────────────────────▶ restores signals, becomes the invoking user
+//!   opens events for the child's pid       read(gate) blocks
+//!   release: write(gate) ────────────────▶ exec ── succeeds: report closes (close-on-exec)
+//!   read(report): end of file, or errno ◀─┘  fails: errno written to report, exit 127
+//! ```
+#![expect(unsafe_code, reason = "fork")]
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use flame_profile::Pid;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Gid, Uid, execvp, fork, initgroups, pipe2, setgid, setuid};
+
+use crate::error::SamplerError;
+
+/// What a shell says when it cannot run a program.
+const CANNOT_RUN: i32 = 127;
+
+/// The user that a launched program runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user id.
+    pub uid: u32,
+    /// The group id.
+    pub gid: u32,
+    /// The user's name, whose groups are taken; only the one group without.
+    pub name: Option<String>,
+}
+
+/// A program that was started and waits to be let go, or runs. It is not ended by dropping this,
+/// but without [`Launched::release`] it never runs.
+#[derive(Debug)]
+pub struct Launched {
+    pid: Pid,
+    program: String,
+    gate: Option<File>,
+    report: Option<File>,
+}
+
+/// How a launched program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitReport(ExitStatus);
+
+impl ExitReport {
+    /// The status as the system gives it.
+    pub fn status(self) -> ExitStatus {
+        self.0
+    }
+
+    /// The status as a shell would pass it on: 128 + the signal for a program that a signal ended.
+    pub fn code(self) -> u8 {
+        let code = self.0.code().or_else(|| self.0.signal().map(|signal| 128 + signal));
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    }
+}
+
+impl Launched {
+    /// Starts `command` (a program and its arguments) up to the point before its exec.
+    ///
+    /// flame must have only one thread at this time.
+    ///
+    /// # Errors
+    /// [`SamplerError::ProgramNotFound`] for an empty command or one with a zero byte,
+    /// [`SamplerError::Io`] when the system has no room for another process.
+    pub fn launch(
+        command: &[OsString],
+        credentials: Option<&Credentials>,
+    ) -> Result<Launched, SamplerError> {
+        let io = |doing: &str, error: Errno| SamplerError::Io {
+            doing: doing.to_owned(),
+            source: error.into(),
+        };
+        let program =
+            command.first().map_or_else(String::new, |p| p.to_string_lossy().into_owned());
+        let arguments: Result<Vec<CString>, _> =
+            command.iter().map(|argument| CString::new(argument.as_bytes())).collect();
+        let Some(arguments) = arguments.ok().filter(|arguments| !arguments.is_empty()) else {
+            return Err(SamplerError::ProgramNotFound { program });
+        };
+        let (gate, gate_write) = pipe2(OFlag::O_CLOEXEC).map_err(|e| io("make a pipe", e))?;
+        let (report, report_write) = pipe2(OFlag::O_CLOEXEC).map_err(|e| io("make a pipe", e))?;
+        // SAFETY: flame has one thread here, so the child may use everything.
+        match unsafe { fork() }.map_err(|e| io("start another process", e))? {
+            ForkResult::Child => {
+                drop((gate_write, report));
+                become_program(&arguments, credentials, gate, report_write)
+            }
+            ForkResult::Parent { child } => Ok(Launched {
+                pid: Pid(child.as_raw() as u32),
+                program,
+                gate: Some(File::from(gate_write)),
+                report: Some(File::from(report)),
+            }),
+        }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets the program go, and waits until it runs or has failed to.
+    ///
+    /// # Errors
+    /// [`SamplerError::ProgramNotFound`], [`SamplerError::ProgramNotRunnable`].
+    pub fn release(&mut self) -> Result<(), SamplerError> {
+        let program = self.program.clone();
+        let mut answer = Vec::new();
+        let result = (|| {
+            if let Some(mut gate) = self.gate.take() {
+                gate.write_all(&[1])?;
+            }
+            self.report.take().map_or(Ok(0), |mut report| report.read_to_end(&mut answer))
+        })();
+        if let Err(source) = result {
+            return Err(SamplerError::ProgramNotRunnable { program, source });
+        }
+        let Ok(errno) = <[u8; 4]>::try_from(&*answer) else {
+            return Ok(());
+        };
+        let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+        // Nothing ran; the zombie is of no interest.
+        let _ = waitpid(self.nix_pid(), None);
+        Err(match source.kind() {
+            io::ErrorKind::NotFound => SamplerError::ProgramNotFound { program },
+            _ => SamplerError::ProgramNotRunnable { program, source },
+        })
+    }
+
+    /// Ends a program that was never let go.
+    pub fn abandon(mut self) {
+        // The child sees the gate close without a byte and exits.
+        self.gate = None;
+        let _ = waitpid(self.nix_pid(), None);
+    }
+
+    /// How it ended, if it has.
+    pub fn try_wait(&mut self) -> Option<ExitReport> {
+        self.wait_with(Some(WaitPidFlag::WNOHANG))
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> Option<ExitReport> {
+        self.wait_with(None)
+    }
+
+    fn wait_with(&mut self, flags: Option<WaitPidFlag>) -> Option<ExitReport> {
+        match waitpid(self.nix_pid(), flags) {
+            Ok(WaitStatus::Exited(_, code)) => Some(ExitReport(ExitStatus::from_raw(code << 8))),
+            Ok(WaitStatus::Signaled(_, signal, core)) => {
+                let core = if core { 0x80 } else { 0 };
+                Some(ExitReport(ExitStatus::from_raw(signal as i32 | core)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks the program to end (SIGTERM).
+    pub fn terminate(&self) {
+        // It may have ended by itself.
+        let _ = kill(self.nix_pid(), Signal::SIGTERM);
+    }
+
+    fn nix_pid(&self) -> nix::unistd::Pid {
+        nix::unistd::Pid::from_raw(self.pid.0 as i32)
+    }
+}
+
+/// The child's side; never returns.
+fn become_program(
+    arguments: &[CString],
+    credentials: Option<&Credentials>,
+    gate: OwnedFd,
+    report: OwnedFd,
+) -> ! {
+    let error = prepare_and_exec(arguments, credentials, gate);
+    if let Some(error) = error {
+        // Nobody to tell if that fails.
+        let _ = File::from(report).write_all(&(error as i32).to_ne_bytes());
+    }
+    // SAFETY: `_exit` ends the process without running handlers that belong to flame.
+    unsafe { nix::libc::_exit(CANNOT_RUN) }
+}
+
+/// Returns only when there is nothing to run: with the reason, or without when flame gave up.
+fn prepare_and_exec(
+    arguments: &[CString],
+    credentials: Option<&Credentials>,
+    gate: OwnedFd,
+) -> Option<Errno> {
+    if let Err(error) = restore_signals().and_then(|()| credentials.map_or(Ok(()), assume)) {
+        return Some(error);
+    }
+    let mut go = [0];
+    match File::from(gate).read(&mut go) {
+        Ok(1) => execvp(&arguments[0], arguments).err(),
+        _ => None,
+    }
+}
+
+/// Rust ignores SIGPIPE, and flame handles others; a program expects the defaults.
+fn restore_signals() -> nix::Result<()> {
+    for which in [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGTERM] {
+        // SAFETY: the default action runs no code of ours.
+        unsafe { signal(which, SigHandler::SigDfl) }?;
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
+}
+
+/// Groups first, then the group, then the user: each needs the rights that the last gives up.
+fn assume(credentials: &Credentials) -> nix::Result<()> {
+    let gid = Gid::from_raw(credentials.gid);
+    match credentials.name.as_deref().and_then(|name| CString::new(name).ok()) {
+        Some(name) => initgroups(&name, gid)?,
+        None => nix::unistd::setgroups(&[gid])?,
+    }
+    setgid(gid)?;
+    setuid(Uid::from_raw(credentials.uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(command: &[&str]) -> Result<u8, SamplerError> {
+        let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+        let mut launched = Launched::launch(&command, None)?;
+        launched.release()?;
+        Ok(launched.wait().map_or(0, ExitReport::code))
+    }
+
+    #[test]
+    fn the_exit_status_is_that_of_the_program() {
+        assert_eq!(run(&["sh", "-c", "exit 7"]).unwrap(), 7);
+        assert_eq!(run(&["sh", "-c", "kill -TERM $$"]).unwrap(), 128 + 15);
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_told_from_one_that_cannot_run() {
+        let missing = run(&["/no/such/program"]);
+        assert!(matches!(missing, Err(SamplerError::ProgramNotFound { .. })), "{missing:?}");
+        let folder = run(&["/"]);
+        assert!(matches!(folder, Err(SamplerError::ProgramNotRunnable { .. })), "{folder:?}");
+    }
+
+    #[test]
+    fn an_abandoned_program_never_runs() {
+        let marker = std::env::temp_dir().join(format!("flame-abandoned-{}", std::process::id()));
+        let command = [OsString::from("touch"), marker.clone().into()];
+        Launched::launch(&command, None).unwrap().abandon();
+        assert!(!marker.exists());
+    }
+}
