@@ -1,2 +1,70 @@
-//! The command line of flame.
-fn main() {}
+//! `flame`: from a running Linux process to a flame graph.
+//!
+//! The command line: it reads arguments and the environment, wires the crates together, prints and
+//! exits. No other crate does any of these.
+
+mod cli;
+mod message;
+mod output;
+mod proc;
+mod record;
+mod sudo;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::{Cli, Command};
+use message::Failure;
+
+/// The status of wrong usage, as clap has it.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return print_usage(&error),
+    };
+    start_tracing(cli.verbose);
+    let result = match &cli.command {
+        Command::Record(args) => record::run(args, &cli),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.print(cli.color);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Help goes to stdout and is a success; anything else is wrong usage.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    // A closed pipe is no reason to complain.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => ExitCode::from(USAGE),
+    }
+}
+
+fn start_tracing(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => tracing::Level::INFO,
+        2 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+}
+
+/// A failure of reading or writing with what was attempted.
+pub(crate) fn io_failure(doing: impl Into<String>, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {}: {}", doing.into(), message::reason(error)))
+}

@@ -1,0 +1,44 @@
+//! The command line's definition.
+
+mod duration;
+mod record;
+
+use clap::{ArgAction, Parser, Subcommand};
+
+use crate::terminal::Color;
+
+pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
+
+/// From a running Linux process to a flame graph, in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "flame", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = EXAMPLES, infer_subcommands = true)]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Print nothing but errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Log what flame does, for developers (-vv, -vvv for more)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Colour messages
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Sample a process, a program or the whole machine
+    Record(RecordArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  flame record -p 4242 -d 10s               attach for ten seconds: flame.svg
+  flame record -o out.svg -- ./prog a b     launch, until it ends
+  sudo flame record -a -d 30s -o out.svg    the whole machine";

@@ -1,0 +1,18 @@
+//! Where a frame's code was, before it has a name.
+
+use flame_profile::{FileOffset, ImageId, Pid, ProcessAddress};
+
+/// One entry of a recorded stack. What is looked up is inside the call for a return address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum CodeLocation {
+    /// In a file, or the vdso.
+    Image(ImageId, FileOffset),
+    /// In the kernel.
+    Kernel(ProcessAddress),
+    /// In executable memory without a file: JIT code.
+    Anonymous(Pid, ProcessAddress),
+    /// In no executable memory that is known.
+    Unmapped(ProcessAddress),
+    /// Not code: frames above are missing.
+    Truncated,
+}

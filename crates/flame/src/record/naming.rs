@@ -1,0 +1,326 @@
+//! Addresses become names: each distinct one is looked up once, images side by side.
+
+use std::path::Path;
+
+use flame_events::{ImageKey, Processes};
+use flame_profile::{
+    Frame, FrameId, FrameKind, Image, ImageAddress, ImageId, Location, LocationId, Missing, Pid,
+    ProcessAddress, Profile, StackId, Thread,
+};
+use flame_symbolize::{
+    ImageFile, KernelError, KernelSymbols, SymbolFrame, SymbolizeConfig, Symbolized,
+    symbolize_images,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::collector::Collected;
+use super::images::OpenImage;
+use super::location::CodeLocation;
+use super::perf_maps::Maps;
+
+const KALLSYMS: &str = "/proc/kallsyms";
+
+/// The name of the frame under which stacks stand whose outer frames are missing.
+pub(super) const TRUNCATED: &str = "[truncated stack]";
+
+/// Functions in which a CPU waits for work. Samples of the idle task that end in one of them are no
+/// use of CPU time; others of that task, such as interrupts that it handles, are.
+const IDLE_FUNCTIONS: &[&str] = &[
+    "acpi_idle_do_entry",
+    "acpi_safe_halt",
+    "arch_cpu_idle",
+    "cpu_do_idle",
+    "cpu_idle_poll",
+    "cpuidle_enter_state",
+    "default_idle",
+    "do_idle",
+    "intel_idle",
+    "intel_idle_irq",
+    "mwait_idle",
+    "mwait_idle_with_hints",
+    "native_safe_halt",
+    "poll_idle",
+    "pv_native_safe_halt",
+];
+
+/// Names everything that was collected and puts it into `profile`.
+pub(super) fn name_all(collected: Collected, processes: &Processes, profile: &mut Profile) {
+    profile.health = collected.health.clone();
+    let mut namer = Namer::new(&collected, processes, profile);
+    let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
+    let mut unnamed: FxHashMap<LocationId, (String, Missing)> = FxHashMap::default();
+    for (_, parent, entry) in collected.stacks.nodes() {
+        let (location, missing) = namer.location(profile, entry);
+        if let Some(missing) = missing {
+            unnamed.insert(location, missing);
+        }
+        let parent = stacks.get(parent.index()).copied().unwrap_or(StackId::EMPTY);
+        stacks.push(profile.push_stack(parent, location));
+    }
+    let idle = idle_locations(profile);
+    for ((thread, stack), values) in &collected.samples {
+        let Some(key) = collected.threads.get_index(*thread) else { continue };
+        let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
+        if key.pid == Pid(0) && ends_idle(profile, stack, &idle) {
+            profile.health.idle_samples += values[0];
+            profile.health.samples -= values[0];
+            continue;
+        }
+        let name = profile.intern(&key.name);
+        let process = Some(profile.intern(&key.process));
+        let (pid, tid) = (Some(key.pid), Some(key.tid));
+        let thread = profile.add_whole_thread(Thread { name, process, pid, tid });
+        profile.add_sample(thread, stack, values);
+        count_unnamed(profile, stack, values[0], &unnamed);
+    }
+}
+
+fn count_unnamed(
+    profile: &mut Profile,
+    stack: StackId,
+    samples: u64,
+    unnamed: &FxHashMap<LocationId, (String, Missing)>,
+) {
+    if unnamed.is_empty() {
+        return;
+    }
+    let entries = profile.stacks().entries(stack);
+    let missing: FxHashSet<&(String, Missing)> =
+        entries.filter_map(|location| unnamed.get(&location)).collect();
+    let mut missing: Vec<(String, Missing)> = missing.into_iter().cloned().collect();
+    missing.sort();
+    for key in missing {
+        *profile.health.unnamed.entry(key).or_default() += samples;
+    }
+}
+
+fn idle_locations(profile: &Profile) -> FxHashSet<FrameId> {
+    let mut idle = FxHashSet::default();
+    for location in profile.locations() {
+        for id in &location.frames {
+            let frame = profile.frame(*id);
+            if frame.kind == FrameKind::Kernel && IDLE_FUNCTIONS.contains(&profile.text(frame.name)) {
+                idle.insert(*id);
+            }
+        }
+    }
+    idle
+}
+
+/// Whether the innermost function is one that waits for work. Without kernel symbols nothing can be
+/// told apart, and the idle task's samples are all taken for idling.
+fn ends_idle(profile: &Profile, stack: StackId, idle: &FxHashSet<FrameId>) -> bool {
+    let Some(leaf) = profile.stacks().entry(stack) else { return true };
+    let frames = &profile.location(leaf).frames;
+    let hidden = |id: &FrameId| profile.text(profile.frame(*id).name).starts_with("[kernel+");
+    frames.iter().any(|id| idle.contains(id) || hidden(id))
+}
+
+/// The name of an image for people: its path, or what the kernel calls it.
+pub(super) fn image_name(key: &ImageKey) -> String {
+    if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
+}
+
+/// Everything that names are looked up in.
+struct Namer<'c> {
+    collected: &'c Collected,
+    processes: &'c Processes,
+    images: FxHashMap<ImageId, ImageId>,
+    symbols: FxHashMap<(ImageId, ImageAddress), Symbolized>,
+    kernel: Result<KernelSymbols, KernelError>,
+    maps: Maps,
+    known: FxHashMap<CodeLocation, LocationId>,
+}
+
+type Unnamed = Option<(String, Missing)>;
+
+impl<'c> Namer<'c> {
+    fn new(collected: &'c Collected, processes: &'c Processes, profile: &mut Profile) -> Namer<'c> {
+        let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
+        let kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
+            true => KernelSymbols::open(Path::new(KALLSYMS)),
+            false => Ok(KernelSymbols::parse(b"")),
+        };
+        if let Err(error) = &kernel {
+            profile.health.notes.push(format!("kernel functions have no names: {error}"));
+        }
+        let mut namer = Namer {
+            collected,
+            processes,
+            images: FxHashMap::default(),
+            symbols: FxHashMap::default(),
+            kernel,
+            maps: collected.owners.open_maps(),
+            known: FxHashMap::default(),
+        };
+        namer.symbolize();
+        namer
+    }
+
+    /// Looks up all addresses in files.
+    fn symbolize(&mut self) {
+        let mut wanted: FxHashMap<ImageId, Vec<ImageAddress>> = FxHashMap::default();
+        for (_, _, entry) in self.collected.stacks.nodes() {
+            if let CodeLocation::Image(image, offset) = entry
+                && let Some(OpenImage::File(file, _)) = self.collected.images.get(image)
+                && let Some(address) = file.to_image_address(offset)
+            {
+                wanted.entry(image).or_default().push(address);
+            }
+        }
+        let mut wanted: Vec<(ImageId, Vec<ImageAddress>)> = wanted.into_iter().collect();
+        wanted.sort();
+        let mut ids = Vec::new();
+        let mut jobs: Vec<(ImageFile, Vec<ImageAddress>)> = Vec::new();
+        for (id, mut addresses) in wanted {
+            if let Some(OpenImage::File(file, _)) = self.collected.images.get(id) {
+                addresses.sort_unstable();
+                addresses.dedup();
+                ids.push(id);
+                jobs.push((file.clone(), addresses));
+            }
+        }
+        let answers = symbolize_images(&jobs, &SymbolizeConfig::default());
+        for ((id, (_, addresses)), answers) in ids.into_iter().zip(&jobs).zip(answers) {
+            let keys = addresses.iter().map(|address| (id, *address));
+            self.symbols.extend(keys.zip(answers));
+        }
+    }
+
+    /// The location of an entry, and why it has no name if it has none.
+    fn location(&mut self, profile: &mut Profile, entry: CodeLocation) -> (LocationId, Unnamed) {
+        if let Some(known) = self.known.get(&entry) {
+            return (*known, None);
+        }
+        let (location, unnamed) = match entry {
+            CodeLocation::Truncated => {
+                let frame = profile.add_frame(TRUNCATED, FrameKind::Mark);
+                (Location::named(frame), None)
+            }
+            CodeLocation::Kernel(address) => self.kernel_location(profile, address),
+            CodeLocation::Anonymous(pid, address) => self.jit_location(profile, pid, address),
+            CodeLocation::Unmapped(address) => {
+                unnamed(profile, "unmapped", address, FrameKind::User, Missing::NotMapped)
+            }
+            CodeLocation::Image(image, offset) => self.image_location(profile, image, offset),
+        };
+        let id = profile.add_location(location);
+        self.known.insert(entry, id);
+        (id, unnamed)
+    }
+
+    fn kernel_location(&self, profile: &mut Profile, address: ProcessAddress) -> (Location, Unnamed) {
+        let missing = match &self.kernel {
+            Ok(symbols) => match symbols.lookup(address) {
+                Some((name, _)) => {
+                    let frame = profile.add_frame(name, FrameKind::Kernel);
+                    return (at(None, address, vec![frame]), None);
+                }
+                None => Missing::NoSymbol,
+            },
+            Err(_) => Missing::KernelHidden,
+        };
+        unnamed(profile, "kernel", address, FrameKind::Kernel, missing)
+    }
+
+    fn jit_location(
+        &self,
+        profile: &mut Profile,
+        pid: Pid,
+        address: ProcessAddress,
+    ) -> (Location, Unnamed) {
+        match self.maps.lookup(pid, address) {
+            Some(name) => {
+                let frame = profile.add_frame(name, FrameKind::Jit);
+                (at(None, address, vec![frame]), None)
+            }
+            None => unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap),
+        }
+    }
+
+    fn image_location(
+        &mut self,
+        profile: &mut Profile,
+        image: ImageId,
+        offset: flame_profile::FileOffset,
+    ) -> (Location, Unnamed) {
+        let path = self.processes.image(image).map_or_else(String::new, image_name);
+        let (address, missing) = match self.collected.images.get(image) {
+            Some(OpenImage::File(file, _)) => match file.to_image_address(offset) {
+                Some(address) => match self.symbols.get(&(image, address)) {
+                    Some(Symbolized::Frames(frames)) => {
+                        let frames = add_frames(profile, frames);
+                        let image = self.profile_image(profile, image);
+                        return (Location { image: Some(image), address, frames }, None);
+                    }
+                    Some(Symbolized::Unknown(missing)) => (address, *missing),
+                    None => (address, Missing::NoSymbol),
+                },
+                None => (ImageAddress(offset.0), Missing::NoSymbol),
+            },
+            Some(OpenImage::Unusable(missing)) => (ImageAddress(offset.0), *missing),
+            Some(OpenImage::Anonymous) | None => (ImageAddress(offset.0), Missing::NotMapped),
+        };
+        let name = format!("[{}+{address}]", base_name(&path));
+        let frame = profile.add_frame(&name, FrameKind::User);
+        let image = self.profile_image(profile, image);
+        (Location { image: Some(image), address, frames: vec![frame] }, Some((path, missing)))
+    }
+
+    /// The profile's image for one of the recording.
+    fn profile_image(&mut self, profile: &mut Profile, id: ImageId) -> ImageId {
+        if let Some(known) = self.images.get(&id) {
+            return *known;
+        }
+        let path = self.processes.image(id).map_or_else(String::new, image_name);
+        let (mut build_id, mut range) = (None, (0, u64::MAX, 0));
+        if let Some(OpenImage::File(file, _)) = self.collected.images.get(id) {
+            build_id = file.build_id().cloned();
+            // Locations carry addresses of the image, so its mapping is that of its own segments.
+            let code = || file.segments().iter().filter(|segment| segment.executable);
+            let start = code().map(|segment| segment.address.0).min().unwrap_or(0);
+            let end = code().map(|segment| segment.address.0.saturating_add(segment.memory_len.0));
+            let offset = code().find(|segment| segment.address.0 == start);
+            range = (start, end.max().unwrap_or(u64::MAX), offset.map_or(0, |s| s.offset.0));
+        }
+        let image = profile.add_image(Image {
+            path,
+            build_id,
+            start: ProcessAddress(range.0),
+            end: ProcessAddress(range.1),
+            offset: flame_profile::FileOffset(range.2),
+        });
+        self.images.insert(id, image);
+        image
+    }
+}
+
+fn add_frames(profile: &mut Profile, frames: &[SymbolFrame]) -> Vec<FrameId> {
+    let add = |frame: &SymbolFrame| {
+        let kind = if frame.inlined { FrameKind::Inlined } else { FrameKind::User };
+        let name = profile.intern(&frame.name);
+        let file = frame.file.as_deref().map(|file| profile.intern(file));
+        profile.add_whole_frame(Frame { name, kind, file, line: frame.line })
+    };
+    frames.iter().map(add).collect()
+}
+
+fn at(image: Option<ImageId>, address: ProcessAddress, frames: Vec<FrameId>) -> Location {
+    Location { image, address: ImageAddress(address.0), frames }
+}
+
+/// A frame that says where it is instead of what it is called.
+fn unnamed(
+    profile: &mut Profile,
+    place: &str,
+    address: ProcessAddress,
+    kind: FrameKind,
+    missing: Missing,
+) -> (Location, Unnamed) {
+    let frame = profile.add_frame(&format!("[{place}+{address}]"), kind);
+    (at(None, address, vec![frame]), Some((format!("[{place}]"), missing)))
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

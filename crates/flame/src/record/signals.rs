@@ -1,0 +1,33 @@
+//! Ctrl-C and SIGTERM: the first ends the recording, the second flame.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::io_failure;
+use crate::message::Failure;
+
+/// Whether a signal asked for the end.
+#[derive(Debug)]
+pub(super) struct StopSignals(Arc<AtomicBool>);
+
+impl StopSignals {
+    /// Takes over the signals.
+    pub(super) fn install() -> Result<StopSignals, Failure> {
+        let arrived = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // In this order: the first signal finds the flag not set, and sets it.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&arrived))
+                .and_then(|_| flag::register(signal, Arc::clone(&arrived)))
+                .map_err(|error| io_failure("handle signals", &error))?;
+        }
+        Ok(StopSignals(arrived))
+    }
+
+    /// Whether one has arrived.
+    pub(super) fn arrived(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,265 @@
+//! What is said when a recording is over.
+
+use std::io::{self, Write};
+
+use flame_profile::{
+    CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions,
+};
+use flame_sampler::{ExitReport, Session};
+
+use crate::cli::RecordArgs;
+use crate::message::Failure;
+use crate::output::Written;
+use crate::terminal::{self, Paint};
+
+/// Functions that the summary lists.
+const TOP: usize = 10;
+
+/// Columns of the bar beside a function.
+const BAR: usize = 10;
+
+/// The lines at the foot of pictures: how the profile was taken, and how far to trust it.
+pub(super) fn footer(profile: &Profile) -> Vec<String> {
+    let mut lines = vec![how(&profile.meta), profile.health.one_line()];
+    lines.extend(profile.health.notes.iter().cloned());
+    lines
+}
+
+/// `cpu-clock at 99 Hz for 10.0 s on host, flame 0.1.0`
+fn how(meta: &Meta) -> String {
+    let mut text = meta.event.clone().unwrap_or_default();
+    match (meta.frequency, meta.period) {
+        (Some(frequency), _) => text += &format!(" at {frequency}"),
+        (None, Some(period)) => text += &format!(" every {period}"),
+        (None, None) => {}
+    }
+    if let Some(duration) = meta.duration {
+        text += &format!(" for {:.1} s", duration.as_secs_f64());
+    }
+    if let Some(host) = &meta.host {
+        text += &format!(" on {host}");
+    }
+    if let Some(producer) = &meta.producer {
+        text += &format!(", {producer}");
+    }
+    text
+}
+
+/// Prints the summary to stderr.
+pub(super) fn print(
+    profile: &Profile,
+    tree: &CallTree,
+    written: &[Written],
+    exit: Option<ExitReport>,
+    paint: Paint,
+) {
+    let mut text = headline(profile, paint);
+    text += &health(&profile.health, profile.samples().len(), paint);
+    text += &top_functions(tree, paint);
+    if let Some(exit) = exit.filter(|exit| !exit.status().success()) {
+        text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
+    }
+    for file in written {
+        let path = paint.bold(&file.path.display().to_string());
+        text += &format!("wrote {path} ({})\n", bytes(file.len));
+    }
+    // A summary that nobody can read is no failure of the recording.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+fn headline(profile: &Profile, paint: Paint) -> String {
+    let samples = paint.bold(&format!("{} samples", grouped(profile.health.samples)));
+    let mut text = format!("{samples} of {}", how(&profile.meta));
+    if let Some((before, _)) = text.rsplit_once(", flame") {
+        text.truncate(before.len());
+    }
+    text + "\n"
+}
+
+/// What is known of the profile's quality; in colour what is not as it should be.
+fn health(health: &Health, distinct: usize, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
+    if let Some(coverage) = health.coverage {
+        let share = percent(coverage.fraction());
+        let share = if coverage.fraction() < 0.95 { paint.yellow(&share) } else { share };
+        line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
+    }
+    if let Some(share) = health.complete_share() {
+        let shown = floor_percent(share);
+        let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
+        line("complete", format!("{shown} of stacks{}, {} distinct", cut(health), grouped(distinct as u64)));
+    }
+    let lost = format!("{} records", grouped(health.lost_records));
+    line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
+    if health.throttled > 0 {
+        let times = format!("{} times: the kernel lowered the rate", health.throttled);
+        line("throttled", paint.yellow(&times));
+    }
+    if health.undecodable_records > 0 {
+        line("undecoded", paint.red(&format!("{} records", health.undecodable_records)));
+    }
+    if health.idle_samples > 0 {
+        line("idle", format!("{} samples, left out", grouped(health.idle_samples)));
+    }
+    if !health.unnamed.is_empty() {
+        line("unnamed", unnamed(health));
+    }
+    text
+}
+
+/// Why stacks are not complete, most frequent first.
+fn cut(health: &Health) -> String {
+    let mut ends: Vec<(StackEnd, u64)> =
+        health.walked().filter(|(end, _)| *end != StackEnd::Root).collect();
+    ends.sort_by_key(|(end, count)| (std::cmp::Reverse(*count), *end));
+    let parts: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// The image that most unnamed frames are in, and why.
+fn unnamed(health: &Health) -> String {
+    let total: u64 = health.samples;
+    let mut parts: Vec<(&(String, flame_profile::Missing), &u64)> = health.unnamed.iter().collect();
+    parts.sort_by_key(|(key, count)| (std::cmp::Reverse(**count), *key));
+    let text = |((image, missing), count): &(&(String, flame_profile::Missing), &u64)| {
+        format!("{} have frames in {image}: {missing}", percent(Weight(**count).share_of(Weight(total))))
+    };
+    let mut shown: Vec<String> = parts.iter().take(3).map(text).collect();
+    if parts.len() > 3 {
+        shown.push(format!("and {} more", parts.len() - 3));
+    }
+    shown.join("\n            ")
+}
+
+fn top_functions(tree: &CallTree, paint: Paint) -> String {
+    let total = tree.total();
+    let shares = functions(tree);
+    let top: Vec<_> =
+        shares.iter().filter(|share| share.self_weight > Weight(0)).take(TOP).collect();
+    let Some(most) = top.first().map(|share| share.self_weight) else { return String::new() };
+    let mut text = format!("\n  {}\n", paint.dim("   self   function"));
+    let room = terminal::width().saturating_sub(BAR + 14);
+    for share in top {
+        let percentage = percent(share.self_weight.share_of(total));
+        let bar = paint.orange(&bar(share.self_weight.share_of(most)));
+        text += &format!("  {percentage:>8} {bar} {}\n", shortened(name(tree, share.label), room));
+    }
+    text + "\n"
+}
+
+fn name(tree: &CallTree, label: LabelId) -> &str {
+    &tree.labels()[label.index()].name
+}
+
+/// A bar of eighths of a column, padded to its full width.
+fn bar(share: f64) -> String {
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    text.extend([' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|c| **c != ' '));
+    let width = text.chars().count();
+    text + &" ".repeat(BAR.saturating_sub(width))
+}
+
+/// A name with its middle left out where it is too long; control characters, which a hostile
+/// program could steer the terminal with, are replaced.
+fn shortened(name: &str, room: usize) -> String {
+    let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if clean.len() <= room {
+        return clean.into_iter().collect();
+    }
+    let keep = room.saturating_sub(1);
+    let (head, tail) = (keep / 2, keep - keep / 2);
+    let head: String = clean[..head].iter().collect();
+    head + "…" + &clean[clean.len() - tail..].iter().collect::<String>()
+}
+
+/// No samples: why, and what shows more.
+pub(super) fn no_samples(
+    profile: &Profile,
+    accounted: Nanos,
+    session: &Session,
+    args: &RecordArgs,
+) -> Failure {
+    let duration = profile.meta.duration.map_or(0.0, Nanos::as_secs_f64);
+    let failure = Failure::new("no samples were taken");
+    if !session.event().is_clock() {
+        return failure
+            .why(format!("the event {} did not happen in {duration:.1} s", session.event()))
+            .or_try("-e cpu-clock, or a longer recording");
+    }
+    let used = accounted.0 as f64 / 1e6;
+    let failure = failure.why(format!(
+        "the target slept: it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every {:.1} ms of it",
+        profile.meta.period.unwrap_or(0) as f64 / 1e6
+    ));
+    let failure = match args.target.command.is_empty() {
+        true => failure.or_try("a longer recording, while it has something to do"),
+        false => failure.or_try("a higher frequency: -F 4999"),
+    };
+    failure.or_try("-e context-switches, to see where it waits (as root)")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Never says 100 % of something that is not whole.
+fn floor_percent(share: f64) -> String {
+    if share < 1.0 { format!("{:.2} %", (share * 1e4).floor() / 100.0) } else { "100 %".to_owned() }
+}
+
+fn seconds(time: Nanos) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+fn bytes(len: u64) -> String {
+    match len {
+        0..10_000 => format!("{len} bytes"),
+        10_000..10_000_000 => format!("{} KB", len / 1000),
+        _ => format!("{} MB", len / 1_000_000),
+    }
+}
+
+/// 1234567 as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let all = [0, 999, 1000, 1234567].map(grouped);
+        assert_eq!(all, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn bars_have_a_fixed_width_and_eighths() {
+        assert_eq!(bar(1.0), "█".repeat(10));
+        assert_eq!(bar(0.05), format!("▌{}", " ".repeat(9)));
+        assert_eq!(bar(0.0), " ".repeat(10));
+    }
+
+    #[test]
+    fn long_names_keep_both_ends_and_control_characters_are_shown() {
+        assert_eq!(shortened("abcdefghij", 5), "ab…ij");
+        assert_eq!(shortened("a\x1b[2Jb", 10), "a\u{fffd}[2Jb");
+    }
+
+    #[test]
+    fn only_a_whole_is_a_hundred_percent() {
+        assert_eq!(floor_percent(0.99999), "99.99 %");
+        assert_eq!(floor_percent(1.0), "100 %");
+    }
+}

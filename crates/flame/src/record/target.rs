@@ -1,0 +1,142 @@
+//! What is recorded: started or found, watched, and brought to an end.
+
+use std::time::{Duration, Instant};
+
+use flame_events::Processes;
+use flame_profile::{Pid, Tid};
+use flame_sampler::{
+    Credentials, ExitReport, Launched, SamplerError, Target, is_alive,
+};
+
+use crate::cli::{SamplingArgs, TargetArgs};
+use crate::message::Failure;
+use crate::message::sampler::failure;
+use crate::{proc, sudo};
+
+/// Between two looks whether a program that was asked to end has.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A target that is ready to be sampled.
+#[derive(Debug)]
+pub(super) struct Started {
+    target: Target,
+    launched: Option<Launched>,
+    description: String,
+    exit: Option<ExitReport>,
+}
+
+impl Started {
+    /// Finds the processes, or launches the program up to the point before it runs.
+    pub(super) fn start(args: &TargetArgs, sampling: &SamplingArgs) -> Result<Started, Failure> {
+        let started = |target, description| Started {
+            target,
+            launched: None,
+            description,
+            exit: None,
+        };
+        if !args.command.is_empty() {
+            let user = if sampling.as_root { None } else { sudo::invoking_user() };
+            return Started::launch(args, user.as_ref());
+        }
+        if args.all {
+            return Ok(started(Target::System, "all processes".to_owned()));
+        }
+        if !args.tids.is_empty() {
+            let names = args.tids.iter().map(|tid| describe_task(Pid(tid.0)));
+            let names: Vec<String> = names.collect();
+            return Ok(started(Target::Threads(args.tids.clone()), names.join(", ")));
+        }
+        let names: Vec<String> = args.pids.iter().map(|pid| describe_task(*pid)).collect();
+        Ok(started(Target::Processes(args.pids.clone()), names.join(", ")))
+    }
+
+    fn launch(args: &TargetArgs, user: Option<&Credentials>) -> Result<Started, Failure> {
+        let launched = Launched::launch(&args.command, user).map_err(|error| failure(&error))?;
+        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+        Ok(Started {
+            target: Target::Launched(launched.pid()),
+            description: words.join(" "),
+            launched: Some(launched),
+            exit: None,
+        })
+    }
+
+    /// The sampler's view of it.
+    pub(super) fn target(&self) -> Target {
+        self.target.clone()
+    }
+
+    /// In words, for titles.
+    pub(super) fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    /// Tells `processes` what runs already. Call it once events are open: what is mapped between
+    /// then and now is in the records, too.
+    pub(super) fn enter_processes(&self, processes: &mut Processes) {
+        let pids = match &self.target {
+            Target::System => proc::all_processes(),
+            Target::Processes(pids) => pids.clone(),
+            Target::Threads(tids) => {
+                tids.iter().filter_map(|tid| proc::process_of(*tid)).collect()
+            }
+            Target::Launched(_) => Vec::new(),
+        };
+        pids.into_iter().for_each(|pid| proc::enter(processes, pid));
+    }
+
+    /// Lets a launched program run.
+    pub(super) fn release(&mut self) -> Result<(), SamplerError> {
+        self.launched.as_mut().map_or(Ok(()), Launched::release)
+    }
+
+    /// Whether there is nothing left to sample.
+    pub(super) fn has_ended(&mut self) -> bool {
+        if let Some(launched) = &mut self.launched {
+            self.exit = self.exit.or_else(|| launched.try_wait());
+            return self.exit.is_some();
+        }
+        match &self.target {
+            Target::Processes(pids) => !pids.iter().any(|pid| is_alive(Tid(pid.0))),
+            Target::Threads(tids) => !tids.iter().any(|tid| is_alive(*tid)),
+            Target::System | Target::Launched(_) => false,
+        }
+    }
+
+    /// Ends a launched program that still runs, and tells how it ended; `None` for what was not
+    /// launched, or would not end.
+    pub(super) fn finish(&mut self, patience: Duration) -> Option<ExitReport> {
+        let launched = self.launched.as_mut()?;
+        let deadline = Instant::now() + patience;
+        let mut asked = false;
+        while self.exit.is_none() {
+            self.exit = launched.try_wait();
+            if self.exit.is_none() && !asked {
+                launched.terminate();
+                asked = true;
+            }
+            if self.exit.is_none() {
+                if Instant::now() >= deadline {
+                    break;
+                }
+                std::thread::sleep(POLL);
+            }
+        }
+        self.exit
+    }
+
+    /// Gives up a target whose recording failed: a program that waits never runs, one that runs is
+    /// left alone.
+    pub(super) fn abandon(&mut self) {
+        if let Some(launched) = self.launched.take() {
+            launched.abandon();
+        }
+    }
+}
+
+fn describe_task(pid: Pid) -> String {
+    match proc::command_line(pid) {
+        Some(command) => format!("{command} ({pid})"),
+        None => format!("process {pid}"),
+    }
+}

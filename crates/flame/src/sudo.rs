@@ -1,0 +1,22 @@
+//! flame under sudo: who called it.
+
+use flame_sampler::Credentials;
+use nix::unistd::{Gid, Uid, User};
+
+/// The user who called sudo, when flame runs as root by it: SUDO_UID and SUDO_GID. `None` when
+/// flame was not called so, or by root.
+pub(crate) fn invoking_user() -> Option<Credentials> {
+    if !Uid::effective().is_root() {
+        return None;
+    }
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+    let uid = number("SUDO_UID").filter(|uid| *uid != 0)?;
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    let gid = number("SUDO_GID").or_else(|| user.as_ref().map(|user| user.gid.as_raw()))?;
+    Some(Credentials { uid, gid, name: user.map(|user| user.name) })
+}
+
+/// The same as ids for a file's owner.
+pub(crate) fn owner_ids(user: &Credentials) -> (Uid, Gid) {
+    (Uid::from_raw(user.uid), Gid::from_raw(user.gid))
+}

@@ -1,0 +1,69 @@
+//! What the terminal can show: colour and width.
+
+use std::io::IsTerminal;
+
+use terminal_size::terminal_size_of;
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// Whether to colour what goes to stderr.
+    pub(crate) fn on_stderr(self) -> bool {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                !set("NO_COLOR") && !dumb && std::io::stderr().is_terminal()
+            }
+        }
+    }
+}
+
+/// Styles text, or leaves it as it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint(pub(crate) bool);
+
+impl Paint {
+    fn style(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.style("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.style("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.style("1;31", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.style("33", text)
+    }
+
+    pub(crate) fn orange(self, text: &str) -> String {
+        self.style("38;5;208", text)
+    }
+}
+
+/// Columns of the terminal on stderr, or of a readable line where there is none.
+pub(crate) fn width() -> usize {
+    let from_terminal = terminal_size_of(std::io::stderr());
+    let columns = from_terminal.map(|(width, _)| usize::from(width.0));
+    columns.unwrap_or(100).clamp(40, 160)
+}
