@@ -32,8 +32,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 4] =
-        [Format::Svg, Format::Folded, Format::Text, Format::Pprof];
+    pub(crate) const ALL: [Format; 4] = [Format::Svg, Format::Folded, Format::Text, Format::Pprof];
 
     /// The name as `--format` takes it.
     pub(crate) fn name(self) -> &'static str {
@@ -95,8 +94,7 @@ impl Outputs {
         tree.root.process = args.threads;
         tree.root.pid = args.root_pid || args.root_tid;
         tree.root.tid = args.root_tid;
-        let annotations =
-            if args.no_annotate { Annotations::Omit } else { Annotations::Write };
+        let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
         let (title, value) = (args.title.clone(), args.value.clone());
         Ok(Outputs { files, options: Options { title, value, tree, annotations } })
     }
@@ -191,8 +189,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
 }
 
 fn cannot_write(destination: &Destination, error: &io::Error) -> Failure {
-    let failure =
-        Failure::new(format!("cannot write {}: {}", destination.name(), reason(error)));
+    let failure = Failure::new(format!("cannot write {}: {}", destination.name(), reason(error)));
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure
             .why("what was there before is still there; nothing was written")

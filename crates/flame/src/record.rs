@@ -78,7 +78,9 @@ fn record(
     let accounted = session.accounted();
     let meta = meta(&session, &started, duration, target.describe());
     collector.set_losses(lost.max(session.lost_records().unwrap_or(0)));
+    tracing::info!("recording over");
     let mut profile = collector.into_profile(meta);
+    tracing::info!("named");
     profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
     add_coverage(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
@@ -87,8 +89,10 @@ fn record(
     }
 
     let tree = outputs.tree(&profile);
+    tracing::info!(nodes = tree.nodes().len(), "call tree built");
     let footer = summary::footer(&profile);
     let (written, failures) = outputs.write(&profile, &tree, &footer);
+    tracing::info!("written");
     if !cli.quiet {
         summary::print(&profile, &tree, &written, exit, paint);
     }

@@ -50,6 +50,15 @@ impl<E: Copy + Eq + std::hash::Hash> StackTable<E> {
         })
     }
 
+    /// All stacks but the empty one, each with its parent and its innermost entry; parents come
+    /// before their children.
+    pub fn nodes(&self) -> impl Iterator<Item = (StackId, StackId, E)> + '_ {
+        let node = |(index, (parent, entry)): (usize, &(StackId, Option<E>))| {
+            Some((StackId::from_index(index), *parent, (*entry)?))
+        };
+        self.nodes.iter().enumerate().filter_map(node)
+    }
+
     /// How many nodes there are, the empty stack included.
     pub fn len(&self) -> usize {
         self.nodes.len()

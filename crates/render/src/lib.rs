@@ -1,1 +1,48 @@
-//! Flame graphs as SVG and text from a call tree.
+//! Flame graphs as SVG and as text from a call tree.
+//!
+//! No files, no environment, no clock and no randomness: the same tree and configuration give the
+//! same bytes. Names are hostile input everywhere: see [`clean_name`].
+//!
+//! ```
+//! use flame_profile::{CallTree, FrameKind, Location, Pid, Profile, StackId, Tid};
+//! use flame_profile::{TreeOptions, ValueType};
+//! use flame_render::{SvgConfig, TextConfig, write_svg, write_text};
+//!
+//! let mut profile = Profile::new(vec![ValueType::samples()]);
+//! let thread = profile.add_thread("server", Pid(4242), Tid(4242));
+//! let parse = profile.add_frame("parse_json", FrameKind::User);
+//! let parse = profile.add_location(Location::named(parse));
+//! let stack = profile.push_stack(StackId::EMPTY, parse);
+//! profile.add_sample(thread, stack, &[7]);
+//! let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+//!
+//! let mut svg = Vec::new();
+//! write_svg(&tree, &SvgConfig::default(), &mut svg)?;
+//! let svg = String::from_utf8(svg)?;
+//! assert!(svg.contains("<title>parse_json (7 samples, 100%)</title>"));
+//!
+//! let mut text = Vec::new();
+//! write_text(&tree, &TextConfig::default(), &mut text)?;
+//! assert!(String::from_utf8(text)?.contains("server → parse_json"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod amount;
+mod char_width;
+mod colours;
+mod label;
+mod layout;
+mod lines;
+mod name;
+mod svg;
+mod text;
+
+#[cfg(test)]
+mod test_trees;
+
+pub use amount::{ValueScale, format_share, group_thousands};
+pub use name::clean_name;
+pub use svg::{DEFAULT_MIN_WIDTH, DEFAULT_TITLE, DEFAULT_WIDTH, SvgConfig, write_svg};
+pub use text::{
+    DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, TextConfig, write_functions, write_text,
+};

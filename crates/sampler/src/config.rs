@@ -8,16 +8,29 @@ use crate::event_type::EventType;
 /// with the round numbers that programs wake up at.
 pub const DEFAULT_FREQUENCY: Hz = Hz(99);
 
-/// Bytes of user stack copied with each sample when nothing else is asked for. Measured on cc1, see
-/// docs/perf-events.md: smaller copies cut deep stacks, larger ones cost ring space only.
-pub const DEFAULT_STACK_COPY: ByteLen = ByteLen(32 * 1024);
+/// Bytes of user stack copied with each sample when nothing else is asked for: all that the kernel
+/// allows. It copies no more than there is, so a shallow stack costs ring space only, and a cut one
+/// is worth little; measured in docs/perf-events.md.
+pub const DEFAULT_STACK_COPY: ByteLen = MAX_STACK_COPY;
 
 /// The most that the kernel copies: a record's length has 16 bits, and its other fields need room.
 pub const MAX_STACK_COPY: ByteLen = ByteLen(65_528 - 1_024);
 
-/// Bytes of ring a CPU, a power of two: at 999 Hz and the default stack copy an eighth of a second,
-/// so that a drain which comes late because the machine is busy loses nothing.
-pub const DEFAULT_RING: ByteLen = ByteLen(4 * 1024 * 1024);
+/// A ring holds at least this much of a second, so that a drain which comes late because the machine
+/// is busy loses nothing.
+const RING_FRACTION: u64 = 8;
+
+/// The smallest ring a CPU that is chosen by default.
+const MIN_RING: u64 = 512 * 1024;
+
+/// The largest ring a CPU that is chosen by default.
+const MAX_RING: u64 = 16 * 1024 * 1024;
+
+/// What the rings of all CPUs take together at most by default.
+const MAX_RINGS: u64 = 512 * 1024 * 1024;
+
+/// What a record takes besides its stack copy: header, registers, a kernel call chain.
+const RECORD_LEN: u64 = 1024;
 
 /// Which tasks are sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,26 +89,70 @@ pub struct SamplerConfig {
     pub privilege: Privilege,
     /// How user stacks are walked.
     pub call_graph: CallGraph,
+    /// The user registers to record with a stack copy, as a mask in perf's numbering for this
+    /// architecture: those that the unwinder uses.
+    pub user_registers: u64,
     /// Whether threads and processes started later are sampled too.
     pub inherit: bool,
     /// The CPUs to sample on; `None` = all that are online.
     pub cpus: Option<Vec<Cpu>>,
-    /// Bytes of ring a CPU; rounded up to a power of two.
-    pub ring: ByteLen,
+    /// Bytes of ring a CPU, rounded up to a power of two; `None` = what the rate and the stack copy
+    /// need, see [`SamplerConfig::ring_len`].
+    pub ring: Option<ByteLen>,
 }
 
 impl SamplerConfig {
-    /// The defaults for a target.
-    pub fn new(target: Target) -> SamplerConfig {
+    /// The defaults for a target, with the registers that the unwinder uses.
+    pub fn new(target: Target, user_registers: u64) -> SamplerConfig {
         SamplerConfig {
             target,
             event: None,
             rate: Rate::Frequency(DEFAULT_FREQUENCY),
             privilege: Privilege::All,
             call_graph: CallGraph::Dwarf(DEFAULT_STACK_COPY),
+            user_registers,
             inherit: true,
             cpus: None,
-            ring: DEFAULT_RING,
+            ring: None,
         }
+    }
+
+    /// Bytes of ring for each of so many CPUs, a power of two: by default an eighth of a second of
+    /// samples, from 512 KiB to 16 MiB, and 512 MiB in all.
+    pub fn ring_len(&self, cpus: usize) -> ByteLen {
+        let copy = match self.call_graph {
+            CallGraph::Dwarf(bytes) => bytes.0,
+            CallGraph::FramePointers | CallGraph::None => 0,
+        };
+        let a_second = match self.rate {
+            Rate::Frequency(hz) => hz.0.saturating_mul(copy + RECORD_LEN),
+            // Nobody knows how often that comes.
+            Rate::Period(_) => MAX_RING,
+        };
+        let most = (MAX_RINGS / cpus.max(1) as u64).clamp(MIN_RING, MAX_RING);
+        let chosen = (a_second / RING_FRACTION).clamp(MIN_RING, most);
+        let ring = self.ring.map_or(chosen, |ring| ring.0);
+        ByteLen(ring.min(1 << 40).next_power_of_two().min(most.max(ring)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(rate: Rate, call_graph: CallGraph, cpus: usize, kib: u64) {
+        let config = SamplerConfig { rate, call_graph, ..SamplerConfig::new(Target::System, 0) };
+        assert_eq!(config.ring_len(cpus), ByteLen(kib * 1024));
+    }
+
+    #[test]
+    fn rings_grow_with_rate_and_copy_and_are_bounded_in_all() {
+        let dwarf = CallGraph::Dwarf(DEFAULT_STACK_COPY);
+        check(Rate::Frequency(Hz(99)), dwarf, 2, 1024);
+        check(Rate::Frequency(Hz(999)), dwarf, 2, 8192);
+        check(Rate::Frequency(Hz(99_999)), dwarf, 2, 16384);
+        check(Rate::Frequency(Hz(999)), dwarf, 256, 2048);
+        check(Rate::Frequency(Hz(999)), CallGraph::FramePointers, 2, 512);
     }
 }

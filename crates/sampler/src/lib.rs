@@ -12,7 +12,7 @@
 //! use flame_profile::{Hz, Pid};
 //! use flame_sampler::{Rate, SamplerConfig, Session, Target};
 //!
-//! let mut config = SamplerConfig::new(Target::Processes(vec![Pid(4242)]));
+//! let mut config = SamplerConfig::new(Target::Processes(vec![Pid(4242)]), 0xff01ff);
 //! config.rate = Rate::Frequency(Hz(99));
 //! let mut session = Session::open(&config)?;
 //! session.drain(&mut |event| { let _ = event; })?;
@@ -33,8 +33,8 @@ mod spawn;
 mod threads;
 
 pub use config::{
-    CallGraph, DEFAULT_FREQUENCY, DEFAULT_RING, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege,
-    Rate, SamplerConfig, Target,
+    CallGraph, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate,
+    SamplerConfig, Target,
 };
 pub use cpus::parse_cpu_list;
 pub use error::SamplerError;
@@ -42,3 +42,4 @@ pub use event_type::{EventType, EventUnit, ParseEventError};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use session::{Concession, Session};
 pub use spawn::{Credentials, ExitReport, Launched};
+pub use threads::{is_alive, threads_of};

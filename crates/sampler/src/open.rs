@@ -23,13 +23,6 @@ pub(crate) const CLOCK: i32 = libc::CLOCK_MONOTONIC;
 /// PERF_FORMAT_LOST (6.0): reading an event also says how many of its records were dropped.
 const FORMAT_LOST: u64 = 1 << 4;
 
-/// The registers to record, as a mask in perf's numbering.
-#[cfg(target_arch = "x86_64")]
-const USER_REGISTERS: u64 = 0xff01ff;
-/// The registers to record, as a mask in perf's numbering.
-#[cfg(target_arch = "aarch64")]
-const USER_REGISTERS: u64 = (1 << 33) - 1;
-
 /// What exactly is opened, once it is known what can be.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -68,7 +61,7 @@ impl Plan {
         };
         let fields = SampleFields {
             callchain: config.call_graph != CallGraph::None,
-            user_registers: if user_stack > 0 { USER_REGISTERS } else { 0 },
+            user_registers: if user_stack > 0 { config.user_registers } else { 0 },
             user_stack,
         };
         Plan {
@@ -79,7 +72,8 @@ impl Plan {
             // A thread that was named is meant alone.
             inherit: config.inherit && !matches!(config.target, Target::Threads(_)),
             on_exec: matches!(config.target, Target::Launched(_)),
-            user_chain: config.call_graph == CallGraph::FramePointers,
+            user_chain: config.call_graph == CallGraph::FramePointers
+                && privilege != Privilege::Kernel,
             wake_after: 0,
             event,
         }

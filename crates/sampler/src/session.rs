@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::accounting::{CpuTime, TaskClock};
-use crate::config::{DEFAULT_RING, Privilege, Rate, SamplerConfig, Target};
+use crate::config::{Privilege, Rate, SamplerConfig, Target};
 use crate::cpus;
 use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
@@ -44,8 +44,13 @@ pub enum Concession {
     NoPmu,
     /// No permission for kernel code: user code only.
     UserOnly,
-    /// No permission to lock that much memory: rings of this size a CPU.
-    SmallerRing(ByteLen),
+    /// No permission to lock that much memory.
+    SmallerRing {
+        /// Bytes of ring a CPU that it became.
+        ring: ByteLen,
+        /// Bytes of ring a CPU that it should have been.
+        wanted: ByteLen,
+    },
 }
 
 /// Open events and their rings.
@@ -59,6 +64,7 @@ pub struct Session {
     others: Vec<Descriptor>,
     cpu_time: CpuTime,
     ring_size: usize,
+    wanted_ring: ByteLen,
     finished: bool,
 }
 
@@ -81,8 +87,8 @@ impl Session {
         let cpus = chosen_cpus(config)?;
         let first = first_task(&config.target)?;
         let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
-        let ring_size = usize::try_from(config.ring.0).unwrap_or(usize::MAX / 4);
-        let ring_size = ring_size.next_power_of_two().max(page_size());
+        let ring = config.ring_len(cpus.len());
+        let ring_size = usize::try_from(ring.0).unwrap_or(usize::MAX / 4).max(page_size());
         plan.wake_after = ring_size / 4;
         let mut session = Session {
             plan,
@@ -92,6 +98,7 @@ impl Session {
             others: Vec::new(),
             cpu_time: CpuTime::Tasks(Vec::new()),
             ring_size,
+            wanted_ring: ring,
             finished: false,
         };
         session.attach(config, &cpus)?;
@@ -219,13 +226,16 @@ impl Session {
                 return Err(SamplerError::LockedMemory {
                     ring: ByteLen(self.ring_size as u64),
                     mlock_kb: limits::mlock_kb(),
-                    needed_kb: (DEFAULT_RING.0 + page_size() as u64) / 1024,
+                    needed_kb: (self.wanted_ring.0 + page_size() as u64) / 1024,
                 });
             }
             self.ring_size /= 2;
             self.plan.wake_after = self.ring_size / 4;
-            self.concessions.retain(|c| !matches!(c, Concession::SmallerRing(_)));
-            self.concessions.push(Concession::SmallerRing(ByteLen(self.ring_size as u64)));
+            self.concessions.retain(|c| !matches!(c, Concession::SmallerRing { .. }));
+            self.concessions.push(Concession::SmallerRing {
+                ring: ByteLen(self.ring_size as u64),
+                wanted: self.wanted_ring,
+            });
             // When to wake up is an attribute of the event: open it again with the new one.
             event = self.open_event(who, cpu)?;
         }

@@ -140,11 +140,12 @@ impl Launched {
         })
     }
 
-    /// Ends a program that was never let go.
+    /// Ends a program that was never let go; one that runs is left alone.
     pub fn abandon(mut self) {
-        // The child sees the gate close without a byte and exits.
-        self.gate = None;
-        let _ = waitpid(self.nix_pid(), None);
+        if self.gate.take().is_some() {
+            // The child sees the gate close without a byte, and exits.
+            let _ = waitpid(self.nix_pid(), None);
+        }
     }
 
     /// How it ended, if it has.

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use flame_profile::{Pid, Tid};
 
 /// The threads of a process now; empty when it does not exist (any more).
-pub(crate) fn threads_of(pid: Pid) -> Vec<Tid> {
+pub fn threads_of(pid: Pid) -> Vec<Tid> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -20,7 +20,7 @@ pub(crate) fn owner_of(tid: Tid) -> Option<u32> {
 }
 
 /// Whether a task exists and has not ended: a zombie has a number but runs no more.
-pub(crate) fn is_alive(tid: Tid) -> bool {
+pub fn is_alive(tid: Tid) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else {
         return false;
     };

@@ -1,1 +1,43 @@
-//! Names for addresses: ELF, DWARF, kallsyms, perf maps and the vdso.
+//! Names for addresses: (image, address) in, function names with the inlined ones out.
+//!
+//! [`ImageFile`] is an ELF file that was mapped as code; [`symbolize_images`] names addresses of
+//! several of them at once, from DWARF where there is any and from symbol tables elsewhere.
+//! [`KernelSymbols`] and [`PerfMap`] name the addresses that belong to no file: the kernel's and
+//! those of code that a runtime compiled. What has no name says why ([`Symbolized::Unknown`]); no
+//! name is stretched over a gap.
+//!
+//! Files are hostile until proven otherwise, since a root user points flame at anybody's process:
+//! arbitrary bytes give errors or no names.
+//!
+//! ```
+//! use flame_profile::ProcessAddress;
+//! use flame_symbolize::PerfMap;
+//!
+//! let map = PerfMap::parse(b"7f3a10000000 40 Interpreter\n7f3a10000040 80 LFib;::fib\n");
+//! assert_eq!(map.lookup(ProcessAddress(0x7f3a_1000_0052)), Some("LFib;::fib"));
+//! assert_eq!(map.lookup(ProcessAddress(0x7f3a_1000_00c0)), None);
+//! ```
+
+mod companion;
+mod debug_info;
+mod demangle;
+mod disjoint;
+mod image;
+mod kernel;
+mod line_parser;
+mod map_file;
+mod namer;
+mod perf_map;
+mod plt;
+mod raw_symbol;
+mod symbol_table;
+mod symbolize;
+#[cfg(test)]
+mod test_elf;
+
+pub use demangle::demangle;
+pub use image::{ImageError, ImageFile, Section, Segment};
+pub use kernel::{KernelError, KernelSymbols};
+pub use namer::{SymbolFrame, Symbolized};
+pub use perf_map::{PerfMap, PerfMapError};
+pub use symbolize::{SymbolizeConfig, symbolize_image, symbolize_images};

@@ -38,13 +38,17 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         SamplerError::FrequencyTooHigh { asked, limit } => too_fast(*asked, *limit),
         SamplerError::TooManyFiles { needed, limit } => {
             Failure::new("cannot sample so many threads: out of file descriptors")
-                .why(format!("each thread takes one a CPU; at least {needed} are needed, {limit} are allowed"))
+                .why(format!(
+                    "each thread takes one a CPU; at least {needed} are needed, {limit} are allowed"
+                ))
                 .or_try("ulimit -n 1048576 (as root), or -a, which takes one a CPU in all")
         }
         SamplerError::LockedMemory { mlock_kb, needed_kb, .. } => {
             let limit = mlock_kb.map_or_else(|| "unknown".to_owned(), |kb| kb.to_string());
             Failure::new("cannot lock memory for the rings: operation not permitted")
-                .why(format!("kernel.perf_event_mlock_kb is {limit}, used up by this or another profiler"))
+                .why(format!(
+                    "kernel.perf_event_mlock_kb is {limit}, used up by this or another profiler"
+                ))
                 .or_try(format!("sudo sysctl kernel.perf_event_mlock_kb={needed_kb}"))
                 .or_try(this_command_with("sudo"))
         }
@@ -81,9 +85,11 @@ fn task_denied(tid: Tid, owner: Option<u32>) -> Failure {
     let me = Uid::effective().as_raw();
     let level = paranoid_level();
     let failure = match owner {
-        Some(owner) if owner != me => {
-            Failure::new(what).why(format!("it belongs to {}, and {}", user_name(owner), paranoid()))
-        }
+        Some(owner) if owner != me => Failure::new(what).why(format!(
+            "it belongs to {}, and {}",
+            user_name(owner),
+            paranoid()
+        )),
         _ if level.is_some_and(|level| level > 2) => Failure::new(what)
             .why(format!("{}; 2 or lower lets you sample your own processes", paranoid()))
             .or_try("sudo sysctl kernel.perf_event_paranoid=2"),

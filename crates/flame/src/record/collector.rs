@@ -221,13 +221,8 @@ impl Collector {
                     Code::NotCode
                 })
             };
-            let end = self.unwinder.unwind(
-                &mut find,
-                &registers,
-                &stack,
-                FRAME_LIMIT,
-                &mut self.frames,
-            );
+            let end =
+                self.unwinder.unwind(&mut find, &registers, &stack, FRAME_LIMIT, &mut self.frames);
             let Some(found) = unopened else { return end };
             self.open_image(sample.pid, &found);
         }
@@ -268,7 +263,7 @@ impl Collector {
         let last = self.frames.last().map(|frame| frame.lookup_address());
         let found = last.and_then(|address| self.processes.find(pid, address));
         let key = found.and_then(|found| self.processes.image(found.mapping.image));
-        let path = key.map_or_else(|| "[unmapped]".to_owned(), |key| naming::image_name(key));
+        let path = key.map_or_else(|| "[unmapped]".to_owned(), naming::image_name);
         *self.collected.health.no_unwind_info.entry(path).or_default() += 1;
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use flame_events::{FileId, Found, ImageKey, parse_maps};
-use flame_profile::{ImageAddress, ImageId, Missing, Pid, ProcessAddress};
+use flame_profile::{ImageAddress, ImageId, Missing, Pid};
 use flame_symbolize::{ImageError, ImageFile};
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
 use rustc_hash::FxHashMap;
@@ -91,7 +91,8 @@ fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missi
     let path = key.path.strip_suffix(b" (deleted)").unwrap_or(&key.path);
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let (start, end) = (found.mapping.start.0, found.mapping.end.0);
-    let in_root = PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").unwrap_or(path));
+    let in_root =
+        PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").unwrap_or(path));
     let candidates = [
         in_root,
         path.to_owned(),

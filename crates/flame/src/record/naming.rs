@@ -99,7 +99,8 @@ fn idle_locations(profile: &Profile) -> FxHashSet<FrameId> {
     for location in profile.locations() {
         for id in &location.frames {
             let frame = profile.frame(*id);
-            if frame.kind == FrameKind::Kernel && IDLE_FUNCTIONS.contains(&profile.text(frame.name)) {
+            if frame.kind == FrameKind::Kernel && IDLE_FUNCTIONS.contains(&profile.text(frame.name))
+            {
                 idle.insert(*id);
             }
         }
@@ -209,7 +210,11 @@ impl<'c> Namer<'c> {
         (id, unnamed)
     }
 
-    fn kernel_location(&self, profile: &mut Profile, address: ProcessAddress) -> (Location, Unnamed) {
+    fn kernel_location(
+        &self,
+        profile: &mut Profile,
+        address: ProcessAddress,
+    ) -> (Location, Unnamed) {
         let missing = match &self.kernel {
             Ok(symbols) => match symbols.lookup(address) {
                 Some((name, _)) => {

@@ -38,14 +38,17 @@ pub(super) fn of_session(session: &Session) -> Vec<Note> {
         },
         Concession::UserOnly => Note {
             text: format!("no permission for kernel code ({}): user code only", paranoid()),
-            mend: Some(format!("sudo sysctl kernel.perf_event_paranoid=1, or {}", setcap_command())),
+            mend: Some(format!(
+                "sudo sysctl kernel.perf_event_paranoid=1, or {}",
+                setcap_command()
+            )),
         },
-        Concession::SmallerRing(size) => Note {
+        Concession::SmallerRing { ring, wanted } => Note {
             text: format!(
                 "not allowed to lock more memory: rings of {} KiB a CPU, samples may be lost",
-                size.0 / 1024
+                ring.0 / 1024
             ),
-            mend: Some("sudo sysctl kernel.perf_event_mlock_kb=4100".to_owned()),
+            mend: Some(format!("sudo sysctl kernel.perf_event_mlock_kb={}", wanted.0 / 1024 + 4)),
         },
     };
     session.concessions().iter().map(note).collect()

@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use flame_profile::{
-    CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions,
-};
+use flame_profile::{CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions};
 use flame_sampler::{ExitReport, Session};
 
 use crate::cli::RecordArgs;
@@ -88,7 +86,10 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
     if let Some(share) = health.complete_share() {
         let shown = floor_percent(share);
         let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
-        line("complete", format!("{shown} of stacks{}, {} distinct", cut(health), grouped(distinct as u64)));
+        line(
+            "complete",
+            format!("{shown} of stacks{}, {} distinct", cut(health), grouped(distinct as u64)),
+        );
     }
     let lost = format!("{} records", grouped(health.lost_records));
     line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
@@ -123,7 +124,10 @@ fn unnamed(health: &Health) -> String {
     let mut parts: Vec<(&(String, flame_profile::Missing), &u64)> = health.unnamed.iter().collect();
     parts.sort_by_key(|(key, count)| (std::cmp::Reverse(**count), *key));
     let text = |((image, missing), count): &(&(String, flame_profile::Missing), &u64)| {
-        format!("{} have frames in {image}: {missing}", percent(Weight(**count).share_of(Weight(total))))
+        format!(
+            "{} have frames in {image}: {missing}",
+            percent(Weight(**count).share_of(Weight(total)))
+        )
     };
     let mut shown: Vec<String> = parts.iter().take(3).map(text).collect();
     if parts.len() > 3 {
@@ -164,7 +168,8 @@ fn bar(share: f64) -> String {
 /// A name with its middle left out where it is too long; control characters, which a hostile
 /// program could steer the terminal with, are replaced.
 fn shortened(name: &str, room: usize) -> String {
-    let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let clean: Vec<char> =
+        name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if clean.len() <= room {
         return clean.into_iter().collect();
     }

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
-use flame_sampler::{
-    Credentials, ExitReport, Launched, SamplerError, Target, is_alive,
-};
+use flame_sampler::{Credentials, ExitReport, Launched, SamplerError, Target, is_alive};
 
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::message::Failure;
@@ -28,12 +26,8 @@ pub(super) struct Started {
 impl Started {
     /// Finds the processes, or launches the program up to the point before it runs.
     pub(super) fn start(args: &TargetArgs, sampling: &SamplingArgs) -> Result<Started, Failure> {
-        let started = |target, description| Started {
-            target,
-            launched: None,
-            description,
-            exit: None,
-        };
+        let started =
+            |target, description| Started { target, launched: None, description, exit: None };
         if !args.command.is_empty() {
             let user = if sampling.as_root { None } else { sudo::invoking_user() };
             return Started::launch(args, user.as_ref());
@@ -77,9 +71,7 @@ impl Started {
         let pids = match &self.target {
             Target::System => proc::all_processes(),
             Target::Processes(pids) => pids.clone(),
-            Target::Threads(tids) => {
-                tids.iter().filter_map(|tid| proc::process_of(*tid)).collect()
-            }
+            Target::Threads(tids) => tids.iter().filter_map(|tid| proc::process_of(*tid)).collect(),
             Target::Launched(_) => Vec::new(),
         };
         pids.into_iter().for_each(|pid| proc::enter(processes, pid));

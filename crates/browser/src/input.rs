@@ -1,0 +1,102 @@
+//! Real mouse and key events, as a user's hand makes them.
+
+use serde_json::json;
+
+use crate::browser::Browser;
+use crate::error::Error;
+
+const CONTROL: u32 = 2;
+
+impl Browser {
+    /// Moves the mouse to a point of the window, in CSS pixels.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn move_to(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        let event = json!({ "type": "mouseMoved", "x": x, "y": y });
+        self.call("Input.dispatchMouseEvent", event).map(drop)
+    }
+
+    /// Moves the mouse to a point and clicks the left button there.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn click(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        self.move_to(x, y)?;
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Clicks the middle of the first element that a CSS selector finds.
+    ///
+    /// # Errors
+    /// When there is no such element.
+    pub fn click_on(&mut self, selector: &str) -> Result<(), Error> {
+        let (x, y) = self.middle_of(selector)?;
+        self.click(x, y)
+    }
+
+    /// Moves the mouse to the middle of the first element that a CSS selector finds.
+    ///
+    /// # Errors
+    /// When there is no such element.
+    pub fn hover(&mut self, selector: &str) -> Result<(), Error> {
+        let (x, y) = self.middle_of(selector)?;
+        self.move_to(x, y)
+    }
+
+    fn middle_of(&mut self, selector: &str) -> Result<(f64, f64), Error> {
+        let middle = self.eval(&format!(
+            "(() => {{ const box = document.querySelector({selector:?}).getBoundingClientRect(); \
+             return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+        ))?;
+        let coordinate = |at: usize| middle[at].as_f64();
+        coordinate(0).zip(coordinate(1)).ok_or_else(|| Error::Answer {
+            method: selector.to_owned(),
+            answer: middle.to_string(),
+        })
+    }
+
+    /// Presses and releases a key by its DOM name: `Escape`, `Enter`, `F3`, `f`.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn press(&mut self, key: &str) -> Result<(), Error> {
+        self.press_with(key, 0)
+    }
+
+    /// The same with the control key held.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn press_control(&mut self, key: &str) -> Result<(), Error> {
+        self.press_with(key, CONTROL)
+    }
+
+    fn press_with(&mut self, key: &str, modifiers: u32) -> Result<(), Error> {
+        let code = match key {
+            "Escape" => 27,
+            "Enter" => 13,
+            "F3" => 114,
+            key => key.bytes().next().map_or(0, |byte| u32::from(byte.to_ascii_uppercase())),
+        };
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": key, "modifiers": modifiers, "windowsVirtualKeyCode": code,
+            });
+            self.call("Input.dispatchKeyEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Types text into whatever has the focus.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn type_text(&mut self, text: &str) -> Result<(), Error> {
+        self.call("Input.insertText", json!({ "text": text })).map(drop)
+    }
+}

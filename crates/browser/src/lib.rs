@@ -1,0 +1,25 @@
+//! A small driver for Chromium, for tests that look at what flame draws. Never part of the product.
+//!
+//! It speaks the DevTools protocol over a pipe: no port, no server, no other driver. Each
+//! [`Browser`] is a process of its own with a fresh profile directory, which is stopped and removed
+//! when the value is dropped. Every wait has a limit.
+//!
+//! ```no_run
+//! let mut browser = flame_browser::Browser::launch(&Default::default())?;
+//! browser.navigate("file:///tmp/flame.svg")?;
+//! let title = browser.eval("document.querySelector('#title').textContent")?;
+//! assert_eq!(title, "Flame Graph");
+//! assert_eq!(browser.problems(), [] as [&str; 0]);
+//! # Ok::<(), flame_browser::Error>(())
+//! ```
+
+mod browser;
+mod error;
+mod find;
+mod input;
+mod pipe;
+mod process;
+
+pub use browser::{Browser, Launch};
+pub use error::Error;
+pub use find::{ENV_BROWSER, ENV_REQUIRE, find_browser, find_or_skip};

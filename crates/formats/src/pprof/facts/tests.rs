@@ -1,0 +1,102 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+fn whole_meta() -> Meta {
+    Meta {
+        event: Some("cpu-clock".to_owned()),
+        frequency: Some(Hz(99)),
+        period: Some(10_101_010),
+        start: Some(Nanos(1_700_000_000_000_000_000)),
+        duration: Some(Nanos(30_000_000_000)),
+        host: Some("db 1".to_owned()),
+        target: Some(String::new()),
+        producer: Some("flame 0.1.0".to_owned()),
+    }
+}
+
+fn whole_health() -> Health {
+    let libfoo = "/opt/my app/libfoo.so".to_owned();
+    Health {
+        samples: 13_000,
+        lost_records: 2,
+        throttled: 3,
+        undecodable_records: 4,
+        idle_samples: 5,
+        stack_ends: STACK_ENDS.into_iter().zip(1..).collect(),
+        no_unwind_info: BTreeMap::from([(libfoo.clone(), 7), (String::new(), 1)]),
+        unnamed: MISSINGS.into_iter().map(|m| (libfoo.clone(), m)).zip(8..).collect(),
+        coverage: Some(Coverage { sampled: Nanos(990), accounted: Nanos(1000) }),
+        notes: vec!["ring halved: locked-memory limit".to_owned(), "two\nlines ".to_owned()],
+    }
+}
+
+#[track_caller]
+fn check_round_trip(meta: Meta, health: Health) {
+    let lines = comments(&meta, &health);
+    let facts = parse(lines.iter().map(String::as_str));
+    assert_eq!(facts, Facts { meta: Some(meta), health, has_health: true });
+}
+
+#[test]
+fn meta_and_health_survive() {
+    check_round_trip(whole_meta(), whole_health());
+    check_round_trip(Meta::default(), Health::default());
+}
+
+#[test]
+fn the_lines_are_as_documented() {
+    let mut health = Health { samples: 10, notes: vec!["clock changed".to_owned()], ..whole() };
+    health.stack_ends.insert(StackEnd::Root, 9);
+    health.unnamed.insert(("/bin/a b".to_owned(), Missing::NoSymbol), 1);
+    let meta = Meta { event: Some("cycles".to_owned()), ..Meta::default() };
+    let expect = [
+        "flame: 10 samples, 100.0 % of stacks complete, 0 lost",
+        "flame: clock changed",
+        "#flame.format 1",
+        "#flame.meta.event cycles",
+        "#flame.health.samples 10",
+        "#flame.health.stack_end 9 root",
+        "#flame.health.unnamed 1 no-symbol /bin/a b",
+        "#flame.health.note clock changed",
+    ];
+    assert_eq!(comments(&meta, &health), expect);
+}
+
+fn whole() -> Health {
+    Health::default()
+}
+
+#[test]
+fn comments_of_other_tools_become_notes() {
+    let facts = parse(["built by ci 17", "# internal"]);
+    assert_eq!(facts.health.notes, ["built by ci 17", "# internal"]);
+    assert_eq!((facts.meta, facts.has_health), (None, false));
+}
+
+#[test]
+fn merged_files_lose_their_counts_and_say_so() {
+    let one = comments(&whole_meta(), &Health { samples: 5, lost_records: 1, ..whole() });
+    let two = comments(&whole_meta(), &Health { samples: 6, ..whole() });
+    let facts = parse(one.iter().chain(&two).map(String::as_str));
+    let note = "several profiles were merged into this one: what was lost in them is not known \
+                any more";
+    let health = Health { notes: vec![note.to_owned()], ..Health::default() };
+    assert_eq!(facts, Facts { meta: None, health, has_health: false });
+}
+
+#[test]
+fn facts_that_make_no_sense_are_counted() {
+    let lines = [
+        "#flame.format 1",
+        "#flame.health.samples many",
+        "#flame.health.stack_end 3 vanished",
+        "#flame.health.coverage 3",
+        "#flame.future 1",
+        "#flame.",
+    ];
+    let facts = parse(lines);
+    let note = "5 comments of a newer flame were not understood and left out";
+    assert_eq!(facts.health.notes, [note]);
+    assert_eq!(facts.meta, Some(Meta::default()));
+}

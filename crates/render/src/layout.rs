@@ -1,0 +1,230 @@
+//! Where each box stands: a call tree into cells with left and right edges.
+//!
+//! Weights stay whole numbers until here. An edge is rounded once, from the sum of all weight to
+//! its left, so a box can never stick out of its parent, and siblings neither overlap nor drift
+//! apart. Siblings too thin to see are put together into one cell that says what it holds.
+
+use flame_profile::{CallTree, NodeId, Weight};
+
+/// A horizontal position or length in hundredths of a pixel.
+pub(crate) type Units = u32;
+
+/// What a cell stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// One node of the tree.
+    Frame(NodeId),
+    /// Neighbouring siblings, each too thin to draw, with everything below them.
+    Thin {
+        /// Nodes in the run and below it.
+        frames: u64,
+        /// Their weight.
+        weight: Weight,
+    },
+}
+
+/// A box of the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// What it stands for.
+    pub(crate) content: Content,
+    /// Row, counted from the root's, which is 0.
+    pub(crate) depth: u32,
+    /// Left edge, from the left edge of the root.
+    pub(crate) left: Units,
+    /// Right edge; never less than `left`.
+    pub(crate) right: Units,
+}
+
+/// The cells of a whole tree, in pre-order, siblings from left to right. A tree without weight has
+/// none. Frames are at least `min_width` wide; thin runs that round to no width are left out.
+pub(crate) fn layout(tree: &CallTree, width: Units, min_width: Units) -> Vec<Cell> {
+    if tree.total() == Weight(0) {
+        return Vec::new();
+    }
+    let scale = Scale { width, total: tree.total() };
+    let root = Cell { content: Content::Frame(NodeId::ROOT), depth: 0, left: 0, right: width };
+    let mut cells = Vec::new();
+    let mut pending = vec![(root, Weight(0))];
+    let mut children = Vec::new();
+    while let Some((cell, start)) = pending.pop() {
+        cells.push(cell);
+        if let Content::Frame(node) = cell.content {
+            row_above(tree, node, start, &scale, min_width, &mut children);
+            pending.extend(children.drain(..).rev());
+        }
+    }
+    cells
+}
+
+/// Turns the sum of the weight to the left of an edge into the edge's position.
+struct Scale {
+    width: Units,
+    total: Weight,
+}
+
+impl Scale {
+    /// Not decreasing in `weight`: each of the steps is not.
+    fn edge(&self, weight: Weight) -> Units {
+        let exact = weight.0 as f64 * f64::from(self.width) / self.total.0 as f64;
+        ((exact + 0.5).floor() as Units).min(self.width)
+    }
+}
+
+/// The cells of a node's children, each with the weight to its left, into `out`.
+fn row_above(
+    tree: &CallTree,
+    node: NodeId,
+    mut start: Weight,
+    scale: &Scale,
+    min_width: Units,
+    out: &mut Vec<(Cell, Weight)>,
+) {
+    for (id, child) in tree.children(node) {
+        let (left, right) = (scale.edge(start), scale.edge(start + child.total));
+        let thin = right - left < min_width;
+        let content = if thin {
+            let frames = u64::from(child.end) - id.index() as u64;
+            Content::Thin { frames, weight: child.total }
+        } else {
+            Content::Frame(id)
+        };
+        let cell = Cell { content, depth: child.depth, left, right };
+        match out.last_mut().filter(|_| thin) {
+            Some((Cell { content: Content::Thin { frames, weight }, right: edge, .. }, _)) => {
+                *frames += u64::from(child.end) - id.index() as u64;
+                *weight += child.total;
+                *edge = right;
+            }
+            _ => out.push((cell, start)),
+        }
+        start += child.total;
+    }
+    out.retain(|(cell, _)| cell.left < cell.right);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_trees::{Random, tree_of};
+
+    fn describe(tree: &CallTree, width: Units, min_width: Units) -> Vec<(String, u32, u32, u32)> {
+        let describe = |cell: &Cell| {
+            let name = match cell.content {
+                Content::Frame(id) => tree.label(&tree.nodes()[id.index()]).name.clone(),
+                Content::Thin { frames, weight } => format!("{frames} thin {weight}"),
+            };
+            (name, cell.depth, cell.left, cell.right)
+        };
+        layout(tree, width, min_width).iter().map(describe).collect()
+    }
+
+    #[track_caller]
+    fn check(stacks: &[(&str, u64)], min_width: Units, expect: &[(&str, u32, u32, u32)]) {
+        let found = describe(&tree_of(stacks), 1000, min_width);
+        let found: Vec<_> = found.iter().map(|(n, d, l, r)| (n.as_str(), *d, *l, *r)).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn children_stand_in_name_order_from_the_left_of_their_parent() {
+        let stacks = [("c;b", 2), ("c;a;x", 5), ("c", 1), ("d", 2)];
+        let expect = [
+            ("all", 0, 0, 1000),
+            ("c", 1, 0, 800),
+            ("a", 2, 0, 500),
+            ("x", 3, 0, 500),
+            ("b", 2, 500, 700),
+            ("d", 1, 800, 1000),
+        ];
+        check(&stacks, 1, &expect);
+    }
+
+    #[test]
+    fn thirds_share_their_edges() {
+        let stacks = [("a", 1), ("b", 1), ("c", 1)];
+        let expect =
+            [("all", 0, 0, 1000), ("a", 1, 0, 333), ("b", 1, 333, 667), ("c", 1, 667, 1000)];
+        check(&stacks, 1, &expect);
+    }
+
+    #[test]
+    fn neighbours_too_thin_to_draw_are_one_cell() {
+        let stacks = [("a", 20), ("b;x;y", 10), ("b;z", 5), ("c", 900), ("d", 65)];
+        let expect =
+            [("all", 0, 0, 1000), ("5 thin 35", 1, 0, 35), ("c", 1, 35, 935), ("d", 1, 935, 1000)];
+        check(&stacks, 50, &expect);
+    }
+
+    #[test]
+    fn a_tree_without_weight_has_no_cells() {
+        check(&[], 1, &[]);
+    }
+
+    #[test]
+    fn weights_near_the_limit_keep_their_order() {
+        let tree = tree_of(&[("a", u64::MAX / 2), ("b", u64::MAX / 2 - 7), ("c", 3)]);
+        let found = describe(&tree, 118_000, 1);
+        assert_eq!(found.last().map(|cell| (cell.2, cell.3)), Some((59_000, 118_000)));
+    }
+
+    /// The number of frames and their weight in the cells right above each other must add up.
+    #[test]
+    fn random_trees_have_no_overlap_and_lose_nothing() {
+        for seed in 1..200 {
+            let mut random = Random::new(seed);
+            let tree = tree_of(&random.stacks(60));
+            let (width, min_width) = (50 + random.below(200_000), 1 + random.below(60));
+            let cells = layout(&tree, width, min_width);
+            // The right edge that the next cell of each row must not be left of.
+            let mut row_edge: Vec<Units> = Vec::new();
+            let mut above: Vec<Cell> = Vec::new();
+            for cell in &cells {
+                above.retain(|parent| parent.depth < cell.depth);
+                assert!(cell.left < cell.right, "seed {seed}: {cell:?} has no width");
+                if let Some(parent) = above.last() {
+                    let inside = parent.left <= cell.left && cell.right <= parent.right;
+                    assert!(inside, "seed {seed}: {cell:?} sticks out of {parent:?}");
+                    assert_eq!(parent.depth + 1, cell.depth, "seed {seed}: {cell:?} hangs");
+                }
+                row_edge.resize(row_edge.len().max(cell.depth as usize + 1), 0);
+                let edge = &mut row_edge[cell.depth as usize];
+                assert!(*edge <= cell.left, "seed {seed}: {cell:?} overlaps its neighbour");
+                *edge = cell.right;
+                above.push(*cell);
+                check_size(&tree, cell, width, min_width);
+            }
+            check_weights(&tree, &cells, seed);
+        }
+    }
+
+    #[track_caller]
+    fn check_size(tree: &CallTree, cell: &Cell, width: Units, min_width: Units) {
+        let weight = match cell.content {
+            Content::Frame(id) => {
+                assert!(cell.right - cell.left >= min_width.min(width));
+                tree.nodes()[id.index()].total
+            }
+            Content::Thin { weight, .. } => weight,
+        };
+        let exact = weight.share_of(tree.total()) * f64::from(width);
+        let drawn = f64::from(cell.right - cell.left);
+        assert!((exact - drawn).abs() <= 1.0, "{cell:?} should be {exact} wide");
+    }
+
+    /// Self weight of the drawn frames, plus thin weight, is everything but what rounds to no
+    /// width at all.
+    #[track_caller]
+    fn check_weights(tree: &CallTree, cells: &[Cell], seed: u64) {
+        let shown: Weight = cells
+            .iter()
+            .map(|cell| match cell.content {
+                Content::Frame(id) => tree.nodes()[id.index()].self_weight,
+                Content::Thin { weight, .. } => weight,
+            })
+            .sum();
+        let lost = (tree.total() - shown).share_of(tree.total());
+        assert!(shown <= tree.total(), "seed {seed}: weight was drawn twice");
+        assert!(lost <= 0.05, "seed {seed}: {lost} of the weight is not drawn");
+    }
+}

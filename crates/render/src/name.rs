@@ -1,0 +1,79 @@
+//! Names as they may be shown: without characters that break XML, terminals or the reader's eye.
+
+use std::borrow::Cow;
+
+/// The longest name that a tooltip holds, in characters; the search still sees all of it.
+const TOOLTIP_NAME: usize = 400;
+const TOOLTIP_HEAD: usize = 250;
+
+/// Replaces what must not reach a picture or a terminal by something visible.
+///
+/// Control characters become their pictures (`␛`), and characters that reorder or hide text
+/// (bidirectional controls, zero-width blanks) and those that XML forbids become `�`.
+pub fn clean_name(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|b| (b' '..0x7f).contains(&b)) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().map(clean_char).collect())
+}
+
+fn clean_char(c: char) -> char {
+    match c {
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\x7f' => '\u{2421}',
+        '\u{80}'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
+        // The last two code points of every plane are no characters, and XML forbids U+FFFE/F.
+        c if u32::from(c) & 0xfffe == 0xfffe => '\u{fffd}',
+        c => c,
+    }
+}
+
+/// A name cut in its middle where it is too long for a tooltip.
+pub(crate) fn tooltip_name(name: &str) -> Cow<'_, str> {
+    let length = if name.len() <= TOOLTIP_NAME { 0 } else { name.chars().count() };
+    if length <= TOOLTIP_NAME {
+        return Cow::Borrowed(name);
+    }
+    let tail = TOOLTIP_NAME - TOOLTIP_HEAD - 1;
+    let head = name.chars().take(TOOLTIP_HEAD);
+    Cow::Owned(head.chain(['…']).chain(name.chars().skip(length - tail)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_stay_as_they_are() {
+        for name in ["main", "<T as core::fmt::Debug>::fmt", "größe", "日本語", "a\u{200d}b"] {
+            assert_eq!(clean_name(name), name);
+        }
+    }
+
+    #[test]
+    fn what_breaks_output_becomes_visible() {
+        assert_eq!(clean_name("a\x1b[31mb\n\0"), "a␛[31mb␊␀");
+        assert_eq!(
+            clean_name("gpj.\u{202e}exe\u{fffe}\u{9b}m"),
+            "gpj.\u{fffd}exe\u{fffd}\u{fffd}m"
+        );
+    }
+
+    #[test]
+    fn long_names_are_cut_in_the_middle_of_a_tooltip_at_characters() {
+        let exact = "ä".repeat(400);
+        assert_eq!(tooltip_name(&exact), exact);
+        let long = format!("{}{}", "ä".repeat(300), "z".repeat(300));
+        let expect = format!("{}…{}", "ä".repeat(250), "z".repeat(149));
+        assert_eq!(tooltip_name(&long), expect);
+    }
+}

@@ -1,0 +1,121 @@
+// Text in the room there is, as label.rs and lines.rs fit it.
+
+function charWidth(c) {
+  const code = c.codePointAt(0);
+  const ascii = data.ascii[code - 32];
+  return ascii !== undefined ? ascii : code >= data.wideFrom ? data.wide : data.other;
+}
+
+function textWidth(text) {
+  let width = 0;
+  for (const c of text) width += charWidth(c);
+  return width;
+}
+
+function fit(name, max) {
+  if (textWidth(name) <= max) return name;
+  const short = stripArguments(name);
+  if (textWidth(short) <= max) return short;
+  let last = short;
+  for (const tail of tails(short)) {
+    if (textWidth(tail) <= max) return tail;
+    last = tail;
+  }
+  return cutMiddle(last, max);
+}
+
+function cutEnd(name, max) {
+  if (textWidth(name) <= max) return name;
+  let left = max - data.wide, cut = '';
+  for (const c of name) {
+    left -= charWidth(c);
+    if (left < 0) break;
+    cut += c;
+  }
+  return cut + '…';
+}
+
+function wrap(text, max) {
+  const lines = [];
+  for (const whole of text.split(' ').filter(Boolean)) {
+    const word = cutEnd(whole, max), line = lines[lines.length - 1];
+    if (line !== undefined && textWidth(line + ' ' + word) <= max) lines[lines.length - 1] += ' ' + word;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+const stripped = new Map();
+function stripArguments(name) {
+  let short = stripped.get(name);
+  if (short === undefined) stripped.set(name, short = stripOnce(name));
+  return short;
+}
+
+function stripOnce(name) {
+  if (name[0] === '[') return name;
+  let out = '', skipping = 0, opened = 0, before = ' ';
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (skipping > 0) {
+      if (c === '<' || c === '(') skipping++;
+      else if ((c === '>' && before !== '-') || c === ')') skipping--;
+      before = c;
+      continue;
+    }
+    const whole = ['(anonymous namespace)', 'operator()'].find(w => name.startsWith(w, i));
+    if (whole) {
+      out += whole;
+      i += whole.length - 1;
+      before = ')';
+      continue;
+    }
+    if (c === '<' && (before === '.' || out.endsWith('operator'))) out += c;
+    else if (c === '<' && before === '<' && out.endsWith('operator<')) out += c;
+    else if (c === '<' && !out) opened++;
+    else if (c === '<') {
+      skipping = 1;
+      if (out.endsWith('::')) out = out.slice(0, -2);
+    } else if (c === '>' && before !== '-' && opened > 0) opened--;
+    else if (c === '(' && name[i + 1] !== '*') skipping = 1;
+    else if (opened > 0 && name.startsWith(' as ', i)) {
+      opened--;
+      skipping = 1;
+    } else out += c;
+    before = c;
+  }
+  if (out.endsWith(' const')) out = out.slice(0, -6);
+  return out.replace(/::h[0-9a-fA-F]{16}$/, '') || name;
+}
+
+function* tails(name) {
+  if (name[0] === '[') return;
+  for (let i = 0; i < name.length; i++) {
+    let after;
+    if (name.startsWith('::', i)) after = name.slice(i + 2);
+    else if (name[i] === '/') after = name.slice(i + 1);
+    else continue;
+    if (after && !'{:/'.includes(after[0])) yield after;
+  }
+}
+
+function cutMiddle(name, max) {
+  const chars = Array.from(name);
+  let left = max - data.wide, head = 0, tail = 0;
+  if (left < 0) return null;
+  while (head + tail < chars.length) {
+    const fromHead = head <= tail;
+    left -= charWidth(fromHead ? chars[head] : chars[chars.length - 1 - tail]);
+    if (left < 0) break;
+    if (fromHead) head++; else tail++;
+  }
+  if (head + tail < 3) return null;
+  return chars.slice(0, head).join('') + '…' + chars.slice(chars.length - tail).join('');
+}
+
+function tooltipName(name) {
+  if (name.length <= 400) return name;
+  const chars = Array.from(name);
+  if (chars.length <= 400) return name;
+  return chars.slice(0, 250).join('') + '…' + chars.slice(-149).join('');
+}

@@ -1,0 +1,92 @@
+//! The places where a graph is looked at.
+
+use serde_json::json;
+
+use crate::graph::{Graph, browser, server, svg, write};
+use crate::test_trees::tree_of;
+use flame_render::SvgConfig;
+
+/// The graph without its XML declaration, as it stands in a page.
+fn inline_svg() -> String {
+    let svg = svg(&tree_of(&server()), &SvgConfig::default());
+    svg.split_once("?>\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn it_works_in_a_srcdoc_frame() {
+    let Some(mut browser) = browser(1000, 700) else { return };
+    let escaped = inline_svg().replace('&', "&amp;").replace('"', "&quot;");
+    let html = format!(
+        "<!DOCTYPE html><meta charset=utf-8><body><iframe width=900 height=400 \
+         srcdoc=\"{escaped}\"></iframe>"
+    );
+    browser.open_file(&write("srcdoc.html", &html)).unwrap();
+    let click = "(() => { \
+        const inside = document.querySelector('iframe').contentDocument; \
+        const frames = inside.getElementById('frames'); \
+        const parse = Array.from(frames.children).find(g => /^parse/.test(g.textContent)); \
+        parse.querySelector('rect').dispatchEvent(new MouseEvent('click', { bubbles: true })); \
+        const input = inside.querySelector('input'); \
+        input.value = 'alloc'; \
+        input.dispatchEvent(new Event('input')); \
+        return [frames.children.length, inside.getElementById('matched').textContent]; })()";
+    let found = browser.eval(click).unwrap();
+    assert_eq!(found, json!([5, "Matched: 16.67% of view, 10.00% of all"]));
+    assert_eq!(browser.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn several_in_one_page_do_not_touch_each_other() {
+    let Some(mut browser) = browser(1000, 1200) else { return };
+    let html = format!("<!DOCTYPE html><meta charset=utf-8><body>{0}{0}", inline_svg());
+    browser.open_file(&write("several.html", &html)).unwrap();
+    let counts = "Array.from(document.querySelectorAll('svg.flame-graph'), \
+                  svg => svg.querySelector('#frames').children.length)";
+    assert_eq!(browser.eval(counts).unwrap(), json!([10, 10]));
+    browser.click_on("svg:nth-of-type(2) #frames g:nth-child(6) rect").unwrap();
+    let after = browser.eval(counts).unwrap();
+    assert_eq!(after[0], 10);
+    assert_ne!(after[1], 10);
+    browser.press_control("f").unwrap();
+    let focused = "Array.from(document.querySelectorAll('input')).indexOf(document.activeElement)";
+    assert_eq!(browser.eval(focused).unwrap(), 1, "the pointer is over the second");
+    assert_eq!(browser.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn without_scripts_it_is_a_still_picture_without_dead_buttons() {
+    let Some(mut browser) = browser(1200, 900) else { return };
+    browser.allow_scripts(false).unwrap();
+    let svg = svg(&tree_of(&server()), &SvgConfig::default());
+    browser.open_file(&write("still.svg", &svg)).unwrap();
+    let mut graph = Graph { browser };
+    assert_eq!(graph.names().len(), 10);
+    for control in ["unzoom", "search", "ignorecase", "matched"] {
+        let size = graph
+            .eval(&format!("document.getElementById('{control}').getBoundingClientRect().width"));
+        assert_eq!(size, 0, "{control}");
+    }
+    assert!(graph.text("details").starts_with("A still picture here"));
+    graph.check_quiet();
+}
+
+#[test]
+fn an_empty_graph_has_nothing_to_complain_about() {
+    let Some(mut graph) = Graph::open("empty", &tree_of::<&str>(&[])) else { return };
+    graph.search("x");
+    assert_eq!(graph.text("matched"), "Matched: 0.00%");
+    graph.check_quiet();
+}
+
+#[test]
+fn a_dark_page_has_light_text() {
+    let Some(mut graph) = Graph::open("dark", &tree_of(&server())) else { return };
+    let colours = "['background', 'title', 'subtitle'].map(id => \
+                   getComputedStyle(document.getElementById(id)).fill)";
+    let light = json!(["rgb(255, 255, 255)", "rgb(31, 35, 40)", "rgb(89, 99, 110)"]);
+    assert_eq!(graph.eval(colours), light);
+    graph.browser.emulate_media("prefers-color-scheme", "dark").unwrap();
+    let dark = json!(["rgb(27, 31, 36)", "rgb(230, 237, 243)", "rgb(157, 167, 179)"]);
+    assert_eq!(graph.eval(colours), dark);
+    graph.check_quiet();
+}

@@ -1,0 +1,144 @@
+//! A flame graph open in a browser.
+
+use std::path::PathBuf;
+
+use flame_browser::{Browser, Launch, find_or_skip};
+use flame_profile::CallTree;
+use flame_render::{SvgConfig, write_svg};
+use serde_json::{Value, json};
+
+pub(crate) struct Graph {
+    pub(crate) browser: Browser,
+}
+
+/// A small server: `parse` and `read` side by side, a kernel frame, and runs of thin frames.
+pub(crate) fn server() -> Vec<(String, u64)> {
+    let mut stacks: Vec<(String, u64)> = [
+        ("server;main;parse", 50_000),
+        ("server;main;parse;alloc_[i]", 10_000),
+        ("server;main;read;sys_read_[k]", 30_000),
+        ("idle;sys_wait_[k]", 5_000),
+    ]
+    .map(|(stack, weight)| (stack.to_owned(), weight))
+    .into();
+    // 500 siblings of 0.01 % each: none is wide enough to be drawn alone.
+    stacks.extend((0..500).map(|n| (format!("server;main;thin_{n:03};leaf_{}", n % 10), 10)));
+    stacks
+}
+
+pub(crate) fn svg(tree: &CallTree, config: &SvgConfig) -> String {
+    let mut out = Vec::new();
+    write_svg(tree, config, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+pub(crate) fn browser(width: u32, height: u32) -> Option<Browser> {
+    let launch = Launch { program: Some(find_or_skip()?), width, height, ..Launch::default() };
+    Some(Browser::launch(&launch).unwrap())
+}
+
+/// Writes a file for one test; its name must be the test's own.
+pub(crate) fn write(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+impl Graph {
+    /// Opens the graph of a tree in a page of 1200 by 900; `None` without a browser.
+    pub(crate) fn open(name: &str, tree: &CallTree) -> Option<Graph> {
+        Graph::open_sized(name, tree, &SvgConfig::default(), (1200, 900))
+    }
+
+    pub(crate) fn open_sized(
+        name: &str,
+        tree: &CallTree,
+        config: &SvgConfig,
+        size: (u32, u32),
+    ) -> Option<Graph> {
+        let mut browser = browser(size.0, size.1)?;
+        browser.open_file(&write(&format!("{name}.svg"), &svg(tree, config))).unwrap();
+        Some(Graph { browser })
+    }
+
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
+        self.browser.eval(expression).unwrap()
+    }
+
+    /// The text of the element with that id; empty when it is hidden.
+    pub(crate) fn text(&mut self, id: &str) -> String {
+        let shown = self.eval(&format!(
+            "(e => e.getAttribute('display') === 'none' ? '' : e.textContent)\
+             (document.getElementById({id:?}))"
+        ));
+        shown.as_str().unwrap().to_owned()
+    }
+
+    /// The names of the frames that are drawn, in the order of the file.
+    pub(crate) fn names(&mut self) -> Vec<String> {
+        let names = self.eval(
+            "Array.from(document.querySelectorAll('#frames title'), \
+             t => t.textContent.replace(/ [(][^(]*[)]$/, ''))",
+        );
+        names.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// `[x, y, width, opacity, class]` of the frame of that name.
+    pub(crate) fn frame(&mut self, name: &str) -> Value {
+        let find = find(name);
+        self.eval(&format!(
+            "(g => {{ const r = g.querySelector('rect'); \
+             return [+r.getAttribute('x'), +r.getAttribute('y'), +r.getAttribute('width'), \
+             g.getAttribute('opacity') || '1', g.getAttribute('class') || '']; }})({find})"
+        ))
+    }
+
+    pub(crate) fn click(&mut self, name: &str) {
+        let (x, y) = self.middle(name);
+        self.browser.click(x, y).unwrap();
+    }
+
+    pub(crate) fn hover(&mut self, name: &str) {
+        let (x, y) = self.middle(name);
+        self.browser.move_to(x, y).unwrap();
+    }
+
+    fn middle(&mut self, name: &str) -> (f64, f64) {
+        let find = find(name);
+        let at = self.eval(&format!(
+            "(r => [r.x + r.width / 2, r.y + r.height / 2])\
+             ({find}.querySelector('rect').getBoundingClientRect())"
+        ));
+        (at[0].as_f64().unwrap(), at[1].as_f64().unwrap())
+    }
+
+    /// Opens the search by its key and types a pattern.
+    pub(crate) fn search(&mut self, pattern: &str) {
+        self.browser.press_control("f").unwrap();
+        self.browser.type_text(pattern).unwrap();
+    }
+
+    /// Names of the frames that are marked as matches.
+    pub(crate) fn hits(&mut self) -> Value {
+        self.eval(
+            "Array.from(document.querySelectorAll('#frames .hit title, #frames .thin-hit title'), \
+             t => t.textContent.replace(/ [(][^(]*[)]$/, ''))",
+        )
+    }
+
+    /// Nothing was complained about, and nothing but the page itself was requested.
+    #[track_caller]
+    pub(crate) fn check_quiet(&mut self) {
+        assert_eq!(self.browser.problems(), [] as [&str; 0]);
+        assert_eq!(self.browser.requests().len(), 1, "{:?}", self.browser.requests());
+    }
+}
+
+/// An expression for the `<g>` whose tooltip starts with that name.
+fn find(name: &str) -> String {
+    let name = json!(name);
+    format!(
+        "Array.from(document.querySelectorAll('#frames g')).find(g => \
+         g.firstChild.textContent.startsWith({name} + ' (') || g.firstChild.textContent === {name})"
+    )
+}

@@ -1,0 +1,15 @@
+//! What a reader sees and does, in a real browser.
+//!
+//! Skipped, loudly, where no Chromium is installed; `FLAME_REQUIRE_BROWSER=1` forbids that.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends by panicking")]
+
+#[path = "../../src/test_trees.rs"]
+mod test_trees;
+
+mod environment;
+mod graph;
+mod header;
+mod hostile;
+mod redraw;
+mod search;
+mod zoom;

@@ -1,0 +1,105 @@
+use flame_profile::{CallTree, Weight};
+use flame_render::format_share;
+use serde_json::json;
+
+use crate::graph::{Graph, server};
+use crate::test_trees::{Random, tree_of};
+
+/// Weight of the nodes whose name is one of `names`, those above another counted once.
+fn matched(tree: &CallTree, names: &[&str]) -> String {
+    let mut weight = Weight(0);
+    let mut covered_to = 0;
+    for (index, node) in tree.nodes().iter().enumerate() {
+        if index >= covered_to && names.contains(&tree.label(node).name.as_str()) {
+            weight += node.total;
+            covered_to = node.end as usize;
+        }
+    }
+    format!("Matched: {}", format_share(weight, tree.total()))
+}
+
+#[test]
+fn the_share_counts_frames_too_thin_to_draw() {
+    let tree = tree_of(&server());
+    let Some(mut graph) = Graph::open("share", &tree) else { return };
+    graph.search("^leaf_[37]$");
+    assert_eq!(graph.text("matched"), "Matched: 1.00%");
+    assert_eq!(graph.text("matched"), matched(&tree, &["leaf_3", "leaf_7"]));
+    assert_eq!(graph.hits(), json!(["… 1,000 frames, 5.00%"]));
+    graph.check_quiet();
+}
+
+#[test]
+fn names_match_and_numbers_in_tooltips_do_not() {
+    let Some(mut graph) = Graph::open("names", &tree_of(&server())) else { return };
+    for (pattern, share, hits) in [
+        ("samples|%", "0.00%", json!([])),
+        ("^main$", "95.00%", json!(["main"])),
+        ("^mai$", "0.00%", json!([])),
+        ("sys_", "35.00%", json!(["sys_wait", "sys_read"])),
+        ("PARSE", "0.00%", json!([])),
+        // One above the other: the lower one holds both.
+        ("parse|alloc", "60.00%", json!(["parse", "alloc"])),
+        ("\\-?read", "30.00%", json!(["read", "sys_read"])),
+    ] {
+        graph.search(pattern);
+        assert_eq!(graph.text("matched"), format!("Matched: {share}"), "{pattern}");
+        assert_eq!(graph.hits(), hits, "{pattern}");
+    }
+    graph.browser.press("Escape").unwrap();
+    assert_eq!(graph.text("matched"), "");
+    assert_eq!(graph.hits(), json!([]));
+    graph.check_quiet();
+}
+
+#[test]
+fn case_can_be_ignored() {
+    let Some(mut graph) = Graph::open("case", &tree_of(&server())) else { return };
+    graph.search("PARSE");
+    graph.browser.press_control("i").unwrap();
+    assert_eq!(graph.text("matched"), "Matched: 60.00%");
+    graph.browser.click_on("#ignorecase").unwrap();
+    assert_eq!(graph.text("matched"), "Matched: 0.00%");
+    graph.check_quiet();
+}
+
+#[test]
+fn while_zoomed_the_share_of_the_view_is_told_too() {
+    let Some(mut graph) = Graph::open("zoomed_search", &tree_of(&server())) else { return };
+    graph.search("alloc|read");
+    assert_eq!(graph.text("matched"), "Matched: 40.00%");
+    graph.click("parse");
+    assert_eq!(graph.text("matched"), "Matched: 16.67% of view, 40.00% of all");
+    assert_eq!(graph.hits(), json!(["alloc"]));
+    graph.search("main");
+    assert_eq!(graph.text("matched"), "Matched: 100% of view, 95.00% of all");
+    graph.browser.click_on("#unzoom").unwrap();
+    assert_eq!(graph.text("matched"), "Matched: 95.00%");
+    graph.check_quiet();
+}
+
+#[test]
+fn a_bad_pattern_is_shown_as_such() {
+    let Some(mut graph) = Graph::open("bad_pattern", &tree_of(&server())) else { return };
+    graph.browser.press("F3").unwrap();
+    graph.browser.type_text("par(se").unwrap();
+    assert_eq!(graph.text("matched"), "Bad pattern: Unterminated group");
+    assert_eq!(graph.eval("document.querySelector('input').className"), "flame-input bad");
+    assert_eq!(graph.hits(), json!([]));
+    graph.search("par(se)");
+    assert_eq!(graph.text("matched"), "Matched: 60.00%");
+    assert_eq!(graph.eval("document.querySelector('input').className"), "flame-input");
+    graph.check_quiet();
+}
+
+#[test]
+fn shares_of_random_trees_are_exact() {
+    let stacks: Vec<(String, u64)> = (1..80).flat_map(|n| Random::new(n).stacks(200)).collect();
+    let tree = tree_of(&stacks);
+    let Some(mut graph) = Graph::open("random_search", &tree) else { return };
+    for names in [&["abc"][..], &["ab", "z"], &["std::x<T>::y"], &["a", "b", "i"]] {
+        graph.search(&format!("^({})$", names.join("|")));
+        assert_eq!(graph.text("matched"), matched(&tree, names), "{names:?}");
+    }
+    graph.check_quiet();
+}

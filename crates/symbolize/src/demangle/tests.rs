@@ -1,0 +1,122 @@
+use super::*;
+
+#[track_caller]
+fn check(names: &[(&str, &str)]) {
+    for (mangled, expect) in names {
+        assert_eq!(demangle(mangled), *expect, "{mangled}");
+    }
+}
+
+#[test]
+fn rust_names_lose_their_hash() {
+    check(&[
+        ("_ZN4core3fmt5write17h01e1d65ba6a1f4ceE", "core::fmt::write"),
+        ("_ZN4core3fmt5write17h01e1d65ba6a1f4ceE.llvm.1234567890", "core::fmt::write"),
+        (
+            "_ZN60_$LT$alloc..vec..Vec$LT$u8$GT$$u20$as$u20$std..io..Write$GT$5write17h0123456789abcdefE",
+            "<alloc::vec::Vec<u8> as std::io::Write>::write",
+        ),
+        ("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"),
+        ("_RINvNtC3std3mem8align_ofjdE", "std::mem::align_of::<usize, f64>"),
+        ("_RNvCs1234_7mycrate4main.llvm.99", "mycrate::main"),
+    ]);
+}
+
+#[test]
+fn cpp_names_look_as_cxxfilt_prints_them() {
+    check(&[
+        ("_ZNSt6vectorIiSaIiEED2Ev", "std::vector<int, std::allocator<int> >::~vector()"),
+        ("_ZN12_GLOBAL__N_16helperEi", "(anonymous namespace)::helper(int)"),
+        ("_ZN1A3fooILb1ELj3ELl4ELm5ELy6ELx7EEEvv", "void A::foo<true, 3u, 4l, 5ul, 6ull, 7ll>()"),
+        ("_Z1fILin3EEvv", "void f<-3>()"),
+        ("_ZNK4SpanptEv", "Span::operator->() const"),
+        ("_ZlsRSoRK4Span", "operator<<(std::ostream&, Span const&)"),
+        (
+            "_ZZ4mainENKUlRKT_E_clIiEEDaS1_",
+            "auto main::{lambda(auto:1 const&)#1}::operator()<int>(int const&) const",
+        ),
+        ("_ZTv0_n24_N4Span3runEv", "virtual thunk to Span::run()"),
+        ("_ZThn16_N4Span3runEv", "non-virtual thunk to Span::run()"),
+    ]);
+}
+
+#[test]
+fn constructor_templates_keep_their_first_parameter() {
+    check(&[
+        ("_ZN1AC1IiEET_", "A::A<int>(int)"),
+        ("_ZN1AC2IiEET_i", "A::A<int>(int, int)"),
+        ("_ZN1AIlEC2IiEEPKcT_.cold", "A<long>::A<int>(char const*, int) [clone .cold]"),
+        ("_ZN1AC1ILi3EEEv", "A::A<3>()"),
+        ("_ZN1AcvT_IiEEv", "A::operator int<int>()"),
+    ]);
+}
+
+#[test]
+fn empty_packs_leave_nothing() {
+    check(&[
+        ("_ZSt10_ConstructIiJEEvPT_DpOT0_", "void std::_Construct<int>(int*)"),
+        ("_Z4callIJEEvDpOT_", "void call<>()"),
+        ("_ZN1AC1IJLm0EEJEEEi", "A::A<0ul>(int)"),
+    ]);
+}
+
+#[test]
+fn a_name_stays_readable_when_its_parameters_are_not_understood() {
+    let swap = "_ZSt4swapIcENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EEEE5valueEvE4typeERS4_SE_";
+    check(&[(swap, "std::swap<char>")]);
+}
+
+#[test]
+fn compiler_suffixes_stay_readable() {
+    check(&[
+        ("_Z3foov.cold", "foo() [clone .cold]"),
+        ("_Z3foov.part.0", "foo() [clone .part.0]"),
+        ("parse.constprop.0", "parse.constprop.0"),
+        ("parse.isra.0.cold", "parse.isra.0.cold"),
+    ]);
+}
+
+#[test]
+fn cpp_names_are_not_taken_for_rust() {
+    // The last part is 17 bytes long but no hash; an anonymous namespace begins the path.
+    check(&[
+        ("_ZN12_GLOBAL__N_117hello_world_helloEv", "(anonymous namespace)::hello_world_hello()"),
+        ("_ZN1a17hxyzxyzxyzxyzxyzxEv", "a::hxyzxyzxyzxyzxyzx()"),
+    ]);
+}
+
+#[test]
+fn malformed_names_stay_as_they_are() {
+    check(&[
+        ("", ""),
+        ("_Z", "_Z"),
+        ("_ZN", "_ZN"),
+        ("_R", "_R"),
+        ("main", "main"),
+        ("_Zx", "_Zx"),
+    ]);
+    let mangled = "_ZNSt6vectorIN12_GLOBAL__N_15ShapeESaIS1_EEC2ISt4pairIS1_iEEERKT_OS3_";
+    for len in 0..mangled.len() {
+        let cut = demangle(&mangled[..len]).len();
+        assert!(cut >= len.min(2), "{len}");
+    }
+}
+
+#[test]
+fn hostile_names_end_within_bounds() {
+    // Each S<n>_ pair doubles the output: 2^40 characters without a bound.
+    let mut doubling = String::from("_Z1fIiE");
+    let id = |n: usize| match n {
+        0 => "S_".to_owned(),
+        n => format!("S{}_", char::from_digit(n as u32 - 1, 36).unwrap().to_ascii_uppercase()),
+    };
+    for n in 0..30 {
+        doubling.push_str(&format!("1aI{0}{0}E", id(n)));
+    }
+    let deep = format!("_Z1f{}i", "P".repeat(10_000));
+    let nested = format!("_RNvC1a{}", "NtN".repeat(3000));
+    let long = format!("_Z{}", "1a".repeat(MAX_NAME_LEN));
+    for name in [doubling, deep, nested, long] {
+        assert!(demangle(&name).len() <= name.len().max(MAX_NAME_LEN));
+    }
+}

@@ -1,0 +1,263 @@
+//! Turns an ELF file into its identity, segments and sections.
+//!
+//! What the file says is not believed: every range is checked when it is used, and a part that
+//! makes no sense is as if it were absent. Names are found elsewhere ([`crate::symbolize_image`]).
+//!
+//! Sources: elf(5), the ELF gABI chapters 4 and 5.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedBytes};
+use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
+
+use crate::companion::find_companion;
+use crate::map_file::map_file;
+use crate::symbol_table::SymbolTable;
+
+/// The largest decompressed section that is accepted: a hostile header may promise any size.
+const MAX_DECOMPRESSED: u64 = 1 << 30;
+
+/// Mappings start and end at multiples of this in a file, or of a multiple of it.
+const PAGE: u64 = 4096;
+
+/// An ELF executable, library or vdso whose headers made sense. Clones share everything.
+#[derive(Clone)]
+pub struct ImageFile {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    bytes: SharedBytes,
+    build_id: Option<BuildId>,
+    segments: Vec<Segment>,
+    /// Where it was opened; `None` for one that was in memory.
+    path: Option<PathBuf>,
+    symbols: OnceLock<SymbolTable>,
+    companion: OnceLock<Option<ImageFile>>,
+}
+
+/// A part of the file that the loader maps (`PT_LOAD`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where its bytes start in the file; not necessarily at a page boundary.
+    pub offset: FileOffset,
+    /// Where its first byte stands in the image.
+    pub address: ImageAddress,
+    /// How many bytes of the file it has.
+    pub file_len: ByteLen,
+    /// How many bytes of memory it takes; what exceeds `file_len` is zero.
+    pub memory_len: ByteLen,
+    /// Whether its memory is executable.
+    pub executable: bool,
+}
+
+/// A named part of the file, decompressed where it was compressed.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Where it stands in the image; 0 for sections that are not loaded.
+    pub address: ImageAddress,
+    /// What it holds; empty for sections without bytes in the file (`.bss`).
+    pub bytes: SharedBytes,
+}
+
+/// Why a file is no image.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// The file cannot be opened, examined or mapped.
+    #[error("cannot open image {}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a directory, device, FIFO or socket, none of which holds code.
+    #[error("image {} is not a regular file", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The bytes are no ELF image with headers that can be read.
+    #[error("not a readable ELF image")]
+    NotElf(#[source] object::Error),
+}
+
+impl ImageError {
+    /// The reason in the words of a profile's health.
+    pub fn missing(&self) -> Missing {
+        match self {
+            ImageError::Open { .. } => Missing::FileUnreadable,
+            ImageError::NotRegular { .. } | ImageError::NotElf(_) => Missing::NotElf,
+        }
+    }
+}
+
+impl ImageFile {
+    /// Maps a file and reads its headers. The file stays mapped as long as a clone, or a section
+    /// of it, lives. Never blocks on a FIFO and never opens a device.
+    ///
+    /// # Errors
+    /// When the path is no regular file, cannot be read, or holds no ELF image.
+    pub fn open(path: &Path) -> Result<ImageFile, ImageError> {
+        let failed = |source| ImageError::Open { path: path.to_owned(), source };
+        // Opening a device can have effects of its own, so it is refused before; the second look,
+        // at what was really opened, is the one that cannot be deceived.
+        let mut is_file = path.metadata().map_err(failed)?.is_file();
+        if is_file {
+            let file = open_without_blocking(path).map_err(failed)?;
+            is_file = file.metadata().map_err(failed)?.is_file();
+            if is_file {
+                let bytes = map_file(&file).map_err(failed)?;
+                return ImageFile::from_shared(bytes, Some(path.to_owned()));
+            }
+        }
+        Err(ImageError::NotRegular { path: path.to_owned() })
+    }
+
+    /// An image that is in memory already, such as the vdso.
+    ///
+    /// # Errors
+    /// When the bytes are no ELF image.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<ImageFile, ImageError> {
+        ImageFile::from_shared(SharedBytes::from(bytes), None)
+    }
+
+    fn from_shared(bytes: SharedBytes, path: Option<PathBuf>) -> Result<ImageFile, ImageError> {
+        let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
+        let build_id = elf.build_id().ok().flatten().and_then(BuildId::from_bytes);
+        let segments = elf.segments().map(|segment| read_segment(&segment)).collect();
+        let (symbols, companion) = (OnceLock::new(), OnceLock::new());
+        let inner = Inner { build_id, segments, path, symbols, companion, bytes };
+        Ok(ImageFile { inner: Arc::new(inner) })
+    }
+
+    /// The identity that the linker wrote, where it did.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.inner.build_id.as_ref()
+    }
+
+    /// The segments that are loaded, in the order of the program headers.
+    pub fn segments(&self) -> &[Segment] {
+        &self.inner.segments
+    }
+
+    /// The image address of a byte of the file, by the segment that holds it; `None` when no
+    /// segment does.
+    ///
+    /// Linkers give each segment a bias of its own (lld does), so the bias of one mapping says
+    /// nothing about another. Pass the offset of the instruction itself: the first page of a
+    /// mapping may hold the end of the segment before.
+    pub fn to_image_address(&self, offset: FileOffset) -> Option<ImageAddress> {
+        let segments = || self.inner.segments.iter();
+        segments()
+            .filter(|segment| segment.executable)
+            .find_map(|segment| segment.to_image_address(offset))
+            .or_else(|| segments().find_map(|segment| segment.to_image_address(offset)))
+            .or_else(|| {
+                let mut code = segments().filter(|segment| segment.executable);
+                code.find_map(|segment| segment.page_to_image_address(offset))
+            })
+            .or_else(|| segments().find_map(|segment| segment.page_to_image_address(offset)))
+    }
+
+    /// The section of that name, such as `.eh_frame`; `.debug_*` also finds `.zdebug_*`. `None`
+    /// when there is none, or when its bytes are outside of the file or cannot be decompressed.
+    pub fn section(&self, name: &str) -> Option<Section> {
+        let elf = self.elf()?;
+        let section = elf.section_by_name(name)?;
+        let address = ImageAddress(section.address());
+        let stored = section.compressed_data().ok()?;
+        let bytes = if stored.format == object::CompressionFormat::None {
+            let (start, len) = section.file_range().unwrap_or((0, 0));
+            let start = usize::try_from(start).ok()?;
+            let end = start.checked_add(usize::try_from(len).ok()?)?;
+            self.inner.bytes.slice(start..end)?
+        } else if stored.uncompressed_size <= MAX_DECOMPRESSED {
+            SharedBytes::from(stored.decompress().ok()?.into_owned())
+        } else {
+            return None;
+        };
+        Some(Section { address, bytes })
+    }
+
+    /// The headers, parsed anew: it takes microseconds and keeps borrows out of the type.
+    pub(crate) fn elf(&self) -> Option<object::File<'_>> {
+        object::File::parse(&*self.inner.bytes).ok()
+    }
+
+    /// The symbols, read at the first call.
+    pub(crate) fn symbols(&self) -> &SymbolTable {
+        self.inner.symbols.get_or_init(|| SymbolTable::read(self))
+    }
+
+    /// The file with what was stripped from this one, looked for at the first call.
+    pub(crate) fn companion(&self) -> Option<&ImageFile> {
+        let find = || find_companion(self, self.inner.path.as_deref()?);
+        self.inner.companion.get_or_init(find).as_ref()
+    }
+
+    /// All bytes of the file.
+    pub(crate) fn bytes(&self) -> &SharedBytes {
+        &self.inner.bytes
+    }
+}
+
+impl std::fmt::Debug for ImageFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ImageFile")
+            .field("path", &self.inner.path)
+            .field("bytes", &self.inner.bytes)
+            .field("build_id", &self.inner.build_id)
+            .field("segments", &self.inner.segments)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Segment {
+    /// The image address of a byte of this segment.
+    fn to_image_address(self, offset: FileOffset) -> Option<ImageAddress> {
+        let inside = offset.0.checked_sub(self.offset.0)?;
+        if inside >= self.file_len.0 {
+            return None;
+        }
+        self.address.0.checked_add(inside).map(ImageAddress)
+    }
+
+    /// The same for the rest of the pages that the segment's mapping has to take along.
+    fn page_to_image_address(self, offset: FileOffset) -> Option<ImageAddress> {
+        let start = self.offset.0 & !(PAGE - 1);
+        let end = self.offset.0.checked_add(self.file_len.0)?.checked_next_multiple_of(PAGE)?;
+        if !(start..end).contains(&offset.0) {
+            return None;
+        }
+        // The bias, computed modulo 2^64: a segment may stand lower in the image than in the file.
+        Some(ImageAddress(offset.0.wrapping_sub(self.offset.0).wrapping_add(self.address.0)))
+    }
+}
+
+fn open_without_blocking(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)
+}
+
+fn read_segment<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
+    let (offset, file_len) = segment.file_range();
+    let flags = match segment.flags() {
+        SegmentFlags::Elf { p_flags, .. } => p_flags,
+        _ => elf::PF_X,
+    };
+    Segment {
+        offset: FileOffset(offset),
+        address: ImageAddress(segment.address()),
+        file_len: ByteLen(file_len),
+        memory_len: ByteLen(segment.size()),
+        executable: flags.contains(elf::PF_X),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Turns one address after another into frames, demangling each name once.
+
+use std::sync::Arc;
+
+use flame_profile::{ImageAddress, Missing};
+use rustc_hash::FxHashMap;
+
+use crate::debug_info::{DebugContext, DebugFrame};
+use crate::demangle::{MAX_NAME_LEN, demangle};
+use crate::symbol_table::{Symbol, SymbolTable};
+use crate::symbolize::SymbolizeConfig;
+
+/// One function at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolFrame {
+    /// The demangled name, never empty. Equal names of one answer share their bytes.
+    pub name: Arc<str>,
+    /// Whether the compiler inlined it into the next frame of the list.
+    pub inlined: bool,
+    /// The source file as the compiler wrote it, where debug information says it: of the address
+    /// for the innermost frame, of the call for the others.
+    pub file: Option<Arc<str>>,
+    /// The line in that file, counted from 1.
+    pub line: Option<u32>,
+}
+
+/// What was found at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symbolized {
+    /// The functions there, innermost first: the inlined ones, then the one that was called. Never
+    /// empty.
+    Frames(Vec<SymbolFrame>),
+    /// No name, and why.
+    Unknown(Missing),
+}
+
+/// What names the addresses of one image, for one thread.
+pub(crate) struct Namer<'c, 'd> {
+    symbols: &'c SymbolTable,
+    debug: Option<&'c DebugContext<'d>>,
+    config: &'c SymbolizeConfig,
+    names: FxHashMap<&'c [u8], Arc<str>>,
+    files: FxHashMap<&'c str, Arc<str>>,
+}
+
+impl<'c, 'd> Namer<'c, 'd> {
+    pub(crate) fn new(
+        symbols: &'c SymbolTable,
+        debug: Option<&'c DebugContext<'d>>,
+        config: &'c SymbolizeConfig,
+    ) -> Namer<'c, 'd> {
+        Namer { symbols, debug, config, names: FxHashMap::default(), files: FxHashMap::default() }
+    }
+
+    /// One answer for each address.
+    pub(crate) fn name_all(&mut self, addresses: &[ImageAddress]) -> Vec<Symbolized> {
+        let mut found = Vec::new();
+        let answer = |address: &ImageAddress| {
+            if let Some(debug) = self.debug {
+                debug.frames(*address, &mut found);
+            }
+            let frames = self.frames(*address, &found);
+            if frames.is_empty() {
+                Symbolized::Unknown(Missing::NoSymbol)
+            } else {
+                Symbolized::Frames(frames)
+            }
+        };
+        addresses.iter().map(answer).collect()
+    }
+
+    /// The frames at an address, given what DWARF says of it.
+    fn frames(&mut self, address: ImageAddress, debug: &[DebugFrame<'c>]) -> Vec<SymbolFrame> {
+        let symbol = self.symbols.lookup(address);
+        let unknown = DebugFrame::default();
+        let (outer, inlined) = debug.split_last().unwrap_or((&unknown, &[]));
+        let Some(outer_name) = self.outer_name(outer.name, symbol) else { return Vec::new() };
+        let mut frames = Vec::with_capacity(1 + inlined.len());
+        if self.config.inlined {
+            for frame in inlined {
+                // A function that even DWARF gives no name is left to its caller.
+                let Some(name) = frame.name else { continue };
+                let name = self.demangled(name);
+                frames.push(self.frame(name, true, frame));
+            }
+        }
+        // The line of the function itself is where it calls; without those frames it is where the
+        // address is.
+        let place = if self.config.inlined { outer } else { debug.first().unwrap_or(outer) };
+        frames.push(self.frame(outer_name, false, place));
+        frames
+    }
+
+    /// The name of the function that was called: DWARF's, which is the same for all parts that the
+    /// compiler split it into (`.cold`, `.part.0`), or that of the symbol.
+    ///
+    /// The symbol's name is used where DWARF has none, and where it is a better one for the same
+    /// function: the plainest alias (`malloc`, not `__GI___libc_malloc`), or the name with its
+    /// scopes, of which GCC writes only the last part for functions without external linkage.
+    fn outer_name(
+        &mut self,
+        debug: Option<&'c [u8]>,
+        symbol: Option<Symbol<'c>>,
+    ) -> Option<Arc<str>> {
+        let (Some(debug), Some(symbol)) = (debug, symbol) else {
+            let name = debug.map(|debug| self.demangled(debug));
+            return name.or_else(|| symbol.map(|symbol| self.symbol_name(symbol)));
+        };
+        let name = self.demangled(debug);
+        if symbol.name == debug {
+            return Some(name);
+        }
+        if self.symbols.has_alias(symbol, debug) {
+            return Some(self.symbol_name(symbol));
+        }
+        if is_mangled(symbol.name) && !is_mangled(debug) {
+            let without_suffix = symbol.name.split(|byte| *byte == b'.').next();
+            let full = self.demangled(without_suffix.unwrap_or(symbol.name));
+            if is_last_part(&name, &full) {
+                return Some(full);
+            }
+        }
+        Some(name)
+    }
+
+    /// The demangled name of a symbol, `name@plt` for stubs as objdump has it.
+    fn symbol_name(&mut self, symbol: Symbol<'c>) -> Arc<str> {
+        let name = self.demangled(symbol.name);
+        if symbol.is_stub { Arc::from(format!("{name}@plt")) } else { name }
+    }
+
+    fn frame(&mut self, name: Arc<str>, inlined: bool, place: &DebugFrame<'c>) -> SymbolFrame {
+        let place = if self.config.lines { *place } else { DebugFrame::default() };
+        let file = place.file.map(|file| {
+            Arc::clone(self.files.entry(file).or_insert_with(|| Arc::from(bounded(file))))
+        });
+        SymbolFrame { name, inlined, file, line: place.line }
+    }
+
+    fn demangled(&mut self, name: &'c [u8]) -> Arc<str> {
+        let demangled = self.names.entry(name).or_insert_with(|| {
+            let name = &name[..name.len().min(MAX_NAME_LEN)];
+            Arc::from(demangle(&String::from_utf8_lossy(name)))
+        });
+        Arc::clone(demangled)
+    }
+}
+
+/// Whether a demangler has something to do; not whether it succeeds.
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
+}
+
+/// Whether `name` is the last part of the path of a demangled name: `parse` of
+/// `(anonymous namespace)::parse(char const*)`. Template arguments do not count, because compilers
+/// and demanglers spell them differently (`<lambda(long int)>`, `{lambda(long)#1}`).
+fn is_last_part(name: &str, full: &str) -> bool {
+    let name = name.split_once('<').map_or(name, |(base, _arguments)| base);
+    full.match_indices(name).any(|(start, _)| {
+        let before = full[..start].chars().next_back();
+        let after = full[start + name.len()..].chars().next();
+        matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('(' | '<' | '['))
+    })
+}
+
+/// As much of a text as a name may have, cut between characters.
+fn bounded(text: &str) -> &str {
+    let mut lens = (0..=text.len().min(MAX_NAME_LEN)).rev();
+    &text[..lens.find(|len| text.is_char_boundary(*len)).unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_part_of_a_path_is_recognised() {
+        let cases = [
+            ("parse", "(anonymous namespace)::parse(char const*)", true),
+            ("call<main::<lambda(long int)> >", "long call<main::{lambda(long)#1}>(int)", true),
+            ("~Sq", "(anonymous namespace)::Sq<int, 7>::~Sq()", true),
+            ("operator()", "main::{lambda(long)#1}::operator()(long) const", true),
+            ("work", "work", true),
+            ("arse", "(anonymous namespace)::parse(char const*)", false),
+            ("par", "(anonymous namespace)::parse(char const*)", false),
+            ("other", "ns::parse(char const*)", false),
+        ];
+        for (name, full, expect) in cases {
+            assert_eq!(is_last_part(name, full), expect, "{name} in {full}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Turns the stubs of the procedure linkage table into the functions that they jump to.
+//!
+//! A stub loads an address from the global offset table and jumps there; a relocation says which
+//! function's address the loader puts into that slot. Reading the instruction instead of counting
+//! stubs makes one rule do for `.plt`, `.plt.sec` and `.plt.got`, in whatever order linkers put
+//! them.
+//!
+//! Sources: psABI of x86-64, chapter 5.2; Arm's instruction set manual, ADRP and LDR.
+
+use object::read::elf::{ElfFile, FileHeader, Sym};
+use object::{Architecture, Object, ObjectSection, RelocationTarget};
+use rustc_hash::FxHashMap;
+
+/// Length of a stub in bytes, and its alignment, on both architectures. `.plt.got` may have stubs
+/// of half that length.
+const STUB_LEN: u64 = 16;
+
+/// A stub: where it is and which function it jumps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stub {
+    /// First image address.
+    pub(crate) address: u64,
+    /// In bytes.
+    pub(crate) len: u64,
+    /// Where the function's name is in the dynamic string table.
+    pub(crate) name: u32,
+}
+
+/// The stubs of an image, in the order of their sections; none on other architectures than x86-64
+/// and AArch64.
+pub(crate) fn stubs<E: FileHeader>(elf: &ElfFile<'_, E>) -> Vec<Stub> {
+    let slot_of = match elf.architecture() {
+        Architecture::X86_64 => x86_64_slot,
+        Architecture::Aarch64 => aarch64_slot,
+        _ => return Vec::new(),
+    };
+    let functions = functions_by_slot(elf);
+    let mut stubs = Vec::new();
+    for name in [".plt", ".plt.sec", ".plt.got"] {
+        let Some(section) = elf.section_by_name(name) else { continue };
+        let Ok(code) = section.data() else { continue };
+        let len = if name == ".plt.got" && section.align() == 8 { STUB_LEN / 2 } else { STUB_LEN };
+        for (stub, start) in code.chunks_exact(len as usize).zip((0_u64..).step_by(len as usize)) {
+            let Some(address) = section.address().checked_add(start) else { break };
+            let slot = slot_of(stub, address);
+            if let Some(name) = slot.and_then(|slot| functions.get(&slot)) {
+                stubs.push(Stub { address, len, name: *name });
+            }
+        }
+    }
+    stubs
+}
+
+/// For each slot of the global offset table that the loader fills with a function's address, where
+/// the function's name is.
+fn functions_by_slot<E: FileHeader>(elf: &ElfFile<'_, E>) -> FxHashMap<u64, u32> {
+    let symbols = elf.elf_dynamic_symbol_table();
+    let relocations = elf.dynamic_relocations().into_iter().flatten();
+    let names = relocations.filter_map(|(slot, relocation)| {
+        let RelocationTarget::Symbol(index) = relocation.target() else { return None };
+        Some((slot, symbols.symbol(index).ok()?.st_name(elf.endian())))
+    });
+    names.collect()
+}
+
+/// The slot of `jmp *displacement(%rip)`, which may follow `endbr64` and a `bnd` prefix.
+fn x86_64_slot(stub: &[u8], address: u64) -> Option<u64> {
+    let jump = stub.windows(2).position(|bytes| bytes == [0xff, 0x25])?;
+    let displacement = stub.get(jump + 2..jump + 6)?.try_into().ok()?;
+    let next_instruction = address.checked_add(jump as u64 + 6)?;
+    next_instruction.checked_add_signed(i64::from(i32::from_le_bytes(displacement)))
+}
+
+/// The slot of `adrp x16, page; ldr x17, [x16, offset]`, which may follow `bti c`.
+fn aarch64_slot(stub: &[u8], address: u64) -> Option<u64> {
+    let words: Vec<u32> = stub
+        .chunks_exact(4)
+        .map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
+        .collect();
+    let at = words.iter().position(|word| word & 0x9f00_001f == 0x9000_0010)?;
+    let (adrp, ldr) = (words[at], *words.get(at + 1)?);
+    if ldr & 0xffc0_03ff != 0xf940_0211 {
+        return None;
+    }
+    // 21 bits, signed: 19 of them from bit 5 on, the lower two at bit 29.
+    let pages = (adrp << 8 & 0x8000_0000) as i32 >> 11 | (adrp >> 3 & 0x1f_fffc) as i32;
+    let pages = i64::from(pages | (adrp >> 29 & 3) as i32);
+    let page = (address & !0xfff).checked_add_signed(pages << 12)?;
+    page.checked_add(u64::from(ldr >> 10 & 0xfff) * 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_x86_64_stubs() {
+        // 1020: ff 25 e2 2f 00 00  jmp *0x2fe2(%rip)  # 4008
+        let lazy = [0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff];
+        assert_eq!(x86_64_slot(&lazy, 0x1020), Some(0x4008));
+        // 1040: f3 0f 1e fa        endbr64
+        //       f2 ff 25 bd ff ff ff  bnd jmp *-0x43(%rip)  # 1008
+        let ibt = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0xbd, 0xff, 0xff, 0xff, 0x0f, 0x1f, 0x44, 0,
+            0,
+        ];
+        assert_eq!(x86_64_slot(&ibt, 0x1040), Some(0x1008));
+        for len in 0..6 {
+            assert_eq!(x86_64_slot(&lazy[..len], 0x1020), None);
+        }
+        assert_eq!(x86_64_slot(&lazy, u64::MAX), None);
+    }
+
+    #[test]
+    fn slots_of_aarch64_stubs() {
+        // 600: adrp x16, 10000; ldr x17, [x16, #4056]; add x16, x16, #0xfd8; br x17
+        let forward = [0x9000_0090_u32, 0xf947_ee11, 0x913f_6210, 0xd61f_0220];
+        let bytes = |words: [u32; 4]| words.map(u32::to_le_bytes).concat();
+        assert_eq!(aarch64_slot(&bytes(forward), 0x600), Some(0x1_0fd8));
+        // 20600: adrp x16, 1f000 (one page back); ldr x17, [x16, #8]
+        let back = [0xf0ff_fff0_u32, 0xf940_0611, 0, 0];
+        assert_eq!(aarch64_slot(&bytes(back), 0x2_0600), Some(0x1_f008));
+        for len in 0..8 {
+            assert_eq!(aarch64_slot(&bytes(forward)[..len], 0x600), None);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One image's tables: which row covers an address.
+
+use std::cell::OnceCell;
+use std::fmt;
+
+use flame_profile::ImageAddress;
+use gimli::{
+    BaseAddresses, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian, UnwindContext,
+    UnwindOffset, UnwindSection, Vendor,
+};
+
+use crate::arch::{Architecture, Facts};
+use crate::compile::{Compiled, TableBytes, compile};
+use crate::index::FrameIndex;
+use crate::row::Table;
+use crate::search_table::SearchTable;
+use crate::section::{Section, UnwindSections};
+
+/// How far beyond the entry point an address counts as its function, which no table measures: the
+/// entry code of C libraries is 30 to 60 bytes long.
+const ENTRY_CODE_LEN: u64 = 64;
+
+/// The sections of an image, with what is needed to search them.
+pub(crate) struct Module {
+    architecture: Architecture,
+    sections: UnwindSections,
+    bases: BaseAddresses,
+    search_table: Option<SearchTable>,
+    /// Built when first asked for, if there is no search table.
+    eh_index: OnceCell<FrameIndex>,
+    /// Built when first asked for.
+    debug_index: OnceCell<FrameIndex>,
+}
+
+impl Module {
+    pub(crate) fn new(architecture: Architecture, sections: UnwindSections) -> Module {
+        let mut bases = BaseAddresses::default();
+        if let Some(hdr) = &sections.eh_frame_hdr {
+            bases = bases.set_eh_frame_hdr(hdr.address.0);
+        }
+        if let Some(eh_frame) = &sections.eh_frame {
+            bases = bases.set_eh_frame(eh_frame.address.0);
+        }
+        if let Some(text) = &sections.text {
+            bases = bases.set_text(text.address.0);
+        }
+        let search_table = match (&sections.eh_frame_hdr, &sections.eh_frame) {
+            (Some(hdr), Some(eh_frame)) => SearchTable::open(hdr, eh_frame),
+            _ => None,
+        };
+        let (eh_index, debug_index) = (OnceCell::new(), OnceCell::new());
+        Module { architecture, sections, bases, search_table, eh_index, debug_index }
+    }
+
+    /// The executable bytes.
+    pub(crate) fn text(&self) -> Option<&Section> {
+        self.sections.text.as_ref()
+    }
+
+    /// Whether `address` is in the code at the entry point.
+    pub(crate) fn is_entry(&self, address: ImageAddress) -> bool {
+        let distance = self.sections.entry.and_then(|entry| address.0.checked_sub(entry.0));
+        distance.is_some_and(|distance| distance < ENTRY_CODE_LEN)
+    }
+
+    /// The bytes of an expression of a row of this module.
+    pub(crate) fn expression(&self, table: Table, range: std::ops::Range<usize>) -> Option<&[u8]> {
+        let section = match table {
+            Table::EhFrame => self.sections.eh_frame.as_ref(),
+            Table::DebugFrame => self.sections.debug_frame.as_ref(),
+        };
+        section?.bytes.get(range)
+    }
+
+    /// What the tables say of `address`; `None` when nothing, or nothing that makes sense.
+    pub(crate) fn row(
+        &self,
+        address: ImageAddress,
+        context: &mut UnwindContext<usize>,
+    ) -> Option<Compiled> {
+        self.eh_frame_row(address, context).or_else(|| self.debug_frame_row(address, context))
+    }
+
+    fn eh_frame_row(
+        &self,
+        address: ImageAddress,
+        context: &mut UnwindContext<usize>,
+    ) -> Option<Compiled> {
+        let section = self.sections.eh_frame.as_ref()?;
+        let mut table = EhFrame::new(&section.bytes, LittleEndian);
+        table.set_address_size(8);
+        table.set_vendor(vendor(self.architecture));
+        let query = Query {
+            bases: &self.bases,
+            address,
+            table: Table::EhFrame,
+            facts: self.architecture.facts(),
+        };
+        if let Some(search_table) = &self.search_table {
+            let hit = search_table.lookup(address, section)?;
+            let fde = query.description(&table, hit.offset.into());
+            match fde {
+                // A search table that disagrees with the description is not to be trusted.
+                Some(fde) if fde.initial_address() == hit.start.0 => {
+                    return query.row(&table, &fde, context);
+                }
+                _ => {}
+            }
+        }
+        let index = self.eh_index.get_or_init(|| FrameIndex::build(&table, &self.bases));
+        let fde = query.description(&table, index.lookup(address)?.into())?;
+        query.row(&table, &fde, context)
+    }
+
+    fn debug_frame_row(
+        &self,
+        address: ImageAddress,
+        context: &mut UnwindContext<usize>,
+    ) -> Option<Compiled> {
+        let section = self.sections.debug_frame.as_ref()?;
+        let mut table = DebugFrame::new(&section.bytes, LittleEndian);
+        table.set_address_size(8);
+        table.set_vendor(vendor(self.architecture));
+        let query = Query {
+            bases: &self.bases,
+            address,
+            table: Table::DebugFrame,
+            facts: self.architecture.facts(),
+        };
+        let index = self.debug_index.get_or_init(|| FrameIndex::build(&table, &self.bases));
+        let fde = query.description(&table, index.lookup(address)?.into())?;
+        query.row(&table, &fde, context)
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("sections", &self.sections).finish_non_exhaustive()
+    }
+}
+
+fn vendor(architecture: Architecture) -> Vendor {
+    match architecture {
+        Architecture::X86_64 => Vendor::Default,
+        Architecture::Aarch64 => Vendor::AArch64,
+    }
+}
+
+/// One question to one table.
+struct Query<'q> {
+    bases: &'q BaseAddresses,
+    address: ImageAddress,
+    table: Table,
+    facts: &'static Facts,
+}
+
+impl Query<'_> {
+    fn description<'a, S>(
+        &self,
+        section: &S,
+        offset: S::Offset,
+    ) -> Option<FrameDescriptionEntry<TableBytes<'a>>>
+    where
+        S: UnwindSection<TableBytes<'a>>,
+        S::Offset: UnwindOffset<usize>,
+    {
+        section.fde_from_offset(self.bases, offset, S::cie_from_offset).ok()
+    }
+
+    fn row<'a, S>(
+        &self,
+        section: &S,
+        fde: &FrameDescriptionEntry<TableBytes<'a>>,
+        context: &mut UnwindContext<usize>,
+    ) -> Option<Compiled>
+    where
+        S: UnwindSection<TableBytes<'a>>,
+        S::Offset: UnwindOffset<usize>,
+    {
+        if !fde.contains(self.address.0) {
+            return None;
+        }
+        let row = fde.unwind_info_for_address(section, self.bases, context, self.address.0).ok()?;
+        compile(row, fde.cie(), self.table, self.facts)
+    }
+}

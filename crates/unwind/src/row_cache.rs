@@ -1,0 +1,84 @@
+//! Rows that were compiled before, by module and address.
+
+use flame_profile::ImageAddress;
+use rustc_hash::FxHashMap;
+
+use crate::code::ModuleId;
+use crate::compile::Compiled;
+use crate::row::{LongRow, Row};
+
+/// How many rows are kept; at 64 bytes each, and what a hash table leaves free, below 8 MiB. When
+/// it is full all are dropped, which costs less to know than to do: about 1 µs a row.
+const MAX_ROWS: usize = 100_000;
+
+/// The cache. Starts small and grows with the distinct addresses that were walked through.
+#[derive(Debug, Default)]
+pub(crate) struct RowCache {
+    rows: FxHashMap<(ModuleId, ImageAddress), Row>,
+    long_rows: Vec<LongRow>,
+}
+
+impl RowCache {
+    /// The row for an address, which `compile` makes if it is not known. `None` from it stands for
+    /// "the tables say nothing", which is remembered too.
+    #[inline]
+    pub(crate) fn row(
+        &mut self,
+        module: ModuleId,
+        address: ImageAddress,
+        compile: impl FnOnce() -> Option<Compiled>,
+    ) -> Row {
+        match self.rows.get(&(module, address)) {
+            Some(row) => *row,
+            None => self.insert(module, address, compile()),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        module: ModuleId,
+        address: ImageAddress,
+        compiled: Option<Compiled>,
+    ) -> Row {
+        if self.rows.len() >= MAX_ROWS {
+            self.rows.clear();
+            self.long_rows.clear();
+        }
+        let row = match compiled {
+            None => Row::NoInfo,
+            Some(Compiled::Outermost) => Row::Outermost,
+            Some(Compiled::Short(row)) => Row::Short(row),
+            Some(Compiled::Long(row)) => {
+                self.long_rows.push(row);
+                // There are never more long rows than MAX_ROWS.
+                Row::Long((self.long_rows.len() - 1) as u32)
+            }
+        };
+        self.rows.insert((module, address), row);
+        row
+    }
+
+    /// A long row by the number that [`Row::Long`] has.
+    pub(crate) fn long_row(&self, number: u32) -> Option<&LongRow> {
+        self.long_rows.get(number as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_cache_starts_anew() {
+        let mut cache = RowCache::default();
+        for address in 0..MAX_ROWS as u64 {
+            cache.row(ModuleId(0), ImageAddress(address), || None);
+        }
+        let known = cache.row(ModuleId(0), ImageAddress(7), || Some(Compiled::Outermost));
+        assert_eq!(known, Row::NoInfo);
+        cache.row(ModuleId(1), ImageAddress(7), || None);
+        let forgotten = cache.row(ModuleId(0), ImageAddress(7), || Some(Compiled::Outermost));
+        assert_eq!(forgotten, Row::Outermost);
+        assert_eq!(cache.rows.len(), 2);
+    }
+}

@@ -1,0 +1,148 @@
+//! The copied part of a thread's stack.
+
+use flame_profile::{ProcessAddress, StackEnd};
+
+/// How far beyond the copy an address may be to be taken for one of the same stack. Stacks are
+/// 8 MiB by default; what is further off than this is no address of the stack at all.
+const LONGEST_STACK: u64 = 1 << 30;
+
+/// Why a copy of a stack has no more bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackLimit {
+    /// As many bytes were copied as were asked for; the stack goes on.
+    CopyFull,
+    /// The kernel could read no further: the stack's mapping ends there.
+    StackEnded,
+}
+
+/// Why a word could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It lies in the part of the stack that was not copied.
+    NotCopied,
+    /// It lies outside the stack.
+    OutsideStack,
+}
+
+impl Unreadable {
+    /// How a walk ends that needs the word.
+    pub fn stack_end(self) -> StackEnd {
+        match self {
+            Unreadable::NotCopied => StackEnd::CopyTooShort,
+            Unreadable::OutsideStack => StackEnd::BadValue,
+        }
+    }
+}
+
+/// A copy of the stack from the stack pointer upwards, as one or two slices of a ring buffer.
+///
+/// ```text
+/// start (= stack pointer)                             start + len
+/// | head ........................... | tail ........ |
+/// lower addresses, callees                            higher addresses, callers
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct StackCopy<'a> {
+    start: u64,
+    head: &'a [u8],
+    tail: &'a [u8],
+    limit: StackLimit,
+}
+
+impl<'a> StackCopy<'a> {
+    /// The copy that starts at `start`: the bytes of `head`, directly followed by those of `tail`.
+    pub fn new(
+        start: ProcessAddress,
+        head: &'a [u8],
+        tail: &'a [u8],
+        limit: StackLimit,
+    ) -> StackCopy<'a> {
+        StackCopy { start: start.0, head, tail, limit }
+    }
+
+    /// Whether nothing was copied.
+    pub fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.tail.is_empty()
+    }
+
+    /// The 8 bytes at `address` as a little-endian number.
+    ///
+    /// # Errors
+    /// When not all of them were copied.
+    #[inline]
+    pub fn read_u64(&self, address: u64) -> Result<u64, Unreadable> {
+        let bytes = usize::try_from(address.wrapping_sub(self.start))
+            .ok()
+            .and_then(|offset| self.head.get(offset..)?.first_chunk::<8>());
+        match bytes {
+            Some(bytes) => Ok(u64::from_le_bytes(*bytes)),
+            None => self.read_small(address, 8),
+        }
+    }
+
+    /// `size` bytes (at most 8) at `address` as a little-endian number.
+    ///
+    /// # Errors
+    /// When not all of them were copied.
+    pub(crate) fn read_small(&self, address: u64, size: u8) -> Result<u64, Unreadable> {
+        let mut word = [0; 8];
+        for (index, byte) in word.iter_mut().take(usize::from(size)).enumerate() {
+            let address = address.checked_add(index as u64).ok_or(Unreadable::OutsideStack)?;
+            *byte = self.byte(address)?;
+        }
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn byte(&self, address: u64) -> Result<u8, Unreadable> {
+        let distance = address.checked_sub(self.start).ok_or(Unreadable::OutsideStack)?;
+        let missing = match self.limit {
+            StackLimit::CopyFull if distance < LONGEST_STACK => Unreadable::NotCopied,
+            _ => Unreadable::OutsideStack,
+        };
+        let offset = usize::try_from(distance).map_err(|_| missing)?;
+        let byte = match offset.checked_sub(self.head.len()) {
+            None => self.head.get(offset),
+            Some(offset) => self.tail.get(offset),
+        };
+        byte.copied().ok_or(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 0x7ffc_1000;
+
+    #[track_caller]
+    fn check(limit: StackLimit, address: u64, expect: Result<u64, Unreadable>) {
+        let bytes: Vec<u8> = (0..24).collect();
+        for split in 0..=bytes.len() {
+            let (head, tail) = bytes.split_at(split);
+            let copy = StackCopy::new(ProcessAddress(START), head, tail, limit);
+            assert_eq!(copy.read_u64(address), expect, "split at {split}");
+        }
+    }
+
+    #[test]
+    fn words_are_read_across_the_wrap() {
+        check(StackLimit::CopyFull, START, Ok(0x0706_0504_0302_0100));
+        check(StackLimit::CopyFull, START + 3, Ok(0x0a09_0807_0605_0403));
+        check(StackLimit::CopyFull, START + 16, Ok(0x1716_1514_1312_1110));
+    }
+
+    #[test]
+    fn a_word_beyond_a_full_copy_was_not_copied() {
+        check(StackLimit::CopyFull, START + 17, Err(Unreadable::NotCopied));
+        check(StackLimit::CopyFull, START + (1 << 20), Err(Unreadable::NotCopied));
+    }
+
+    #[test]
+    fn words_that_no_larger_copy_would_hold_are_outside() {
+        check(StackLimit::StackEnded, START + 17, Err(Unreadable::OutsideStack));
+        check(StackLimit::CopyFull, START - 1, Err(Unreadable::OutsideStack));
+        check(StackLimit::CopyFull, START - 8, Err(Unreadable::OutsideStack));
+        check(StackLimit::CopyFull, START + (1 << 40), Err(Unreadable::OutsideStack));
+        check(StackLimit::CopyFull, u64::MAX - 2, Err(Unreadable::OutsideStack));
+    }
+}

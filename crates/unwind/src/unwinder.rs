@@ -1,0 +1,183 @@
+//! The walk over a whole stack.
+
+use flame_profile::{ProcessAddress, StackEnd};
+use gimli::UnwindContext;
+
+use crate::arch::{Architecture, Facts};
+use crate::code::{Code, CodeAddress, FrameAddress, ModuleId};
+use crate::compile::Compiled;
+use crate::fallback::BareFrame;
+use crate::module::Module;
+use crate::registers::Registers;
+use crate::row::Row;
+use crate::row_cache::RowCache;
+use crate::section::UnwindSections;
+use crate::stack_copy::StackCopy;
+use crate::step::{Frame, Step};
+
+/// The limit of frames to give to [`Unwinder::unwind`] without a reason for another: 64 KiB, the
+/// most that the kernel copies, hold at most 4096 frames of two words, the smallest usual ones.
+pub const DEFAULT_FRAME_LIMIT: usize = 4096;
+
+/// Turns what the kernel recorded of a user stack into addresses.
+pub trait Unwinder {
+    /// Walks one stack. `out` is cleared first and gets the frames innermost first, the sampled
+    /// instruction at the front and at most `limit` in all. The result says why the walk ended;
+    /// the frames before that are good in any case. `find` says what the addresses of the process
+    /// point to at the time of the sample.
+    ///
+    /// [`StackEnd::NotRecorded`] if the program counter is not known, and if not a single byte of
+    /// the stack was copied and the sampled function needs one.
+    fn unwind(
+        &mut self,
+        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        registers: &Registers,
+        stack: &StackCopy<'_>,
+        limit: usize,
+        out: &mut Vec<FrameAddress>,
+    ) -> StackEnd;
+}
+
+/// Walks stacks by call frame information, and by frame pointers where there is none.
+///
+/// One unwinder serves all processes of an architecture: modules are images, wherever and however
+/// often they are mapped.
+#[derive(Debug)]
+pub struct CfiUnwinder {
+    architecture: Architecture,
+    modules: Vec<Module>,
+    rows: RowCache,
+    context: UnwindContext<usize>,
+}
+
+impl CfiUnwinder {
+    /// An unwinder that knows no module yet.
+    pub fn new(architecture: Architecture) -> CfiUnwinder {
+        CfiUnwinder {
+            architecture,
+            modules: Vec::new(),
+            rows: RowCache::default(),
+            context: UnwindContext::new(),
+        }
+    }
+
+    /// Makes an image known, once however often it is mapped. Costs next to nothing: tables are
+    /// searched where they lie, and an index for an image that lacks one is built at first use.
+    pub fn add_module(&mut self, sections: UnwindSections) -> ModuleId {
+        // An image takes far more than a byte, so memory ends before the numbers do.
+        let id = ModuleId(self.modules.len() as u32);
+        self.modules.push(Module::new(self.architecture, sections));
+        id
+    }
+
+    fn facts(&self) -> &'static Facts {
+        self.architecture.facts()
+    }
+
+    /// Adds frames to `out` from the one at `pc` on.
+    fn walk(
+        &mut self,
+        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        pc: ProcessAddress,
+        registers: &mut Registers,
+        stack: &StackCopy<'_>,
+        limit: usize,
+        out: &mut Vec<FrameAddress>,
+    ) -> StackEnd {
+        let mut address = FrameAddress::Instruction(pc);
+        let mut code = find(address.lookup_address());
+        loop {
+            if out.len() >= limit {
+                return StackEnd::FrameLimit;
+            }
+            out.push(address);
+            let caller = match self.step(find, address, code, registers, stack) {
+                Step::End(end) => return end,
+                Step::Caller(caller) => caller,
+            };
+            // Only signal frames lead to an instruction. The kernel made them return to the very
+            // start of the code that ends signals, which no call precedes.
+            if let (true, Some(frame)) = (caller.is_exact(), out.last_mut()) {
+                *frame = FrameAddress::Instruction(address.address());
+            }
+            address = caller;
+            code = find(address.lookup_address());
+            if code == Code::NotCode {
+                return StackEnd::BadValue;
+            }
+        }
+    }
+
+    /// One step from the frame at `address`, which points to `code`.
+    fn step(
+        &mut self,
+        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        address: FrameAddress,
+        code: Code,
+        registers: &mut Registers,
+        stack: &StackCopy<'_>,
+    ) -> Step {
+        let facts = self.facts();
+        let frame = Frame { facts, stack, is_exact: address.is_exact() };
+        if let Code::Module(code) = code {
+            match self.row(code, address) {
+                Row::Short(row) => return frame.apply_short(&row, registers),
+                Row::Outermost => return Step::End(StackEnd::Root),
+                Row::Long(number) => {
+                    let row = self.rows.long_row(number);
+                    let module = self.modules.get(code.module.index());
+                    if let (Some(row), Some(module)) = (row, module) {
+                        return frame.apply_long(row, module, registers);
+                    }
+                }
+                Row::NoInfo => {
+                    let module = self.modules.get(code.module.index());
+                    if module.is_some_and(|module| module.is_entry(code.address)) {
+                        return Step::End(StackEnd::Root);
+                    }
+                }
+            }
+        }
+        let bare = BareFrame { facts, modules: &self.modules, stack, address, code };
+        bare.step(find, registers)
+    }
+
+    #[inline]
+    fn row(&mut self, code: CodeAddress, address: FrameAddress) -> Row {
+        let (modules, context) = (&self.modules, &mut self.context);
+        self.rows.row(code.module, code.address, || {
+            let module = modules.get(code.module.index())?;
+            // The return address of a signal handler is the start of the code that ends signals,
+            // and a table need not cover the byte before it.
+            module.row(code.address, context).or_else(|| {
+                let exact = code.to_image_address(address.address());
+                module.row(exact, context).filter(Compiled::is_signal_frame)
+            })
+        })
+    }
+}
+
+impl Unwinder for CfiUnwinder {
+    fn unwind(
+        &mut self,
+        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        registers: &Registers,
+        stack: &StackCopy<'_>,
+        limit: usize,
+        out: &mut Vec<FrameAddress>,
+    ) -> StackEnd {
+        out.clear();
+        let mut registers = *registers;
+        let Some(pc) = registers.get(self.facts().program_counter) else {
+            return StackEnd::NotRecorded;
+        };
+        let end = self.walk(find, ProcessAddress(pc), &mut registers, stack, limit, out);
+        // Of a task that is just replacing its memory (execve) the kernel copies no byte.
+        if stack.is_empty() && end.is_truncated() { StackEnd::NotRecorded } else { end }
+    }
+}
+
+#[cfg(test)]
+mod robustness_tests;
+#[cfg(test)]
+mod tests;
