@@ -180,7 +180,10 @@ impl BareFrame<'_> {
             return Step::End(StackEnd::Root);
         }
         if self.evidence(find, address) == Evidence::None {
-            return none;
+            // Coroutines start with a zero frame pointer and return to code that never called
+            // them: goroutines to the second byte of runtime.goexit.
+            let is_first = caller_fp == 0 && find(ProcessAddress(address)) != Code::NotCode;
+            return if is_first { Step::End(StackEnd::ChainEnd) } else { none };
         }
         registers.set(self.facts.frame_pointer, caller_fp);
         self.to_caller(address, fp.wrapping_add(16), registers)

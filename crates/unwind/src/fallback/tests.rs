@@ -70,6 +70,17 @@ fn a_chain_ends_at_zero_and_only_a_zero_return_address_is_the_root() {
 }
 
 #[test]
+fn a_chain_ends_where_a_coroutine_was_started_without_a_call() {
+    // goexit is a nop, then what the goroutine returns to.
+    let goexit: (u64, &[u8]) = (OTHER, &[0x90]);
+    let registers = [(RSP, SP), (RBP, SP + 8), (RIP, BIAS + BARE + 0x10)];
+    let words = [1, 0, BIAS + OTHER + 1];
+    sample(&registers, &words, &[goexit]).check("+4010", StackEnd::ChainEnd);
+    let words = [1, SP + 8, BIAS + OTHER + 1];
+    sample(&registers, &words, &[goexit]).check("+4010", StackEnd::NoUnwindInfo);
+}
+
+#[test]
 fn before_and_after_its_frame_a_function_returns_to_the_top_of_the_stack() {
     let call = call(MAIN + 0x20, BARE);
     let calls: (u64, &[u8]) = (MAIN + 0x1b, &call);
