@@ -13,8 +13,9 @@ pub const DEFAULT_FREQUENCY: Hz = Hz(99);
 /// is worth little; measured in docs/perf-events.md.
 pub const DEFAULT_STACK_COPY: ByteLen = MAX_STACK_COPY;
 
-/// The most that the kernel copies: a record's length has 16 bits, and its other fields need room.
-pub const MAX_STACK_COPY: ByteLen = ByteLen(65_528 - 1_024);
+/// The most that can be asked for: a record's length has 16 bits. The kernel leaves off what the other
+/// fields of the record need, some hundred bytes.
+pub const MAX_STACK_COPY: ByteLen = ByteLen(65_528);
 
 /// A ring holds at least this much of a second, so that a drain which comes late because the machine
 /// is busy loses nothing.

@@ -64,7 +64,6 @@ pub struct Session {
     others: Vec<Descriptor>,
     cpu_time: CpuTime,
     ring_size: usize,
-    wanted_ring: ByteLen,
     finished: bool,
 }
 
@@ -87,10 +86,35 @@ impl Session {
         let cpus = chosen_cpus(config)?;
         let first = first_task(&config.target)?;
         let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
-        let ring = config.ring_len(cpus.len());
-        let ring_size = usize::try_from(ring.0).unwrap_or(usize::MAX / 4).max(page_size());
-        plan.wake_after = ring_size / 4;
-        let mut session = Session {
+        let wanted = config.ring_len(cpus.len());
+        let mut ring = usize::try_from(wanted.0).unwrap_or(usize::MAX / 4).max(page_size());
+        // A sample with its stack copy must fit, with another beside it.
+        let smallest = (4 * page_size()).max(2 * plan.layout.fields().user_stack as usize);
+        loop {
+            plan.wake_after = ring / 4;
+            let mut session = Session::empty(plan.clone(), concessions.clone(), ring);
+            match session.attach(config, &cpus) {
+                Ok(()) => {
+                    let (ring, wanted) = (ByteLen(ring as u64), wanted);
+                    if ring < wanted {
+                        session.concessions.push(Concession::SmallerRing { ring, wanted });
+                    }
+                    return Ok(session);
+                }
+                // What one CPU takes is missing for the next: all rings shrink together.
+                Err(SamplerError::LockedMemory { .. }) if ring / 2 >= smallest => ring /= 2,
+                Err(SamplerError::LockedMemory { mlock_kb, .. }) => {
+                    let needed_kb = (wanted.0 + page_size() as u64) / 1024;
+                    let ring = ByteLen(ring as u64);
+                    return Err(SamplerError::LockedMemory { ring, mlock_kb, needed_kb });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn empty(plan: Plan, concessions: Vec<Concession>, ring_size: usize) -> Session {
+        Session {
             plan,
             concessions,
             anchors: Vec::new(),
@@ -98,11 +122,8 @@ impl Session {
             others: Vec::new(),
             cpu_time: CpuTime::Tasks(Vec::new()),
             ring_size,
-            wanted_ring: ring,
             finished: false,
-        };
-        session.attach(config, &cpus)?;
-        Ok(session)
+        }
     }
 
     fn attach(&mut self, config: &SamplerConfig, cpus: &[Cpu]) -> Result<(), SamplerError> {
@@ -181,7 +202,7 @@ impl Session {
     fn add(&mut self, who: Who, cpu: Cpu) -> Result<(), SamplerError> {
         let event = self.open_event(who, cpu)?;
         let Some(anchor) = self.anchors.iter().find(|anchor| anchor.cpu == cpu) else {
-            return self.add_anchor(event, who, cpu);
+            return self.add_anchor(event, cpu);
         };
         let shared = event.redirect_to(&anchor.event);
         shared.map_err(|source| SamplerError::Io { doing: "share a ring".to_owned(), source })?;
@@ -199,46 +220,21 @@ impl Session {
         })
     }
 
-    /// Maps the ring of a CPU, halving it while the kernel says that it is too much memory to lock.
-    fn add_anchor(
-        &mut self,
-        mut event: Descriptor,
-        who: Who,
-        cpu: Cpu,
-    ) -> Result<(), SamplerError> {
-        // A sample with its stack copy must fit, with another beside it.
-        let smallest = (4 * page_size()).max(2 * self.plan.layout.fields().user_stack as usize);
-        loop {
-            let error = match Ring::map(&event, self.ring_size) {
-                Ok(ring) => {
-                    self.rings.push(ring);
-                    self.anchors.push(Anchor { cpu, event, hung_up: false });
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-            if !matches!(errno, Errno::EPERM | Errno::ENOMEM) {
-                let doing = "map a ring".to_owned();
-                return Err(SamplerError::Io { doing, source: error });
-            }
-            if self.ring_size / 2 < smallest {
-                return Err(SamplerError::LockedMemory {
+    /// Maps the ring of a CPU.
+    fn add_anchor(&mut self, event: Descriptor, cpu: Cpu) -> Result<(), SamplerError> {
+        let ring = Ring::map(&event, self.ring_size).map_err(|source| {
+            match Errno::from_raw(source.raw_os_error().unwrap_or(0)) {
+                Errno::EPERM | Errno::ENOMEM => SamplerError::LockedMemory {
                     ring: ByteLen(self.ring_size as u64),
                     mlock_kb: limits::mlock_kb(),
-                    needed_kb: (self.wanted_ring.0 + page_size() as u64) / 1024,
-                });
+                    needed_kb: 0,
+                },
+                _ => SamplerError::Io { doing: "map a ring".to_owned(), source },
             }
-            self.ring_size /= 2;
-            self.plan.wake_after = self.ring_size / 4;
-            self.concessions.retain(|c| !matches!(c, Concession::SmallerRing { .. }));
-            self.concessions.push(Concession::SmallerRing {
-                ring: ByteLen(self.ring_size as u64),
-                wanted: self.wanted_ring,
-            });
-            // When to wake up is an attribute of the event: open it again with the new one.
-            event = self.open_event(who, cpu)?;
-        }
+        })?;
+        self.rings.push(ring);
+        self.anchors.push(Anchor { cpu, event, hung_up: false });
+        Ok(())
     }
 
     /// Stops sampling. What was recorded until then is still to be drained, once.

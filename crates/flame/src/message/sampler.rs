@@ -1,10 +1,14 @@
 //! Errors of the sampler in words for the user.
 
+use std::path::Path;
+
 use flame_profile::{Hz, Tid};
 use flame_sampler::{SamplerError, paranoid_level};
 use nix::unistd::{Uid, User};
 
 use super::{Failure, reason, this_command_with};
+
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// The smallest right that allows to sample everything, given to the binary itself.
 const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog=ep";
@@ -107,6 +111,7 @@ fn task_denied(tid: Tid, owner: Option<u32>) -> Failure {
 pub(crate) fn paranoid() -> String {
     match paranoid_level() {
         Some(level) => format!("kernel.perf_event_paranoid is {level}"),
+        None if Path::new(PARANOID).exists() => "kernel.perf_event_paranoid forbids it".to_owned(),
         None => "this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned(),
     }
 }
