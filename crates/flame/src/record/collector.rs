@@ -283,3 +283,6 @@ impl Collector {
         profile
     }
 }
+
+#[cfg(test)]
+mod tests;

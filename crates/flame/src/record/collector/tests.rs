@@ -1,0 +1,138 @@
+//! The way from events to a profile, with a scripted source in place of the kernel.
+
+use std::convert::Infallible;
+
+use flame_events::{EventSource, FileId, MappingEvent, RecordLayout, SampleFields, StackBytes};
+use flame_profile::{Annotations, CallTree, FileOffset, Missing, Nanos, TreeOptions, write_folded};
+
+use super::*;
+
+/// Registers 7 (sp) and 8 (ip) of x86-64 in perf's numbering.
+const SP_AND_IP: u64 = 0x180;
+
+/// A function of no kernel: the page below the last one.
+const KERNEL_ADDRESS: u64 = 0xffff_ffff_ffff_e001;
+
+/// Events to be handed over once, in this order.
+struct Script(Vec<Event<'static>>);
+
+impl EventSource for Script {
+    type Error = Infallible;
+
+    fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), Infallible> {
+        self.0.drain(..).for_each(sink);
+        Ok(())
+    }
+}
+
+fn event(kind: EventKind<'static>) -> Event<'static> {
+    Event { time: Nanos(1), kind }
+}
+
+fn named(pid: u32, name: &str) -> Event<'static> {
+    let name = name.as_bytes().to_vec();
+    event(EventKind::Comm { pid: Pid(pid), tid: Tid(pid), name, exec: true })
+}
+
+fn mapped(pid: u32, start: u64, path: &'static [u8]) -> Event<'static> {
+    event(EventKind::Mapping(MappingEvent {
+        pid: Pid(pid),
+        start: ProcessAddress(start),
+        end: ProcessAddress(start + 0x1000),
+        offset: FileOffset(0),
+        file: FileId::None,
+        path: path.into(),
+    }))
+}
+
+fn sample(pid: u32, kernel: &[u64], user: &[u64]) -> SampleEvent<'static> {
+    let addresses = |list: &[u64]| list.iter().copied().map(ProcessAddress).collect();
+    SampleEvent {
+        pid: Pid(pid),
+        tid: Tid(pid),
+        cpu: None,
+        period: 1_000,
+        ip: ProcessAddress(kernel.first().or(user.first()).copied().unwrap_or(0)),
+        kernel_chain: addresses(kernel),
+        user_chain: addresses(user),
+        user_registers: None,
+        user_stack: None,
+    }
+}
+
+fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
+    let fields = SampleFields { callchain: true, user_registers: mask, user_stack: 0 };
+    let values = vec![ValueType::samples(), ValueType::new("cpu", "nanoseconds")];
+    let layout = RecordLayout::new(fields);
+    let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true);
+    let Ok(()) = Script(events).drain(&mut |event| collector.take(event));
+    collector.into_profile(Meta::default())
+}
+
+fn folded(profile: &Profile, value: usize) -> String {
+    let options = TreeOptions { value: Some(value), ..TreeOptions::default() };
+    let tree = CallTree::from_profile(profile, &options);
+    let mut out = Vec::new();
+    write_folded(&tree, Annotations::Write, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn equal_stacks_add_up_in_both_values() {
+    let twice = || event(EventKind::Sample(sample(1, &[], &[0x1008, 0x1100])));
+    let profile = collect(0, vec![named(1, "app"), mapped(1, 0x1000, b"//anon"), twice(), twice()]);
+    // Return addresses are looked up one before: inside the call.
+    assert_eq!(folded(&profile, 0), "app;[anon+0x10ff]_[j];[anon+0x1008]_[j] 2\n");
+    assert_eq!(folded(&profile, 1), "app;[anon+0x10ff]_[j];[anon+0x1008]_[j] 2000\n");
+    let missing = ("[anon]".to_owned(), Missing::NoPerfMap);
+    assert_eq!(profile.health.unnamed.get(&missing), Some(&2));
+    assert_eq!(profile.health.stack_ends.get(&StackEnd::ChainEnd), Some(&2));
+}
+
+#[test]
+fn an_address_that_nothing_is_mapped_at_is_shown_and_counted() {
+    let profile =
+        collect(0, vec![named(1, "app"), event(EventKind::Sample(sample(1, &[], &[0x5000])))]);
+    assert_eq!(folded(&profile, 0), "app;[unmapped+0x5000] 1\n");
+    let missing = ("[unmapped]".to_owned(), Missing::NotMapped);
+    assert_eq!(profile.health.unnamed.get(&missing), Some(&1));
+}
+
+#[test]
+fn a_task_without_user_registers_is_complete_with_its_kernel_stack() {
+    let only_kernel = sample(2, &[KERNEL_ADDRESS, KERNEL_ADDRESS + 0x10], &[]);
+    let profile =
+        collect(SP_AND_IP, vec![named(2, "kworker"), event(EventKind::Sample(only_kernel))]);
+    assert_eq!(profile.health.stack_ends.get(&StackEnd::Root), Some(&1));
+    let expect = "kworker;[kernel+0xffffffffffffe010]_[k];[kernel+0xffffffffffffe001]_[k] 1\n";
+    assert_eq!(folded(&profile, 0), expect);
+}
+
+#[test]
+fn a_stack_without_unwind_information_stands_under_its_mark() {
+    let mut cut = sample(1, &[], &[]);
+    cut.user_registers = Some(vec![0x7ffe_0000, 0x1008]);
+    cut.user_stack = Some(StackBytes { head: &[0; 16], tail: &[], reached_limit: false });
+    let profile = collect(
+        SP_AND_IP,
+        vec![named(1, "app"), mapped(1, 0x1000, b"//anon"), event(EventKind::Sample(cut))],
+    );
+    assert_eq!(folded(&profile, 0), "app;[truncated stack];[anon+0x1008]_[j] 1\n");
+    assert_eq!(profile.health.stack_ends.get(&StackEnd::NoUnwindInfo), Some(&1));
+    assert_eq!(profile.health.no_unwind_info.get("[anon]"), Some(&1));
+}
+
+#[test]
+fn a_renamed_thread_has_its_name_at_the_time_of_each_sample() {
+    let hit = || event(EventKind::Sample(sample(1, &[], &[0x5000])));
+    let renamed =
+        event(EventKind::Comm { pid: Pid(1), tid: Tid(1), name: b"worker".to_vec(), exec: false });
+    let profile = collect(0, vec![named(1, "app"), hit(), renamed, hit()]);
+    assert_eq!(folded(&profile, 0), "app;[unmapped+0x5000] 1\nworker;[unmapped+0x5000] 1\n");
+}
+
+#[test]
+fn throttling_is_counted() {
+    let profile = collect(0, vec![event(EventKind::Throttle), event(EventKind::Unthrottle)]);
+    assert_eq!(profile.health.throttled, 1);
+}
