@@ -127,8 +127,8 @@ impl SamplerConfig {
         };
         let a_second = match self.rate {
             Rate::Frequency(hz) => hz.0.saturating_mul(copy + RECORD_LEN),
-            // Nobody knows how often that comes.
-            Rate::Period(_) => MAX_RING,
+            // Nobody knows how often that comes, and events come in bursts.
+            Rate::Period(_) => MAX_RING * RING_FRACTION,
         };
         let most = (MAX_RINGS / cpus.max(1) as u64).clamp(MIN_RING, MAX_RING);
         let chosen = (a_second / RING_FRACTION).clamp(MIN_RING, most);
@@ -154,6 +154,7 @@ mod tests {
         check(Rate::Frequency(Hz(999)), dwarf, 2, 8192);
         check(Rate::Frequency(Hz(99_999)), dwarf, 2, 16384);
         check(Rate::Frequency(Hz(999)), dwarf, 256, 2048);
+        check(Rate::Period(1), dwarf, 2, 16384);
         check(Rate::Frequency(Hz(999)), CallGraph::FramePointers, 2, 512);
     }
 }

@@ -15,6 +15,7 @@ use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedB
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 
 use crate::companion::find_companion;
+use crate::eh_frame::{self, FunctionTable};
 use crate::map_file::map_file;
 use crate::symbol_table::SymbolTable;
 
@@ -33,10 +34,12 @@ pub struct ImageFile {
 struct Inner {
     bytes: SharedBytes,
     build_id: Option<BuildId>,
+    entry: ImageAddress,
     segments: Vec<Segment>,
     /// Where it was opened; `None` for one that was in memory.
     path: Option<PathBuf>,
     symbols: OnceLock<SymbolTable>,
+    functions: OnceLock<Option<FunctionTable>>,
     companion: OnceLock<Option<ImageFile>>,
 }
 
@@ -131,14 +134,27 @@ impl ImageFile {
         let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
         let build_id = elf.build_id().ok().flatten().and_then(BuildId::from_bytes);
         let segments = elf.segments().map(|segment| read_segment(&segment)).collect();
-        let (symbols, companion) = (OnceLock::new(), OnceLock::new());
-        let inner = Inner { build_id, segments, path, symbols, companion, bytes };
+        let inner = Inner {
+            build_id,
+            entry: ImageAddress(elf.entry()),
+            segments,
+            path,
+            symbols: OnceLock::new(),
+            functions: OnceLock::new(),
+            companion: OnceLock::new(),
+            bytes,
+        };
         Ok(ImageFile { inner: Arc::new(inner) })
     }
 
     /// The identity that the linker wrote, where it did.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.inner.build_id.as_ref()
+    }
+
+    /// Where the program starts (`e_entry`), or 0. Linkers may give one to a library, too.
+    pub fn entry(&self) -> ImageAddress {
+        self.inner.entry
     }
 
     /// The segments that are loaded, in the order of the program headers.
@@ -165,9 +181,42 @@ impl ImageFile {
             .or_else(|| segments().find_map(|segment| segment.page_to_image_address(offset)))
     }
 
+    /// The code: the bytes of the executable segment that has the most of them in the file.
+    pub fn executable(&self) -> Option<Section> {
+        let stored = |segment: &Segment| {
+            let bytes = self.stored(segment.offset.0, segment.file_len.0)?;
+            Some(Section { address: segment.address, bytes })
+        };
+        let code = self.inner.segments.iter().filter(|segment| segment.executable);
+        code.filter_map(stored)
+            .max_by_key(|section| section.bytes.len())
+            .filter(|section| !section.bytes.is_empty())
+    }
+
+    /// Where the function that covers an address starts, by the tables for exceptions
+    /// (`.eh_frame`), which files without symbols have as well; `None` when they cover it not.
+    ///
+    /// A part that the compiler put elsewhere (`.cold`) is a function of its own here, and all
+    /// stubs of a `.plt` are a single one.
+    pub fn function_start(&self, address: ImageAddress) -> Option<ImageAddress> {
+        let functions = self.inner.functions.get_or_init(|| FunctionTable::open(self));
+        functions.as_ref()?.start(address)
+    }
+
     /// The section of that name, such as `.eh_frame`; `.debug_*` also finds `.zdebug_*`. `None`
     /// when there is none, or when its bytes are outside of the file or cannot be decompressed.
+    ///
+    /// `.eh_frame_hdr` and `.eh_frame` are found in files without section headers as well; the
+    /// latter then extends to the end of its segment.
     pub fn section(&self, name: &str) -> Option<Section> {
+        self.named_section(name).or_else(|| match name {
+            ".eh_frame_hdr" => eh_frame::header_by_segment(self),
+            ".eh_frame" => eh_frame::frames_by_segment(self),
+            _ => None,
+        })
+    }
+
+    fn named_section(&self, name: &str) -> Option<Section> {
         let elf = self.elf()?;
         let section = elf.section_by_name(name)?;
         let address = ImageAddress(section.address());
@@ -183,6 +232,24 @@ impl ImageFile {
             return None;
         };
         Some(Section { address, bytes })
+    }
+
+    /// The loaded bytes from an address on to the end of its segment, or of the file.
+    pub(crate) fn loaded_from(&self, address: ImageAddress) -> Option<Section> {
+        let from = |segment: &Segment| {
+            let inside = address.0.checked_sub(segment.address.0)?;
+            let len = segment.file_len.0.checked_sub(inside).filter(|len| *len > 0)?;
+            self.stored(segment.offset.0.checked_add(inside)?, len)
+        };
+        let bytes = self.inner.segments.iter().find_map(from)?;
+        Some(Section { address, bytes })
+    }
+
+    /// That many bytes of the file, or as many as there are; `None` when it ends before.
+    pub(crate) fn stored(&self, offset: u64, len: u64) -> Option<SharedBytes> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.saturating_add(usize::try_from(len).ok()?);
+        self.inner.bytes.slice(start..end.min(self.inner.bytes.len()))
     }
 
     /// The headers, parsed anew: it takes microseconds and keeps borrows out of the type.

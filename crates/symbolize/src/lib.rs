@@ -22,6 +22,7 @@ mod companion;
 mod debug_info;
 mod demangle;
 mod disjoint;
+mod eh_frame;
 mod image;
 mod kernel;
 mod line_parser;

@@ -21,6 +21,8 @@ pub(crate) struct TestElf<'a> {
     pub(crate) sections: &'a [(&'a str, u64, &'a [u8])],
     /// (offset, address, length in the file, flags) of loaded segments.
     pub(crate) segments: &'a [(u64, u64, u64, u32)],
+    /// (offset, address, length) that the program header of `.eh_frame_hdr` says.
+    pub(crate) eh_frame_hdr: Option<(u64, u64, u64)>,
 }
 
 struct Header {
@@ -36,7 +38,7 @@ struct Header {
 
 impl TestElf<'_> {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut file = vec![0; 64 + self.segments.len() * 56];
+        let mut file = vec![0; 64 + self.program_headers().len() * 56];
         let mut names = vec![0];
         let mut headers = Vec::new();
         let mut add = |name: &str, kind, flags, address, link, entry_len, bytes: &[u8]| {
@@ -83,17 +85,25 @@ impl TestElf<'_> {
         put(&mut start, &[3 | 62 << 16 | 1 << 32, TEXT, 64, table]);
         // No flags; the sizes of a header, a program header and a section header, with their
         // numbers; the names of sections are in the last one.
-        let (segments, sections) = (self.segments.len() as u64, headers.len() as u64 + 1);
-        put(&mut start, &[64 << 32 | 56 << 48, segments | 64 << 16]);
+        let segments = self.program_headers();
+        let (count, sections) = (segments.len() as u64, headers.len() as u64 + 1);
+        put(&mut start, &[64 << 32 | 56 << 48, count | 64 << 16]);
         start.truncate(16 + 32 + 12);
         start.extend_from_slice(&(sections as u16).to_le_bytes());
         start.extend_from_slice(&(sections as u16 - 1).to_le_bytes());
-        for (offset, address, len, flags) in self.segments {
-            put(&mut start, &[1 | u64::from(*flags) << 32, *offset, *address, *address]);
-            put(&mut start, &[*len, *len, 0x1000]);
+        for (kind, (offset, address, len, flags)) in segments {
+            put(&mut start, &[kind | u64::from(flags) << 32, offset, address, address]);
+            put(&mut start, &[len, len, 0x1000]);
         }
         file[..start.len()].copy_from_slice(&start);
         file
+    }
+
+    /// Segments with their types: PT_LOAD and PT_GNU_EH_FRAME.
+    fn program_headers(&self) -> Vec<(u64, (u64, u64, u64, u32))> {
+        let loaded = self.segments.iter().map(|segment| (1, *segment));
+        let hdr = self.eh_frame_hdr.map(|(offset, address, len)| (offset, address, len, 4));
+        loaded.chain(hdr.map(|hdr| (0x6474_e550, hdr))).collect()
     }
 }
 

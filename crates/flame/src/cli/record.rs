@@ -22,9 +22,11 @@ Examples:
   sudo flame record -a -d 30s -o out.svg       every process, kernel stacks too
   flame record -e page-faults -- ./prog        where memory is first touched";
 
+const USAGE: &str = "flame record [OPTIONS] -p PID | -t TID | -a | -C CPUS | -- COMMAND [ARGS]";
+
 /// Sample a process, a program or the whole machine, and draw where the time goes
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
@@ -37,7 +39,7 @@ pub(crate) struct RecordArgs {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "targets", required = true, multiple = false)]
+#[group(id = "targets", multiple = false)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
     /// Attach to these processes: all their threads, and what they start
@@ -93,7 +95,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
     pub(crate) call_graph: CallGraph,
 
-    /// Only on these CPUs: 0-3,8
+    /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
     pub(crate) cpus: Option<CpuList>,
 

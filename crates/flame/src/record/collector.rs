@@ -223,7 +223,14 @@ impl Collector {
             };
             let end =
                 self.unwinder.unwind(&mut find, &registers, &stack, FRAME_LIMIT, &mut self.frames);
-            let Some(found) = unopened else { return end };
+            let Some(found) = unopened else {
+                if end == StackEnd::NotRecorded && !sample.kernel_chain.is_empty() {
+                    // In the middle of an exec the registers are those of the old program, whose
+                    // memory is gone already: there is no user stack.
+                    self.frames.clear();
+                }
+                return end;
+            };
             self.open_image(sample.pid, &found);
         }
     }

@@ -135,15 +135,15 @@ fn vdso() -> Option<ImageFile> {
 }
 
 fn sections(file: &ImageFile) -> UnwindSections {
-    let section = |name: &str| {
-        let section = file.section(name)?;
-        Some(Section { address: section.address, bytes: section.bytes })
+    let section = |section: flame_symbolize::Section| Section {
+        address: section.address,
+        bytes: section.bytes,
     };
     UnwindSections {
-        eh_frame_hdr: section(".eh_frame_hdr"),
-        eh_frame: section(".eh_frame"),
-        debug_frame: section(".debug_frame"),
-        text: section(".text"),
-        entry: None,
+        eh_frame_hdr: file.section(".eh_frame_hdr").map(section),
+        eh_frame: file.section(".eh_frame").map(section),
+        debug_frame: file.section(".debug_frame").map(section),
+        text: file.executable().map(section),
+        entry: Some(file.entry()),
     }
 }

@@ -266,7 +266,12 @@ impl<'c> Namer<'c> {
             Some(OpenImage::Unusable(missing)) => (ImageAddress(offset.0), *missing),
             Some(OpenImage::Anonymous) | None => (ImageAddress(offset.0), Missing::NotMapped),
         };
-        let name = format!("[{}+{address}]", base_name(&path));
+        let start = match (self.collected.images.get(image), missing) {
+            // The samples of a function without a name stay together.
+            (Some(OpenImage::File(file, _)), Missing::NoSymbol) => file.function_start(address),
+            _ => None,
+        };
+        let name = format!("[{}+{}]", base_name(&path), start.unwrap_or(address));
         let frame = profile.add_frame(&name, FrameKind::User);
         let image = self.profile_image(profile, image);
         (Location { image: Some(image), address, frames: vec![frame] }, Some((path, missing)))

@@ -198,11 +198,14 @@ pub(super) fn no_samples(
         "the target slept: it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every {:.1} ms of it",
         profile.meta.period.unwrap_or(0) as f64 / 1e6
     ));
-    let failure = match args.target.command.is_empty() {
-        true => failure.or_try("a longer recording, while it has something to do"),
-        false => failure.or_try("a higher frequency: -F 4999"),
-    };
-    failure.or_try("-e context-switches, to see where it waits (as root)")
+    let waits = "-e context-switches, to see where it waits (needs the right to sample the kernel)";
+    // What hardly runs at all is not seen better by looking more often.
+    let slept = accounted.0 < profile.meta.duration.map_or(0, |duration| duration.0) / 20;
+    match (slept, args.target.command.is_empty()) {
+        (true, true) => failure.or_try("a longer recording, while it has work").or_try(waits),
+        (true, false) => failure.or_try(waits).or_try("a higher frequency: -F 4999"),
+        (false, _) => failure.or_try("a higher frequency: -F 4999"),
+    }
 }
 
 fn percent(share: f64) -> String {

@@ -32,8 +32,14 @@ impl Started {
             let user = if sampling.as_root { None } else { sudo::invoking_user() };
             return Started::launch(args, user.as_ref());
         }
-        if args.all {
+        let nothing_named = args.pids.is_empty() && args.tids.is_empty();
+        if args.all || (nothing_named && sampling.cpus.is_some()) {
             return Ok(started(Target::System, "all processes".to_owned()));
+        }
+        if nothing_named {
+            return Err(Failure::usage("what is to be recorded?")
+                .why("a target is missing: a process, a thread, all of the machine, or a program")
+                .or_try("flame record -p PID, or flame record -- COMMAND, or flame record -a"));
         }
         if !args.tids.is_empty() {
             let names = args.tids.iter().map(|tid| describe_task(Pid(tid.0)));

@@ -68,6 +68,32 @@ fn sections_are_parts_of_the_file() {
     assert!(image.section(".eh_frame_hdr").is_none());
 }
 
+#[test]
+fn the_code_is_the_larger_executable_segment_as_far_as_the_file_has_it() {
+    let elf = |segments: &[(u64, u64, u64, u32)]| {
+        ImageFile::from_bytes(TestElf { segments, ..TestElf::default() }.to_bytes()).unwrap()
+    };
+    let code = |segments: &[(u64, u64, u64, u32)]| {
+        let section = elf(segments).executable()?;
+        Some((section.address.0, section.bytes.len()))
+    };
+    assert_eq!(code(&[]), None);
+    assert_eq!(code(&[(0, 0, 0x800, 4)]), None);
+    assert_eq!(code(&[(0, 0, 0x800, 4), (0x100, 0x5100, 0x10, 5)]), Some((0x5100, 0x10)));
+    let two = [(0x100, 0x5100, 0x10, 5), (0x200, 0x6200, 0x20, 5), (0, 0, 0x800, 4)];
+    assert_eq!(code(&two), Some((0x6200, 0x20)));
+    let beyond = [(0x100, 0x5100, u64::MAX, 5)];
+    let len = elf(&beyond).bytes().len();
+    assert_eq!(code(&beyond), Some((0x5100, len - 0x100)));
+    assert_eq!(code(&[(u64::MAX, 0, 0x10, 5), (0x100, 0x5100, 0x10, 5)]), Some((0x5100, 0x10)));
+    assert_eq!(code(&[(0x100, 0x5100, 0, 5)]), None);
+    assert_eq!(code(&[(0, 0x5000, 0x800, 4), (0x100, 0x5100, 0x10, 5)]), Some((0x5100, 0x10)));
+    let image = elf(&two);
+    let start = image.executable().unwrap().bytes.as_ptr();
+    assert_eq!(start, image.bytes()[0x200..].as_ptr(), "the bytes were copied");
+    assert_eq!(image.entry(), ImageAddress(crate::test_elf::TEXT));
+}
+
 /// A section in the compressed form of the gABI: type, size and alignment, then a zlib stream.
 fn compressed(promised_len: u64, content: &[u8]) -> Vec<u8> {
     let mut bytes = [1_u64.to_le_bytes(), promised_len.to_le_bytes(), 1_u64.to_le_bytes()].concat();
