@@ -115,6 +115,7 @@ fn sample(
     let mut lost = 0;
     let deadline = args.sampling.duration.map(|duration| Instant::now() + duration);
     let mut finished = false;
+    let mut next_look = Instant::now();
     loop {
         session
             .drain(&mut |event| {
@@ -131,7 +132,12 @@ fn sample(
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let over = left.is_some_and(|left| left.is_zero());
-        if over || signals.arrived() || target.has_ended() {
+        // At high rates the rings wake flame up far more often than a target ends.
+        let look = Instant::now() >= next_look;
+        if look {
+            next_look = Instant::now() + LOOK;
+        }
+        if over || signals.arrived() || (look && target.has_ended()) {
             session.finish();
             finished = true;
         } else {
