@@ -62,6 +62,10 @@ pub struct SampleFields {
     pub user_registers: u64,
     /// Bytes of user stack that are copied; 0 for none.
     pub user_stack: u32,
+    /// What each sample stands for, where that is fixed. It is not asked for then: a software event
+    /// whose samples carry a period takes one at every occurrence, whatever period it was opened
+    /// with (perf_swevent_event in kernel/events/core.c).
+    pub fixed_period: Option<u64>,
 }
 
 /// How to read the records of events that were all opened alike.
@@ -108,8 +112,8 @@ impl RecordLayout {
             | SampleFormat::IP
             | SampleFormat::TID
             | SampleFormat::TIME
-            | SampleFormat::CPU
-            | SampleFormat::PERIOD;
+            | SampleFormat::CPU;
+        format.set(SampleFormat::PERIOD, fields.fixed_period.is_none());
         format.set(SampleFormat::CALLCHAIN, fields.callchain);
         format.set(SampleFormat::REGS_USER, fields.user_registers != 0);
         format.set(SampleFormat::STACK_USER, fields.user_stack != 0);
@@ -178,7 +182,7 @@ impl RecordLayout {
             pid: Pid(sample.pid.unwrap_or(0) as u32),
             tid: Tid(sample.tid.unwrap_or(0) as u32),
             cpu: sample.cpu.map(Cpu),
-            period: sample.period.unwrap_or(1),
+            period: sample.period.or(self.fields.fixed_period).unwrap_or(1),
             ip: ProcessAddress(sample.ip.unwrap_or(0)),
             kernel_chain,
             user_chain,

@@ -37,9 +37,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    // Before anything else: from here on Ctrl-C ends a recording and loses none.
+    let signals = StopSignals::install()?;
     let outputs = Outputs::prepare(&args.output)?;
     let mut target = target::Started::start(&args.target, &args.sampling)?;
-    let result = record(args, cli, &outputs, &mut target);
+    let result = record(args, cli, &outputs, &mut target, &signals);
     if result.is_err() {
         target.abandon();
     }
@@ -56,6 +58,7 @@ fn record(
     cli: &Cli,
     outputs: &Outputs,
     target: &mut target::Started,
+    signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
     let config = sampler_config(args, target.target());
     let mut session = Session::open(&config).map_err(|error| failure(&error))?;
@@ -65,14 +68,13 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
-    let signals = StopSignals::install()?;
     let mut collector = Collector::new(&session);
     target.enter_processes(collector.processes());
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
 
     let progress = Progress::new(cli.quiet, paint);
-    let lost = sample(args, &mut session, &mut collector, target, &signals, progress)?;
+    let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
     let duration = started.clock.elapsed();
 
     let accounted = session.accounted();

@@ -31,8 +31,10 @@ pub enum SamplerError {
     /// The kernel refuses to let this user sample at all, or all tasks.
     #[error("not allowed to sample {what}")]
     Denied {
-        /// What was asked for, in words: `all processes`, `kernel code`, `the program`.
+        /// What was asked for, in words: `all processes`, `kernel code`.
         what: &'static str,
+        /// The highest kernel.perf_event_paranoid that allows it.
+        level: i32,
     },
     /// The CPU or kernel has no such event.
     #[error("event {event} cannot be sampled on this machine")]

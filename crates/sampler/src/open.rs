@@ -63,6 +63,10 @@ impl Plan {
             callchain: config.call_graph != CallGraph::None,
             user_registers: if user_stack > 0 { config.user_registers } else { 0 },
             user_stack,
+            fixed_period: match config.rate {
+                Rate::Period(period) => Some(period),
+                Rate::Frequency(_) => None,
+            },
         };
         Plan {
             privilege,
@@ -100,6 +104,9 @@ impl Plan {
                 Errno::EACCES | Errno::EPERM if plan.privilege == Privilege::All => {
                     plan.privilege = Privilege::User;
                     concessions.push(Concession::UserOnly);
+                }
+                Errno::EACCES | Errno::EPERM if plan.privilege == Privilege::Kernel => {
+                    return Err(SamplerError::Denied { what: "kernel code", level: 1 });
                 }
                 Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP
                     if config.event.is_none() && plan.event == EventType::cycles() =>
@@ -161,7 +168,7 @@ impl Plan {
                 SamplerError::TaskDenied { tid, owner: threads::owner_of(tid) }
             }
             (Errno::EACCES | Errno::EPERM, Who::Everyone) => {
-                SamplerError::Denied { what: "all processes" }
+                SamplerError::Denied { what: "all processes", level: 0 }
             }
             (Errno::EMFILE | Errno::ENFILE, _) => {
                 SamplerError::TooManyFiles { needed: 1, limit: limits::raise_open_files() }

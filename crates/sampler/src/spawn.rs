@@ -214,7 +214,7 @@ fn prepare_and_exec(
 
 /// Rust ignores SIGPIPE, and flame handles others; a program expects the defaults.
 fn restore_signals() -> nix::Result<()> {
-    for which in [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGTERM] {
+    for which in [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the default action runs no code of ours.
         unsafe { signal(which, SigHandler::SigDfl) }?;
     }

@@ -18,7 +18,7 @@ fn trailer(time: u64) -> Vec<u8> {
 
 /// Registers 7 (sp) and 8 (ip), and 16 bytes of stack.
 const FIELDS: SampleFields =
-    SampleFields { callchain: true, user_registers: 0x180, user_stack: 16 };
+    SampleFields { callchain: true, user_registers: 0x180, user_stack: 16, fixed_period: None };
 
 fn sample_body(copied: u64) -> Vec<u8> {
     let kernel = -128i64 as u64;
@@ -125,4 +125,16 @@ fn a_mapping_names_its_file_and_range() {
     assert_eq!(mapping.offset, FileOffset(0x1000));
     assert_eq!(mapping.file, FileId::Inode { major: 0xfe, minor: 1, inode: 4711 });
     assert_eq!(&*mapping.path, b"/lib/a.so");
+}
+
+#[test]
+fn a_fixed_period_is_not_in_the_record() {
+    let fields = SampleFields { fixed_period: Some(10), ..SampleFields::default() };
+    let layout = RecordLayout::new(fields);
+    let body = words(&[7, 0x401_000, pair(42, 43), 1_000, pair(1, 0)]);
+    let record = RecordBytes { record_type: SAMPLE, misc: 2, head: &body, tail: &[] };
+    let EventKind::Sample(sample) = layout.decode(&record).unwrap().kind else {
+        panic!("not a sample")
+    };
+    assert_eq!((sample.period, sample.ip), (10, ProcessAddress(0x401_000)));
 }

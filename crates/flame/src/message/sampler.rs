@@ -27,12 +27,12 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
                 .or_try("ps -eLo tid,pid,comm, then flame record -t with its number")
         }
         SamplerError::TaskDenied { tid, owner } => task_denied(*tid, *owner),
-        SamplerError::Denied { what } => {
+        SamplerError::Denied { what, level } => {
             Failure::new(format!("cannot sample {what}: permission denied"))
-                .why(format!("{}; this needs 0 or lower, or CAP_PERFMON", paranoid()))
+                .why(format!("{}; this needs {level} or lower, or CAP_PERFMON", paranoid()))
                 .or_try(this_command_with("sudo"))
                 .or_try(format!("sudo setcap {CAPABILITIES} {}", own_path()))
-                .or_try("sudo sysctl kernel.perf_event_paranoid=0")
+                .or_try(format!("sudo sysctl kernel.perf_event_paranoid={level}"))
         }
         SamplerError::EventUnsupported { event, source } => {
             Failure::new(format!("cannot sample {event}: {}", reason(source)))

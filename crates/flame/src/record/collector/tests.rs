@@ -61,7 +61,8 @@ fn sample(pid: u32, kernel: &[u64], user: &[u64]) -> SampleEvent<'static> {
 }
 
 fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
-    let fields = SampleFields { callchain: true, user_registers: mask, user_stack: 0 };
+    let fields =
+        SampleFields { callchain: true, user_registers: mask, user_stack: 0, fixed_period: None };
     let values = vec![ValueType::samples(), ValueType::new("cpu", "nanoseconds")];
     let layout = RecordLayout::new(fields);
     let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true);
