@@ -1,2 +1,41 @@
-//! Maintainer tasks.
-fn main() {}
+//! Maintainer tasks: `cargo xtask ci` and `cargo xtask bench record`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
+
+use std::process::ExitCode;
+
+mod bench;
+mod ci;
+
+const USAGE: &str = "\
+usage:
+  cargo xtask ci              format, lints, docs, build and tests: what must pass
+  cargo xtask bench record    the bars of `flame record`, beside perf and samply
+      --seconds N    CPU seconds of each overhead run (10)
+      --rounds N     paired overhead runs of each kind (7)
+      --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
+      --only NAME    compile, overhead or memory alone
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["ci"] => ci::run(),
+        ["bench", "record", options @ ..] => bench::record(options),
+        ["help" | "-h" | "--help"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -148,7 +148,7 @@ pub(crate) struct OutputArgs {
     #[arg(long = "tid")]
     pub(crate) root_tid: bool,
 
-    /// Leave out _[k], _[i] and _[j] in folded output
+    /// Leave out `_[k]`, `_[i]` and `_[j]` in folded output
     #[arg(long)]
     pub(crate) no_annotate: bool,
 }

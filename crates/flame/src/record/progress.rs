@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use flame_render::group_thousands;
+
 use crate::terminal::Paint;
 
 /// Between two updates.
@@ -33,9 +35,9 @@ impl Progress {
         }
         self.shown = Some(Instant::now());
         let elapsed = format!("{:.1} s", self.started.elapsed().as_secs_f64());
-        let lost_text = format!("{lost} lost");
+        let lost_text = format!("{} lost", group_thousands(lost));
         let lost = if lost > 0 { self.paint.red(&lost_text) } else { lost_text };
-        let samples = self.paint.bold(&format!("{samples} samples"));
+        let samples = self.paint.bold(&format!("{} samples", group_thousands(samples)));
         let hint = self.paint.dim("Ctrl-C ends the recording");
         let dot = self.paint.orange("●");
         self.write(&format!("{ERASE}{dot} {elapsed}  {samples}  {lost}  {hint}"));

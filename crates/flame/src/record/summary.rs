@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use flame_profile::{CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions};
+use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Session};
 
 use crate::cli::RecordArgs;
@@ -66,7 +67,7 @@ pub(super) fn print(
 }
 
 fn headline(profile: &Profile, paint: Paint) -> String {
-    let samples = paint.bold(&format!("{} samples", grouped(profile.health.samples)));
+    let samples = paint.bold(&format!("{} samples", group_thousands(profile.health.samples)));
     let mut text = format!("{samples} of {}", how(&profile.meta));
     if let Some((before, _)) = text.rsplit_once(", flame") {
         text.truncate(before.len());
@@ -88,10 +89,14 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
         let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
         line(
             "complete",
-            format!("{shown} of stacks{}, {} distinct", cut(health), grouped(distinct as u64)),
+            format!(
+                "{shown} of stacks{}, {} distinct",
+                cut(health),
+                group_thousands(distinct as u64)
+            ),
         );
     }
-    let lost = format!("{} records", grouped(health.lost_records));
+    let lost = format!("{} records", group_thousands(health.lost_records));
     line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
     if health.throttled > 0 {
         let times = format!("{} times: the kernel lowered the rate", health.throttled);
@@ -101,7 +106,7 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
         line("undecoded", paint.red(&format!("{} records", health.undecodable_records)));
     }
     if health.idle_samples > 0 {
-        line("idle", format!("{} samples, left out", grouped(health.idle_samples)));
+        line("idle", format!("{} samples, left out", group_thousands(health.idle_samples)));
     }
     if !health.unnamed.is_empty() {
         line("unnamed", unnamed(health));
@@ -125,8 +130,9 @@ fn unnamed(health: &Health) -> String {
     parts.sort_by_key(|(key, count)| (std::cmp::Reverse(**count), *key));
     let text = |((image, missing), count): &(&(String, flame_profile::Missing), &u64)| {
         format!(
-            "{} have frames in {image}: {missing}",
-            percent(Weight(**count).share_of(Weight(total)))
+            "{} have frames in {}: {missing}",
+            percent(Weight(**count).share_of(Weight(total))),
+            clean_name(image)
         )
     };
     let mut shown: Vec<String> = parts.iter().take(3).map(text).collect();
@@ -168,8 +174,7 @@ fn bar(share: f64) -> String {
 /// A name with its middle left out where it is too long; control characters, which a hostile
 /// program could steer the terminal with, are replaced.
 fn shortened(name: &str, room: usize) -> String {
-    let clean: Vec<char> =
-        name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let clean: Vec<char> = clean_name(name).chars().collect();
     if clean.len() <= room {
         return clean.into_iter().collect();
     }
@@ -229,28 +234,9 @@ fn bytes(len: u64) -> String {
     }
 }
 
-/// 1234567 as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        let all = [0, 999, 1000, 1234567].map(grouped);
-        assert_eq!(all, ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn bars_have_a_fixed_width_and_eighths() {
@@ -262,7 +248,7 @@ mod tests {
     #[test]
     fn long_names_keep_both_ends_and_control_characters_are_shown() {
         assert_eq!(shortened("abcdefghij", 5), "ab…ij");
-        assert_eq!(shortened("a\x1b[2Jb", 10), "a\u{fffd}[2Jb");
+        assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
     }
 
     #[test]

@@ -1,0 +1,25 @@
+//! The real binary records real programs, and what it writes is held against what they did.
+//!
+//! `tests/programs` has the programs and their truths. Every live test asks `support::live` first;
+//! where perf_event is refused it prints `SKIP live: reason` and passes, unless
+//! `FLAME_REQUIRE_PERF=1` says that this is a failure.
+
+// The modules are marked as test code so that the lints treat their helpers as such.
+#[cfg(test)]
+mod endings;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod events;
+#[cfg(test)]
+mod outputs;
+#[cfg(test)]
+mod privileges;
+#[cfg(test)]
+mod stacks;
+#[cfg(test)]
+mod summary;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod targets;

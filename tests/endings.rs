@@ -1,0 +1,151 @@
+//! How a recording ends: signals, and the status of the command that was launched.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use crate::support::{
+    Folded, Running, Scratch, Target, assert_share, finish, flame, live, program, record_nowhere,
+    start,
+};
+
+/// Attaches to a busy process, sends `signal` after 0.3 s of its time, and reads the result.
+#[track_caller]
+fn ended_by(signal: Signal) {
+    let target = Target::start(&program("shares.c"), &["60"]);
+    let scratch = Scratch::new();
+    let (folded, svg) = (scratch.file("out.folded"), scratch.file("out.svg"));
+    let pid = target.pid_text();
+    let mut flame = start(&["record", "-F", "999", "-p", &pid, "-o", &folded, "-o", &svg]);
+    flame.wait_for_events(1);
+    target.wait_for_cpu(0.3);
+    flame.signal(signal);
+    flame.end().success();
+    let folded = Folded::parse(&fs::read_to_string(&folded).unwrap());
+    assert_share(folded.with(&["main", "work", "alpha"]), folded.total(), 0.5, 0.01);
+    assert!(fs::read_to_string(&svg).unwrap().trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn interrupt_ends_the_recording_and_writes_everything() {
+    if live() {
+        ended_by(Signal::SIGINT);
+    }
+}
+
+#[test]
+fn terminate_ends_the_recording_and_writes_everything() {
+    if live() {
+        ended_by(Signal::SIGTERM);
+    }
+}
+
+/// A command in its own process group with flame, as a shell starts it at a terminal.
+fn in_a_group(output: &str, command: &[&str]) -> Running {
+    let mut flame = flame();
+    flame.args(["record", "-F", "999", "-o", output, "--"]).args(command).process_group(0);
+    let mut flame = Running::new(&mut flame);
+    flame.wait_for_events(1);
+    flame
+}
+
+/// Ctrl-C reaches flame and the command, which dies of it.
+#[test]
+fn interrupt_at_the_terminal_ends_a_launched_command_and_writes_everything() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let flame = in_a_group(&path, &[&program("shares.c"), "60"]);
+    flame.wait_for_child_cpu(0.3);
+    flame.signal_group(Signal::SIGINT);
+    let ended = flame.end().success();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    assert_share(folded.with(&["main", "work", "alpha"]), folded.total(), 0.5, 0.01);
+    assert!(ended.stderr.contains("SIGINT"), "{}", ended.stderr);
+}
+
+/// Whoever presses Ctrl-C very early gets a result or an error, and not a silent death.
+#[test]
+fn interrupt_right_after_the_start_is_caught() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let flame = in_a_group(&scratch.file("out.folded"), &[&program("shares.c"), "60"]);
+    flame.signal_group(Signal::SIGINT);
+    let ended = flame.end();
+    assert!(matches!(ended.code(), 0 | 1), "{}", ended.stderr);
+}
+
+/// A command that ignores Ctrl-C goes on, and so does flame; the second one ends flame.
+#[test]
+fn second_interrupt_quits_at_once() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let script = format!("trap '' INT; exec {} 60", program("shares.c"));
+    let flame = in_a_group(&scratch.file("out.folded"), &["sh", "-c", &script]);
+    flame.wait_for_child_cpu(0.1);
+    flame.signal_group(Signal::SIGINT);
+    flame.signal_group(Signal::SIGINT);
+    let ended = flame.end();
+    // 128 + SIGINT as a shell reports it, or dead of the signal itself. Where the first one was
+    // enough to end the recording, everything has been written.
+    assert!(matches!(ended.status.code(), Some(130 | 0) | None), "{ended:?}");
+}
+
+#[test]
+fn status_of_the_command_is_reported_and_is_not_flames_own() {
+    if !live() {
+        return;
+    }
+    let program = program("exitcode.c");
+    let ended = record_nowhere(&["--", &program, "0.1", "7"]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("status: 7"), "{}", ended.stderr);
+}
+
+#[test]
+fn forward_exit_passes_the_status_on() {
+    if !live() {
+        return;
+    }
+    let program = program("exitcode.c");
+    for (status, expect) in [("0", 0), ("7", 7), ("kill", 137)] {
+        let ended = record_nowhere(&["--forward-exit", "--", &program, "0.1", status]);
+        assert_eq!(ended.code(), expect, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn signal_that_killed_the_command_is_reported() {
+    if !live() {
+        return;
+    }
+    let program = program("exitcode.c");
+    let ended = record_nowhere(&["--", &program, "0.1", "kill"]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let said = &ended.stderr;
+    assert!(said.contains("SIGKILL") || said.contains("signal 9"), "{said}");
+}
+
+#[test]
+fn command_keeps_stdin_stdout_and_stderr() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::write(scratch.file("in"), "from stdin\n").unwrap();
+    let busy = program("exitcode.c");
+    let script = format!("{busy} 0.1 0; cat; echo to stderr >&2");
+    let mut command = Command::new("sh");
+    let line = r#""$FLAME" record -q --format folded -o /dev/null -- sh -c "$SCRIPT" < in"#;
+    command.args(["-c", line]).current_dir(scratch.path()).env("SCRIPT", script);
+    let ended = finish(command.env("FLAME", env!("CARGO_BIN_EXE_flame"))).success();
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("from stdin\n", "to stderr\n"));
+}

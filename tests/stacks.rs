@@ -1,0 +1,260 @@
+//! What stands on a stack: order, roots, names, inlined, kernel and generated code.
+
+use std::fs;
+
+use crate::support::{
+    Build, Folded, assert_count, assert_share, live, live_as_root, program, program_built, record,
+};
+
+/// Records a program at 999 Hz.
+#[track_caller]
+fn at_999(arguments: &[&str]) -> Folded {
+    record(&[&["-F", "999"], arguments].concat())
+}
+
+/// The second to last frames of the C library above `main` differ from one library to the next;
+/// the first and what `main` calls do not.
+#[test]
+fn dynamic_program_without_frame_pointers_is_rooted_at_start() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program("shares.c"), "0.5"]);
+    let main = folded.with(&["main", "work"]);
+    assert_share(main, folded.total(), 1.0, 0.03);
+    for (frames, _) in folded.stacks() {
+        if let Some(at) = frames.iter().position(|frame| frame == "main") {
+            assert_eq!(frames[..2], ["shares", "_start"], "{frames:?}");
+            assert!((3..=5).contains(&at), "`main` is frame {at} of {frames:?}");
+        }
+    }
+    assert_eq!(folded.with(&["[truncated stack]"]), 0);
+}
+
+#[test]
+fn static_program_is_rooted_at_start() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program_built("shares.c", Build::Static), "0.5"]);
+    let below_start = folded.with(&["shares", "_start"]);
+    assert_share(below_start, folded.total(), 1.0, 0.02);
+    assert_share(folded.with(&["main", "work"]), folded.total(), 1.0, 0.02);
+}
+
+#[test]
+fn threads_of_a_static_program_are_rooted_at_clone() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program_built("threads.c", Build::Static), "0.2"]);
+    for name in ["early", "late"] {
+        let of_name = folded.of(name);
+        let rooted = of_name.stacks().filter(|(frames, _)| frames[1].ends_with("clone3"));
+        let rooted: u64 = rooted.map(|(_, weight)| weight).sum();
+        assert_share(rooted, of_name.total(), 1.0, 0.02);
+    }
+}
+
+/// How often a frame stands on a stack, by weight; stacks without `bottom` are left out.
+fn depths(folded: &Folded, names: &[&str]) -> Vec<(usize, u64)> {
+    let mut depths: Vec<(usize, u64)> = Vec::new();
+    for (frames, weight) in folded.stacks().filter(|(f, _)| f.iter().any(|f| f == "bottom")) {
+        let depth = frames.iter().filter(|frame| names.contains(&frame.as_str())).count();
+        match depths.iter_mut().find(|(known, _)| *known == depth) {
+            Some((_, sum)) => *sum += weight,
+            None => depths.push((depth, weight)),
+        }
+    }
+    depths
+}
+
+#[test]
+fn recursion_shows_every_level() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program("recursion.c"), "0.3", "200"]);
+    let levels = depths(&folded, &["descend"]);
+    assert_eq!(levels.len(), 1, "depths and weights: {levels:?}");
+    assert_eq!(levels[0].0, 200);
+    assert_count(levels[0].1, 0.3 * 999.0, 0.15);
+}
+
+#[test]
+fn mutual_recursion_alternates() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program("recursion.c"), "0.3", "60", "mutual"]);
+    assert_eq!(depths(&folded, &["even"])[0].0, 30);
+    assert_eq!(depths(&folded, &["odd"])[0].0, 30);
+    assert_eq!(folded.with(&["even", "even"]) + folded.with(&["odd", "odd"]), 0);
+    let ends = folded.with(&["main", "even", "odd", "even"]);
+    assert_share(ends, folded.total(), 1.0, 0.02);
+}
+
+/// 5,000 levels of at least 16 bytes do not fit into a copy of 4,096 bytes: the stacks cannot be
+/// complete, and must not look as if they were.
+#[test]
+fn stacks_beyond_the_copy_stand_under_a_mark_of_their_own() {
+    if !live() {
+        return;
+    }
+    let folded =
+        at_999(&["--call-graph", "dwarf,4096", "--", &program("recursion.c"), "0.3", "5000"]);
+    let marked = folded.with(&["recursion", "[truncated stack]"]);
+    let bottom = folded.with(&["descend", "bottom"]);
+    assert_share(bottom, folded.total(), 1.0, 0.05);
+    assert_share(marked, folded.total(), 1.0, 0.05);
+    for (frames, _) in folded.stacks().filter(|(f, _)| f.iter().any(|f| f == "bottom")) {
+        assert_eq!(frames[1], "[truncated stack]");
+        assert!(!frames.iter().any(|frame| frame == "main"));
+        let levels = frames.iter().filter(|frame| *frame == "descend").count();
+        assert!((60..=256).contains(&levels), "{levels} levels in 4,096 bytes");
+    }
+}
+
+#[test]
+fn frame_pointer_chain_serves_where_programs_keep_it() {
+    if !live() {
+        return;
+    }
+    let program = program_built("recursion.c", Build::FramePointers);
+    let folded = at_999(&["--call-graph", "fp", "--", &program, "0.3", "50"]);
+    let levels = depths(&folded, &["descend"]);
+    // The C library keeps no frame pointers: samples while the clock is read lose frames.
+    let whole = levels.iter().find(|(depth, _)| *depth == 50).map_or(0, |(_, weight)| *weight);
+    assert_share(whole, folded.total(), 1.0, 0.12);
+}
+
+#[test]
+fn frame_pointers_are_the_fallback_where_unwind_information_is_missing() {
+    if !live() {
+        return;
+    }
+    let program = program_built("recursion.c", Build::FramePointers);
+    let folded = at_999(&["--", &program, "0.3", "50"]);
+    let levels = depths(&folded, &["descend"]);
+    let whole = levels.iter().find(|(depth, _)| *depth == 50).map_or(0, |(_, weight)| *weight);
+    assert_share(whole, folded.total(), 1.0, 0.05);
+}
+
+#[test]
+fn call_graph_none_names_the_innermost_function_alone() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--call-graph", "none", "-u", "--", &program("shares.c"), "0.3"]);
+    assert_share(folded.with(&["shares", "alpha"]), folded.total(), 0.5, 0.05);
+    assert!(folded.stacks().all(|(frames, _)| frames.len() == 2), "{folded:?}");
+}
+
+#[test]
+fn inlined_functions_of_c_are_named_and_marked() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program_built("inlining.c", Build::Debug), "0.5"]);
+    let chain = folded.with(&["main", "outer", "middle_[i]", "inner_[i]"]);
+    assert_share(chain, folded.total(), 1.0, 0.03);
+}
+
+#[test]
+fn inlined_and_generic_functions_of_rust_are_named_and_marked() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program("inlining.rs"), "0.5"]);
+    let inlined = ["inlining::middle_[i]", "inlining::inner_[i]"];
+    let plain = folded.with(&["inlining::main", "inlining::outer", inlined[0], inlined[1]]);
+    let method = "<inlining::Wrapper<T> as inlining::Crunch>::crunch";
+    let instance = "<inlining::Wrapper<u32> as inlining::Crunch>::crunch";
+    let generic = folded.with(&[method, inlined[0], inlined[1]])
+        + folded.with(&[instance, inlined[0], inlined[1]]);
+    assert_share(plain, folded.total(), 0.5, 0.03);
+    assert_share(generic, folded.total(), 0.5, 0.03);
+}
+
+#[test]
+fn no_annotate_leaves_the_marks_out() {
+    if !live() {
+        return;
+    }
+    let program = program_built("inlining.c", Build::Debug);
+    let folded = at_999(&["--no-annotate", "--", &program, "0.3"]);
+    let chain = folded.with(&["main", "outer", "middle", "inner"]);
+    assert_share(chain, folded.total(), 1.0, 0.04);
+    assert_eq!(folded.with_any(|frame| frame.contains("_[")), 0);
+}
+
+#[test]
+fn kernel_frames_stand_below_the_call_that_entered_it() {
+    if !live_as_root() {
+        return;
+    }
+    let folded = at_999(&["--", &program("syscalls.c"), "0.5"]);
+    let kernel = folded.with_any(|frame| frame.ends_with("_[k]"));
+    assert_share(kernel, folded.total(), 1.0, 0.06);
+    let below_caller: u64 = folded
+        .stacks()
+        .filter(|(frames, _)| {
+            let first_kernel = frames.iter().position(|frame| frame.ends_with("_[k]"));
+            let caller = frames.iter().position(|frame| frame == "fill_from_kernel");
+            // No user frame stands below a kernel frame.
+            let rest = first_kernel.map_or(&[][..], |at| &frames[at..]);
+            assert!(rest.iter().all(|frame| frame.ends_with("_[k]")), "{frames:?}");
+            matches!((caller, first_kernel), (Some(caller), Some(kernel)) if caller < kernel)
+        })
+        .map(|(_, weight)| weight)
+        .sum();
+    assert_share(below_caller, folded.total(), 1.0, 0.06);
+}
+
+#[test]
+fn generated_code_is_named_from_its_perf_map() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program("jit.c"), "0.5"]);
+    for entry in fs::read_dir("/tmp").unwrap().filter_map(Result::ok) {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let map = fs::read_to_string(entry.path());
+        if name.starts_with("perf-") && map.is_ok_and(|text| text.contains(" jit_outer\n")) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let chain = folded.with(&["main", "run_jitted", "jit_outer_[j]", "jit_inner_[j]"]);
+    assert_share(chain, folded.total(), 1.0, 0.03);
+}
+
+#[test]
+fn object_that_was_loaded_midway_and_unloaded_again_is_named() {
+    if !live() {
+        return;
+    }
+    let plugin = program_built("plugin.c", Build::Shared);
+    let folded = at_999(&["--", &program("dlopen.c"), &plugin, "0.6"]);
+    let before = folded.with(&["main", "before_load"]);
+    let after = folded.with(&["main", "run_plugin", "plugin_work", "plugin_inner"]);
+    assert_share(before, folded.total(), 0.5, 0.03);
+    assert_share(after, folded.total(), 0.5, 0.03);
+}
+
+#[test]
+fn names_of_cpp_are_demangled() {
+    if !live() {
+        return;
+    }
+    let folded = at_999(&["--", &program("names.cpp"), "1"]);
+    let quarter = |name: &str| {
+        let weight = folded.with_any(|frame| frame.starts_with(name));
+        assert_share(weight, folded.total(), 0.25, 0.02);
+    };
+    quarter("(anonymous namespace)::Hidden::method(unsigned long) const");
+    quarter("geometry::Vector::operator+(geometry::Vector const&) const");
+    quarter("void geometry::scale<unsigned long, 3>(unsigned long)");
+    let lambda = folded.with_any(|frame| frame.contains("main::{lambda(unsigned long)#1}"));
+    assert_share(lambda, folded.total(), 0.25, 0.02);
+    assert_eq!(folded.with_any(|frame| frame.starts_with("_Z")), 0);
+}

@@ -1,0 +1,181 @@
+//! Runs the flame binary and collects what it said.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+
+use super::target::cpu_seconds;
+use super::{Folded, Scratch, wait_until};
+
+/// The options of an output that is thrown away.
+pub(crate) const NOWHERE: [&str; 4] = ["--format", "folded", "-o", "/dev/null"];
+
+/// A finished run of flame.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// The exit code.
+    #[track_caller]
+    pub(crate) fn code(&self) -> i32 {
+        let message = || panic!("flame ended by a signal ({}):\n{}", self.status, self.stderr);
+        self.status.code().unwrap_or_else(message)
+    }
+
+    /// Asserts that flame succeeded.
+    #[track_caller]
+    pub(crate) fn success(self) -> Ended {
+        assert!(self.status.success(), "flame: {}\n{}", self.status, self.stderr);
+        self
+    }
+
+    /// Asserts an exit code and that the message has `error:`, then each of `parts`, in order.
+    #[track_caller]
+    pub(crate) fn error(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code(), code, "stderr:\n{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        let mut rest = self.stderr.as_str();
+        for part in ["error: "].iter().chain(parts) {
+            let at = rest.find(part);
+            let at = at.unwrap_or_else(|| panic!("{part:?} is not in order in:\n{}", self.stderr));
+            rest = &rest[at + part.len()..];
+        }
+    }
+}
+
+/// The flame binary, with no environment that could change what it does.
+pub(crate) fn flame() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flame"));
+    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "NO_COLOR", "RUST_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs flame to its end.
+#[track_caller]
+pub(crate) fn run(arguments: &[&str]) -> Ended {
+    finish(flame().args(arguments))
+}
+
+/// Records with these arguments and throws the result away: for what flame says.
+#[track_caller]
+pub(crate) fn record_nowhere(arguments: &[&str]) -> Ended {
+    finish(flame().arg("record").args(NOWHERE).args(arguments))
+}
+
+/// Runs a command (flame, or something around it) to its end.
+#[track_caller]
+pub(crate) fn finish(command: &mut Command) -> Ended {
+    Running::new(command).end()
+}
+
+/// Starts flame.
+pub(crate) fn start(arguments: &[&str]) -> Running {
+    Running::new(flame().args(arguments))
+}
+
+/// Records with these arguments into a folded file, and reads it.
+#[track_caller]
+pub(crate) fn record(arguments: &[&str]) -> Folded {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let ended = finish(flame().args(["record", "-o", &path]).args(arguments)).success();
+    let text = fs::read_to_string(&path);
+    Folded::parse(&text.unwrap_or_else(|error| panic!("{path}: {error}\n{}", ended.stderr)))
+}
+
+/// A flame that is running; killed on drop.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    pub(crate) fn new(command: &mut Command) -> Running {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("flame starts");
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Running { child, stdout, stderr }
+    }
+
+    /// Waits until it holds at least that many perf events: it records, or is about to.
+    #[track_caller]
+    pub(crate) fn wait_for_events(&mut self, count: usize) {
+        let directory = format!("/proc/{}/fd", self.child.id());
+        wait_until("flame to open its perf events", || {
+            let ended = self.child.try_wait().unwrap();
+            assert_eq!(ended, None, "flame ended before it opened its perf events");
+            let files = fs::read_dir(&directory).unwrap();
+            let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+            links.filter(|link| link.as_os_str() == "anon_inode:[perf_event]").count() >= count
+        });
+    }
+
+    /// Waits until the command that it launched has used that much CPU time, in seconds.
+    #[track_caller]
+    pub(crate) fn wait_for_child_cpu(&self, seconds: f64) {
+        let pid = self.child.id();
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        wait_until("the command to use CPU time", || {
+            let children = fs::read_to_string(&path).unwrap_or_default();
+            let child = children.split_ascii_whitespace().next();
+            child.and_then(|child| cpu_seconds(child.parse().ok()?)).is_some_and(|t| t >= seconds)
+        });
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        signal::kill(pid, signal).unwrap();
+    }
+
+    /// Signals its whole process group, as a terminal does; it must lead one.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        signal::killpg(group, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        let mut status = None;
+        wait_until("flame to end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let text = |thread: &mut Option<JoinHandle<String>>| {
+            thread.take().expect("taken once").join().expect("the reader does not panic")
+        };
+        Ended {
+            status: status.expect("it has ended"),
+            stdout: text(&mut self.stdout),
+            stderr: text(&mut self.stderr),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}

@@ -1,0 +1,146 @@
+//! The profilers that are compared: where they are, how they record, how one gets them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+/// A profiler in one way of using it.
+#[derive(Clone, Debug)]
+pub(crate) enum Profiler {
+    /// flame as it stands.
+    Flame(PathBuf),
+    /// `perf record -g`: frame pointers.
+    PerfFp(PathBuf),
+    /// `perf record --call-graph dwarf` with its default of 8 KiB a sample.
+    PerfDwarf(PathBuf),
+    /// `samply record --save-only`.
+    Samply(PathBuf),
+}
+
+impl Profiler {
+    /// The head of its column.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Profiler::Flame(_) => "flame",
+            Profiler::PerfFp(_) => "perf -g",
+            Profiler::PerfDwarf(_) => "perf dwarf",
+            Profiler::Samply(_) => "samply",
+        }
+    }
+
+    /// A name for its files.
+    pub(crate) fn slug(&self) -> String {
+        self.name().replace(' ', "-")
+    }
+
+    /// What it writes, in `directory`.
+    pub(crate) fn output(&self, directory: &Path) -> PathBuf {
+        directory.join(match self {
+            Profiler::Flame(_) => "flame.folded",
+            Profiler::PerfFp(_) => "fp.data",
+            Profiler::PerfDwarf(_) => "dwarf.data",
+            Profiler::Samply(_) => "samply.json.gz",
+        })
+    }
+
+    /// The command that records `target` at `hz`, files into `directory`. flame writes the picture
+    /// besides the folded text.
+    pub(crate) fn record(&self, hz: u32, directory: &Path, target: &[OsString]) -> Result<Command> {
+        let output = self.output(directory);
+        let hz = hz.to_string();
+        let mut command = match self {
+            Profiler::Flame(path) => {
+                let mut command = Command::new(path);
+                command.args(["record", "--force", "-F", &hz, "-o"]).arg(&output);
+                command.arg("-o").arg(directory.join("flame.svg")).arg("--");
+                command
+            }
+            Profiler::PerfFp(path) => {
+                let mut command = Command::new(path);
+                command.args(["record", "-q", "-F", &hz, "-g", "-o"]).arg(&output).arg("--");
+                command
+            }
+            Profiler::PerfDwarf(path) => {
+                let mut command = Command::new(path);
+                command.args(["record", "-q", "-F", &hz, "--call-graph", "dwarf", "-o"]);
+                command.arg(&output).arg("--");
+                command
+            }
+            Profiler::Samply(path) => {
+                let mut command = samply(path, directory)?;
+                command.args(["record", "--save-only", "-r", &hz, "-o"]).arg(&output).arg("--");
+                command
+            }
+        };
+        command.args(target);
+        Ok(command)
+    }
+}
+
+/// samply takes every error of opening the hardware event for a lack of rights where
+/// perf_event_paranoid is above 1, even when it runs as root. It is shown a 1 in a mount namespace
+/// of its own; the machine's setting stays.
+fn samply(path: &Path, directory: &Path) -> Result<Command> {
+    let setting = "/proc/sys/kernel/perf_event_paranoid";
+    let level = fs::read_to_string(setting).context(setting)?;
+    if level.trim().parse::<i32>().is_ok_and(|level| level <= 1) {
+        return Ok(Command::new(path));
+    }
+    let one = directory.join("one");
+    fs::write(&one, "1\n").context("the file that stands in for the setting")?;
+    let mut command = Command::new("unshare");
+    let script = format!("mount --bind \"$0\" {setting} && exec \"$@\"");
+    command.args(["-m", "sh", "-c", &script]).arg(one).arg(path);
+    Ok(command)
+}
+
+/// flame and the peers that are there.
+pub(crate) fn find(flame: &Path) -> Vec<Profiler> {
+    let mut found = vec![Profiler::Flame(flame.to_owned())];
+    if let Some(perf) = locate("FLAME_BENCH_PERF", "perf") {
+        found.push(Profiler::PerfFp(perf.clone()));
+        found.push(Profiler::PerfDwarf(perf));
+    }
+    found.extend(locate("FLAME_BENCH_SAMPLY", "samply").map(Profiler::Samply));
+    found
+}
+
+/// A sentence for each peer that is not there: how to install it.
+pub(crate) fn missing(found: &[Profiler]) -> Vec<&'static str> {
+    let has = |name: &str| found.iter().any(|profiler| profiler.name() == name);
+    let mut missing = Vec::new();
+    if !has("perf dwarf") {
+        missing.push(
+            "perf is missing: sudo apt-get install linux-perf, or FLAME_BENCH_PERF=/path/to/perf",
+        );
+    }
+    if !has("samply") {
+        missing
+            .push("samply is missing: cargo install samply, or FLAME_BENCH_SAMPLY=/path/to/samply");
+    }
+    if flamegraph_dir().is_none() {
+        missing.push(
+            "stackcollapse-perf.pl and flamegraph.pl are missing: git clone \
+             https://github.com/brendangregg/FlameGraph, and FLAMEGRAPH_DIR=/path/to/FlameGraph",
+        );
+    }
+    missing
+}
+
+/// Where flamegraph.pl and its companions are, as `FLAMEGRAPH_DIR` says.
+pub(crate) fn flamegraph_dir() -> Option<PathBuf> {
+    let directory = PathBuf::from(std::env::var_os("FLAMEGRAPH_DIR")?);
+    directory.join("flamegraph.pl").is_file().then_some(directory)
+}
+
+/// A program by its variable, or in the PATH.
+fn locate(variable: &str, name: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Some(PathBuf::from(path)).filter(|path| path.is_file());
+    }
+    let directories = std::env::var_os("PATH")?;
+    std::env::split_paths(&directories).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
