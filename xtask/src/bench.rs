@@ -12,6 +12,7 @@ mod overhead;
 mod process;
 mod profiler;
 mod rooted;
+mod slowdown;
 mod source;
 mod table;
 
@@ -83,6 +84,9 @@ fn run(options: &Options, directory: &Path) -> Result<()> {
     }
     if options.wants("overhead") {
         overhead::measure(&profilers, directory, options.seconds, options.rounds, &mut table)?;
+    }
+    if options.wants("slowdown") {
+        slowdown::measure(&profilers, directory, options.rounds, &mut table)?;
     }
     if options.wants("memory") {
         memory::measure(&profilers, directory, options.memory_seconds, &mut table)?;

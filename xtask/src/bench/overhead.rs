@@ -1,4 +1,4 @@
-//! What recording costs: the target's slowdown in paired runs, and the profiler's own CPU time.
+//! What recording costs the profiler itself in CPU time.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::profiler::Profiler;
 use super::table::{Table, Unit};
 use super::{build_program, median, process};
 
-const FREQUENCIES: [(u32, &str); 2] = [(99, "<= 1 %"), (999, "<= 4 %")];
+const FREQUENCIES: [(u32, &str); 2] = [(99, ""), (999, "< 2 %")];
 
 /// Rounds of work that the first, short run does to find out how long one takes.
 const TRIAL_ROUNDS: u64 = 20_000;
@@ -19,16 +19,14 @@ const TRIAL_ROUNDS: u64 = 20_000;
 /// What the runs of one profiler at one frequency cost.
 #[derive(Debug, Default)]
 struct Runs {
-    /// The target's CPU time in percent above the unprofiled run of the same round.
-    slowdown: Vec<f64>,
     /// The profiler's own CPU time while it records, in percent of one core.
     steady: Vec<f64>,
     /// All of the profiler's own CPU time, in seconds.
     own: Vec<f64>,
 }
 
-/// Runs the same work unprofiled and under each profiler in turn, `rounds` times, so that a
-/// machine that gets slower or faster meanwhile does so for all.
+/// Runs the same work under each profiler in turn, `rounds` times, so that a machine that gets
+/// slower or faster meanwhile does so for all.
 pub(crate) fn measure(
     profilers: &[Profiler],
     directory: &Path,
@@ -44,19 +42,14 @@ pub(crate) fn measure(
         eprintln!("== overhead: {rounds} rounds of {seconds} s at {hz} Hz");
         let mut runs: Vec<Runs> = profilers.iter().map(|_| Runs::default()).collect();
         for _ in 0..rounds {
-            let alone = run_work(Command::new(&target[0]).arg(&target[1]), directory)?.0;
             for (profiler, runs) in profilers.iter().zip(&mut runs) {
                 let mut command = profiler.record(hz, directory, &target)?;
-                let (nanos, usage) = run_work(&mut command, directory)?;
-                runs.slowdown.push((nanos / alone - 1.0) * 100.0);
+                let usage = run_work(&mut command, directory)?.1;
                 runs.steady.extend(usage.steady_cpu.map(|cores| cores * 100.0));
                 runs.own.push(usage.cpu_seconds);
             }
         }
         let column = |values: fn(&Runs) -> &[f64]| runs.iter().map(|r| median(values(r))).collect();
-        let measure = format!("target's extra CPU time at {hz} Hz");
-        table.row(&measure, bar, Unit::Percent, column(|runs| &runs.slowdown));
-        let bar = if hz == 999 { "< 2 %" } else { "" };
         let measure = format!("own CPU while recording at {hz} Hz, of one core");
         table.row(&measure, bar, Unit::Percent, column(|runs| &runs.steady));
         let measure = format!("own CPU in all, {seconds} s at {hz} Hz");

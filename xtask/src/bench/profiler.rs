@@ -78,6 +78,36 @@ impl Profiler {
         command.args(target);
         Ok(command)
     }
+
+    /// The command that records a running process for so many seconds.
+    pub(crate) fn attach(
+        &self,
+        hz: u32,
+        directory: &Path,
+        pid: u32,
+        seconds: f64,
+    ) -> Result<Command> {
+        let output = self.output(directory);
+        let (hz, pid, seconds) = (hz.to_string(), pid.to_string(), seconds.to_string());
+        let mut command = match self {
+            Profiler::Flame(path) | Profiler::PerfFp(path) | Profiler::PerfDwarf(path) => {
+                Command::new(path)
+            }
+            Profiler::Samply(path) => samply(path, directory)?,
+        };
+        command.arg("record");
+        match self {
+            Profiler::Flame(_) => command.args(["-F", &hz, "-d", &seconds]),
+            Profiler::PerfFp(_) => command.args(["-q", "-F", &hz, "-g"]),
+            Profiler::PerfDwarf(_) => command.args(["-q", "-F", &hz, "--call-graph", "dwarf"]),
+            Profiler::Samply(_) => command.args(["--save-only", "-r", &hz, "-d", &seconds]),
+        };
+        command.args(["-p", &pid, "-o"]).arg(&output);
+        if matches!(self, Profiler::PerfFp(_) | Profiler::PerfDwarf(_)) {
+            command.args(["--", "sleep", &seconds]);
+        }
+        Ok(command)
+    }
 }
 
 /// samply takes every error of opening the hardware event for a lack of rights where
