@@ -27,6 +27,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // Run by maintainers and by tests; nothing that ships uses them.
     ("flame-browser", &[]),
+    (
+        "flame-fuzz",
+        &["flame-events", "flame-formats", "flame-profile", "flame-symbolize", "flame-unwind"],
+    ),
     ("xtask", &[]),
 ];
 

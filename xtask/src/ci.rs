@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "build", cargo: &["build", "--workspace"], environment: &[] },
     Step { name: "tests", cargo: &["test", "--workspace"], environment: &[] },
+    Step { name: "fuzz", cargo: &["xtask", "fuzz", "--seconds", "4"], environment: &[] },
 ];
 
 /// Runs all steps; ends at the first that fails.

@@ -1,19 +1,22 @@
-//! Maintainer tasks: `cargo xtask ci` and `cargo xtask bench record`.
+//! Maintainer tasks: `cargo xtask ci`, `cargo xtask fuzz` and `cargo xtask bench record`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
 
 use std::process::ExitCode;
 
 mod bench;
 mod ci;
+mod fuzz;
 
 const USAGE: &str = "\
 usage:
-  cargo xtask ci              format, lints, docs, build and tests: what must pass
+  cargo xtask ci              format, lints, docs, build, tests, fuzz: what must pass
+  cargo xtask fuzz [--seconds N] [TARGET]
+                              every parser, or one, under libFuzzer for N (5) seconds each
   cargo xtask bench record    the bars of `flame record`, beside perf and samply
-      --seconds N    CPU seconds of each overhead run (10)
-      --rounds N     paired overhead runs of each kind (7)
+      --seconds N    seconds of each overhead run (10)
+      --rounds N     runs, and pairs of windows, of each kind (7)
       --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
-      --only NAME    compile, overhead or memory alone
+      --only NAME    compile, overhead, slowdown or memory alone
 ";
 
 fn main() -> ExitCode {
@@ -21,6 +24,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
+        ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");

@@ -7,7 +7,7 @@
 
 use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
 use linux_perf_event_reader::constants::{
-    PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_CONTEXT_USER,
+    PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_CONTEXT_USER, PERF_RECORD_MISC_MMAP_BUILD_ID,
 };
 use linux_perf_event_reader::{
     BranchSampleFormat, Endianness, EventRecord, Mmap2FileId, Mmap2Record, RawData, RawEventRecord,
@@ -16,6 +16,12 @@ use linux_perf_event_reader::{
 
 use crate::event::{Event, EventKind, MappingEvent, SampleEvent, StackBytes};
 use crate::images::FileId;
+
+/// Where the length of its build ID stands in the body of a mapping record that has one.
+const BUILD_ID_LEN_AT: usize = 32;
+
+/// The longest build ID that a mapping record has room for, in bytes.
+const MAX_BUILD_ID_LEN: u8 = 20;
 
 /// A record could not be decoded.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +34,12 @@ pub enum DecodeError {
         record_type: u32,
         /// Its length in bytes, without header.
         len: usize,
+    },
+    /// A mapping's build ID is longer than the kernel's field for it.
+    #[error("a mapping record has a build ID of {len} bytes")]
+    BuildId {
+        /// How long the record says that it is, in bytes.
+        len: u8,
     },
 }
 
@@ -138,8 +150,10 @@ impl RecordLayout {
     /// The event that a record says.
     ///
     /// # Errors
-    /// [`DecodeError::Short`] for a record that ends before its fields do.
+    /// [`DecodeError::Short`] for a record that ends before its fields do, [`DecodeError::BuildId`]
+    /// for one that says more of a build ID than fits.
     pub fn decode<'a>(&self, record: &RecordBytes<'a>) -> Result<Event<'a>, DecodeError> {
+        check_build_id(record)?;
         let raw = self.record(record);
         let time = Nanos(raw.timestamp().unwrap_or(0));
         let short = || DecodeError::Short {
@@ -189,6 +203,18 @@ impl RecordLayout {
             user_registers: registers,
             user_stack: sample.user_stack.map(|(bytes, len)| stack_bytes(bytes, len)),
         }
+    }
+}
+
+/// Refuses a build ID that is longer than its field: the parser panics there.
+fn check_build_id(record: &RecordBytes<'_>) -> Result<(), DecodeError> {
+    let has_build_id = record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0;
+    if RecordType(record.record_type) != RecordType::MMAP2 || !has_build_id {
+        return Ok(());
+    }
+    match record.head.iter().chain(record.tail).nth(BUILD_ID_LEN_AT) {
+        Some(len) if *len > MAX_BUILD_ID_LEN => Err(DecodeError::BuildId { len: *len }),
+        _ => Ok(()),
     }
 }
 

@@ -128,6 +128,20 @@ fn a_mapping_names_its_file_and_range() {
 }
 
 #[test]
+fn a_build_id_that_is_longer_than_its_field_is_refused() {
+    const WITH_BUILD_ID: u16 = 1 << 14;
+    let mut body = words(&[pair(42, 42), 0x7f00_0000, 0x2000, 0x1000, 21, 0, 0, pair(5, 2)]);
+    body.extend(b"/lib/a\0\0");
+    body.extend(trailer(5));
+    for cut in 0..=body.len() {
+        let (head, tail) = body.split_at(cut);
+        let record = RecordBytes { record_type: MMAP2, misc: WITH_BUILD_ID, head, tail };
+        let error = RecordLayout::new(FIELDS).decode(&record).unwrap_err();
+        assert_eq!(error.to_string(), "a mapping record has a build ID of 21 bytes");
+    }
+}
+
+#[test]
 fn a_fixed_period_is_not_in_the_record() {
     let fields = SampleFields { fixed_period: Some(10), ..SampleFields::default() };
     let layout = RecordLayout::new(fields);

@@ -1,0 +1,172 @@
+//! `seeds DIRECTORY`: writes small valid inputs of every target, in a directory for each.
+
+use std::fs;
+use std::io::{Error, Read, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flame_fuzz::join;
+use flame_profile::{FrameKind, Location, Pid, Profile, StackId, Tid, ValueType};
+use flame_symbolize::ImageFile;
+use flate2::read::GzDecoder;
+
+/// The largest program that is worth mutating, in bytes.
+const MAX_PROGRAM: usize = 100_000;
+
+/// A program with inlined functions, a loop and a frame of variable size.
+const SOURCE: &str = "\
+static inline __attribute__((always_inline)) int twice(int n) { return n + n; }
+__attribute__((noinline)) int sum(int n) { int s = 0; while (n) s += twice(n--); return s; }
+int main(int argc, char **argv) { volatile int a[argc]; a[0] = sum(argc); return a[0]; }
+void _start(void) { main(1, 0); for (;;) {} }
+";
+
+const MAPS: &[u8] = b"\
+55d200000000-55d200021000 r-xp 00001000 08:01 1234567   /usr/bin/a b\\012c (deleted)
+7f3a10000000-7f3a10400000 rwxp 00000000 00:00 0
+7ffd7a1f2000-7ffd7a1f4000 r-xp 00000000 00:00 0          [vdso]
+";
+
+const PERF_MAP: &[u8] = b"\
+7f3a10000000 40 Interpreter
+0x7f3a10000040 80 LFib;::fib
+7f3a10000020 40 later one wins
+";
+
+const KALLSYMS: &[u8] = b"\
+ffffffff81000000 T _stext
+ffffffff81000040 t do_idle
+ffffffff81000040 T do_idle_alias
+ffffffffc0000000 t ext4_read\t[ext4]
+ffffffffc0010000 t bpf_prog_6deef7357e7b4530_x\t[bpf]
+ffffffff82000000 D data
+";
+
+const NAMES: &[&[u8]] = &[
+    b"_ZNSt6vectorIiSaIiEE9push_backERKi",
+    b"_ZZN4main4loop17h0123456789abcdefEvENKUlT_E_clIiEEDaS0_",
+    b"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.42",
+    b"_RNvMs0_NtCs1234_7mycrate3fooINtB5_3BarpE3baz",
+];
+
+fn main() -> Result<()> {
+    let directory = std::env::args_os().nth(1).map(PathBuf::from);
+    let directory = directory.ok_or_else(|| Error::other("usage: seeds DIRECTORY"))?;
+    write(&directory)
+}
+
+fn write(directory: &Path) -> Result<()> {
+    save(directory, "maps", "hand-made", MAPS)?;
+    save(directory, "perf_map", "hand-made", PERF_MAP)?;
+    save(directory, "kallsyms", "hand-made", KALLSYMS)?;
+    for (number, name) in NAMES.iter().enumerate() {
+        save(directory, "demangle", &format!("name-{number}"), name)?;
+    }
+    save(directory, "records", "hand-made", &records())?;
+    save(directory, "pprof", "raw", &pprof()?)?;
+    let program = directory.join("program");
+    for (name, flags) in [("plain", "-O1"), ("packed", "-gz"), ("debug-frame", "-O2")] {
+        let elf = compile(&program, flags)?;
+        save(directory, "elf", name, &elf)?;
+        save(directory, "unwind", name, &sections(elf))?;
+    }
+    match fs::read("/bin/true") {
+        Ok(bytes) if bytes.len() <= MAX_PROGRAM => {
+            save(directory, "elf", "true", &bytes)?;
+            save(directory, "unwind", "true", &sections(bytes))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn save(directory: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
+    let directory = directory.join(target);
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join(name), bytes)
+}
+
+/// A program without libc, a few kilobytes, with debug information and both tables of frames.
+fn compile(program: &Path, flags: &str) -> Result<Vec<u8>> {
+    let source = program.with_extension("c");
+    fs::write(&source, SOURCE)?;
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-nostdlib", "-static", "-Wl,--eh-frame-hdr", "-Wl,-z,noseparate-code"]);
+    if flags == "-O2" {
+        gcc.arg("-fno-asynchronous-unwind-tables");
+    }
+    let output = gcc.arg(flags).arg("-o").arg(program).arg(&source).output()?;
+    if !output.status.success() {
+        return Err(Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    fs::read(program)
+}
+
+/// The parts of the target `unwind`: four sections, registers and a stack full of code addresses.
+fn sections(elf: Vec<u8>) -> Vec<u8> {
+    let Ok(image) = ImageFile::from_bytes(elf) else {
+        return Vec::new();
+    };
+    let mut parts = vec![vec![0]];
+    for name in [".eh_frame_hdr", ".eh_frame", ".debug_frame", ".text"] {
+        let section = image.section(name);
+        let address = section.as_ref().map_or(0, |section| section.address.0);
+        let mut part = address.to_le_bytes().to_vec();
+        part.extend(section.iter().flat_map(|section| section.bytes.iter()));
+        parts.push(part);
+    }
+    let text = image.section(".text").map_or(0, |section| section.address.0);
+    let registers = (0..18).map(|number| match number {
+        6 | 7 => 0x7ffc_0000,
+        8 => text + 8,
+        other => other,
+    });
+    parts.push(registers.flat_map(u64::to_le_bytes).collect());
+    let stack = (0..32).map(|number| if number % 2 == 0 { 0x7ffc_0080 } else { text + number });
+    parts.push(stack.flat_map(u64::to_le_bytes).collect());
+    join(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// The parts of the target `records`: the layout, then records with type, misc and body.
+fn records() -> Vec<u8> {
+    let record = |record_type: u8, values: &[u64], rest: &[u8], trailer: &[u64]| {
+        let mut record = vec![record_type, 0, 0, 4];
+        record.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        record.extend_from_slice(rest);
+        record.extend(trailer.iter().flat_map(|value| value.to_le_bytes()));
+        record
+    };
+    let ids = 42 | 43 << 32;
+    let trailer = [ids, 1_000, 1, 7];
+    let context = |number: i64| number as u64;
+    let sample = [7, 0x40_1000, ids, 2_000, 1, 10_101, 4, context(-128), 0xffff_0001]
+        .into_iter()
+        .chain([context(-512), 0x40_1000, 2, 0x7ffe_0000, 0x40_1000, 16, 1, 2, 16]);
+    let sample: Vec<u64> = sample.collect();
+    join(&[
+        &[3],
+        &record(10, &[ids, 0x40_0000, 0x2000, 0, 8, 99, 1, 5], b"/bin/a\0\0", &trailer),
+        &record(3, &[ids], b"server\0\0", &trailer),
+        &record(7, &[ids, ids, 1_000], b"", &trailer),
+        &record(9, &sample, b"", &[]),
+        &record(2, &[7, 12], b"", &trailer),
+        &record(4, &[ids, ids, 3_000], b"", &trailer),
+    ])
+}
+
+/// A profile as pprof, not compressed, so that mutations reach what is read.
+fn pprof() -> Result<Vec<u8>> {
+    let mut profile = Profile::new(vec![ValueType::samples()]);
+    let main = profile.add_frame("main", FrameKind::User);
+    let read = profile.add_frame("vfs_read", FrameKind::Kernel);
+    let outer = profile.add_location(Location::named(main));
+    let inner = profile.add_location(Location::named(read));
+    let stack = profile.push_stack(StackId::EMPTY, outer);
+    let stack = profile.push_stack(stack, inner);
+    let thread = profile.add_thread("server", Pid(4242), Tid(4243));
+    profile.add_sample(thread, stack, &[7]);
+    let mut packed = Vec::new();
+    flame_formats::write_pprof(&profile, &mut packed)?;
+    let mut raw = Vec::new();
+    GzDecoder::new(packed.as_slice()).read_to_end(&mut raw)?;
+    Ok(raw)
+}

@@ -1,0 +1,42 @@
+//! Unwinding: tables, code, registers and stack of any bytes give a stack that ends.
+#![no_main]
+
+use flame_profile::{ImageAddress, ProcessAddress, SharedBytes};
+use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, Registers, Section};
+use flame_unwind::{StackCopy, StackLimit, UnwindSections, Unwinder};
+
+const LIMIT: usize = 256;
+
+/// A part as a section: eight bytes of address, then what it holds.
+fn section(part: Option<&[u8]>) -> Option<Section> {
+    let (address, bytes) = part?.split_first_chunk::<8>()?;
+    let address = ImageAddress(u64::from_le_bytes(*address));
+    Some(Section { address, bytes: SharedBytes::from(bytes.to_vec()) })
+}
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let mut parts = flame_fuzz::parts(input);
+    let architecture = match parts.next() {
+        Some([1, ..]) => Architecture::Aarch64,
+        _ => Architecture::X86_64,
+    };
+    let sections = UnwindSections {
+        eh_frame_hdr: section(parts.next()),
+        eh_frame: section(parts.next()),
+        debug_frame: section(parts.next()),
+        text: section(parts.next()),
+        entry: None,
+    };
+    let mut unwinder = CfiUnwinder::new(architecture);
+    let module = unwinder.add_module(sections);
+    let mut find = |address| Code::Module(CodeAddress::new(module, address, 0));
+    let values = flame_fuzz::words(parts.next().unwrap_or_default());
+    let mask = architecture.perf_register_mask();
+    let registers = Registers::from_perf(architecture, mask, values);
+    let start = registers.stack_pointer(architecture).unwrap_or(ProcessAddress(0));
+    let (head, tail) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let stack = StackCopy::new(start, head, tail, StackLimit::CopyFull);
+    let mut frames = Vec::new();
+    let _ = unwinder.unwind(&mut find, &registers, &stack, LIMIT, &mut frames);
+    assert!(frames.len() <= LIMIT);
+});
