@@ -25,6 +25,9 @@ const WINDOW: Duration = Duration::from_secs(2);
 /// What a profiler gets to attach before its window begins, and after it to end by itself.
 const MARGIN: Duration = Duration::from_millis(500);
 
+/// The rounds of work in a chunk, about 50 ms: some samples fall into each even at 99 Hz.
+const CHUNK: &str = "2500";
+
 /// A program that does equal chunks of work, and the CPU time of each in nanoseconds as it is done.
 struct Chunks {
     child: Child,
@@ -33,8 +36,9 @@ struct Chunks {
 
 impl Chunks {
     fn start(directory: &Path) -> Result<Chunks> {
-        let program = build_program("chunks", directory)?;
-        let mut child = Command::new(&program).stdout(Stdio::piped()).spawn()?;
+        let program = build_program("work", directory)?;
+        let mut command = Command::new(&program);
+        let mut child = command.args([CHUNK, "again"]).stdout(Stdio::piped()).spawn()?;
         let pipe = child.stdout.take().context("stdout is a pipe")?;
         let (sender, times) = channel();
         thread::spawn(move || {
