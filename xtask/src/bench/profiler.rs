@@ -79,7 +79,13 @@ impl Profiler {
         Ok(command)
     }
 
-    /// The command that records a running process for so many seconds.
+    /// Whether it goes on until it is interrupted once it is attached: samply 0.13 does, whatever
+    /// duration it is given.
+    pub(crate) fn attached_until_interrupted(&self) -> bool {
+        matches!(self, Profiler::Samply(_))
+    }
+
+    /// The command that records a running process for so many seconds, or until it is interrupted.
     pub(crate) fn attach(
         &self,
         hz: u32,
@@ -100,7 +106,7 @@ impl Profiler {
             Profiler::Flame(_) => command.args(["-F", &hz, "-d", &seconds]),
             Profiler::PerfFp(_) => command.args(["-q", "-F", &hz, "-g"]),
             Profiler::PerfDwarf(_) => command.args(["-q", "-F", &hz, "--call-graph", "dwarf"]),
-            Profiler::Samply(_) => command.args(["--save-only", "-r", &hz, "-d", &seconds]),
+            Profiler::Samply(_) => command.args(["--save-only", "-r", &hz]),
         };
         command.args(["-p", &pid, "-o"]).arg(&output);
         if matches!(self, Profiler::PerfFp(_) | Profiler::PerfDwarf(_)) {

@@ -104,6 +104,9 @@ fn with_profiler(profiler: &Profiler, hz: u32, directory: &Path, chunks: &Chunks
     let mut running = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
     thread::sleep(MARGIN);
     let time = chunks.window();
+    if profiler.attached_until_interrupted() {
+        Command::new("kill").args(["-INT", &running.id().to_string()]).status()?;
+    }
     let status = running.wait()?;
     ensure!(status.success(), "{command:?}: {status}");
     time
