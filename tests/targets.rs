@@ -71,6 +71,18 @@ fn several_processes_are_recorded_into_one_profile() {
 }
 
 #[test]
+fn a_process_that_is_named_twice_is_sampled_once() {
+    if !live() {
+        return;
+    }
+    let busy = Target::start(&program("shares.c"), &["60"]);
+    let twice = format!("{0},{0}", busy.pid());
+    let folded = record(&["-F", "999", "-d", "500ms", "-p", &twice]);
+    // One thread cannot give more than 999 samples a second; twice, it would be some 1,000 here.
+    assert!((1..=600).contains(&folded.total()), "{} samples in half a second", folded.total());
+}
+
+#[test]
 fn threads_of_before_and_after_the_attach_are_recorded_under_their_names() {
     if !live() {
         return;

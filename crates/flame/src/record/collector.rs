@@ -157,7 +157,7 @@ impl Collector {
         }
         for index in (0..sample.kernel_chain.len()).rev() {
             // All but the innermost are return addresses.
-            let address = sample.kernel_chain[index].0 - u64::from(index > 0);
+            let address = sample.kernel_chain[index].0.saturating_sub(u64::from(index > 0));
             let location = CodeLocation::Kernel(ProcessAddress(address));
             stack = self.collected.stacks.push(stack, location);
         }

@@ -42,12 +42,13 @@ impl Started {
                 .or_try("flame record -p PID, or flame record -- COMMAND, or flame record -a"));
         }
         if !args.tids.is_empty() {
-            let names = args.tids.iter().map(|tid| describe_task(Pid(tid.0)));
-            let names: Vec<String> = names.collect();
-            return Ok(started(Target::Threads(args.tids.clone()), names.join(", ")));
+            let tids = distinct(&args.tids);
+            let names: Vec<String> = tids.iter().map(|tid| describe_task(Pid(tid.0))).collect();
+            return Ok(started(Target::Threads(tids), names.join(", ")));
         }
-        let names: Vec<String> = args.pids.iter().map(|pid| describe_task(*pid)).collect();
-        Ok(started(Target::Processes(args.pids.clone()), names.join(", ")))
+        let pids = distinct(&args.pids);
+        let names: Vec<String> = pids.iter().map(|pid| describe_task(*pid)).collect();
+        Ok(started(Target::Processes(pids), names.join(", ")))
     }
 
     fn launch(args: &TargetArgs, user: Option<&Credentials>) -> Result<Started, Failure> {
@@ -130,6 +131,14 @@ impl Started {
             launched.abandon();
         }
     }
+}
+
+/// Each task once, however often it was named: events opened twice would give every sample twice.
+fn distinct<T: Copy + Ord>(tasks: &[T]) -> Vec<T> {
+    let mut tasks = tasks.to_vec();
+    tasks.sort_unstable();
+    tasks.dedup();
+    tasks
 }
 
 fn describe_task(pid: Pid) -> String {
