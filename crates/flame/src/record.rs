@@ -1,7 +1,7 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod collector;
-mod images;
+pub(crate) mod images;
 mod location;
 mod naming;
 mod notes;

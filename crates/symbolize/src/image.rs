@@ -268,6 +268,11 @@ impl ImageFile {
         self.inner.companion.get_or_init(find).as_ref()
     }
 
+    /// Where the file with what was stripped from this one is, if it was and there is one.
+    pub fn debug_file(&self) -> Option<&Path> {
+        self.companion()?.inner.path.as_deref()
+    }
+
     /// All bytes of the file.
     pub(crate) fn bytes(&self) -> &SharedBytes {
         &self.inner.bytes
