@@ -7,6 +7,7 @@ mod cli;
 mod doctor;
 mod message;
 mod output;
+mod privileges;
 mod proc;
 mod record;
 mod sudo;

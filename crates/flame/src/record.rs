@@ -23,8 +23,8 @@ use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::Outputs;
-use crate::proc;
 use crate::terminal::Paint;
+use crate::{privileges, proc};
 use collector::Collector;
 use progress::Progress;
 use signals::StopSignals;
@@ -72,6 +72,7 @@ fn record(
     target.enter_processes(collector.processes());
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
+    privileges::keep_for_recording(&outputs.needed_capabilities());
 
     let progress = Progress::new(cli.quiet, paint);
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
