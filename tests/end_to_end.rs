@@ -14,6 +14,8 @@ mod errors;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod outputs;
 #[cfg(test)]
 mod privileges;

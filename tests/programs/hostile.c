@@ -3,6 +3,8 @@
 // anonymous      code without a file is mapped, and not run; waits for a line
 // names          its name, its thread's and its code's are escape sequences and markup
 // lost-stack     main -> lost runs with a stack pointer that points nowhere
+// cyclic-cfi     main -> cyclic, whose unwind table says that it was called from where it is
+// endless-expression  main -> endless, whose frame is the value of an expression that never ends
 // huge-map       its perf map is 4 GB long, most of it a hole
 // fifo-map       its perf map is a FIFO that nobody writes to
 // link-map PATH  its perf map is a link to PATH
@@ -82,6 +84,29 @@ FUNCTION static void lost(uint64_t rounds) {
 #endif
 }
 
+// Unwind tables as assembler writes them: register 16 (the return address) keeps its value; the
+// frame is what `skip -3` computes.
+#if defined(__x86_64__)
+FUNCTION static void cyclic(uint64_t rounds) {
+    __asm__ volatile(".cfi_remember_state\n .cfi_escape 0x08, 0x10\n"
+                     "1: dec %0\n jnz 1b\n .cfi_restore_state\n"
+                     : "+r"(rounds)
+                     :
+                     : "cc", "memory");
+}
+
+FUNCTION static void endless(uint64_t rounds) {
+    __asm__ volatile(".cfi_remember_state\n .cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff\n"
+                     "1: dec %0\n jnz 1b\n .cfi_restore_state\n"
+                     : "+r"(rounds)
+                     :
+                     : "cc", "memory");
+}
+#else
+static void cyclic(uint64_t rounds) { lost(rounds); }
+static void endless(uint64_t rounds) { lost(rounds); }
+#endif
+
 static void map_pages(void) {
     int file = open("/proc/self/exe", O_RDONLY);
     for (int page = 0; page < 60000; page++) {
@@ -113,6 +138,14 @@ int main(int argc, char **argv) {
     if (strcmp(mode, "lost-stack") == 0) {
         while (cpu_ns() < end) {
             lost(20000000);
+        }
+    } else if (strcmp(mode, "cyclic-cfi") == 0) {
+        while (cpu_ns() < end) {
+            cyclic(20000000);
+        }
+    } else if (strcmp(mode, "endless-expression") == 0) {
+        while (cpu_ns() < end) {
+            endless(20000000);
         }
     } else if (end > 0) {
         run_code(code, end);
