@@ -339,6 +339,22 @@ fn damaged_tables_are_survived() {
     }
 }
 
+/// Reading what was cut off a mapped file is a bus error, which ends whoever is not ready for it.
+#[test]
+fn a_library_that_is_cut_down_while_it_is_read_costs_its_names_only() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let plugin = scratch.file("plugin.so");
+    fs::copy(program_built("plugin.c", Build::Shared), &plugin).unwrap();
+    let folded = record_all(&scratch, &[&program("hostile.c"), "truncate", "0.6", &plugin]);
+    assert_eq!(fs::metadata(&plugin).unwrap().len(), 0);
+    assert!(folded.with_any(|frame| frame == "run_code") > 150, "{folded:?}");
+    let unnamed = |frame: &str| frame.starts_with("[plugin.so") || frame.starts_with("plugin_");
+    assert!(folded.with_any(unnamed) > 150, "{folded:?}");
+}
+
 #[test]
 fn a_process_with_60000_mappings_is_read_in_time() {
     if !live() {

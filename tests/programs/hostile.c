@@ -8,8 +8,11 @@
 // huge-map       its perf map is 4 GB long, most of it a hole
 // fifo-map       its perf map is a FIFO that nobody writes to
 // link-map PATH  its perf map is a link to PATH
+// truncate PATH  burns half of the time in plugin_work of the shared object at PATH, then cuts that
+//                file down to nothing
 // pages          maps 60,000 pages of its own file as code
 #include "cpu.h"
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +135,20 @@ int main(int argc, char **argv) {
         }
     } else if (strcmp(mode, "pages") == 0) {
         map_pages();
+    }
+    if (strcmp(mode, "truncate") == 0 && argc > 3) {
+        void *plugin = dlopen(argv[3], RTLD_NOW);
+        void (*work)(uint64_t) = plugin ? (void (*)(uint64_t))dlsym(plugin, "plugin_work") : NULL;
+        if (work == NULL) {
+            return 3;
+        }
+        work(end / 2);
+        if (truncate(argv[3], 0) != 0) {
+            return 3;
+        }
+        run_code(code, end);
+        // Ending in order would run code of the plugin.
+        _exit(0);
     }
     printf("ready %d %lx\n", (int)getpid(), (unsigned long)code);
     fflush(stdout);
