@@ -132,7 +132,7 @@ impl Outputs {
         tree: &CallTree,
         footer: &[String],
     ) -> (Vec<Written>, Vec<Failure>) {
-        privileges::raise_for_writing();
+        privileges::raise_kept();
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {

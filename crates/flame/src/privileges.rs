@@ -6,6 +6,9 @@
 //!                    is kept, but out of effect
 //!   names            reading files of others, and what the outputs take
 //!   outputs          what was kept for them is in effect again
+//!
+//! What is out of effect is of no use to a path or a link that leads flame astray, and it takes one
+//! call to have it back.
 //! ```
 //!
 //! docs/security.md says what each capability is kept for. They belong to threads: call these
@@ -28,9 +31,9 @@ const LOOKING: &[Capability] =
 /// For reading files that only others may read.
 const READING: Capability = Capability::CAP_DAC_READ_SEARCH;
 
-/// The events are open: keeps what recording needs in effect, and what `writing` outputs will need
-/// at hand.
-pub(crate) fn keep_for_recording(writing: &CapsHashSet) {
+/// The events are open: keeps what recording needs in effect, and `aside`, what is needed later to
+/// write outputs, out of it.
+pub(crate) fn keep_for_recording(aside: &CapsHashSet) {
     let mut recording: CapsHashSet = OPENING.iter().chain(LOOKING).copied().collect();
     recording.insert(READING);
     if sudo::invoking_user().is_some() {
@@ -41,7 +44,7 @@ pub(crate) fn keep_for_recording(writing: &CapsHashSet) {
         // Before Linux 5.9 it stood for CAP_PERFMON and CAP_CHECKPOINT_RESTORE.
         recording.insert(Capability::CAP_SYS_ADMIN);
     }
-    let kept: CapsHashSet = recording.union(writing).copied().collect();
+    let kept: CapsHashSet = recording.union(aside).copied().collect();
     restrict(CapSet::Effective, &recording);
     restrict(CapSet::Permitted, &kept);
     restrict(CapSet::Inheritable, &CapsHashSet::new());
@@ -55,15 +58,15 @@ pub(crate) fn keep_for_naming() {
         kept.remove(capability);
     }
     kept.remove(&Capability::CAP_SYS_ADMIN);
-    restrict(CapSet::Effective, &kept);
+    restrict(CapSet::Effective, &CapsHashSet::from([READING, Capability::CAP_KILL]));
     restrict(CapSet::Permitted, &kept);
     if let Err(error) = nix::sys::prctl::set_no_new_privs() {
         tracing::debug!(%error, "new privileges cannot be ruled out");
     }
 }
 
-/// Puts into effect what was kept for the outputs.
-pub(crate) fn raise_for_writing() {
+/// Puts into effect what was kept aside.
+pub(crate) fn raise_kept() {
     let raised = caps::read(None, CapSet::Permitted)
         .and_then(|kept| caps::set(None, CapSet::Effective, &kept));
     if let Err(error) = raised {

@@ -7,10 +7,10 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::mkstemp;
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
 use perf_event_open_sys::bindings;
@@ -141,12 +141,16 @@ fn open_cgroup(group: &str, privilege: Privilege) -> io::Result<()> {
 fn open_uprobe(privilege: Privilege) -> io::Result<()> {
     let kind = fs::read_to_string(UPROBE_TYPE)?.trim().parse();
     let kind = kind.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    let mut file = File::from(memfd_create(c"flame-probe", MFdFlags::MFD_CLOEXEC)?);
-    file.write_all(&[0x90; 64])?;
-    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let kind = Kind { kind, config: 0, path: path.as_ptr().addr() as u64, all_tasks: false };
-    // `path` lives until the kernel has read it.
-    open(kind, Feature::Uprobes, privilege)
+    // By a path of its own: those below /proc/self/fd are closed to a binary with capabilities.
+    let (file, path) = mkstemp(&std::env::temp_dir().join("flame-probe-XXXXXX"))?;
+    let opened = File::from(file).write_all(&[0x90; 64]).and_then(|()| {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        let kind = Kind { kind, config: 0, path: path.as_ptr().addr() as u64, all_tasks: false };
+        // `path` lives until the kernel has read it.
+        open(kind, Feature::Uprobes, privilege)
+    });
+    fs::remove_file(&path)?;
+    opened
 }
 
 fn fill(builder: &mut Builder<'_>, kind: Kind, feature: Feature, privilege: Privilege) {

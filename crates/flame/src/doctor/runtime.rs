@@ -117,7 +117,8 @@ fn python(process: &Process, map: Result<String, String>, version: Option<u32>) 
     }
     let words = process.words("cmdline").unwrap_or_default();
     let option = words.windows(2).any(|pair| pair[0] == "-X" && pair[1].starts_with("perf"));
-    let variable = !environment(process, &["PYTHONPERFSUPPORT"]).is_empty();
+    let values = environment(process, &["PYTHONPERFSUPPORT"]);
+    let variable = values.iter().any(|value| !matches!(value.as_str(), "" | "0"));
     let asked = option || variable || words.iter().any(|word| word.starts_with("-Xperf"));
     match map {
         Err(why) if asked => Check::missing(name, format!("perf support is on, but {why}")),
