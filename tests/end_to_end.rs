@@ -6,11 +6,15 @@
 
 // The modules are marked as test code so that the lints treat their helpers as such.
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod events;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod outputs;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 mod collector;
 mod coverage;
-mod images;
+pub(crate) mod images;
 mod location;
 mod naming;
 mod notes;
@@ -26,8 +26,8 @@ use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::Outputs;
-use crate::proc;
 use crate::terminal::Paint;
+use crate::{privileges, proc};
 use collector::Collector;
 use progress::Progress;
 use signals::StopSignals;
@@ -76,9 +76,10 @@ fn record(
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
+    let raised = priority::Raised::begin();
+    privileges::keep_for_recording(&outputs.needed_capabilities());
 
     let progress = Progress::new(cli.quiet, paint);
-    let raised = priority::Raised::begin();
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
     drop(raised);
     let duration = started.clock.elapsed();

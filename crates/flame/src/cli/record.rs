@@ -190,7 +190,7 @@ impl ValueEnum for Format {
     }
 }
 
-fn pid(text: &str) -> Result<Pid, String> {
+pub(super) fn pid(text: &str) -> Result<Pid, String> {
     task_number(text).map(Pid)
 }
 

@@ -229,7 +229,12 @@ impl Collector {
             let end =
                 self.unwinder.unwind(&mut find, &registers, &stack, FRAME_LIMIT, &mut self.frames);
             let Some(found) = unopened else {
-                if end == StackEnd::NotRecorded && !sample.kernel_chain.is_empty() {
+                if end == StackEnd::NotRecorded && !self.frames.is_empty() {
+                    if sample.kernel_chain.is_empty() {
+                        // Code of the program itself ran, so there is a stack: where the stack
+                        // pointer leads is nothing to be read.
+                        return StackEnd::BadValue;
+                    }
                     // In the middle of an exec the registers are those of the old program, whose
                     // memory is gone already: there is no user stack.
                     self.frames.clear();

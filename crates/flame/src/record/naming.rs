@@ -17,6 +17,7 @@ use super::collector::Collected;
 use super::images::OpenImage;
 use super::location::CodeLocation;
 use super::perf_maps::Maps;
+use crate::privileges;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 
@@ -154,6 +155,8 @@ impl<'c> Namer<'c> {
             maps: collected.owners.open_maps(),
             known: FxHashMap::default(),
         };
+        // Maps and kernel symbols are open; what follows reads files that targets brought along.
+        privileges::keep_for_naming();
         namer.symbolize();
         namer
     }
