@@ -1,6 +1,7 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod collector;
+mod completion;
 mod images;
 mod location;
 mod naming;
@@ -68,7 +69,7 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
-    let mut collector = Collector::new(&session);
+    let mut collector = Collector::new(&session, args.sampling.max_depth);
     target.enter_processes(collector.processes());
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
@@ -127,6 +128,7 @@ fn sample(
                 collector.take(event);
             })
             .map_err(|error| failure(&error))?;
+        collector.end_batch();
         progress.show(collector.samples(), lost);
         if finished {
             progress.clear();
