@@ -25,4 +25,4 @@ mod source;
 pub(super) use chains::{Activation, Chains, KnownFrame, MemoryId, NodeId};
 pub(super) use cuts::{Cut, Cuts};
 pub(super) use live::{LiveMemory, Reader};
-pub(super) use source::CopyThenProcess;
+pub(super) use source::{CopyThenProcess, MUST_AGREE};

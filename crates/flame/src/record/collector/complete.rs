@@ -10,7 +10,7 @@ use flame_unwind::{
 };
 
 use super::super::completion::{
-    Activation, CopyThenProcess, Cut, KnownFrame, MemoryId, NodeId, Reader,
+    Activation, CopyThenProcess, Cut, KnownFrame, MUST_AGREE, MemoryId, NodeId, Reader,
 };
 use super::super::images::Images;
 use super::Collector;
@@ -46,8 +46,7 @@ impl ProcessCode<'_> {
         }
     }
 
-    /// What calls a frame, by the bytes before its return address: `None` if that is in order,
-    /// `Some` of the frame's function if the bytes call another one.
+    /// Whether one frame can have called the other, by the bytes before its return address.
     fn call_of(&self, callee: FrameAddress, caller: FrameAddress) -> Call {
         let FrameAddress::Return(address) = caller else { return Call::Plausible };
         let code = self.code(caller.lookup_address());
@@ -55,15 +54,20 @@ impl ProcessCode<'_> {
             CallBefore::NoCall => Call::Impossible,
             CallBefore::Indirect | CallBefore::SignalReturn | CallBefore::Unseen => Call::Plausible,
             CallBefore::Direct(target) => match self.function(callee) {
-                Some(function) if function != target => Call::OfOther(address, function),
-                _ => Call::Plausible,
+                Some(function) if function == target => Call::OfThis,
+                Some(function) => Call::OfOther(address, function),
+                None => Call::Plausible,
             },
         }
     }
 }
 
 /// Whether one frame can have been called by the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
+    /// The call before the return address is of the very function.
+    OfThis,
+    /// A call stands there, of nobody knows what.
     Plausible,
     /// No call stands before the return address.
     Impossible,
@@ -107,6 +111,7 @@ impl Collector {
             StackEnd::Root => {
                 self.locate_frames(pid);
                 match self.learn(memory, pid, copied.len(), false) {
+                    _ if copied.len() <= MUST_AGREE => Err(why_not),
                     Some(node) => Ok(node),
                     None => {
                         let completed = &mut self.collected.health.completed;
@@ -131,11 +136,18 @@ impl Collector {
 
     /// Whether the frames from the last of `copied` on can have called each other. The bytes of the
     /// code tell a stack that has partly been written over from one that stands.
+    ///
+    /// Where the copy has so few frames that little could be compared, the first call must be of
+    /// the very function.
     fn calls_hold(&self, pid: Pid, copied: usize) -> bool {
         let code = self.code_of(pid);
         let read = self.frames.get(copied.saturating_sub(1)..).unwrap_or_default();
-        read.windows(2).all(|pair| match code.call_of(pair[0], pair[1]) {
-            Call::Plausible => true,
+        let mut calls = read.windows(2).map(|pair| code.call_of(pair[0], pair[1]));
+        if copied <= MUST_AGREE && read.len() > 1 && calls.next() != Some(Call::OfThis) {
+            return false;
+        }
+        calls.all(|call| match call {
+            Call::OfThis | Call::Plausible => true,
             Call::Impossible => false,
             Call::OfOther(address, function) => self.chains.knows_call(pid, address, function),
         })

@@ -43,10 +43,26 @@ pub(in crate::record) struct KnownFrame {
 pub(in crate::record) enum Callers {
     /// None was seen.
     Unknown,
-    /// Always the same.
-    One(NodeId),
+    /// Always the same, in so many stacks.
+    One(NodeId, u32),
     /// At one time these, at another time those.
     Several,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    caller: NodeId,
+    frame: KnownFrame,
+    /// What was seen of the frame's activation; `None` of outermost frames.
+    seen: Option<usize>,
+}
+
+/// How often an activation was seen, and below which caller.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    caller: NodeId,
+    times: u32,
+    several: bool,
 }
 
 /// Complete stacks of threads, without their innermost frames, interned from the outside in.
@@ -55,11 +71,12 @@ pub(in crate::record) struct Chains {
     memories: FxHashMap<(Pid, Tid), MemoryId>,
     /// By number: the root of the thread's chains, and the memory that it forked from.
     threads: Vec<(NodeId, Option<MemoryId>)>,
-    /// The caller's node and the frame; the roots have none.
-    nodes: Vec<Option<(NodeId, KnownFrame)>>,
+    /// The roots have none.
+    nodes: Vec<Option<Node>>,
     children: FxHashMap<(NodeId, KnownFrame), NodeId>,
-    callers: FxHashMap<(MemoryId, Activation), NodeId>,
-    several: FxHashSet<(MemoryId, Activation)>,
+    /// Positions in `seen`.
+    callers: FxHashMap<(MemoryId, Activation), usize>,
+    seen: Vec<Seen>,
     /// Return addresses with functions that were seen below them in stacks that were copied whole.
     calls: FxHashSet<(Pid, ProcessAddress, ProcessAddress)>,
 }
@@ -108,7 +125,7 @@ impl Chains {
         id
     }
 
-    fn add_node(&mut self, node: Option<(NodeId, KnownFrame)>) -> NodeId {
+    fn add_node(&mut self, node: Option<Node>) -> NodeId {
         self.nodes.push(node);
         NodeId((self.nodes.len() - 1) as u32)
     }
@@ -128,14 +145,19 @@ impl Chains {
         for index in (1..frames.len()).rev() {
             let key = (node, frames[index]);
             node = match self.children.get(&key) {
-                Some(known) => *known,
+                Some(known) => {
+                    let known = *known;
+                    self.see_again(known);
+                    known
+                }
                 None if self.nodes.len() >= MOST_NODES => return None,
                 None => {
-                    if let Some(caller) = frames.get(index + 1) {
-                        let function = function(index);
-                        self.note(memory, Activation { end: caller.stack_pointer, function }, node);
-                    }
-                    let new = self.add_node(Some(key));
+                    let end = frames.get(index + 1).map(|caller| caller.stack_pointer);
+                    let seen = end.map(|end| {
+                        self.see(memory, Activation { end, function: function(index) }, node)
+                    });
+                    let new = Node { caller: node, frame: frames[index], seen };
+                    let new = self.add_node(Some(new));
                     self.children.insert(key, new);
                     new
                 }
@@ -146,15 +168,29 @@ impl Chains {
         }
         if let Some(caller) = frames.get(1) {
             let leaf = Activation { end: caller.stack_pointer, function: function(0) };
-            self.note(memory, leaf, node);
+            self.see(memory, leaf, node);
         }
         found
     }
 
-    fn note(&mut self, memory: MemoryId, activation: Activation, caller: NodeId) {
-        let key = (memory, activation);
-        if *self.callers.entry(key).or_insert(caller) != caller {
-            self.several.insert(key);
+    fn see(&mut self, memory: MemoryId, activation: Activation, caller: NodeId) -> usize {
+        let new = self.seen.len();
+        let position = *self.callers.entry((memory, activation)).or_insert(new);
+        match self.seen.get_mut(position) {
+            Some(seen) => {
+                seen.times = seen.times.saturating_add(1);
+                seen.several |= seen.caller != caller;
+            }
+            None => self.seen.push(Seen { caller, times: 1, several: false }),
+        }
+        position
+    }
+
+    fn see_again(&mut self, node: NodeId) {
+        let node = self.nodes.get(node.0 as usize).copied().flatten();
+        let seen = node.and_then(|node| self.seen.get_mut(node.seen?));
+        if let Some(seen) = seen {
+            seen.times = seen.times.saturating_add(1);
         }
     }
 
@@ -163,14 +199,12 @@ impl Chains {
     pub(in crate::record) fn callers(&self, memory: MemoryId, activation: Activation) -> Callers {
         let mut at = Some(memory);
         while let Some(memory) = at {
-            let key = (memory, activation);
-            if self.several.contains(&key) {
-                return Callers::Several;
+            let position = self.callers.get(&(memory, activation));
+            match position.and_then(|position| self.seen.get(*position)) {
+                Some(Seen { several: true, .. }) => return Callers::Several,
+                Some(seen) => return Callers::One(seen.caller, seen.times),
+                None => at = self.threads.get(memory.0 as usize).and_then(|thread| thread.1),
             }
-            if let Some(node) = self.callers.get(&key) {
-                return Callers::One(*node);
-            }
-            at = self.threads.get(memory.0 as usize).and_then(|thread| thread.1);
         }
         Callers::Unknown
     }
@@ -179,9 +213,9 @@ impl Chains {
     pub(in crate::record) fn path(&self, node: NodeId) -> Vec<CodeLocation> {
         let mut path = Vec::new();
         let mut at = node;
-        while let Some(Some((caller, frame))) = self.nodes.get(at.0 as usize) {
-            path.push(frame.location);
-            at = *caller;
+        while let Some(Some(node)) = self.nodes.get(at.0 as usize) {
+            path.push(node.frame.location);
+            at = node.caller;
         }
         path.reverse();
         path

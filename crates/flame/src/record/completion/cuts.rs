@@ -7,6 +7,12 @@ use rustc_hash::FxBuildHasher;
 use super::chains::{Activation, Callers, Chains, MemoryId, NodeId};
 use crate::record::location::CodeLocation;
 
+/// In how many stacks an activation must have been seen, always with the same callers, to complete
+/// one that is not known otherwise. Of gcc and rustc, both copied whole to know the truth and cut at
+/// 4 to 16 KiB, 1 in 5 such completions was wrong that rested on a single stack, 1 in 40 on four to
+/// nine, and one of 4,500 on ten or more.
+const OFTEN: u32 = 12;
+
 /// What is known of a stack that was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::record) struct Cut {
@@ -30,8 +36,10 @@ impl Cut {
         match (seen, self.read) {
             (Some(Callers::Several), _) => Err(NotCompleted::Ambiguous),
             (_, Ok(node)) => Ok((node, Completion::ReadFromProcess)),
-            (Some(Callers::One(node)), Err(_)) => Ok((node, Completion::EarlierStack)),
-            (Some(Callers::Unknown) | None, Err(why)) => Err(why),
+            (Some(Callers::One(node, times)), Err(_)) if times >= OFTEN => {
+                Ok((node, Completion::EarlierStack))
+            }
+            (Some(Callers::One(..) | Callers::Unknown) | None, Err(why)) => Err(why),
         }
     }
 }

@@ -22,7 +22,7 @@ fn activation(end: u64, function: u64) -> Activation {
 }
 
 fn path(chains: &Chains, callers: Callers) -> Vec<u64> {
-    let Callers::One(node) = callers else { panic!("{callers:?}") };
+    let Callers::One(node, _) = callers else { panic!("{callers:?}") };
     let address = |location| match location {
         CodeLocation::Unmapped(address) => address.0,
         location => panic!("{location:?}"),
@@ -40,7 +40,7 @@ fn an_activation_has_the_callers_that_it_was_seen_with() {
     let mut chains = Chains::default();
     let memory = chains.begin_memory(PID, TID);
     let work = learn(&mut chains, memory, &stack(), 1);
-    assert_eq!(path(&chains, Callers::One(work)), [0x305, 0x205]);
+    assert_eq!(path(&chains, Callers::One(work, 1)), [0x305, 0x205]);
     assert_eq!(path(&chains, chains.callers(memory, activation(0x1100, 0x100))), [0x305, 0x205]);
     assert_eq!(path(&chains, chains.callers(memory, activation(0x1200, 0x200))), [0x305]);
     // Neither the same function at another place nor another function at the same place.
@@ -55,7 +55,9 @@ fn two_chains_of_callers_are_one_too_many() {
     learn(&mut chains, memory, &stack(), 1);
     learn(&mut chains, memory, &stack(), 1);
     let seen = chains.callers(memory, activation(0x1100, 0x100));
-    assert!(matches!(seen, Callers::One(_)));
+    assert!(matches!(seen, Callers::One(_, 2)), "{seen:?}");
+    let seen = chains.callers(memory, activation(0x1200, 0x200));
+    assert!(matches!(seen, Callers::One(_, 2)), "{seen:?}");
     // The same leaf at the same place below other_work, which main calls as well.
     let [leaf, _, main] = stack();
     learn(&mut chains, memory, &[leaf, frame(0x1100, 0x280), main], 1);

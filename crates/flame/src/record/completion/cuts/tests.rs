@@ -23,7 +23,7 @@ fn chains(callers: &[u64]) -> (Chains, MemoryId, Option<NodeId>) {
     let mut chains = Chains::default();
     let memory = chains.begin_memory(Pid(7), Tid(7));
     let mut last = None;
-    for caller in callers {
+    for caller in callers.iter().flat_map(|caller| [caller; OFTEN as usize / 2]) {
         let frames = [frame(0x1000, 0x105), frame(0x1100, *caller), frame(0x1200, 0x300)];
         let mut function = |index: usize| match index {
             0 => LEAF.function,
@@ -81,8 +81,13 @@ fn a_stack_that_was_read_is_complete() {
 }
 
 #[test]
-fn a_stack_that_changed_is_completed_by_another() {
-    let (chains, memory, _) = chains(&[0x205]);
+fn a_stack_that_changed_is_completed_by_others() {
+    // Not by a few of them.
+    let (few, memory, _) = chains(&[0x205]);
+    let (frames, health) = finish(&few, memory, Some(LEAF), Err(NotCompleted::Changed));
+    assert_eq!(frames, [CodeLocation::Truncated, at(0x105)]);
+    check_cut(&health, NotCompleted::Changed);
+    let (chains, memory, _) = chains(&[0x205, 0x205]);
     let (frames, health) = finish(&chains, memory, Some(LEAF), Err(NotCompleted::Changed));
     assert_eq!(frames, [at(0x300), at(0x205), at(0x105)]);
     check_complete(&health, Completion::EarlierStack);
