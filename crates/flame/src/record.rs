@@ -1,6 +1,7 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod collector;
+mod completion;
 mod coverage;
 pub(crate) mod images;
 mod location;
@@ -71,7 +72,7 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
-    let mut collector = Collector::new(&session);
+    let mut collector = Collector::new(&session, args.sampling.max_depth);
     target.enter_processes(collector.processes());
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
@@ -140,6 +141,7 @@ fn sample(
                 collector.take(event);
             })
             .map_err(|error| failure(&error))?;
+        collector.end_batch();
         progress.show(collector.samples(), lost);
         if finished {
             progress.clear();
