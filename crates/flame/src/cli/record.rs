@@ -161,6 +161,12 @@ pub(crate) struct OutputArgs {
     #[arg(long = "tid")]
     pub(crate) root_tid: bool,
 
+    /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
+    ///
+    /// pprof files keep whole stacks.
+    #[arg(long)]
+    pub(crate) collapse_recursion: bool,
+
     /// Leave out `_[k]`, `_[i]` and `_[j]` in folded output
     #[arg(long)]
     pub(crate) no_annotate: bool,
