@@ -128,7 +128,9 @@ fn sample(
                 collector.take(event);
             })
             .map_err(|error| failure(&error))?;
-        collector.end_batch();
+        if let Some(bytes) = collector.end_batch() {
+            tracing::info!(bytes = bytes.0, "too many stacks are cut: more should be copied");
+        }
         progress.show(collector.samples(), lost);
         if finished {
             progress.clear();

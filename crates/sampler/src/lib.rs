@@ -30,6 +30,7 @@ mod open;
 mod ring;
 mod session;
 mod spawn;
+mod stack_copy_policy;
 mod threads;
 
 pub use config::{
@@ -42,4 +43,5 @@ pub use event_type::{EventType, EventUnit, ParseEventError};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use session::{Concession, Session};
 pub use spawn::{Credentials, ExitReport, Launched};
+pub use stack_copy_policy::{CopyOutcome, FIRST_STACK_COPY, StackCopyPolicy};
 pub use threads::{is_alive, threads_of};
