@@ -141,7 +141,12 @@ fn sample(
                 collector.take(event);
             })
             .map_err(|error| failure(&error))?;
-        collector.end_batch();
+        let more = collector.end_batch().filter(|_| args.sampling.call_graph.copy_grows);
+        if let Some(bytes) = more {
+            let grown = session.set_stack_copy(bytes).map_err(|error| failure(&error))?;
+            tracing::info!(bytes = bytes.0, grown, "too many stacks are cut");
+            collector.set_stack_asked(session.stack_copy());
+        }
         progress.show(collector.samples(), lost);
         if finished {
             progress.clear();
@@ -178,7 +183,8 @@ fn sampler_config(args: &RecordArgs, target: Target) -> SamplerConfig {
         (_, true) => Privilege::User,
         _ => Privilege::All,
     };
-    config.call_graph = sampling.call_graph;
+    config.call_graph = sampling.call_graph.how;
+    config.copy_grows = sampling.call_graph.copy_grows;
     config.inherit = !sampling.no_inherit;
     config.per_task = sampling.per_task;
     config.fixed_period = sampling.fixed_period;

@@ -7,25 +7,24 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
-    ByteLen, Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
-    ValueType,
+    ByteLen, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, Tid, ValueType,
 };
 use flame_sampler::{Privilege, Session};
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
 };
-use indexmap::{IndexMap, IndexSet};
-use rustc_hash::FxBuildHasher;
 
-use super::completion::{Chains, Cuts, KnownFrame, LiveMemory};
-use super::images::{Images, OpenImage};
+use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
+use super::images::OpenImage;
 use super::location::CodeLocation;
 use super::naming;
-use super::perf_maps::Owners;
 use super::short_tasks::ShortTasks;
 use crate::proc;
+pub(super) use collected::{Collected, ThreadKey};
+use collected::{mark_of, push};
 use complete::Walked;
 
+mod collected;
 mod complete;
 
 /// The position of the number of samples among the values.
@@ -35,68 +34,6 @@ pub(super) const EVENT_VALUE: usize = 1;
 
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
-
-/// A thread as samples saw it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ThreadKey {
-    pub(super) name: Arc<str>,
-    pub(super) process: Arc<str>,
-    pub(super) pid: Pid,
-    pub(super) tid: Tid,
-}
-
-/// What a recording has become before anything has a name.
-#[derive(Debug, Default)]
-pub(super) struct Collected {
-    pub(super) stacks: StackTable<CodeLocation>,
-    pub(super) threads: IndexSet<ThreadKey, FxBuildHasher>,
-    /// (position in `threads`, stack) and the two values.
-    pub(super) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
-    /// Samples whose stack is not known yet to be complete.
-    pub(super) cuts: Cuts,
-    pub(super) images: Images,
-    pub(super) owners: Owners,
-    pub(super) health: Health,
-}
-
-impl Collected {
-    fn add(&mut self, thread: usize, stack: StackId, values: [u64; 2]) {
-        let sums = self.samples.entry((thread, stack)).or_default();
-        for (sum, value) in sums.iter_mut().zip(values) {
-            *sum = sum.saturating_add(value);
-        }
-    }
-
-    /// Completes what was cut, or marks it.
-    fn finish_cuts(&mut self, chains: &Chains) {
-        let cuts = std::mem::take(&mut self.cuts);
-        let samples = cuts.finish(chains, &mut self.stacks, &mut self.health);
-        samples.into_iter().for_each(|(thread, stack, values)| self.add(thread, stack, values));
-    }
-}
-
-/// Adds user frames, then kernel frames, both given innermost first.
-fn push(
-    stacks: &mut StackTable<CodeLocation>,
-    outer: StackId,
-    user: &[CodeLocation],
-    kernel: &[ProcessAddress],
-) -> StackId {
-    let user = user.iter().rev().copied();
-    let kernel = kernel.iter().enumerate().rev().map(|(index, address)| {
-        // All but the innermost are return addresses.
-        CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
-    });
-    user.chain(kernel).fold(outer, |stack, location| stacks.push(stack, location))
-}
-
-/// What stands in place of the frames that are missing.
-fn mark_of(end: StackEnd) -> CodeLocation {
-    match end {
-        StackEnd::FrameLimit => CodeLocation::BeyondMaxDepth,
-        _ => CodeLocation::Truncated,
-    }
-}
 
 /// Takes events one by one.
 #[derive(Debug)]
@@ -115,6 +52,8 @@ pub(super) struct Collector {
     locations: Vec<CodeLocation>,
     known: Vec<KnownFrame>,
     live: LiveMemory,
+    growth: Growth,
+    now: Nanos,
     chains: Chains,
     collected: Collected,
     unknown_name: Arc<str>,
@@ -142,7 +81,11 @@ impl Collector {
         let default = if session.event().is_clock() { SAMPLES_VALUE } else { EVENT_VALUE };
         let wants_user = session.privilege() != Privilege::Kernel;
         let layout = session.layout();
-        Collector::of_layout(layout, value_types(session), default, wants_user, max_depth)
+        let types = value_types(session);
+        let mut collector = Collector::of_layout(layout, types, default, wants_user, max_depth);
+        collector.set_stack_asked(session.stack_copy());
+        collector.growth = Growth::new(session.stack_copy());
+        collector
     }
 
     fn of_layout(
@@ -165,6 +108,8 @@ impl Collector {
             locations: Vec::new(),
             known: Vec::new(),
             live: LiveMemory::default(),
+            growth: Growth::new(ByteLen(layout.fields().user_stack.into())),
+            now: Nanos(0),
             chains: Chains::default(),
             collected: Collected::default(),
             unknown_name: "[unknown]".into(),
@@ -184,6 +129,7 @@ impl Collector {
 
     /// Takes in one event.
     pub(super) fn take(&mut self, event: Event<'_>) {
+        self.now = event.time;
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(&sample),
             EventKind::Throttle => self.collected.health.throttled += 1,
@@ -199,9 +145,16 @@ impl Collector {
         }
     }
 
+    /// Samples copy so many bytes of stack from now on.
+    pub(super) fn set_stack_asked(&mut self, bytes: ByteLen) {
+        self.stack_asked = bytes;
+    }
+
     /// To be called after each drain: what comes next is younger than what was read of processes.
-    pub(super) fn end_batch(&mut self) {
+    /// Gives the bytes of stack to copy from now on, if they are to be more.
+    pub(super) fn end_batch(&mut self) -> Option<ByteLen> {
         self.live.start_batch();
+        self.growth.due(self.now, &self.chains)
     }
 
     fn take_sample(&mut self, sample: &SampleEvent<'_>) {
@@ -215,6 +168,13 @@ impl Collector {
         self.locate_frames(sample.pid);
         if matches!(self.locations.first(), Some(CodeLocation::Unmapped(_))) {
             self.collected.health.outside_mappings += 1;
+        }
+        if sample.user_stack.is_some() {
+            let cut = match walked {
+                Walked::Ended(_) => None,
+                Walked::Cut(cut) => Some(cut),
+            };
+            self.growth.note(self.now, cut);
         }
         let thread = self.thread(sample);
         let values = [1, sample.period];
