@@ -6,6 +6,8 @@
 
 // The modules are marked as test code so that the lints treat their helpers as such.
 #[cfg(test)]
+mod accuracy;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod errors;
