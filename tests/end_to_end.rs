@@ -18,6 +18,8 @@ mod outputs;
 #[cfg(test)]
 mod privileges;
 #[cfg(test)]
+mod scale;
+#[cfg(test)]
 mod stacks;
 #[cfg(test)]
 mod summary;

@@ -1,10 +1,10 @@
-// lockstep CPU_SECONDS RHYTHM...: a thread a RHYTHM, each goes round its functions HZ times a second.
+// lockstep CPU_SECONDS RHYTHM...: a thread a RHYTHM, which goes round its functions in time.
 //
-// A RHYTHM is NAME=HZ:SHARE,SHARE[,SHARE[,SHARE]][:clock|:rest]. The thread is called NAME, and each
-// of its cycles is divided by those shares (percent) among `first`, `second`, `third` and `fourth`.
-// The cycles are counted in CPU time; with `clock` on the monotonic clock, so that they stay in
-// phase with it whatever else runs; with `rest` on that clock, too, but the functions share the
-// first half of a cycle, and the thread sleeps through the other half.
+// A RHYTHM is NAME=HZ:SHARE,SHARE[,SHARE[,SHARE]][:clock|:rest]. The thread is called NAME, and its
+// HZ cycles a second are divided by those shares (percent) among `first`, `second`, `third` and
+// `fourth`. The cycles are counted in CPU time; with `clock` on the monotonic clock, so that they
+// stay in phase with it whatever else runs; with `rest` on that clock, too, but the functions share
+// the first half of a cycle, and the thread sleeps through the other half.
 // Each thread ends when it has used CPU_SECONDS, and prints lines `NAME FUNCTION CPU_SECONDS`.
 #define _GNU_SOURCE
 #include "cpu.h"

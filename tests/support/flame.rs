@@ -126,13 +126,34 @@ impl Running {
     /// Waits until the command that it launched has used that much CPU time, in seconds.
     #[track_caller]
     pub(crate) fn wait_for_child_cpu(&self, seconds: f64) {
-        let pid = self.child.id();
-        let path = format!("/proc/{pid}/task/{pid}/children");
         wait_until("the command to use CPU time", || {
-            let children = fs::read_to_string(&path).unwrap_or_default();
-            let child = children.split_ascii_whitespace().next();
-            child.and_then(|child| cpu_seconds(child.parse().ok()?)).is_some_and(|t| t >= seconds)
+            self.first_child().and_then(cpu_seconds).is_some_and(|used| used >= seconds)
         });
+    }
+
+    /// How many files it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
+    }
+
+    /// A line of its /proc/PID/status in KiB, for example `VmHWM`; 0 when it has ended.
+    pub(crate) fn status_kib(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+        number.unwrap_or(0)
+    }
+
+    /// Whether the command that it launched is running.
+    pub(crate) fn has_child(&self) -> bool {
+        self.first_child().is_some()
+    }
+
+    fn first_child(&self) -> Option<u32> {
+        let pid = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        children.split_ascii_whitespace().next()?.parse().ok()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

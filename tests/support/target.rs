@@ -31,10 +31,16 @@ impl Target {
     #[track_caller]
     pub(crate) fn start(path: &str, arguments: &[&str]) -> Target {
         let mut target = Target::spawn(Command::new(path).args(arguments));
-        let mut line = String::new();
-        target.output.read_line(&mut line).unwrap();
+        let line = target.line();
         assert!(line.starts_with("ready"), "{path} said {line:?}");
         target
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
     }
 
     /// Starts a command without waiting for a word of it.
