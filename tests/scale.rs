@@ -192,12 +192,6 @@ fn two_busy_threads(seconds: &str) -> [String; 5] {
     words.map(str::to_owned)
 }
 
-/// The CPU seconds that the threads of `lockstep` printed.
-fn used_seconds(ended: &Ended) -> f64 {
-    let lines = ended.stdout.lines().filter_map(|line| line.rsplit_once(' '));
-    lines.filter_map(|(_, seconds)| seconds.parse::<f64>().ok()).sum()
-}
-
 #[test]
 fn ten_thousand_samples_a_second_and_cpu_are_all_there_or_told_of() {
     if !live_as_root() {
@@ -209,7 +203,7 @@ fn ten_thousand_samples_a_second_and_cpu_are_all_there_or_told_of() {
     command.args(["record", "-F", "10000", "-o", &path]).args(two_busy_threads("10"));
     let ended = finish(&mut command).success();
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
-    assert_accounted(folded.total(), lost(&ended), 10_000.0, used_seconds(&ended));
+    assert_accounted(folded.total(), lost(&ended), 10_000.0, said(&ended.stdout, "total"));
 }
 
 /// flame itself is stopped for a second and a half: the rings are full by then.
@@ -232,5 +226,5 @@ fn what_is_lost_while_nobody_reads_is_told() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     let lost = lost(&ended);
     assert!(lost >= 100, "{lost} lost: the rings hold an eighth of a second");
-    assert_accounted(folded.total(), lost, 4999.0, used_seconds(&ended));
+    assert_accounted(folded.total(), lost, 4999.0, said(&ended.stdout, "total"));
 }

@@ -5,12 +5,14 @@
 // `fourth`. The cycles are counted in CPU time; with `clock` on the monotonic clock, so that they
 // stay in phase with it whatever else runs; with `rest` on that clock, too, but the functions share
 // the first half of a cycle, and the thread sleeps through the other half.
-// Each thread ends when it has used CPU_SECONDS, and prints lines `NAME FUNCTION CPU_SECONDS`.
+// Each thread ends when it has used CPU_SECONDS, and prints lines `NAME FUNCTION CPU_SECONDS`;
+// last comes `total CPU_SECONDS` of the process.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define STEPS 4
 #define MAX_RHYTHMS 32
@@ -117,5 +119,9 @@ int main(int argc, char **argv) {
             printf("%s %s %.6f\n", rhythms[at].name, names[step], seconds);
         }
     }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("total %.6f\n", (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
     return 0;
 }

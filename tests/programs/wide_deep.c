@@ -2,9 +2,10 @@
 // 30 % of the CPU time, main -> wide (a frame of 80 KiB) -> wide_bottom with 15 %, main -> shallow
 // with the rest, in random slices of 1 to 9 ms.
 //
-// Prints a line `FUNCTION CPU_SECONDS` of each of the three that burn.
+// Prints a line `FUNCTION CPU_SECONDS` of each of the three that burn, and `total CPU_SECONDS`.
 #include "cpu.h"
 #include <stdio.h>
+#include <sys/resource.h>
 
 #define LEVELS 300
 
@@ -67,5 +68,9 @@ int main(int argc, char **argv) {
     for (int which = 0; which < FUNCTIONS; which++) {
         printf("%s %.6f\n", names[which], (double)used[which] / 1e9);
     }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("total %.6f\n", (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
     return 0;
 }
