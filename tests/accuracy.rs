@@ -157,10 +157,15 @@ fn tasks_of_less_than_a_period_are_covered() {
     panic!("coverage of 1, 2, ... pooled runs: {coverage:.3?}");
 }
 
-/// Records a thread a rhythm; the shares of each.
+/// Records a thread a rhythm; the shares of each. A timer that is locked on can also see all of a
+/// program that rests, or nothing: the number of samples must be right to its own standard error,
+/// which is its root where the CPUs are looked at without regard to the program.
 #[track_caller]
 fn lockstep(seed: u64, seconds: &str, rhythms: &[&str]) -> Vec<Share> {
     let (folded, ended) = record(seed, &[&[&program("lockstep.c"), seconds], rhythms].concat());
+    let total = truth(&ended).last().filter(|(name, _)| *name == "total").expect("the last line").1;
+    let off = (folded.total() as f64 - total * HZ) / (total * HZ).sqrt();
+    assert!(off.abs() <= WRONG, "{off:+.1} roots off: {} of {total} s", folded.total());
     let mut shares = Vec::new();
     for rhythm in rhythms {
         let thread = rhythm.split('=').next().unwrap();
