@@ -20,6 +20,7 @@
 
 mod decode;
 mod event;
+mod glance;
 mod images;
 mod maps;
 mod merge;
@@ -28,8 +29,9 @@ mod space;
 
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
 pub use event::{Event, EventKind, EventSource, MappingEvent, SampleEvent, StackBytes};
+pub use glance::Glance;
 pub use images::{FileId, ImageKey, ImageTable};
 pub use maps::{ParsedMapping, parse_maps};
-pub use merge::{Horizon, RecordQueue, drain_in_order};
+pub use merge::{Horizon, RecordQueue, drain_in_order, drain_kept};
 pub use processes::{Found, Processes};
 pub use space::{AddressSpace, Mapping};

@@ -44,6 +44,18 @@ pub fn drain_in_order<Q: RecordQueue>(
     horizon: Horizon,
     sink: &mut dyn FnMut(Event<'_>),
 ) {
+    drain_kept(queues, layout, horizon, &mut |_| true, sink);
+}
+
+/// Like [`drain_in_order`], but only records that `keep` agrees to are decoded and handed over; it
+/// is shown all of them, in the same order.
+pub fn drain_kept<Q: RecordQueue>(
+    queues: &mut [Q],
+    layout: &RecordLayout,
+    horizon: Horizon,
+    keep: &mut dyn FnMut(&RecordBytes<'_>) -> bool,
+    sink: &mut dyn FnMut(Event<'_>),
+) {
     let next_time = |queue: &Q| queue.peek().map(|record| layout.time(&record).unwrap_or(Nanos(0)));
     let mut times: Vec<Option<Nanos>> = queues.iter().map(next_time).collect();
     let released = |time: Nanos| match horizon {
@@ -56,7 +68,7 @@ pub fn drain_in_order<Q: RecordQueue>(
             return;
         };
         let queue = &mut queues[index];
-        if let Some(record) = queue.peek() {
+        if let Some(record) = queue.peek().filter(|record| keep(record)) {
             let event = layout.decode(&record);
             sink(event.unwrap_or_else(|error| Event { time, kind: EventKind::Undecodable(error) }));
         }
@@ -114,6 +126,22 @@ mod tests {
     #[test]
     fn queues_are_merged_by_time_up_to_the_horizon() {
         check(&[&[1, 3, 6], &[2, 5, 8], &[]], Horizon::Until(Nanos(6)), &[1, 2, 3, 5, 6]);
+    }
+
+    #[test]
+    fn records_that_are_not_kept_are_shown_and_left_out() {
+        let mut queues = [Script::new(&[1, 3]), Script::new(&[2])];
+        let layout = RecordLayout::new(SampleFields::default());
+        let (mut shown, mut kept) = (Vec::new(), Vec::new());
+        let mut keep = |record: &RecordBytes<'_>| {
+            shown.push(layout.time(record).unwrap());
+            shown.len() != 2
+        };
+        drain_kept(&mut queues, &layout, Horizon::End, &mut keep, &mut |event| {
+            kept.push(event.time);
+        });
+        assert_eq!(shown, [Nanos(1), Nanos(2), Nanos(3)]);
+        assert_eq!(kept, [Nanos(1), Nanos(3)]);
     }
 
     #[test]

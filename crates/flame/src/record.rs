@@ -1,12 +1,15 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod collector;
+mod coverage;
 mod images;
 mod location;
 mod naming;
 mod notes;
 mod perf_maps;
+mod priority;
 mod progress;
+mod short_tasks;
 mod signals;
 mod summary;
 mod target;
@@ -15,7 +18,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
-use flame_profile::{Coverage, Hz, Meta, Nanos, Profile};
+use flame_profile::{Hz, Meta, Nanos};
 use flame_sampler::{ExitReport, Privilege, Rate, SamplerConfig, Session, Target};
 use flame_unwind::Architecture;
 
@@ -70,24 +73,30 @@ fn record(
     }
     let mut collector = Collector::new(&session);
     target.enter_processes(collector.processes());
+    let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
 
     let progress = Progress::new(cli.quiet, paint);
+    let raised = priority::Raised::begin();
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
+    drop(raised);
     let duration = started.clock.elapsed();
 
-    let accounted = session.accounted();
+    let accounted = process_times.at_least(session.accounted(), target.has_ended());
+    let losses = session.losses();
     let meta = meta(&session, &started, duration, target.describe());
-    collector.set_losses(lost.max(session.lost_records().unwrap_or(0)));
     tracing::info!("recording over");
     let mut profile = collector.into_profile(meta);
     tracing::info!("named");
     profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
-    add_coverage(&mut profile, &session, accounted);
+    coverage::add_losses(&mut profile.health, &session, losses, lost);
+    coverage::add(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
+    let unseen = coverage::unseen(&profile, &session, &process_times);
+    profile.health.notes.extend(unseen.iter().map(|note| note.text.clone()));
     if profile.health.samples == 0 {
-        return Err(summary::no_samples(&profile, accounted, &session, args));
+        return Err(summary::no_samples(&profile, accounted.unwrap_or_default(), &session, args));
     }
 
     let tree = outputs.tree(&profile);
@@ -97,8 +106,11 @@ fn record(
     tracing::info!("written");
     if !cli.quiet {
         summary::print(&profile, &tree, &written, exit, paint);
+        unseen.iter().for_each(|note| note.print(paint));
     }
-    let mut failures = failures.into_iter();
+    let chance = coverage::chance(&profile, &session);
+    let strict = args.sampling.strict.then(|| coverage::strict(&profile.health, chance)).flatten();
+    let mut failures = failures.into_iter().chain(strict);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
     first.map_or(Ok(exit), Err)
@@ -165,6 +177,9 @@ fn sampler_config(args: &RecordArgs, target: Target) -> SamplerConfig {
     };
     config.call_graph = sampling.call_graph;
     config.inherit = !sampling.no_inherit;
+    config.per_task = sampling.per_task;
+    config.fixed_period = sampling.fixed_period;
+    config.seed = sampling.seed;
     config.cpus = sampling.cpus.as_ref().map(|cpus| cpus.0.clone());
     config
 }
@@ -199,13 +214,5 @@ fn meta(session: &Session, started: &Moment, duration: Duration, target: String)
         host: proc::host_name(),
         target: Some(target),
         producer: Some(concat!("flame ", env!("CARGO_PKG_VERSION")).to_owned()),
-    }
-}
-
-/// CPU time is comparable with what the kernel accounted only where samples stand for CPU time.
-fn add_coverage(profile: &mut Profile, session: &Session, accounted: Nanos) {
-    if session.event().is_clock() {
-        let sampled = Nanos(profile.total(collector::EVENT_VALUE).0);
-        profile.health.coverage = Some(Coverage { sampled, accounted });
     }
 }

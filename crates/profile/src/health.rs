@@ -111,8 +111,17 @@ pub struct Health {
     pub lost_records: u64,
     /// How often the kernel throttled an event because samples came too fast.
     pub throttled: u64,
+    /// For how long events were stopped by that, summed over CPUs.
+    pub throttled_time: Nanos,
+    /// For how long events were open while other events had the CPU's counter, summed over events.
+    pub multiplexed_time: Nanos,
     /// Records that could not be decoded.
     pub undecodable_records: u64,
+    /// Samples taken at an address where nothing was mapped.
+    pub outside_mappings: u64,
+    /// Tasks that the target started and that ended before a sample of them was taken, where
+    /// sampling task by task does not see them.
+    pub short_tasks: u64,
     /// Samples of the idle task, which are left out of the profile.
     pub idle_samples: u64,
     /// Samples by how the walk of their user stack ended.
@@ -142,6 +151,18 @@ impl Health {
         ends.filter(|(end, _)| *end != StackEnd::NotRecorded)
     }
 
+    /// Whether something was lost: records, or time in which an event that was open did not run.
+    pub fn has_losses(&self) -> bool {
+        let counts = [
+            self.lost_records,
+            self.throttled,
+            self.throttled_time.0,
+            self.multiplexed_time.0,
+            self.undecodable_records,
+        ];
+        counts.iter().any(|count| *count > 0)
+    }
+
     /// One line for a footer: samples, completeness, loss, coverage.
     pub fn one_line(&self) -> String {
         let mut parts = vec![format!("{} samples", self.samples)];
@@ -150,7 +171,21 @@ impl Health {
         }
         parts.push(format!("{} lost", self.lost_records));
         if self.throttled > 0 {
-            parts.push(format!("throttled {} times", self.throttled));
+            let time = self.throttled_time.as_secs_f64();
+            parts.push(format!("throttled {} times ({time:.3} s)", self.throttled));
+        }
+        if self.multiplexed_time > Nanos(0) {
+            let time = self.multiplexed_time.as_secs_f64();
+            parts.push(format!("multiplexed away {time:.3} s"));
+        }
+        if self.undecodable_records > 0 {
+            parts.push(format!("{} records not understood", self.undecodable_records));
+        }
+        if self.outside_mappings > 0 {
+            parts.push(format!("{} samples outside any mapping", self.outside_mappings));
+        }
+        if self.short_tasks > 0 {
+            parts.push(format!("{} short-lived tasks not seen", self.short_tasks));
         }
         if let Some(coverage) = self.coverage {
             parts.push(format!("coverage {}", percent(coverage.fraction())));

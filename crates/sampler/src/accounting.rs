@@ -1,15 +1,18 @@
 //! The CPU time that the kernel accounts to the target, to hold the samples against.
 //!
 //! For tasks it is a task-clock event that only counts: it is exact to the nanosecond, starts and
-//! stops with the samples, and includes threads and children that have come and gone. For the
-//! whole machine it is what /proc/stat calls not idle, in ticks of 10 ms.
+//! stops with the samples, and includes threads and children that have come and gone. It takes one
+//! descriptor a thread, on whatever CPU it runs. For a control group it is what the kernel counts
+//! for the group; for the whole machine what /proc/stat calls not idle, in ticks of 10 ms.
 
 use std::fs;
+use std::io;
 
 use flame_profile::{Cpu, Nanos, Tid};
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
 
+use crate::cgroup::Cgroup;
 use crate::descriptor::Descriptor;
 
 /// Nanoseconds in a tick of /proc/stat: USER_HZ is 100 on every architecture that flame runs on.
@@ -18,8 +21,13 @@ const TICK: u64 = 10_000_000;
 /// What measures the CPU time of the target.
 #[derive(Debug)]
 pub(crate) enum CpuTime {
-    /// One counting event a thread.
-    Tasks(Vec<TaskClock>),
+    /// One counting event a thread, and what they had counted when the recording began.
+    Tasks {
+        /// The events.
+        clocks: Vec<TaskClock>,
+        /// What they said at the beginning.
+        start: Nanos,
+    },
     /// The busy time of those CPUs.
     Machine {
         /// The CPUs that are sampled.
@@ -27,6 +35,15 @@ pub(crate) enum CpuTime {
         /// Busy time when the recording began.
         start: Nanos,
     },
+    /// The CPU time of a control group.
+    Group {
+        /// The group.
+        group: Cgroup,
+        /// What its tasks had used when the recording began.
+        start: Nanos,
+    },
+    /// It cannot be known.
+    Unknown,
 }
 
 /// A counting task-clock event of one thread and, where it inherits, what it starts.
@@ -34,9 +51,8 @@ pub(crate) enum CpuTime {
 pub(crate) struct TaskClock(Descriptor);
 
 impl TaskClock {
-    /// Opens a counter, which runs at once or from the task's exec on. `None` when the task is gone
-    /// or may not be watched.
-    pub(crate) fn open(tid: Tid, inherit: bool, on_exec: bool) -> Option<TaskClock> {
+    /// Opens a counter, which runs at once or from the task's exec on.
+    pub(crate) fn open(tid: Tid, inherit: bool, on_exec: bool) -> io::Result<TaskClock> {
         let kind = Software::TASK_CLOCK;
         let mut builder = Builder::new().kind(kind).observe_pid(tid.0 as i32).any_cpu();
         // Counting user time only is not to be had of a clock, but a user who may not sample the
@@ -48,7 +64,7 @@ impl TaskClock {
             .exclude_kernel(true)
             .read_format(ReadFormat::empty());
         builder.attrs_mut().read_format = 0;
-        Descriptor::open(builder).ok().map(TaskClock)
+        Descriptor::open(builder).map(TaskClock)
     }
 }
 
@@ -58,23 +74,42 @@ impl CpuTime {
         CpuTime::Machine { cpus: cpus.to_vec(), start: busy_time(cpus) }
     }
 
-    /// CPU time since it was made.
-    pub(crate) fn read(&self) -> Nanos {
+    /// The CPU time of a control group from now on.
+    pub(crate) fn of_group(group: &Cgroup) -> CpuTime {
+        match group.cpu_time() {
+            Some(start) => CpuTime::Group { group: group.clone(), start },
+            None => CpuTime::Unknown,
+        }
+    }
+
+    /// Counts from now on, whatever came before.
+    pub(crate) fn begin(&mut self) {
+        if let CpuTime::Tasks { clocks, start } = self {
+            *start = sum(clocks);
+        }
+    }
+
+    /// CPU time since it began; `None` where the kernel does not say.
+    pub(crate) fn read(&self) -> Option<Nanos> {
         match self {
-            CpuTime::Tasks(clocks) => {
-                let time = |clock: &TaskClock| clock.0.read::<1>().map_or(0, |[time]| time);
-                Nanos(clocks.iter().map(time).sum())
-            }
-            CpuTime::Machine { cpus, start } => busy_time(cpus).saturating_since(*start),
+            CpuTime::Tasks { clocks, start } => Some(sum(clocks).saturating_since(*start)),
+            CpuTime::Machine { cpus, start } => Some(busy_time(cpus).saturating_since(*start)),
+            CpuTime::Group { group, start } => Some(group.cpu_time()?.saturating_since(*start)),
+            CpuTime::Unknown => None,
         }
     }
 
     /// Stops counting.
     pub(crate) fn disable(&self) {
-        if let CpuTime::Tasks(clocks) = self {
+        if let CpuTime::Tasks { clocks, .. } = self {
             clocks.iter().for_each(|clock| drop(clock.0.disable()));
         }
     }
+}
+
+fn sum(clocks: &[TaskClock]) -> Nanos {
+    let time = |clock: &TaskClock| clock.0.read::<1>().map_or(0, |[time]| time);
+    Nanos(clocks.iter().map(time).sum())
 }
 
 /// The time that CPUs were not idle since boot.

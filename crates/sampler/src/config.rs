@@ -2,6 +2,7 @@
 
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 
+use crate::cgroup::Cgroup;
 use crate::event_type::EventType;
 
 /// 99 Hz: enough to see a percent in half a minute, cheap enough for production, and out of step
@@ -19,7 +20,7 @@ pub const MAX_STACK_COPY: ByteLen = ByteLen(65_528);
 
 /// A ring holds at least this much of a second, so that a drain which comes late because the machine
 /// is busy loses nothing.
-const RING_FRACTION: u64 = 8;
+const RING_FRACTION: u64 = 4;
 
 /// The smallest ring a CPU that is chosen by default.
 const MIN_RING: u64 = 512 * 1024;
@@ -44,6 +45,8 @@ pub enum Target {
     System,
     /// A program that waits to be let go (see [`crate::Launched`]): sampled from its exec on.
     Launched(Pid),
+    /// All tasks of a control group and of those below it.
+    Cgroup(Cgroup),
 }
 
 /// How often samples are taken.
@@ -97,6 +100,13 @@ pub struct SamplerConfig {
     pub inherit: bool,
     /// The CPUs to sample on; `None` = all that are online.
     pub cpus: Option<Vec<Cpu>>,
+    /// Whether events are bound to the target's tasks even where they could be bound to CPUs: that
+    /// costs other tasks nothing, but does not see what lives shorter than an interval.
+    pub per_task: bool,
+    /// Whether the interval between samples is always the same, rather than drawn around its mean.
+    pub fixed_period: bool,
+    /// What random intervals are drawn from; `None` = from the system's randomness.
+    pub seed: Option<u64>,
     /// Bytes of ring a CPU, rounded up to a power of two; `None` = what the rate and the stack copy
     /// need, see [`SamplerConfig::ring_len`].
     pub ring: Option<ByteLen>,
@@ -114,11 +124,14 @@ impl SamplerConfig {
             user_registers,
             inherit: true,
             cpus: None,
+            per_task: false,
+            fixed_period: false,
+            seed: None,
             ring: None,
         }
     }
 
-    /// Bytes of ring for each of so many CPUs, a power of two: by default an eighth of a second of
+    /// Bytes of ring for each of so many CPUs, a power of two: by default a quarter of a second of
     /// samples, from 512 KiB to 16 MiB, and 512 MiB in all.
     pub fn ring_len(&self, cpus: usize) -> ByteLen {
         let copy = match self.call_graph {
@@ -150,8 +163,8 @@ mod tests {
     #[test]
     fn rings_grow_with_rate_and_copy_and_are_bounded_in_all() {
         let dwarf = CallGraph::Dwarf(DEFAULT_STACK_COPY);
-        check(Rate::Frequency(Hz(99)), dwarf, 2, 1024);
-        check(Rate::Frequency(Hz(999)), dwarf, 2, 8192);
+        check(Rate::Frequency(Hz(99)), dwarf, 2, 2048);
+        check(Rate::Frequency(Hz(999)), dwarf, 2, 16384);
         check(Rate::Frequency(Hz(99_999)), dwarf, 2, 16384);
         check(Rate::Frequency(Hz(999)), dwarf, 256, 2048);
         check(Rate::Period(1), dwarf, 2, 16384);

@@ -32,6 +32,16 @@ impl Descriptor {
         check(unsafe { ioctls::DISABLE(self.0.as_raw_fd(), 0) })
     }
 
+    /// Sets what lies between two samples: nanoseconds for clocks, occurrences else, a frequency for
+    /// events that were opened with one. A clock's interval begins anew at once.
+    pub(crate) fn set_period(&self, period: u64) -> io::Result<()> {
+        // The binding takes a number; what the kernel takes is where the number stands.
+        let address = (&raw const period).expose_provenance() as u64;
+        // SAFETY: the descriptor is an open perf event, and the kernel only reads the eight bytes
+        // at that address, which live until the call is over.
+        check(unsafe { ioctls::PERIOD(self.0.as_raw_fd(), address) })
+    }
+
     /// Lets this event write into the ring of `other`, which must be of the same CPU.
     pub(crate) fn redirect_to(&self, other: &Descriptor) -> io::Result<()> {
         // SAFETY: both descriptors are open perf events; the request takes one by number.

@@ -78,6 +78,11 @@ impl EventType {
         EventType { name: name.to_owned(), unit, privilege: None, kind, config: config.into() }
     }
 
+    /// Whether the CPU counts it: then it shares counters with other events.
+    pub fn is_hardware(&self) -> bool {
+        matches!(self.kind, HARDWARE | bindings::PERF_TYPE_RAW)
+    }
+
     /// Whether the event is a clock: its samples stand for CPU time.
     pub fn is_clock(&self) -> bool {
         self.unit == EventUnit::Nanoseconds

@@ -20,18 +20,28 @@
 //! ```
 
 mod accounting;
+mod attach;
+mod by_cpu;
+
+mod cgroup;
 mod config;
 mod cpus;
 mod descriptor;
 mod error;
 mod event_type;
+mod filter;
 mod limits;
+mod losses;
 mod open;
+mod pacer;
+mod pacing;
 mod ring;
+mod rings;
 mod session;
 mod spawn;
 mod threads;
 
+pub use cgroup::{Cgroup, CgroupError};
 pub use config::{
     CallGraph, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate,
     SamplerConfig, Target,
@@ -40,6 +50,7 @@ pub use cpus::parse_cpu_list;
 pub use error::SamplerError;
 pub use event_type::{EventType, EventUnit, ParseEventError};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
-pub use session::{Concession, Session};
+pub use losses::Losses;
+pub use session::{Concession, PerTask, Scope, Session};
 pub use spawn::{Credentials, ExitReport, Launched};
 pub use threads::{is_alive, threads_of};

@@ -3,12 +3,13 @@
 use std::io;
 
 use flame_events::{RecordLayout, SampleFields};
-use flame_profile::{Cpu, Tid};
+use flame_profile::{Cpu, Nanos, Tid};
 use nix::errno::Errno;
 use nix::libc;
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
 
+use crate::cgroup::Cgroup;
 use crate::config::{CallGraph, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
 use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
@@ -19,6 +20,9 @@ use crate::threads;
 
 /// CLOCK_MONOTONIC: the clock of all record times, so that they compare with flame's own.
 pub(crate) const CLOCK: i32 = libc::CLOCK_MONOTONIC;
+
+/// Reading an event says for how long it was enabled, and for how long it really ran.
+const FORMAT_TIMES: u64 = 0b11;
 
 /// PERF_FORMAT_LOST (6.0): reading an event also says how many of its records were dropped.
 const FORMAT_LOST: u64 = 1 << 4;
@@ -38,14 +42,40 @@ pub(crate) struct Plan {
     pub(crate) on_exec: bool,
     /// Bytes in a ring that make a reader be woken up.
     pub(crate) wake_after: usize,
+    /// Whether each sample wakes a reader up, besides.
+    pub(crate) wake_at_samples: bool,
+    /// Bytes of user stack that samples copy, a multiple of 8.
+    pub(crate) stack_copy: u32,
     user_chain: bool,
 }
 
 /// Whom an event watches.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Who {
     Task(Tid),
     Everyone,
+    Cgroup(Cgroup),
+}
+
+/// What an event writes into its ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Records {
+    /// Samples, and what happens to tasks and their memory.
+    All,
+    /// Samples only.
+    Samples,
+    /// What happens to tasks and their memory only.
+    SideBand,
+}
+
+/// What the kernel says of an event that is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// How long it was enabled, and how long it really ran.
+    pub(crate) enabled: Nanos,
+    pub(crate) running: Nanos,
+    /// Records that did not fit, where the kernel counts them.
+    pub(crate) lost: u64,
 }
 
 impl Plan {
@@ -79,8 +109,15 @@ impl Plan {
             user_chain: config.call_graph == CallGraph::FramePointers
                 && privilege != Privilege::Kernel,
             wake_after: 0,
+            wake_at_samples: false,
+            stack_copy: user_stack,
             event,
         }
+    }
+
+    /// Whether a sample is taken at every occurrence of the event.
+    pub(crate) fn samples_every_occurrence(&self) -> bool {
+        self.rate == Rate::Period(1) && !self.event.is_clock()
     }
 
     /// Finds the plan that the kernel accepts for one task, giving way step by step.
@@ -96,7 +133,7 @@ impl Plan {
         let mut plan = Plan::asked(config);
         let mut concessions = Vec::new();
         loop {
-            let error = match plan.open(who, cpu) {
+            let error = match plan.open(&who, cpu, Records::All) {
                 Ok(_) => return Ok((plan, concessions)),
                 Err(error) => error,
             };
@@ -115,60 +152,90 @@ impl Plan {
                     concessions.push(Concession::NoPmu);
                 }
                 Errno::EINVAL | Errno::E2BIG if plan.counts_lost => plan.counts_lost = false,
-                _ => return Err(plan.refusal(error, who)),
+                _ => return Err(plan.refusal(error, &who)),
             }
         }
     }
 
-    /// Opens the event for one task (or all) on one CPU.
-    pub(crate) fn open(&self, who: Who, cpu: Cpu) -> io::Result<Descriptor> {
-        let mut builder = Builder::new().kind(Software::CPU_CLOCK).one_cpu(cpu.0 as usize);
+    /// Opens the event for one task, all of them, or those of a control group, on one CPU.
+    pub(crate) fn open(&self, who: &Who, cpu: Cpu, records: Records) -> io::Result<Descriptor> {
+        let kind = if records == Records::SideBand { Software::DUMMY } else { Software::CPU_CLOCK };
+        let mut builder = Builder::new().kind(kind).one_cpu(cpu.0 as usize);
         builder = match who {
             Who::Task(tid) => builder.observe_pid(tid.0 as i32),
             Who::Everyone => builder.any_pid(),
+            Who::Cgroup(group) => builder.observe_cgroup(group.directory()),
         };
+        let side_band = records != Records::Samples;
+        let on_exec = self.on_exec && matches!(who, Who::Task(_));
         builder
-            .enabled(!self.on_exec)
-            .enable_on_exec(self.on_exec)
+            .enabled(!on_exec)
+            .enable_on_exec(on_exec)
             .inherit(self.inherit && matches!(who, Who::Task(_)))
             .exclude_kernel(self.privilege == Privilege::User)
             .exclude_user(self.privilege == Privilege::Kernel)
             .exclude_callchain_kernel(self.privilege == Privilege::User)
             .exclude_callchain_user(!self.user_chain)
             .exclude_hv(true)
-            .mmap(true)
-            .mmap2(true)
-            .comm(true)
-            .comm_exec(true)
-            .task(true)
+            .mmap(side_band)
+            .mmap2(side_band)
+            .comm(side_band)
+            .comm_exec(side_band)
+            .task(side_band)
             .sample_id_all(true)
-            .wakeup_watermark(self.wake_after)
             .read_format(ReadFormat::empty());
-        let fields = self.layout.fields();
-        builder.sample_regs_user(fields.user_registers).sample_stack_user(fields.user_stack);
-        match self.rate {
-            Rate::Frequency(hz) => builder.sample_frequency(hz.0),
-            Rate::Period(period) => builder.sample_period(period),
+        let registers = self.layout.fields().user_registers;
+        builder.sample_regs_user(registers).sample_stack_user(self.stack_copy);
+        match self.wake_at_samples && records == Records::Samples {
+            true => builder.wakeup_events(1),
+            false => builder.wakeup_watermark(self.wake_after),
         };
+        if records != Records::SideBand {
+            self.sample_by_rate(&mut builder);
+        }
         let attributes = builder.attrs_mut();
-        attributes.type_ = self.event.kind;
-        attributes.config = self.event.config;
+        if records != Records::SideBand {
+            attributes.type_ = self.event.kind;
+            attributes.config = self.event.config;
+        }
         attributes.sample_type = self.layout.sample_type();
-        attributes.read_format = if self.counts_lost { FORMAT_LOST } else { 0 };
+        attributes.read_format = FORMAT_TIMES | if self.counts_lost { FORMAT_LOST } else { 0 };
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
         Descriptor::open(builder)
     }
 
+    fn sample_by_rate(&self, builder: &mut Builder<'_>) {
+        match self.rate {
+            Rate::Frequency(hz) => builder.sample_frequency(hz.0),
+            Rate::Period(period) => builder.sample_period(period),
+        };
+    }
+
+    /// Reads an event; zeros where the kernel has none to give.
+    pub(crate) fn read(&self, event: &Descriptor) -> Reading {
+        let words = match self.counts_lost {
+            true => event.read::<4>(),
+            false => {
+                event.read::<3>().map(|[count, enabled, running]| [count, enabled, running, 0])
+            }
+        };
+        let [_, enabled, running, lost] = words.unwrap_or_default();
+        Reading { enabled: Nanos(enabled), running: Nanos(running), lost }
+    }
+
     /// The kernel's answer to [`Plan::open`] as an error that says what was meant.
-    pub(crate) fn refusal(&self, error: io::Error, who: Who) -> SamplerError {
+    pub(crate) fn refusal(&self, error: io::Error, who: &Who) -> SamplerError {
         match (Errno::from_raw(error.raw_os_error().unwrap_or(0)), who) {
-            (Errno::ESRCH, Who::Task(tid)) => SamplerError::NoSuchThread { tid },
+            (Errno::ESRCH, Who::Task(tid)) => SamplerError::NoSuchThread { tid: *tid },
             (Errno::EACCES | Errno::EPERM, Who::Task(tid)) => {
-                SamplerError::TaskDenied { tid, owner: threads::owner_of(tid) }
+                SamplerError::TaskDenied { tid: *tid, owner: threads::owner_of(*tid) }
             }
             (Errno::EACCES | Errno::EPERM, Who::Everyone) => {
                 SamplerError::Denied { what: "all processes", level: 0 }
+            }
+            (Errno::EACCES | Errno::EPERM, Who::Cgroup(_)) => {
+                SamplerError::Denied { what: "control groups", level: 0 }
             }
             (Errno::EMFILE | Errno::ENFILE, _) => {
                 SamplerError::TooManyFiles { needed: 1, limit: limits::raise_open_files() }

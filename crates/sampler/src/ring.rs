@@ -38,6 +38,8 @@ pub(crate) struct Ring {
     /// Up to where flame has read; published to the kernel by [`Ring::publish`].
     tail: u64,
     published: u64,
+    /// Up to where records were shown by [`Ring::for_each_new`].
+    shown: u64,
 }
 
 /// The data pages.
@@ -60,7 +62,7 @@ impl Ring {
         // SAFETY: the mapping has `page + size` bytes, so its second page is inside.
         let start = unsafe { memory.cast::<u8>().add(page) };
         let data = Data { start, size };
-        Ok(Ring { memory: memory.cast(), mapped, data, head: 0, tail: 0, published: 0 })
+        Ok(Ring { memory: memory.cast(), mapped, data, head: 0, tail: 0, published: 0, shown: 0 })
     }
 
     /// Makes visible what the kernel has written by now.
@@ -92,6 +94,22 @@ impl Ring {
             each(RecordBytes { record_type, misc, head, tail });
             at += size as u64;
         }
+    }
+
+    /// Shows every record that has come since the last call, without reading it.
+    pub(crate) fn for_each_new(&mut self, mut each: impl FnMut(RecordBytes<'_>)) {
+        let mut at = self.shown.max(self.tail);
+        while let Some((record_type, misc, size)) = self.header(at) {
+            let (head, tail) = self.data.bytes(at + HEADER as u64, size - HEADER);
+            each(RecordBytes { record_type, misc, head, tail });
+            at += size as u64;
+        }
+        self.shown = at;
+    }
+
+    /// Whether there are records that were not read.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.head > self.tail
     }
 
     /// Bytes read but not yet given back.

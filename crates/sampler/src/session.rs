@@ -1,41 +1,41 @@
 //! A live session: all events of a target open, one ring a CPU, drained in time order.
 
-use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use flame_events::{Event, EventKind, EventSource, Horizon, RecordLayout, drain_in_order};
-use flame_profile::{ByteLen, Cpu, Nanos, Pid, Tid};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use flame_events::{Event, EventSource, Horizon, RecordBytes, RecordLayout, drain_kept};
+use flame_profile::{ByteLen, Cpu, Nanos};
 use nix::time::{ClockId, clock_gettime};
 
-use crate::accounting::{CpuTime, TaskClock};
+use crate::accounting::CpuTime;
+use crate::attach::first_task;
+use crate::by_cpu::CpuSamplers;
 use crate::config::{Privilege, Rate, SamplerConfig, Target};
 use crate::cpus;
 use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
 use crate::event_type::EventType;
+use crate::filter::Filter;
 use crate::limits;
-use crate::open::{Plan, Who};
-use crate::ring::{Ring, page_size};
-use crate::threads;
+use crate::losses::{Losses, Throttling, for_each_new};
+use crate::open::Plan;
+use crate::pacer::{Pacer, Seen};
+use crate::pacing::{self, Pace};
+use crate::ring::page_size;
+use crate::rings::Rings;
 
 /// How old a record must be before it is released: by then the others of its time are written.
 /// A record becomes visible some microseconds after its time was taken.
 const SETTLE: Nanos = Nanos(1_000_000);
 
-/// How often threads are listed at most while a target is attached to: a process that starts threads
-/// faster than they can be listed must not keep flame from starting.
-const ATTACH_ROUNDS: usize = 100;
+/// After which a sample that woke flame up is old enough to be released.
+const SETTLED: Duration = Duration::from_micros(1_100);
 
-/// Between the moment when a new thread can be listed and the moment when the kernel has written
-/// the record of its start lie some instructions of the thread that started it.
-const FORK_SETTLE: Duration = Duration::from_millis(1);
+/// How long a stack may stay unread at most: what its copy does not hold is read from the process,
+/// which goes on meanwhile.
+const FRESH: Duration = Duration::from_millis(10);
 
-/// How long to wait at most when a CPU's ring cannot be watched, because the task of the event that
-/// owns it has ended: at 999 Hz and the default stack copy a ring takes 100 ms to fill.
-const UNWATCHED_PAUSE: Duration = Duration::from_millis(20);
+/// How often CPUs are looked for that came online.
+const HOTPLUG: Duration = Duration::from_secs(1);
 
 /// Something that was asked for and could not be had; the session goes on without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,26 +53,53 @@ pub enum Concession {
     },
 }
 
+/// What the events of a session are bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// CPUs: whatever runs there is seen, and the target's tasks are kept.
+    Cpus,
+    /// The target's tasks and, by inheritance, what they start: a task that lives for less than an
+    /// interval is not seen.
+    Tasks(PerTask),
+}
+
+/// Why events are bound to tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerTask {
+    /// No permission to bind them to CPUs.
+    NoPermission,
+    /// It was asked for.
+    AskedFor,
+    /// Every occurrence of the event is sampled, so that nothing is missed.
+    NothingMissed,
+}
+
+/// The open events that own no ring.
+#[derive(Debug)]
+pub(crate) enum Events {
+    Tasks(Vec<Descriptor>),
+    Cpus(CpuSamplers),
+}
+
 /// Open events and their rings.
 #[derive(Debug)]
 pub struct Session {
-    plan: Plan,
+    pub(crate) plan: Plan,
+    pub(crate) scope: Scope,
+    pub(crate) rings: Rings,
+    pub(crate) events: Events,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) pacer: Option<Pacer>,
+    pub(crate) cpu_time: CpuTime,
+    /// Whether the target is a program that was not run yet.
+    pub(crate) launched: bool,
+    pace: Pace,
+    throttling: Throttling,
     concessions: Vec<Concession>,
-    /// The first event of each CPU, which owns the CPU's ring, in the order of `rings`.
-    anchors: Vec<Anchor>,
-    rings: Vec<Ring>,
-    others: Vec<Descriptor>,
-    cpu_time: CpuTime,
-    ring_size: usize,
+    /// Whether CPUs that come online are sampled, too.
+    all_cpus: bool,
+    next_hotplug: Instant,
     finished: bool,
-}
-
-#[derive(Debug)]
-struct Anchor {
-    cpu: Cpu,
-    event: Descriptor,
-    /// Its task has ended: polling it would return at once for ever.
-    hung_up: bool,
 }
 
 impl Session {
@@ -86,16 +113,23 @@ impl Session {
         let cpus = chosen_cpus(config)?;
         let first = first_task(&config.target)?;
         let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
+        let scope = Scope::of(config, &plan, cpus[0]);
+        let pace = match scope {
+            Scope::Cpus => Pace::of(config, &plan.event, cpus.len()),
+            Scope::Tasks(_) => Pace::Fixed,
+        };
+        plan.wake_at_samples = pace == Pace::EachSample;
         let wanted = config.ring_len(cpus.len());
         let mut ring = usize::try_from(wanted.0).unwrap_or(usize::MAX / 4).max(page_size());
         // A sample with its stack copy must fit, with another beside it.
-        let smallest = (4 * page_size()).max(2 * plan.layout.fields().user_stack as usize);
+        let smallest = (4 * page_size()).max(2 * plan.stack_copy as usize).next_power_of_two();
         loop {
             plan.wake_after = ring / 4;
-            let mut session = Session::empty(plan.clone(), concessions.clone(), ring);
+            let mut session = Session::empty(plan.clone(), scope, pace, config, ring);
+            session.concessions = concessions.clone();
             match session.attach(config, &cpus) {
                 Ok(()) => {
-                    let (ring, wanted) = (ByteLen(ring as u64), wanted);
+                    let ring = ByteLen(ring as u64);
                     if ring < wanted {
                         session.concessions.push(Concession::SmallerRing { ring, wanted });
                     }
@@ -113,128 +147,23 @@ impl Session {
         }
     }
 
-    fn empty(plan: Plan, concessions: Vec<Concession>, ring_size: usize) -> Session {
+    fn empty(plan: Plan, scope: Scope, pace: Pace, config: &SamplerConfig, ring: usize) -> Session {
         Session {
             plan,
-            concessions,
-            anchors: Vec::new(),
-            rings: Vec::new(),
-            others: Vec::new(),
-            cpu_time: CpuTime::Tasks(Vec::new()),
-            ring_size,
+            scope,
+            rings: Rings::new(ring),
+            events: Events::Tasks(Vec::new()),
+            filter: None,
+            pacer: pace.pacer(config),
+            cpu_time: CpuTime::Tasks { clocks: Vec::new(), start: Nanos(0) },
+            launched: matches!(config.target, Target::Launched(_)),
+            pace,
+            throttling: Throttling::default(),
+            concessions: Vec::new(),
+            all_cpus: scope == Scope::Cpus && config.cpus.is_none(),
+            next_hotplug: Instant::now() + HOTPLUG,
             finished: false,
         }
-    }
-
-    fn attach(&mut self, config: &SamplerConfig, cpus: &[Cpu]) -> Result<(), SamplerError> {
-        match &config.target {
-            Target::System => {
-                cpus.iter().try_for_each(|cpu| self.add(Who::Everyone, *cpu))?;
-                self.cpu_time = CpuTime::of_machine(cpus);
-            }
-            Target::Launched(pid) => self.add_task(Tid(pid.0), cpus)?,
-            Target::Threads(tids) => tids.iter().try_for_each(|tid| self.add_task(*tid, cpus))?,
-            Target::Processes(pids) => {
-                pids.iter().try_for_each(|pid| self.add_process(*pid, cpus))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens events for all threads of a process, without stopping it.
-    ///
-    /// A thread that starts meanwhile has events already if the thread that started it had: then
-    /// there is a record of its start in the rings. If not, it needs its own; opened twice, its
-    /// samples would come twice. So threads are listed again until no new one shows up.
-    fn add_process(&mut self, pid: Pid, cpus: &[Cpu]) -> Result<(), SamplerError> {
-        let mut known = BTreeSet::new();
-        for round in 0..ATTACH_ROUNDS {
-            let listed = threads::threads_of(pid);
-            let new: Vec<Tid> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
-            if new.is_empty() {
-                break;
-            }
-            let inherited = if round == 0 { BTreeSet::new() } else { self.started_threads() };
-            for tid in new.into_iter().filter(|tid| !inherited.contains(tid)) {
-                match self.add_task(tid, cpus) {
-                    // It ended between the listing and now; the main thread must be there.
-                    Err(SamplerError::NoSuchThread { .. }) if tid.0 != pid.0 => {}
-                    Err(SamplerError::NoSuchThread { .. }) => {
-                        return Err(SamplerError::NoSuchProcess { pid });
-                    }
-                    result => result?,
-                }
-            }
-            if !self.plan.inherit {
-                break;
-            }
-        }
-        let any = known.iter().any(|tid| threads::is_alive(*tid));
-        if any { Ok(()) } else { Err(SamplerError::NoSuchProcess { pid }) }
-    }
-
-    /// The tasks whose start is recorded in the rings so far; the records stay where they are.
-    fn started_threads(&mut self) -> BTreeSet<Tid> {
-        std::thread::sleep(FORK_SETTLE);
-        let mut started = BTreeSet::new();
-        for ring in &mut self.rings {
-            ring.refresh();
-            ring.for_each_unread(|record| {
-                if let Ok(Event { kind: EventKind::Fork { tid, .. }, .. }) =
-                    self.plan.layout.decode(&record)
-                {
-                    started.insert(tid);
-                }
-            });
-        }
-        started
-    }
-
-    fn add_task(&mut self, tid: Tid, cpus: &[Cpu]) -> Result<(), SamplerError> {
-        cpus.iter().try_for_each(|cpu| self.add(Who::Task(tid), *cpu))?;
-        let (inherit, on_exec) = (self.plan.inherit, self.plan.on_exec);
-        if let CpuTime::Tasks(clocks) = &mut self.cpu_time {
-            clocks.extend(TaskClock::open(tid, inherit, on_exec));
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, who: Who, cpu: Cpu) -> Result<(), SamplerError> {
-        let event = self.open_event(who, cpu)?;
-        let Some(anchor) = self.anchors.iter().find(|anchor| anchor.cpu == cpu) else {
-            return self.add_anchor(event, cpu);
-        };
-        let shared = event.redirect_to(&anchor.event);
-        shared.map_err(|source| SamplerError::Io { doing: "share a ring".to_owned(), source })?;
-        self.others.push(event);
-        Ok(())
-    }
-
-    fn open_event(&self, who: Who, cpu: Cpu) -> Result<Descriptor, SamplerError> {
-        self.plan.open(who, cpu).map_err(|error| match self.plan.refusal(error, who) {
-            SamplerError::TooManyFiles { limit, .. } => {
-                let needed = (self.anchors.len() + self.others.len()) as u64 + 1;
-                SamplerError::TooManyFiles { needed, limit }
-            }
-            error => error,
-        })
-    }
-
-    /// Maps the ring of a CPU.
-    fn add_anchor(&mut self, event: Descriptor, cpu: Cpu) -> Result<(), SamplerError> {
-        let ring = Ring::map(&event, self.ring_size).map_err(|source| {
-            match Errno::from_raw(source.raw_os_error().unwrap_or(0)) {
-                Errno::EPERM | Errno::ENOMEM => SamplerError::LockedMemory {
-                    ring: ByteLen(self.ring_size as u64),
-                    mlock_kb: limits::mlock_kb(),
-                    needed_kb: 0,
-                },
-                _ => SamplerError::Io { doing: "map a ring".to_owned(), source },
-            }
-        })?;
-        self.rings.push(ring);
-        self.anchors.push(Anchor { cpu, event, hung_up: false });
-        Ok(())
     }
 
     /// Stops sampling. What was recorded until then is still to be drained, once.
@@ -245,13 +174,33 @@ impl Session {
         self.finished = true;
     }
 
-    fn events(&self) -> impl Iterator<Item = &Descriptor> {
-        self.anchors.iter().map(|anchor| &anchor.event).chain(&self.others)
+    /// All open events.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
+        let (tasks, cpus) = match &self.events {
+            Events::Tasks(events) => (Some(events.iter()), None),
+            Events::Cpus(samplers) => (None, Some(samplers.all())),
+        };
+        self.rings.events().chain(tasks.into_iter().flatten()).chain(cpus.into_iter().flatten())
     }
 
     /// What could not be had.
     pub fn concessions(&self) -> &[Concession] {
         &self.concessions
+    }
+
+    /// What the events are bound to.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// How many CPUs have a ring: those that are sampled.
+    pub fn cpu_count(&self) -> usize {
+        self.rings.cpus().count()
+    }
+
+    /// Whether the intervals between samples are random.
+    pub fn is_randomized(&self) -> bool {
+        self.pacer.is_some()
     }
 
     /// The event that samples are taken of.
@@ -274,40 +223,87 @@ impl Session {
         &self.plan.layout
     }
 
-    /// CPU time that the kernel accounted to the target since sampling began.
-    pub fn accounted(&self) -> Nanos {
+    /// Bytes of user stack that samples copy at most now.
+    pub fn stack_copy(&self) -> ByteLen {
+        ByteLen(self.plan.stack_copy.into())
+    }
+
+    /// Lets samples copy so many bytes of user stack from now on (rounded down to a multiple of 8).
+    /// `false` = that cannot be changed: the events of tasks that were inherited are out of reach.
+    ///
+    /// # Errors
+    /// The events that sample could not be opened again; what was recorded is still to be drained.
+    pub fn set_stack_copy(&mut self, bytes: ByteLen) -> Result<bool, SamplerError> {
+        let Events::Cpus(samplers) = &mut self.events else { return Ok(false) };
+        if self.finished || self.plan.stack_copy == 0 {
+            return Ok(false);
+        }
+        self.plan.set_stack_copy(bytes);
+        samplers.reopen(&self.plan, &mut self.rings)?;
+        Ok(true)
+    }
+
+    /// CPU time that the kernel accounted to the target since sampling began; `None` where it
+    /// cannot be known.
+    pub fn accounted(&self) -> Option<Nanos> {
         self.cpu_time.read()
     }
 
-    /// Records that the kernel says it dropped, by reading the events: it counts those, too, for
-    /// which no LOST record could be written any more. `None` on kernels before 6.0.
-    pub fn lost_records(&self) -> Option<u64> {
-        let lost = |event: &Descriptor| event.read::<2>().map_or(0, |[_, lost]| lost);
-        self.plan.counts_lost.then(|| self.events().map(lost).sum())
+    /// What events did not see so far although they were open.
+    pub fn losses(&self) -> Losses {
+        let mut losses = match &self.events {
+            Events::Tasks(_) => Losses::default(),
+            Events::Cpus(samplers) => samplers.closed(),
+        };
+        self.events().for_each(|event| losses += self.plan.read(event));
+        losses.throttled = self.throttling.total(monotonic_now());
+        losses
     }
 
-    /// Waits until a ring is a quarter full, `timeout` is over, or a signal came.
+    /// Waits until there is something to do, `timeout` is over, or a signal came: a ring is a
+    /// quarter full, a sample came whose successor is to be scheduled, or is old enough to be
+    /// released.
     pub fn wait(&mut self, timeout: Duration) {
-        let watched = || self.anchors.iter().filter(|anchor| !anchor.hung_up);
-        let all_watched = watched().count() == self.anchors.len();
-        let timeout = if all_watched { timeout } else { timeout.min(UNWATCHED_PAUSE) };
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-        let wait_for = |anchor| PollFd::new(Anchor::as_fd(anchor), PollFlags::POLLIN);
-        let mut waiting: Vec<PollFd<'_>> = watched().map(wait_for).collect();
-        if poll(&mut waiting, timeout).is_err() {
+        let timeout = match self.pace {
+            Pace::EachSample if self.rings.has_unread() => timeout.min(SETTLED),
+            Pace::Batches { every, .. } => timeout.min(every),
+            Pace::Fixed if self.plan.stack_copy > 0 => timeout.min(FRESH),
+            _ => timeout,
+        };
+        self.rings.wait(timeout);
+    }
+
+    /// Looks at what came since the last time, and sets when the next samples come.
+    fn look(&mut self) {
+        let layout = self.plan.layout;
+        for (position, ring) in self.rings.queues().iter_mut().enumerate() {
+            let mut seen = Seen::default();
+            for_each_new(ring, &layout, |glance, time| {
+                self.throttling.look(position, glance, time);
+                pacing::note(&mut seen, glance, time);
+            });
+            let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else {
+                continue;
+            };
+            let interval = pacer.next(position, seen, monotonic_now());
+            if let (Some(interval), Some(event)) = (interval, samplers.event(position)) {
+                pacing::set(&self.plan, event, interval);
+            }
+        }
+    }
+
+    fn follow_hotplug(&mut self) {
+        if !self.all_cpus || Instant::now() < self.next_hotplug {
             return;
         }
-        let ended = PollFlags::POLLHUP | PollFlags::POLLERR;
-        let answers = waiting.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
-        let answers: Vec<bool> = answers.map(|events| events.intersects(ended)).collect();
-        let watched = self.anchors.iter_mut().filter(|anchor| !anchor.hung_up);
-        watched.zip(answers).for_each(|(anchor, ended)| anchor.hung_up = ended);
-    }
-}
-
-impl AsFd for Anchor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.event.as_fd()
+        self.next_hotplug = Instant::now() + HOTPLUG;
+        let Events::Cpus(samplers) = &mut self.events else { return };
+        for position in samplers.follow_hotplug(&self.plan, &mut self.rings) {
+            if let (Some(pacer), Some(event)) = (&mut self.pacer, samplers.event(position)) {
+                let first = pacer.restart(position, monotonic_now());
+                pacing::set(&self.plan, event, first);
+            }
+        }
     }
 }
 
@@ -315,47 +311,38 @@ impl EventSource for Session {
     type Error = SamplerError;
 
     /// Live, the last millisecond is kept back; after [`Session::finish`] nothing is. Records that
-    /// cannot be decoded are handed over as [`EventKind::Undecodable`].
+    /// cannot be decoded are handed over as [`flame_events::EventKind::Undecodable`]. Where all
+    /// tasks are seen, only the target's records are handed over.
     fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), SamplerError> {
         // The clock is read first: what is written from now on is younger.
         let horizon = match self.finished {
             true => Horizon::End,
             false => Horizon::Until(monotonic_now().saturating_since(SETTLE)),
         };
-        self.rings.iter_mut().for_each(Ring::refresh);
-        drain_in_order(&mut self.rings, &self.plan.layout, horizon, sink);
-        self.rings.iter_mut().for_each(Ring::publish);
+        self.rings.refresh();
+        if !self.finished {
+            self.look();
+            self.follow_hotplug();
+        }
+        let layout = self.plan.layout;
+        let filter = &mut self.filter;
+        let mut keep = |record: &RecordBytes<'_>| match filter {
+            Some(filter) => filter.keep(record, &layout),
+            None => true,
+        };
+        drain_kept(self.rings.queues(), &layout, horizon, &mut keep, sink);
+        self.rings.publish();
+        if let Some(filter) = &mut self.filter {
+            filter.fill_gaps();
+        }
         Ok(())
     }
 }
 
 /// Now, on the clock of the records.
-fn monotonic_now() -> Nanos {
+pub(crate) fn monotonic_now() -> Nanos {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
     Nanos::from(now.unwrap_or_default())
-}
-
-/// The task that shows what may be opened at all.
-fn first_task(target: &Target) -> Result<Who, SamplerError> {
-    match target {
-        Target::System => Ok(Who::Everyone),
-        Target::Launched(pid) => Ok(Who::Task(Tid(pid.0))),
-        Target::Processes(pids) => {
-            for pid in pids {
-                // A thread that is not the main one has a /proc directory, too, but no process.
-                if !threads::is_alive(Tid(pid.0))
-                    || !threads::threads_of(*pid).contains(&Tid(pid.0))
-                {
-                    return Err(SamplerError::NoSuchProcess { pid: *pid });
-                }
-            }
-            Ok(Who::Task(Tid(pids.first().map_or(0, |pid| pid.0))))
-        }
-        Target::Threads(tids) => match tids.iter().find(|tid| !threads::is_alive(**tid)) {
-            Some(tid) => Err(SamplerError::NoSuchThread { tid: *tid }),
-            None => Ok(Who::Task(tids.first().copied().unwrap_or(Tid(0)))),
-        },
-    }
 }
 
 fn chosen_cpus(config: &SamplerConfig) -> Result<Vec<Cpu>, SamplerError> {

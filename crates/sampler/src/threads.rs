@@ -14,6 +14,13 @@ pub fn threads_of(pid: Pid) -> Vec<Tid> {
     entries.filter_map(|entry| number(entry.ok()?)).collect()
 }
 
+/// The process that a thread belongs to; `None` when the thread does not exist.
+pub(crate) fn process_of(tid: Tid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    group.trim().parse().ok().map(Pid)
+}
+
 /// The user who owns a task; `None` when it does not exist.
 pub(crate) fn owner_of(tid: Tid) -> Option<u32> {
     fs::metadata(format!("/proc/{tid}")).ok().map(|status| status.uid())

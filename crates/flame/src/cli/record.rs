@@ -22,7 +22,8 @@ Examples:
   sudo flame record -a -d 30s -o out.svg       every process, kernel stacks too
   flame record -e page-faults -- ./prog        where memory is first touched";
 
-const USAGE: &str = "flame record [OPTIONS] -p PID | -t TID | -a | -C CPUS | -- COMMAND [ARGS]";
+const USAGE: &str =
+    "flame record [OPTIONS] -p PID | -t TID | -a | -C CPUS | -G CGROUP | -- COMMAND [ARGS]";
 
 /// Sample a process, a program or the whole machine, and draw where the time goes
 #[derive(Debug, Args)]
@@ -53,6 +54,10 @@ pub(crate) struct TargetArgs {
     /// All processes on all CPUs
     #[arg(short)]
     pub(crate) all: bool,
+
+    /// One control group: its path below /sys/fs/cgroup, or a container's id
+    #[arg(short = 'G', value_name = "CGROUP")]
+    pub(crate) group: Option<String>,
 
     /// A program to launch, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
@@ -100,15 +105,33 @@ pub(crate) struct SamplingArgs {
     pub(crate) cpus: Option<CpuList>,
 
     /// Leave out threads and processes that the target starts
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_inherit: bool,
+
+    /// Same interval between all samples, instead of random ones around their mean
+    #[arg(long, hide_short_help = true)]
+    pub(crate) fixed_period: bool,
+
+    /// Bind events to the target's tasks, even with the right to watch whole CPUs
+    ///
+    /// Costs other programs nothing, but tasks that live for less than an interval are not seen.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) per_task: bool,
+
+    /// Exit with 1 if anything was lost, or less than 95 % of the CPU time was seen
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// What random intervals are drawn from, for repeatable tests
+    #[arg(long, value_name = "NUMBER", env = "FLAME_SEED", hide = true)]
+    pub(crate) seed: Option<u64>,
 
     /// Run the program as root under sudo, not as the user who called it
     #[arg(long)]
     pub(crate) as_root: bool,
 
     /// Exit with the launched program's status
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) forward_exit: bool,
 }
 
@@ -125,7 +148,7 @@ pub(crate) struct OutputArgs {
     pub(crate) format: Option<Format>,
 
     /// Overwrite a flame.svg that flame did not write
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) force: bool,
 
     /// Headline of the picture

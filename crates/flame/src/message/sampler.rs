@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use flame_profile::{Hz, Tid};
-use flame_sampler::{SamplerError, paranoid_level};
+use flame_render::clean_name;
+use flame_sampler::{CgroupError, SamplerError, paranoid_level};
 use nix::unistd::{Uid, User};
 
 use super::{Failure, reason, this_command_with};
@@ -45,7 +46,7 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
                 .why(format!(
                     "each thread takes one a CPU; at least {needed} are needed, {limit} are allowed"
                 ))
-                .or_try("ulimit -n 1048576 (as root), or -a, which takes one a CPU in all")
+                .or_try("ulimit -n 1048576 (as root), or as root, where it takes one a thread")
         }
         SamplerError::LockedMemory { mlock_kb, needed_kb, .. } => {
             let limit = mlock_kb.map_or_else(|| "unknown".to_owned(), |kb| kb.to_string());
@@ -69,6 +70,33 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         }
         SamplerError::Io { doing, source } => {
             Failure::new(format!("cannot {doing}: {}", reason(source)))
+        }
+        other => Failure::new(other.to_string()),
+    }
+}
+
+/// The failure that a control group which cannot be sampled is for the user.
+pub(crate) fn cgroup_failure(error: &CgroupError) -> Failure {
+    match error {
+        CgroupError::NotMounted => Failure::new("cannot sample a control group: none is there")
+            .why("no cgroup file system with the perf_event controller is mounted")
+            .or_try("sudo mount -t cgroup2 none /sys/fs/cgroup"),
+        CgroupError::NotFound { name, mount } => {
+            let name = clean_name(name);
+            let mount = mount.display();
+            Failure::new(format!("cannot sample control group {name}: no such group"))
+                .why(format!("{mount} has none of that path, and no container whose id begins so"))
+                .or_try("systemd-cgls, or docker ps, then its path or id")
+        }
+        CgroupError::Ambiguous { name, groups } => Failure::new(format!(
+            "cannot sample control group {}: it is not unique",
+            clean_name(name)
+        ))
+        .why(format!("it is the beginning of {}", clean_name(&groups.join(", ")))),
+        CgroupError::Unreadable { path, source } => {
+            let path = path.display();
+            Failure::new(format!("cannot open control group {path}: {}", reason(source)))
+                .or_try(this_command_with("sudo"))
         }
         other => Failure::new(other.to_string()),
     }

@@ -20,6 +20,7 @@ use super::images::{Images, OpenImage};
 use super::location::CodeLocation;
 use super::naming;
 use super::perf_maps::Owners;
+use super::short_tasks::ShortTasks;
 use crate::proc;
 
 /// The position of the number of samples among the values.
@@ -66,6 +67,7 @@ pub(super) struct Collector {
     frames: Vec<FrameAddress>,
     collected: Collected,
     unknown_name: Arc<str>,
+    short_tasks: ShortTasks,
 }
 
 /// The values that samples of a session have: how many they are, and what they stand for.
@@ -106,6 +108,7 @@ impl Collector {
             frames: Vec::new(),
             collected: Collected::default(),
             unknown_name: "[unknown]".into(),
+            short_tasks: ShortTasks::default(),
         }
     }
 
@@ -119,11 +122,6 @@ impl Collector {
         self.collected.health.samples
     }
 
-    /// Sets how many records were lost in all.
-    pub(super) fn set_losses(&mut self, lost: u64) {
-        self.collected.health.lost_records = lost;
-    }
-
     /// Takes in one event.
     pub(super) fn take(&mut self, event: Event<'_>) {
         match event.kind {
@@ -133,7 +131,10 @@ impl Collector {
                 tracing::debug!(%error, "record left out");
                 self.collected.health.undecodable_records += 1;
             }
-            kind => self.processes.apply(event.time, &kind),
+            kind => {
+                self.short_tasks.apply(&kind);
+                self.processes.apply(event.time, &kind);
+            }
         }
     }
 
@@ -143,6 +144,7 @@ impl Collector {
         if !self.processes.knows(sample.pid) {
             proc::enter(&mut self.processes, sample.pid);
         }
+        self.short_tasks.saw(sample.tid);
         let end = self.walk(sample);
         *self.collected.health.stack_ends.entry(end).or_default() += 1;
         let mut stack = StackId::EMPTY;
@@ -153,6 +155,9 @@ impl Collector {
         for index in (0..self.frames.len()).rev() {
             let address = self.frames[index].lookup_address();
             let location = self.locate(sample.pid, address);
+            if index == 0 && matches!(location, CodeLocation::Unmapped(_)) {
+                self.collected.health.outside_mappings += 1;
+            }
             stack = self.collected.stacks.push(stack, location);
         }
         for index in (0..sample.kernel_chain.len()).rev() {
@@ -282,7 +287,8 @@ impl Collector {
     }
 
     /// Names everything, and gives the profile.
-    pub(super) fn into_profile(self, meta: Meta) -> Profile {
+    pub(super) fn into_profile(mut self, meta: Meta) -> Profile {
+        self.collected.health.short_tasks = self.short_tasks.unseen();
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;

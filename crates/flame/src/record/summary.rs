@@ -99,8 +99,17 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
     let lost = format!("{} records", group_thousands(health.lost_records));
     line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
     if health.throttled > 0 {
-        let times = format!("{} times: the kernel lowered the rate", health.throttled);
+        let time = health.throttled_time.as_secs_f64();
+        let times = format!("{} times, {time:.3} s without samples", health.throttled);
         line("throttled", paint.yellow(&times));
+    }
+    if health.multiplexed_time > Nanos(0) {
+        let time = seconds(health.multiplexed_time);
+        line("multiplex", paint.yellow(&format!("{time} in which other events had the counter")));
+    }
+    if health.outside_mappings > 0 {
+        let count = group_thousands(health.outside_mappings);
+        line("unmapped", paint.yellow(&format!("{count} samples outside any mapping")));
     }
     if health.undecodable_records > 0 {
         line("undecoded", paint.red(&format!("{} records", health.undecodable_records)));

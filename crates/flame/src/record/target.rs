@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
-use flame_sampler::{Credentials, ExitReport, Launched, SamplerError, Target, is_alive};
+use flame_sampler::{Cgroup, Credentials, ExitReport, Launched, SamplerError, Target, is_alive};
 
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::message::Failure;
-use crate::message::sampler::failure;
+use crate::message::sampler::{cgroup_failure, failure};
 use crate::{proc, sudo};
 
 /// Between two looks whether a program that was asked to end has.
@@ -31,6 +31,11 @@ impl Started {
         if !args.command.is_empty() {
             let user = if sampling.as_root { None } else { sudo::invoking_user() };
             return Started::launch(args, user.as_ref());
+        }
+        if let Some(name) = &args.group {
+            let group = Cgroup::find(name).map_err(|error| cgroup_failure(&error))?;
+            let description = format!("control group {}", group.path().display());
+            return Ok(started(Target::Cgroup(group), description));
         }
         let nothing_named = args.pids.is_empty() && args.tids.is_empty();
         if args.all || (nothing_named && sampling.cpus.is_some()) {
@@ -79,6 +84,7 @@ impl Started {
             Target::System => proc::all_processes(),
             Target::Processes(pids) => pids.clone(),
             Target::Threads(tids) => tids.iter().filter_map(|tid| proc::process_of(*tid)).collect(),
+            Target::Cgroup(group) => group.processes(),
             Target::Launched(_) => Vec::new(),
         };
         pids.into_iter().for_each(|pid| proc::enter(processes, pid));
@@ -98,6 +104,7 @@ impl Started {
         match &self.target {
             Target::Processes(pids) => !pids.iter().any(|pid| is_alive(Tid(pid.0))),
             Target::Threads(tids) => !tids.iter().any(|tid| is_alive(*tid)),
+            Target::Cgroup(group) => !group.path().exists(),
             Target::System | Target::Launched(_) => false,
         }
     }

@@ -56,7 +56,11 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     let counts = [
         ("health.lost_records", health.lost_records),
         ("health.throttled", health.throttled),
+        ("health.throttled_time", health.throttled_time.0),
+        ("health.multiplexed_time", health.multiplexed_time.0),
         ("health.undecodable_records", health.undecodable_records),
+        ("health.outside_mappings", health.outside_mappings),
+        ("health.short_tasks", health.short_tasks),
         ("health.idle_samples", health.idle_samples),
     ];
     for (key, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -148,6 +152,10 @@ impl FactReader {
             "samples" => health.samples = value.parse().ok()?,
             "lost_records" => health.lost_records = value.parse().ok()?,
             "throttled" => health.throttled = value.parse().ok()?,
+            "throttled_time" => health.throttled_time = Nanos(value.parse().ok()?),
+            "multiplexed_time" => health.multiplexed_time = Nanos(value.parse().ok()?),
+            "outside_mappings" => health.outside_mappings = value.parse().ok()?,
+            "short_tasks" => health.short_tasks = value.parse().ok()?,
             "undecodable_records" => health.undecodable_records = value.parse().ok()?,
             "idle_samples" => health.idle_samples = value.parse().ok()?,
             "coverage" => {

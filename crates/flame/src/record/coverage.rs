@@ -1,0 +1,231 @@
+//! What of the target's CPU time the samples stand for, and why not for all of it.
+
+use std::fs;
+
+use flame_profile::{Coverage, Health, Nanos, Pid, Profile};
+use flame_sampler::{Losses, PerTask, Privilege, Scope, Session, Target};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use super::collector;
+use super::notes::Note;
+use crate::message::Failure;
+use crate::message::sampler::setcap_command;
+
+/// Less than this is worth a word, and is an error with `--strict`.
+const ENOUGH: f64 = 0.95;
+
+/// Nanoseconds in a tick of /proc/PID/stat.
+const TICK: u64 = 10_000_000;
+
+/// Adds what the kernel dropped: `lost` is what LOST records told of, which misses the end of a
+/// recording; what the events say misses nothing, but not every kernel counts it.
+pub(super) fn add_losses(health: &mut Health, session: &Session, losses: Losses, lost: u64) {
+    health.lost_records = lost.max(losses.lost_records);
+    health.throttled_time = losses.throttled;
+    if session.event().is_hardware() {
+        health.multiplexed_time = losses.enabled.saturating_since(losses.running);
+    }
+    if session.scope() == Scope::Cpus {
+        health.short_tasks = 0;
+    }
+}
+
+/// CPU time is comparable with what the kernel accounted only where samples stand for CPU time.
+pub(super) fn add(profile: &mut Profile, session: &Session, accounted: Option<Nanos>) {
+    if let (true, Some(accounted)) = (session.event().is_clock(), accounted) {
+        let sampled = Nanos(profile.total(collector::EVENT_VALUE).0);
+        profile.health.coverage = Some(Coverage { sampled, accounted });
+    }
+}
+
+/// What the kernel accounted to whole processes, with the part that they spent in the kernel.
+///
+/// An event that counts CPU time task by task misses what is spent before a task's first switch
+/// and behind the end of its event in exit: 14 us a task. What is accounted to processes misses
+/// that not, but knows of children only once they were waited for, and here in ticks of 10 ms where
+/// it is not a launched program. So the larger of both is taken.
+#[derive(Debug)]
+pub(super) enum ProcessTimes {
+    /// Of processes that ran already, from what they had at the beginning.
+    Attached {
+        /// The processes.
+        pids: Vec<Pid>,
+        /// Their times at the beginning.
+        start: Times,
+    },
+    /// Of flame's children: the launched program and those that it waited for.
+    Launched,
+    /// Not to be had.
+    Unknown,
+}
+
+/// CPU time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    kernel: u64,
+    all: u64,
+}
+
+impl ProcessTimes {
+    /// Counts from now on.
+    pub(super) fn begin(target: &Target) -> ProcessTimes {
+        match target {
+            Target::Processes(pids) => {
+                ProcessTimes::Attached { pids: pids.clone(), start: sum(pids) }
+            }
+            Target::Launched(_) => ProcessTimes::Launched,
+            _ => ProcessTimes::Unknown,
+        }
+    }
+
+    /// The larger of what events counted and what was accounted to processes, as far as that is for
+    /// the same time: what a launched program used is known once it `has_ended`.
+    pub(super) fn at_least(&self, counted: Option<Nanos>, has_ended: bool) -> Option<Nanos> {
+        let slack = match self {
+            // Four fields were cut to whole ticks, at the beginning and at the end.
+            ProcessTimes::Attached { pids, .. } => 4 * TICK * pids.len() as u64,
+            ProcessTimes::Launched if has_ended => 0,
+            _ => return counted,
+        };
+        let accounted = Nanos(self.times().all.saturating_sub(slack));
+        counted.map(|counted| counted.max(accounted))
+    }
+
+    fn times(&self) -> Times {
+        match self {
+            ProcessTimes::Attached { pids, start } => {
+                let now = sum(pids);
+                let since = |now: u64, start: u64| now.saturating_sub(start);
+                Times { kernel: since(now.kernel, start.kernel), all: since(now.all, start.all) }
+            }
+            ProcessTimes::Launched => of_children().unwrap_or_default(),
+            ProcessTimes::Unknown => Times::default(),
+        }
+    }
+
+    /// The share that was spent in the kernel, from 0 to 1. `None` where it cannot be known.
+    fn kernel_share(&self) -> Option<f64> {
+        let Times { kernel, all } = self.times();
+        (all > 0).then(|| kernel as f64 / all as f64)
+    }
+}
+
+fn sum(pids: &[Pid]) -> Times {
+    let times =
+        pids.iter().filter_map(|pid| times_of(&fs::read(format!("/proc/{pid}/stat")).ok()?));
+    times.fold(Times::default(), |sum, times| Times {
+        kernel: sum.kernel + times.kernel,
+        all: sum.all + times.all,
+    })
+}
+
+/// A process's times, ended children included: `pid (name) state ...`, then utime, stime, cutime
+/// and cstime as fields 14 to 17 of proc(5).
+fn times_of(stat: &[u8]) -> Option<Times> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let fields = rest.split_ascii_whitespace().skip(11).take(4);
+    let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+    let [user, kernel, children_user, children_kernel] = ticks.as_slice() else { return None };
+    let kernel = kernel + children_kernel;
+    Some(Times { kernel: kernel * TICK, all: (kernel + user + children_user) * TICK })
+}
+
+fn of_children() -> Option<Times> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+    let kernel = u64::try_from(usage.system_time().num_microseconds()).ok()?;
+    let user = u64::try_from(usage.user_time().num_microseconds()).ok()?;
+    Some(Times { kernel: kernel * 1000, all: (kernel + user) * 1000 })
+}
+
+/// How far below 1 the coverage may be by chance alone: two standard errors. Of a CPU's random
+/// moments, as many hit the target as it has a share of the CPU, more or less; a target that never
+/// leaves its CPUs is met every time.
+pub(super) fn chance(profile: &Profile, session: &Session) -> f64 {
+    let (Some(coverage), Some(duration)) = (profile.health.coverage, profile.meta.duration) else {
+        return 0.0;
+    };
+    let samples = profile.health.samples.max(1) as f64;
+    if session.scope() != Scope::Cpus {
+        return 1.0 / samples;
+    }
+    let time = duration.as_secs_f64() * session.cpu_count().max(1) as f64;
+    let elsewhere = 1.0 - (coverage.accounted.as_secs_f64() / time).clamp(0.0, 1.0);
+    2.0 * (elsewhere / samples).sqrt()
+}
+
+/// Says which share of the CPU time was not seen and why, where it is worth a word.
+pub(super) fn unseen(profile: &Profile, session: &Session, times: &ProcessTimes) -> Option<Note> {
+    let health = &profile.health;
+    let coverage = health.coverage?;
+    let missing = 1.0 - coverage.fraction();
+    if missing <= 1.0 - ENOUGH + chance(profile, session) || coverage.accounted == Nanos(0) {
+        return None;
+    }
+    let mut reasons = Vec::new();
+    let mut mend = None;
+    if session.privilege() == Privilege::User {
+        let share = times.kernel_share();
+        let share = share.map_or_else(String::new, |share| format!(" ({:.0} %)", share * 100.0));
+        reasons.push(format!("it was in the kernel{share}, and user code only is sampled"));
+    }
+    if session.scope() == Scope::Tasks(PerTask::NoPermission) {
+        if health.short_tasks > 0 {
+            reasons.push(format!(
+                "{} tasks ended before their first sample, which only sampling by CPU sees",
+                health.short_tasks
+            ));
+        }
+        mend = Some(format!("sudo flame record ..., or {}", setcap_command()));
+    }
+    if health.has_losses() {
+        reasons.push("records were lost or events stopped".to_owned());
+    }
+    let reasons =
+        if reasons.is_empty() { "too few samples".to_owned() } else { reasons.join("; ") };
+    let text = format!("{:.1} % of the target's CPU time was not seen: {reasons}", missing * 100.0);
+    Some(Note { text, mend })
+}
+
+/// What `--strict` does not let pass: a coverage that is below 95 % by more than `chance` can
+/// explain, and any loss.
+pub(super) fn strict(health: &Health, chance: f64) -> Option<Failure> {
+    let coverage = health.coverage.map_or(1.0, Coverage::fraction);
+    if coverage >= ENOUGH - chance && !health.has_losses() {
+        return None;
+    }
+    let mut failure = Failure::new("the profile is not whole, and --strict was given");
+    failure = failure.why(health.one_line());
+    Some(match health.has_losses() {
+        true => failure.or_try("a lower frequency (-F), or a smaller stack copy (--call-graph)"),
+        false => {
+            failure.or_try("sudo flame record ..., which sees the kernel and short-lived tasks")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_time_is_read_behind_a_name_with_parentheses() {
+        let stat = b"42 (a) b) (c) S 1 42 42 0 -1 4194304 100 0 0 0 30 20 7 5 20 0 1 0 999";
+        assert_eq!(times_of(stat), Some(Times { kernel: 25 * TICK, all: 62 * TICK }));
+        assert_eq!(times_of(b"42 (a) S 1"), None);
+    }
+
+    #[test]
+    fn strict_lets_whole_profiles_pass_only() {
+        let whole = Coverage { sampled: Nanos(95), accounted: Nanos(100) };
+        let mut health = Health { coverage: Some(whole), ..Health::default() };
+        assert_eq!(strict(&health, 0.0), None);
+        health.lost_records = 1;
+        assert!(strict(&health, 0.0).is_some());
+        let less = Coverage { sampled: Nanos(94), accounted: Nanos(100) };
+        let health = Health { coverage: Some(less), ..Health::default() };
+        assert!(strict(&health, 0.0).is_some());
+        assert_eq!(strict(&health, 0.02), None);
+    }
+}

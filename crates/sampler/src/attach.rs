@@ -1,0 +1,227 @@
+//! How a session takes hold of its target, without stopping it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use flame_events::{Event, EventKind};
+use flame_profile::{Cpu, Pid, Tid};
+use nix::errno::Errno;
+
+use crate::accounting::{CpuTime, TaskClock};
+use crate::by_cpu::CpuSamplers;
+use crate::config::{SamplerConfig, Target};
+use crate::error::SamplerError;
+use crate::filter::Filter;
+use crate::open::{Plan, Records, Who};
+use crate::rings::with_count;
+use crate::session::{Events, PerTask, Scope, Session, monotonic_now};
+use crate::threads;
+
+/// How often threads are listed at most while a target is attached to: a process that starts threads
+/// faster than they can be listed must not keep flame from starting.
+const ATTACH_ROUNDS: usize = 100;
+
+/// Between the moment when a new thread can be listed and the moment when the kernel has written
+/// the record of its start lie some instructions of the thread that started it.
+const FORK_SETTLE: Duration = Duration::from_millis(1);
+
+impl Scope {
+    /// What events are bound to. Being bound to CPUs sees everything, but takes the right to sample
+    /// all tasks, and costs the others a little; where every occurrence of an event is sampled,
+    /// nothing can be missed task by task.
+    pub(crate) fn of(config: &SamplerConfig, plan: &Plan, cpu: Cpu) -> Scope {
+        if matches!(config.target, Target::System | Target::Cgroup(_)) {
+            return Scope::Cpus;
+        }
+        if config.per_task {
+            return Scope::Tasks(PerTask::AskedFor);
+        }
+        if plan.samples_every_occurrence() {
+            return Scope::Tasks(PerTask::NothingMissed);
+        }
+        match plan.open(&Who::Everyone, cpu, Records::All) {
+            Ok(_) => Scope::Cpus,
+            Err(error) => {
+                tracing::debug!(%error, "sampling by task");
+                Scope::Tasks(PerTask::NoPermission)
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Opens everything.
+    pub(crate) fn attach(
+        &mut self,
+        config: &SamplerConfig,
+        cpus: &[Cpu],
+    ) -> Result<(), SamplerError> {
+        if self.scope == Scope::Cpus {
+            // Whom the filter knows before the first event is open cannot be missed.
+            self.filter = filter_of(config);
+            let who = match &config.target {
+                Target::Cgroup(group) => Who::Cgroup(group.clone()),
+                _ => Who::Everyone,
+            };
+            let samplers = CpuSamplers::open(who, cpus, &self.plan, &mut self.rings)?;
+            self.events = Events::Cpus(samplers);
+            self.start_pacer();
+        }
+        match &config.target {
+            Target::System => self.cpu_time = CpuTime::of_machine(cpus),
+            Target::Cgroup(group) => self.cpu_time = CpuTime::of_group(group),
+            Target::Launched(pid) => self.add_task(Tid(pid.0), cpus)?,
+            Target::Threads(tids) => tids.iter().try_for_each(|tid| self.add_task(*tid, cpus))?,
+            Target::Processes(pids) => {
+                pids.iter().try_for_each(|pid| self.add_process(*pid, cpus))?;
+            }
+        }
+        self.begin(config);
+        Ok(())
+    }
+
+    /// From now on samples and CPU time count: opening took a while, and for each thread another.
+    fn begin(&mut self, config: &SamplerConfig) {
+        if let (Some(filter), Target::Processes(_) | Target::Threads(_)) =
+            (&mut self.filter, &config.target)
+        {
+            self.cpu_time.begin();
+            filter.begin_at(monotonic_now());
+        }
+    }
+
+    /// Sets the first interval of each CPU.
+    fn start_pacer(&mut self) {
+        let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else { return };
+        for event in samplers.events() {
+            let first = pacer.start(monotonic_now());
+            crate::pacing::set(&self.plan, event, first);
+        }
+    }
+
+    /// Takes in all threads of a process.
+    ///
+    /// A thread that starts meanwhile has events already if the thread that started it had: then
+    /// there is a record of its start in the rings. If not, it needs its own; opened twice, its
+    /// samples would come twice. So threads are listed again until no new one shows up.
+    fn add_process(&mut self, pid: Pid, cpus: &[Cpu]) -> Result<(), SamplerError> {
+        let mut known = BTreeSet::new();
+        for round in 0..ATTACH_ROUNDS {
+            let listed = threads::threads_of(pid);
+            let new: Vec<Tid> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            let inherited = if round == 0 { BTreeSet::new() } else { self.started_threads() };
+            for tid in new.into_iter().filter(|tid| !inherited.contains(tid)) {
+                match self.add_task(tid, cpus) {
+                    // It ended between the listing and now; the main thread must be there.
+                    Err(SamplerError::NoSuchThread { .. }) if tid.0 != pid.0 => {}
+                    Err(SamplerError::NoSuchThread { .. }) => {
+                        return Err(SamplerError::NoSuchProcess { pid });
+                    }
+                    result => result?,
+                }
+            }
+            if !self.plan.inherit {
+                break;
+            }
+        }
+        let any = known.iter().any(|tid| threads::is_alive(*tid));
+        if any { Ok(()) } else { Err(SamplerError::NoSuchProcess { pid }) }
+    }
+
+    /// The tasks whose start is recorded in the rings so far; the records stay where they are.
+    fn started_threads(&mut self) -> BTreeSet<Tid> {
+        std::thread::sleep(FORK_SETTLE);
+        self.rings.refresh();
+        let mut started = BTreeSet::new();
+        let layout = self.plan.layout;
+        for ring in self.rings.queues() {
+            ring.for_each_unread(|record| {
+                if let Ok(Event { kind: EventKind::Fork { tid, .. }, .. }) = layout.decode(&record)
+                {
+                    started.insert(tid);
+                }
+            });
+        }
+        started
+    }
+
+    /// Opens what is needed for one task: its clock, and its events where they are bound to it.
+    fn add_task(&mut self, tid: Tid, cpus: &[Cpu]) -> Result<(), SamplerError> {
+        if let Events::Tasks(_) = self.events {
+            cpus.iter().try_for_each(|cpu| self.add_task_event(tid, *cpu))?;
+        }
+        self.add_clock(tid);
+        Ok(())
+    }
+
+    fn add_task_event(&mut self, tid: Tid, cpu: Cpu) -> Result<(), SamplerError> {
+        let who = Who::Task(tid);
+        let event = self.plan.open(&who, cpu, Records::All);
+        let open = self.events().count();
+        let event = event.map_err(|error| with_count(self.plan.refusal(error, &who), open))?;
+        if let (Some(event), Events::Tasks(events)) =
+            (self.rings.add(event, cpu)?, &mut self.events)
+        {
+            events.push(event);
+        }
+        Ok(())
+    }
+
+    /// A task whose CPU time cannot be had makes that of all unknown, unless it has ended.
+    fn add_clock(&mut self, tid: Tid) {
+        let on_exec = self.launched;
+        match (TaskClock::open(tid, self.plan.inherit, on_exec), &mut self.cpu_time) {
+            (Ok(clock), CpuTime::Tasks { clocks, .. }) => clocks.push(clock),
+            (Err(error), cpu_time) if error.raw_os_error() != Some(Errno::ESRCH as i32) => {
+                tracing::debug!(%error, %tid, "CPU time unknown");
+                *cpu_time = CpuTime::Unknown;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whose records are kept where all tasks are seen.
+fn filter_of(config: &SamplerConfig) -> Option<Filter> {
+    match &config.target {
+        // The kernel keeps a group's tasks apart.
+        Target::System | Target::Cgroup(_) => None,
+        Target::Launched(pid) => Some(Filter::of_launched(*pid, config.inherit)),
+        Target::Processes(pids) if config.inherit => Some(Filter::of_processes(pids, true)),
+        Target::Processes(pids) => {
+            let tids: Vec<Tid> = pids.iter().flat_map(|pid| threads::threads_of(*pid)).collect();
+            Some(Filter::of_threads(&tids, pids))
+        }
+        Target::Threads(tids) => {
+            let pids: Vec<Pid> = tids.iter().filter_map(|tid| threads::process_of(*tid)).collect();
+            Some(Filter::of_threads(tids, &pids))
+        }
+    }
+}
+
+/// The task that shows what may be opened at all.
+pub(crate) fn first_task(target: &Target) -> Result<Who, SamplerError> {
+    match target {
+        Target::System => Ok(Who::Everyone),
+        Target::Cgroup(group) => Ok(Who::Cgroup(group.clone())),
+        Target::Launched(pid) => Ok(Who::Task(Tid(pid.0))),
+        Target::Processes(pids) => {
+            for pid in pids {
+                // A thread that is not the main one has a /proc directory, too, but no process.
+                if !threads::is_alive(Tid(pid.0))
+                    || !threads::threads_of(*pid).contains(&Tid(pid.0))
+                {
+                    return Err(SamplerError::NoSuchProcess { pid: *pid });
+                }
+            }
+            Ok(Who::Task(Tid(pids.first().map_or(0, |pid| pid.0))))
+        }
+        Target::Threads(tids) => match tids.iter().find(|tid| !threads::is_alive(**tid)) {
+            Some(tid) => Err(SamplerError::NoSuchThread { tid: *tid }),
+            None => Ok(Who::Task(tids.first().copied().unwrap_or(Tid(0)))),
+        },
+    }
+}

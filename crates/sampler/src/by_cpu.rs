@@ -1,0 +1,143 @@
+//! Events that are bound to CPUs and see whatever runs there.
+//!
+//! Each CPU has two: one that never counts and only tells of tasks and their memory, which owns
+//! the ring, and one that samples. So the one that samples can be opened anew with another stack
+//! copy, and nothing that happens meanwhile is missed.
+
+use std::collections::BTreeSet;
+
+use flame_profile::{ByteLen, Cpu};
+
+use crate::cpus;
+use crate::descriptor::Descriptor;
+use crate::error::SamplerError;
+use crate::losses::Losses;
+use crate::open::{Plan, Records, Who};
+use crate::rings::{Rings, is_offline, with_count};
+
+/// The sampling events of all CPUs.
+#[derive(Debug)]
+pub(crate) struct CpuSamplers {
+    who: Who,
+    /// In the order of the rings.
+    samplers: Vec<Descriptor>,
+    /// Further events: those of CPUs that came back.
+    side_band: Vec<Descriptor>,
+    online: BTreeSet<Cpu>,
+    /// What was lost by events that are closed already.
+    closed: Losses,
+}
+
+impl CpuSamplers {
+    /// Opens the events of those CPUs; one that goes offline meanwhile is left out.
+    pub(crate) fn open(
+        who: Who,
+        cpus: &[Cpu],
+        plan: &Plan,
+        rings: &mut Rings,
+    ) -> Result<CpuSamplers, SamplerError> {
+        let mut all = CpuSamplers {
+            who,
+            samplers: Vec::with_capacity(cpus.len()),
+            side_band: Vec::new(),
+            online: cpus.iter().copied().collect(),
+            closed: Losses::default(),
+        };
+        for cpu in cpus {
+            all.add(*cpu, plan, rings)?;
+        }
+        Ok(all)
+    }
+
+    /// Opens the events of one CPU. `false` = it is offline.
+    fn add(&mut self, cpu: Cpu, plan: &Plan, rings: &mut Rings) -> Result<bool, SamplerError> {
+        let side_band = match plan.open(&self.who, cpu, Records::SideBand) {
+            Err(error) if is_offline(&error) => return Ok(false),
+            result => result.map_err(|error| self.refusal(error, plan))?,
+        };
+        let sampler = plan.open(&self.who, cpu, Records::Samples);
+        let sampler = sampler.map_err(|error| self.refusal(error, plan))?;
+        self.side_band.extend(rings.add(side_band, cpu)?);
+        let position = rings.position(cpu).unwrap_or(self.samplers.len());
+        let Some(sampler) = rings.add(sampler, cpu)? else { return Ok(false) };
+        match self.samplers.get_mut(position) {
+            Some(place) => *place = sampler,
+            None => self.samplers.push(sampler),
+        }
+        Ok(true)
+    }
+
+    fn refusal(&self, error: std::io::Error, plan: &Plan) -> SamplerError {
+        let open = 2 * self.samplers.len();
+        with_count(plan.refusal(error, &self.who), open)
+    }
+
+    /// The sampling events, in the order of the rings.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
+        self.samplers.iter()
+    }
+
+    /// The sampling event of the ring at that position.
+    pub(crate) fn event(&self, position: usize) -> Option<&Descriptor> {
+        self.samplers.get(position)
+    }
+
+    /// All events but those that own rings.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Descriptor> {
+        self.samplers.iter().chain(&self.side_band)
+    }
+
+    /// What events saw too little that are closed already.
+    pub(crate) fn closed(&self) -> Losses {
+        self.closed
+    }
+
+    /// Opens the sampling events anew, with the plan's stack copy.
+    pub(crate) fn reopen(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
+        for (cpu, position) in rings.cpus().zip(0..).collect::<Vec<_>>() {
+            let Some(old) = self.samplers.get(position) else { continue };
+            // Two at a time would sample twice.
+            let _ = old.disable();
+            self.closed += plan.read(old);
+            let sampler = match plan.open(&self.who, cpu, Records::Samples) {
+                Err(error) if is_offline(&error) => continue,
+                result => result.map_err(|error| self.refusal(error, plan))?,
+            };
+            if let Some(sampler) = rings.add(sampler, cpu)? {
+                self.samplers[position] = sampler;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for CPUs that came online, and opens their events. Returns the positions of their
+    /// rings. The events of a CPU that goes offline end with it.
+    pub(crate) fn follow_hotplug(&mut self, plan: &Plan, rings: &mut Rings) -> Vec<usize> {
+        let Ok(online) = cpus::online() else { return Vec::new() };
+        let online: BTreeSet<Cpu> = online.into_iter().collect();
+        if online == self.online {
+            return Vec::new();
+        }
+        let came: Vec<Cpu> = online.difference(&self.online).copied().collect();
+        tracing::info!(?came, "CPUs online changed");
+        self.online = online;
+        let mut positions = Vec::new();
+        for cpu in came {
+            if let Some(old) = rings.position(cpu).and_then(|at| self.samplers.get(at)) {
+                self.closed += plan.read(old);
+            }
+            match self.add(cpu, plan, rings) {
+                Ok(_) => positions.extend(rings.position(cpu)),
+                Err(error) => tracing::warn!(%error, %cpu, "a CPU that came online is not sampled"),
+            }
+        }
+        positions
+    }
+}
+
+impl Plan {
+    /// Samples copy so many bytes of stack from now on, for events that are opened then.
+    pub(crate) fn set_stack_copy(&mut self, bytes: ByteLen) {
+        self.stack_copy = u32::try_from(bytes.0).unwrap_or(u32::MAX) & !7;
+    }
+}

@@ -1,0 +1,149 @@
+//! Which records of all tasks on a CPU are the target's.
+//!
+//! Events that are bound to CPUs see every task; the target's are told from the others here, by
+//! the records of tasks that start. That misses no short-lived task, whatever it lives for. What
+//! the other ways of keeping the target's tasks only cost is measured in docs/perf-events.md.
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use flame_events::{Glance, RecordBytes, RecordLayout};
+use flame_profile::{Nanos, Pid, Tid};
+
+/// Between two looks for processes whose start was not recorded.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// The tasks of a target as they come and go. Show it every record, in time order.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    pids: HashSet<Pid>,
+    /// Only those threads, where not whole processes are meant.
+    tids: Option<HashSet<Tid>>,
+    /// Whether what the target starts belongs to it.
+    follow: bool,
+    /// A launched program that has not been exec'd yet: until then it is flame's own code that runs.
+    waits_for_exec: Option<Pid>,
+    /// Samples older than that are not the recording's.
+    since: Nanos,
+    /// Processes that were there before and are not the target's, even if their parent is.
+    strangers: HashSet<Pid>,
+    /// Records were lost since the last look for processes whose start was among them.
+    has_gaps: bool,
+    next_look: Instant,
+}
+
+impl Filter {
+    /// Processes with all their threads and, with `follow`, what they start from now on.
+    pub(crate) fn of_processes(pids: &[Pid], follow: bool) -> Filter {
+        let strangers = all_processes().filter(|pid| !pids.contains(pid)).collect();
+        Filter { follow, strangers, ..Filter::of(pids) }
+    }
+
+    /// Those threads and nothing else, with the processes that they belong to.
+    pub(crate) fn of_threads(tids: &[Tid], pids: &[Pid]) -> Filter {
+        Filter { tids: Some(tids.iter().copied().collect()), ..Filter::of(pids) }
+    }
+
+    /// A program from its exec on.
+    pub(crate) fn of_launched(pid: Pid, follow: bool) -> Filter {
+        let tids = (!follow).then(|| HashSet::from([Tid(pid.0)]));
+        let strangers = all_processes().filter(|other| *other != pid).collect();
+        Filter { follow, tids, waits_for_exec: Some(pid), strangers, ..Filter::of(&[pid]) }
+    }
+
+    fn of(pids: &[Pid]) -> Filter {
+        Filter {
+            pids: pids.iter().copied().collect(),
+            tids: None,
+            follow: false,
+            waits_for_exec: None,
+            since: Nanos(0),
+            strangers: HashSet::new(),
+            has_gaps: false,
+            next_look: Instant::now(),
+        }
+    }
+
+    /// Leaves out samples that are older than that.
+    pub(crate) fn begin_at(&mut self, since: Nanos) {
+        self.since = since;
+    }
+
+    /// Whether a record is the target's or concerns all.
+    pub(crate) fn keep(&mut self, record: &RecordBytes<'_>, layout: &RecordLayout) -> bool {
+        match Glance::at(record) {
+            Glance::Sample { pid, tid } => {
+                self.pids.contains(&pid)
+                    && self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
+                    && self.waits_for_exec != Some(pid)
+                    && layout.time(record).is_none_or(|time| time >= self.since)
+            }
+            Glance::Mapping { pid } | Glance::Exit { pid, .. } => self.pids.contains(&pid),
+            Glance::Comm { pid, exec, .. } => {
+                if exec && self.waits_for_exec == Some(pid) {
+                    self.waits_for_exec = None;
+                }
+                self.pids.contains(&pid)
+            }
+            Glance::Fork { pid, parent, .. } => self.fork(pid, parent),
+            Glance::Lost => {
+                self.has_gaps = true;
+                true
+            }
+            Glance::Throttle | Glance::Unthrottle | Glance::Other => true,
+        }
+    }
+
+    fn fork(&mut self, pid: Pid, parent: Pid) -> bool {
+        if pid == parent {
+            return self.pids.contains(&pid);
+        }
+        let ours = self.follow && self.pids.contains(&parent);
+        if ours {
+            self.pids.insert(pid);
+        } else {
+            // The number is in use again, by a process of somebody else's.
+            self.pids.remove(&pid);
+        }
+        ours
+    }
+
+    /// Among lost records may have been those of processes that the target started: their parents
+    /// tell. All of /proc is read for that, which a flame that is late already cannot do often.
+    pub(crate) fn fill_gaps(&mut self) {
+        if !self.follow || !self.has_gaps || Instant::now() < self.next_look {
+            return;
+        }
+        self.has_gaps = false;
+        self.next_look = Instant::now() + BETWEEN_LOOKS;
+        let others: Vec<(Pid, Pid)> = all_processes()
+            .filter(|pid| !self.pids.contains(pid) && !self.strangers.contains(pid))
+            .filter_map(|pid| Some((pid, parent_of(pid)?)))
+            .collect();
+        // Children of children: until nothing is added any more.
+        while let Some((pid, _)) = others
+            .iter()
+            .find(|(pid, parent)| self.pids.contains(parent) && !self.pids.contains(pid))
+        {
+            self.pids.insert(*pid);
+        }
+    }
+}
+
+/// The processes that exist now.
+fn all_processes() -> impl Iterator<Item = Pid> {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok().map(Pid);
+    fs::read_dir("/proc").into_iter().flatten().filter_map(move |entry| number(entry.ok()?))
+}
+
+fn parent_of(pid: Pid) -> Option<Pid> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // `pid (name) state ppid ...`, and the name may itself hold parentheses and spaces.
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok().map(Pid)
+}
+
+#[cfg(test)]
+mod tests;

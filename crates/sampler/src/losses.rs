@@ -1,0 +1,90 @@
+//! What the kernel did not record, by its own word.
+
+use std::ops::AddAssign;
+
+use flame_events::{Glance, RecordLayout};
+use flame_profile::Nanos;
+
+use crate::open::Reading;
+use crate::ring::Ring;
+
+/// What events did not see although they were open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Records that did not fit into their ring: the events count those, too, for which no LOST
+    /// record could be written any more. 0 on kernels before 6.0, which do not count them.
+    pub lost_records: u64,
+    /// For how long events were enabled, all together.
+    pub enabled: Nanos,
+    /// Of that, for how long they really ran: less where more events are open than the CPU has
+    /// counters for.
+    pub running: Nanos,
+    /// For how long events were stopped because their samples came too fast.
+    pub throttled: Nanos,
+}
+
+impl AddAssign<Reading> for Losses {
+    fn add_assign(&mut self, reading: Reading) {
+        self.lost_records += reading.lost;
+        self.enabled.0 += reading.enabled.0;
+        self.running.0 += reading.running.0;
+    }
+}
+
+/// Follows the records that say when an event was stopped and went on, CPU by CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Throttling {
+    /// Since when each CPU's event is stopped.
+    since: Vec<Option<Nanos>>,
+    total: Nanos,
+}
+
+impl Throttling {
+    /// Looks at a record of the ring at that position.
+    pub(crate) fn look(&mut self, ring: usize, glance: Glance, time: Nanos) {
+        if self.since.len() <= ring {
+            self.since.resize(ring + 1, None);
+        }
+        match glance {
+            Glance::Throttle => _ = self.since[ring].get_or_insert(time),
+            Glance::Unthrottle => {
+                let since = self.since[ring].take();
+                self.total.0 += since.map_or(0, |since| time.saturating_since(since).0);
+            }
+            _ => {}
+        }
+    }
+
+    /// The time so far, up to now for what is stopped still.
+    pub(crate) fn total(&self, now: Nanos) -> Nanos {
+        let open = self.since.iter().flatten().map(|since| now.saturating_since(*since).0);
+        Nanos(self.total.0 + open.sum::<u64>())
+    }
+}
+
+/// Shows every new record of a ring with its time.
+pub(crate) fn for_each_new(
+    ring: &mut Ring,
+    layout: &RecordLayout,
+    mut each: impl FnMut(Glance, Nanos),
+) {
+    ring.for_each_new(|record| {
+        each(Glance::at(&record), layout.time(&record).unwrap_or(Nanos(0)));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttled_time_is_summed_over_cpus_and_goes_on_until_now() {
+        let mut throttling = Throttling::default();
+        throttling.look(0, Glance::Throttle, Nanos(100));
+        throttling.look(1, Glance::Throttle, Nanos(150));
+        throttling.look(0, Glance::Throttle, Nanos(160));
+        throttling.look(0, Glance::Unthrottle, Nanos(200));
+        throttling.look(0, Glance::Unthrottle, Nanos(210));
+        assert_eq!(throttling.total(Nanos(180)), Nanos(130));
+    }
+}

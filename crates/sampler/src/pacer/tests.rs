@@ -1,0 +1,113 @@
+use super::*;
+
+const MEAN: Nanos = Nanos(10_000_000);
+
+/// A CPU's timer as the kernel runs it, and flame, which wakes up late.
+struct Machine {
+    pacer: Pacer,
+    now: u64,
+    interval: u64,
+    samples: Vec<u64>,
+}
+
+impl Machine {
+    fn new(batch: u64, seed: u64) -> Machine {
+        let mut pacer = Pacer::new(MEAN, batch, Timer::Always, Some(seed));
+        let interval = pacer.start(Nanos(0)).0;
+        Machine { pacer, now: 0, interval, samples: Vec::new() }
+    }
+
+    /// Runs up to that time; flame looks `late(n)` after the sample n that woke it up, or after a
+    /// batch. The timer goes on meanwhile.
+    fn run(&mut self, until: u64, mut late: impl FnMut(usize) -> u64) {
+        let mut next = self.now + self.interval;
+        while self.now < until {
+            let first = self.samples.len();
+            let look = next + (self.pacer.batch - 1) * self.interval + late(first);
+            while next <= look {
+                self.samples.push(next);
+                next += self.interval;
+            }
+            self.now = look;
+            let new = &self.samples[first..];
+            let seen = Seen {
+                samples: new.len() as u64,
+                last: Nanos(*new.last().unwrap()),
+                disturbed: false,
+            };
+            if let Some(interval) = self.pacer.next(0, seen, Nanos(self.now)) {
+                self.interval = interval.0;
+                next = self.now + self.interval;
+            }
+        }
+    }
+
+    /// Mean interval and the intervals in tenths of the mean.
+    fn intervals(&self) -> (f64, [usize; 40]) {
+        let mut tenths = [0; 40];
+        for pair in self.samples.windows(2) {
+            tenths[((pair[1] - pair[0]) * 10 / MEAN.0).min(39) as usize] += 1;
+        }
+        let span = self.samples.last().unwrap() - self.samples[0];
+        (span as f64 / (self.samples.len() - 1) as f64, tenths)
+    }
+}
+
+#[track_caller]
+fn check_mean(batch: u64, late: impl FnMut(usize) -> u64) -> [usize; 40] {
+    let mut machine = Machine::new(batch, 7);
+    machine.run(MEAN.0 * 20_000, late);
+    let (mean, tenths) = machine.intervals();
+    // 20,000 draws from 0.5 to 1.5 have a mean within 0.6 % of 1 (three standard errors).
+    assert!((mean / MEAN.0 as f64 - 1.0).abs() < 0.006, "mean {mean}");
+    tenths
+}
+
+#[test]
+fn intervals_are_spread_evenly_from_half_to_one_and_a_half() {
+    let tenths = check_mean(1, |_| 20_000);
+    for tenth in 5..15 {
+        assert!((1700..2300).contains(&tenths[tenth]), "{tenths:?}");
+    }
+    assert_eq!(tenths[..5].iter().sum::<usize>() + tenths[15..].iter().sum::<usize>(), 0);
+}
+
+#[test]
+fn the_mean_holds_when_flame_wakes_up_late() {
+    check_mean(1, |n| [10_000, 3_000_000, 12_000_000, 50_000][n % 4]);
+}
+
+#[test]
+fn the_mean_holds_when_intervals_are_drawn_for_batches() {
+    let tenths = check_mean(10, |_| 300_000);
+    assert!(tenths.iter().filter(|count| **count > 100).count() >= 8, "{tenths:?}");
+}
+
+#[test]
+fn a_cpu_that_was_away_is_not_caught_up_with() {
+    let mut pacer = Pacer::new(MEAN, 1, Timer::Always, Some(1));
+    pacer.start(Nanos(0));
+    let now = Nanos(MEAN.0 * 1000);
+    let interval = pacer.next(0, Seen { samples: 1, last: now, disturbed: false }, now).unwrap();
+    assert!((MEAN.0 / 2..=MEAN.0 * 3 / 2).contains(&interval.0), "{interval:?}");
+}
+
+#[test]
+fn lost_records_do_not_raise_the_rate() {
+    let mut pacer = Pacer::new(MEAN, 1, Timer::Always, Some(1));
+    pacer.start(Nanos(0));
+    let now = Nanos(MEAN.0 * 5);
+    let interval = pacer.next(0, Seen { samples: 1, last: now, disturbed: true }, now).unwrap();
+    assert!(interval.0 >= MEAN.0 / 2, "{interval:?}");
+}
+
+#[test]
+fn equal_seeds_draw_equal_intervals() {
+    let samples = |seed| {
+        let mut machine = Machine::new(1, seed);
+        machine.run(MEAN.0 * 100, |_| 1000);
+        machine.samples
+    };
+    assert_eq!(samples(3), samples(3));
+    assert_ne!(samples(3), samples(4));
+}

@@ -1,0 +1,118 @@
+//! The pacer put to work: what it is shown of the rings, and whether it is used at all.
+
+use std::time::Duration;
+
+use flame_events::Glance;
+use flame_profile::{Hz, Nanos};
+
+use crate::config::{Rate, SamplerConfig, Target};
+use crate::descriptor::Descriptor;
+use crate::event_type::EventType;
+use crate::open::Plan;
+use crate::pacer::{Pacer, Seen, Timer};
+
+/// Flame wakes up after each sample as long as that makes no more wake-ups a second on all CPUs
+/// together: at 15 us each that is under a percent of one CPU.
+const WAKE_UPS: u64 = 500;
+
+/// Where it would make more, flame wakes up at this interval.
+const BATCH: Duration = Duration::from_millis(10);
+
+/// Intervals are set at most so many times a second on all CPUs together: each interrupts a CPU.
+const SETTINGS: u64 = 4000;
+
+/// How often intervals are drawn anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Never.
+    Fixed,
+    /// After each sample.
+    EachSample,
+    /// Once in so many samples of a CPU, looked after at this interval.
+    Batches {
+        /// Samples in a batch.
+        samples: u64,
+        /// Time between two looks.
+        every: Duration,
+    },
+}
+
+impl Pace {
+    /// Only the intervals of clocks are drawn: of other events the kernel adapts the period to the
+    /// frequency asked for all the time. Who asks for a period gets just that.
+    pub(crate) fn of(config: &SamplerConfig, event: &EventType, cpus: usize) -> Pace {
+        let Rate::Frequency(Hz(hz)) = config.rate else { return Pace::Fixed };
+        if config.fixed_period || !event.is_clock() {
+            return Pace::Fixed;
+        }
+        let cpus = cpus as u64;
+        if hz.saturating_mul(cpus) <= WAKE_UPS {
+            return Pace::EachSample;
+        }
+        let every = BATCH.max(Duration::from_micros(1_000_000 * cpus / SETTINGS));
+        let samples = u128::from(hz) * every.as_micros() / 1_000_000;
+        Pace::Batches { samples: u64::try_from(samples).unwrap_or(u64::MAX).max(1), every }
+    }
+
+    /// The pacer, where there is one.
+    pub(crate) fn pacer(self, config: &SamplerConfig) -> Option<Pacer> {
+        let Rate::Frequency(Hz(hz)) = config.rate else { return None };
+        let timer = match config.target {
+            Target::Cgroup(_) => Timer::WhileRunning,
+            _ => Timer::Always,
+        };
+        let mean = Nanos(1_000_000_000 / hz.max(1));
+        let batch = match self {
+            Pace::Fixed => return None,
+            Pace::EachSample => 1,
+            Pace::Batches { samples, .. } => samples,
+        };
+        Some(Pacer::new(mean, batch, timer, config.seed))
+    }
+}
+
+/// Adds one record of a ring to what was seen of it.
+pub(crate) fn note(seen: &mut Seen, glance: Glance, time: Nanos) {
+    match glance {
+        Glance::Sample { .. } => {
+            seen.samples += 1;
+            seen.last = seen.last.max(time);
+        }
+        Glance::Lost | Glance::Throttle | Glance::Unthrottle => seen.disturbed = true,
+        _ => {}
+    }
+}
+
+/// Sets the interval of an event. One whose CPU is offline cannot be set and need not be.
+pub(crate) fn set(plan: &Plan, event: &Descriptor, interval: Nanos) {
+    if let Err(error) = event.set_period(interval.0) {
+        tracing::debug!(%error, event = %plan.event, "interval not set");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(hz: u64, cpus: usize, expect: Pace) {
+        let rate = Rate::Frequency(Hz(hz));
+        let config = SamplerConfig { rate, ..SamplerConfig::new(Target::System, 0) };
+        assert_eq!(Pace::of(&config, &EventType::cpu_clock(), cpus), expect);
+    }
+
+    #[test]
+    fn each_sample_is_looked_after_while_there_are_few() {
+        check(99, 2, Pace::EachSample);
+        check(99, 5, Pace::EachSample);
+        check(999, 2, Pace::Batches { samples: 9, every: BATCH });
+        check(99, 64, Pace::Batches { samples: 1, every: Duration::from_millis(16) });
+    }
+
+    #[test]
+    fn a_period_that_was_asked_for_is_kept() {
+        let rate = Rate::Period(1000);
+        let config = SamplerConfig { rate, ..SamplerConfig::new(Target::System, 0) };
+        assert_eq!(Pace::of(&config, &EventType::cpu_clock(), 1), Pace::Fixed);
+    }
+}
