@@ -15,17 +15,22 @@
 //! - a share beyond 3 is measured again, with another seed, and must then be within 3: by chance it
 //!   fails once in 137,000 shares, or in 4,000 at the worst rhythm.
 //!
-//! A sampler that is locked to the program is off by 10 to 20 standard errors in one run.
+//! A sampler that is locked to the program is off by 10 to 20 standard errors in one run, as
+//! `--fixed-period` shows.
 
 use std::fs;
+use std::time::Duration;
 
-use crate::support::{Ended, Folded, Scratch, finish, flame, live_as_root, program};
+use crate::support::{Ended, Folded, Running, Scratch, flame, live_as_root, program};
 
 /// The sampling frequency, of which the programs know.
 const HZ: f64 = 99.0;
 
 /// CPU seconds of a run.
 const SECONDS: &str = "5";
+
+/// How long a run may take where other programs have the CPUs.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Standard errors beyond which a share is measured again.
 const DOUBTFUL: f64 = 3.0;
@@ -86,12 +91,17 @@ fn judge(mut record: impl FnMut(u64) -> Vec<Share>) {
 /// Records a program at 99 Hz with that seed: the samples, and what was said.
 #[track_caller]
 fn record(seed: u64, program: &[&str]) -> (Folded, Ended) {
+    record_with(&["--seed", &seed.to_string()], program)
+}
+
+/// The same with other options.
+#[track_caller]
+fn record_with(options: &[&str], program: &[&str]) -> (Folded, Ended) {
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let mut command = flame();
-    command.env("FLAME_SEED", seed.to_string());
-    command.args(["record", "-F", "99", "-o", &path, "--"]).args(program);
-    let ended = finish(&mut command).success();
+    command.args(["record", "-F", "99", "-o", &path]).args(options).arg("--").args(program);
+    let ended = Running::new(&mut command).end_within(PATIENCE).success();
     (Folded::parse(&fs::read_to_string(&path).unwrap()), ended)
 }
 
@@ -162,15 +172,21 @@ fn tasks_of_less_than_a_period_are_covered() {
 /// which is its root where the CPUs are looked at without regard to the program.
 #[track_caller]
 fn lockstep(seed: u64, seconds: &str, rhythms: &[&str]) -> Vec<Share> {
-    let (folded, ended) = record(seed, &[&[&program("lockstep.c"), seconds], rhythms].concat());
+    let lockstep = program("lockstep.c");
+    let (folded, ended) = record(seed, &[&[&lockstep, seconds], rhythms].concat());
     let total = truth(&ended).last().filter(|(name, _)| *name == "total").expect("the last line").1;
     let off = (folded.total() as f64 - total * HZ) / (total * HZ).sqrt();
     assert!(off.abs() <= WRONG, "{off:+.1} roots off: {} of {total} s", folded.total());
+    shares(&folded, &ended, rhythms)
+}
+
+/// The shares of each thread of `lockstep` that `folded` shows.
+fn shares(folded: &Folded, ended: &Ended, rhythms: &[&str]) -> Vec<Share> {
     let mut shares = Vec::new();
     for rhythm in rhythms {
         let thread = rhythm.split('=').next().unwrap();
         let of_thread = folded.of(thread);
-        let steps = truth(&ended).into_iter().filter_map(|(name, used)| {
+        let steps = truth(ended).into_iter().filter_map(|(name, used)| {
             let (of, step) = name.split_once(' ')?;
             (of == thread).then_some((step, used))
         });
@@ -227,4 +243,20 @@ fn rhythms_above_the_sampling_frequency_are_not_locked_on() {
     for rhythms in rhythms {
         check_rhythms(SECONDS, &rhythms);
     }
+}
+
+/// What the tests above are worth: at a fixed period the timer of a CPU sees one function only. The
+/// moment that it starts at can be one where they change, within some microseconds: then once more.
+#[test]
+fn fixed_period_is_locked_on() {
+    if !live_as_root() {
+        return;
+    }
+    let rhythm = "half=99:50,50:clock";
+    let pinned = ["taskset", "-c", "0", &program("lockstep.c"), "2", rhythm];
+    let locked = || {
+        let (folded, ended) = record_with(&["--fixed-period"], &pinned);
+        shares(&folded, &ended, &[rhythm]).iter().all(|share| share.off().abs() > WRONG)
+    };
+    assert!(locked() || locked(), "lockstep.c is not in step with anything");
 }

@@ -10,9 +10,12 @@ use crate::support::{
     live_as_root, program, program_built, start, wait_until,
 };
 
-/// Descriptors that flame may hold, however many threads the target has: events and rings of a few
-/// CPUs, outputs, pipes.
-const MAX_DESCRIPTORS: usize = 256;
+/// Descriptors that flame may hold besides one a thread, which counts its CPU time: events and rings
+/// of a few CPUs, outputs, pipes.
+const MAX_DESCRIPTORS: usize = 128;
+
+/// How long recordings of many CPU seconds may take where other programs have the CPUs.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a program that is not stopped loses at most between two looks at the clock, in ms: it can
 /// still wait for locks of the kernel, and a virtual machine for its host.
@@ -38,13 +41,13 @@ struct Attached {
 
 /// Attaches to a program with that many waiting threads until the busy ones have used 0.5 s more.
 #[track_caller]
-fn attach_to_crowd(idle: &str) -> Attached {
-    let mut crowd = Target::start(&program("crowd.c"), &[idle, "2"]);
+fn attach_to_crowd(idle: usize) -> Attached {
+    let mut crowd = Target::start(&program("crowd.c"), &[&idle.to_string(), "2"]);
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let begin = Instant::now();
-    // A duration of nothing is the time that it takes to attach, name and write.
-    let nothing = ["-d", "1ms", "-p", &crowd.pid_text()];
+    // Nothing is sampled, named or written in that time: it is spent on attaching.
+    let nothing = ["-F", "1", "-d", "1ms", "-p", &crowd.pid_text()];
     finish(flame().arg("record").args(NOWHERE).args(nothing));
     let seconds = begin.elapsed().as_secs_f64();
     let mut flame = start(&["record", "-F", "999", "-p", &crowd.pid_text(), "-o", &path]);
@@ -65,16 +68,17 @@ fn attach_to_crowd(idle: &str) -> Attached {
 }
 
 #[test]
-fn two_thousand_threads_cost_no_more_descriptors_and_are_not_stopped() {
+fn two_thousand_threads_cost_a_descriptor_each_and_are_not_stopped() {
     if !live_as_root() {
         return;
     }
-    let (few, many) = (attach_to_crowd("10"), attach_to_crowd("2000"));
+    let (few, many) = (attach_to_crowd(10), attach_to_crowd(2000));
     // Shown by `cargo test -- --nocapture`: how long it takes depends on the machine.
     println!("whole run without samples: {:.3} s, {:.3} s", few.seconds, many.seconds);
-    for crowd in [&few, &many] {
+    for (crowd, threads) in [(&few, 10), (&many, 2000)] {
         assert!(crowd.stopped_ms <= MAX_STOPPED, "stopped for {} ms", crowd.stopped_ms);
-        assert!(crowd.descriptors <= MAX_DESCRIPTORS, "{} descriptors", crowd.descriptors);
+        let most = threads + MAX_DESCRIPTORS;
+        assert!(crowd.descriptors <= most, "{} descriptors", crowd.descriptors);
         let roots = crowd.folded.roots_besides("crowd");
         assert_eq!(roots, ["busy", "watch"]);
         let busy = crowd.folded.of("busy");
@@ -201,7 +205,7 @@ fn ten_thousand_samples_a_second_and_cpu_are_all_there_or_told_of() {
     let path = scratch.file("out.folded");
     let mut command = flame();
     command.args(["record", "-F", "10000", "-o", &path]).args(two_busy_threads("10"));
-    let ended = finish(&mut command).success();
+    let ended = Running::new(&mut command).end_within(LONG_PATIENCE).success();
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     assert_accounted(folded.total(), lost(&ended), 10_000.0, said(&ended.stdout, "total"));
 }

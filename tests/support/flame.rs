@@ -4,11 +4,12 @@ use std::fs;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use super::target::cpu_seconds;
+use super::target::{PATIENCE, cpu_seconds, wait_within};
 use super::{Folded, Scratch, wait_until};
 
 /// The options of an output that is thrown away.
@@ -169,9 +170,15 @@ impl Running {
 
     /// Waits for its end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    /// The same for recordings that take their time on a busy machine.
+    #[track_caller]
+    pub(crate) fn end_within(mut self, patience: Duration) -> Ended {
         let mut status = None;
-        wait_until("flame to end", || {
+        wait_within(patience, "flame to end", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });

@@ -6,14 +6,20 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until `test` holds; fails with `what` when it never does.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut test: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, test: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, test);
+}
+
+/// The same for what takes its time on a busy machine.
+#[track_caller]
+pub(crate) fn wait_within(patience: Duration, what: &str, mut test: impl FnMut() -> bool) {
     let start = Instant::now();
     while !test() {
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        assert!(start.elapsed() < patience, "waited {patience:?} for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
