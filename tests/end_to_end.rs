@@ -8,11 +8,15 @@
 #[cfg(test)]
 mod accuracy;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod events;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod outputs;
 #[cfg(test)]

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use crate::support::{Ended, Folded, Scratch, Target, finish, flame, live_as_root, program};
+use crate::support::{
+    Ended, Folded, Running, Scratch, Target, finish, flame, live_as_root, program, wait_until,
+};
 
 const NOBODY: u32 = 65534;
 
@@ -143,4 +145,112 @@ fn link_in_a_shared_directory_is_not_followed_for_another_user() {
     let ended = through_sudo(&scratch, &["--", "sh", "-c", &script]);
     assert_ne!(ended.code(), 0, "{}", ended.stderr);
     assert_eq!(fs::read_to_string(precious.file("file")).unwrap(), "precious");
+}
+
+/// The bits of capabilities in `/proc/PID/status`, by their numbers in capability.h.
+const CHOWN: u64 = 1 << 0;
+const DAC_OVERRIDE: u64 = 1 << 1;
+const DAC_READ_SEARCH: u64 = 1 << 2;
+const KILL: u64 = 1 << 5;
+const IPC_LOCK: u64 = 1 << 14;
+const SYS_PTRACE: u64 = 1 << 19;
+const SYSLOG: u64 = 1 << 34;
+const PERFMON: u64 = 1 << 38;
+const CHECKPOINT_RESTORE: u64 = 1 << 40;
+
+const RECORDING: u64 =
+    DAC_READ_SEARCH | IPC_LOCK | SYS_PTRACE | SYSLOG | PERFMON | CHECKPOINT_RESTORE;
+
+/// The number of a line of `/proc/PID/status`, hexadecimal for capabilities.
+fn status(flame: &Running, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", flame.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    u64::from_str_radix(line.unwrap_or_default().trim(), 16).unwrap()
+}
+
+#[test]
+fn capabilities_are_dropped_when_the_events_are_open_and_again_before_the_outputs() {
+    if !live_as_root() {
+        return;
+    }
+    let target = Target::start(&program("hostile.c"), &["none", "600"]);
+    let scratch = Scratch::new();
+    // Writing it waits for a reader, which lets flame be looked at meanwhile.
+    let fifo = scratch.file("out.folded");
+    nix::unistd::mkfifo(fifo.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-p", &target.pid_text(), "-o", &fifo]);
+    let flame = Running::new(&mut command);
+    wait_until("flame to drop what it does not need to record", || {
+        status(&flame, "CapEff") == RECORDING
+    });
+    assert_eq!(status(&flame, "CapPrm"), RECORDING | DAC_OVERRIDE);
+    target.wait_for_cpu(0.2);
+    flame.signal(nix::sys::signal::Signal::SIGINT);
+    wait_until("flame to drop what it needed to record", || {
+        status(&flame, "CapPrm") == DAC_READ_SEARCH | DAC_OVERRIDE
+    });
+    wait_until("flame to raise what it needs to write", || {
+        status(&flame, "CapEff") == DAC_READ_SEARCH | DAC_OVERRIDE
+    });
+    assert_eq!(status(&flame, "NoNewPrivs"), 1);
+    let folded = Folded::parse(&fs::read_to_string(&fifo).unwrap());
+    assert!(folded.with_any(|frame| frame == "run_code") > 50, "{folded:?}");
+    flame.end().success();
+}
+
+#[test]
+fn only_what_outputs_need_is_kept_for_them() {
+    if !live_as_root() {
+        return;
+    }
+    let target = Target::start(&program("sleeper.c"), &[]);
+    let scratch = Scratch::new();
+    let mut command = flame();
+    command.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
+    command.args(["record", "-p", &target.pid_text(), "-o", &scratch.file("out.folded")]);
+    let flame = Running::new(&mut command);
+    // The directory is everybody's: nothing has to be overridden there, and only the file be
+    // given to the caller.
+    wait_until("flame to drop what it does not need", || {
+        status(&flame, "CapPrm") == RECORDING | KILL | CHOWN
+    });
+    flame.signal(nix::sys::signal::Signal::SIGINT);
+    flame.end();
+}
+
+#[test]
+fn outputs_reach_a_directory_that_is_closed_to_all_but_its_owner() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let closed = scratch.file("closed");
+    fs::create_dir(&closed).unwrap();
+    std::os::unix::fs::chown(&closed, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let output = scratch.file("closed/out.folded");
+    let script = whoami(&scratch);
+    through_sudo(&scratch, &["-o", &output, "--as-root", "--", "sh", "-c", &script]).success();
+    let metadata = fs::metadata(&output).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY));
+}
+
+#[test]
+fn a_file_of_another_user_in_a_sticky_directory_is_replaced() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777))
+        .unwrap();
+    std::os::unix::fs::chown(scratch.path(), Some(NOBODY), None).unwrap();
+    let output = scratch.file("out.folded");
+    fs::write(&output, "old").unwrap();
+    std::os::unix::fs::chown(&output, Some(1234), Some(1234)).unwrap();
+    let script = whoami(&scratch);
+    let arguments = ["record", "-o", &output, "--", "sh", "-c", &script];
+    finish(flame().args(arguments)).success();
+    assert_ne!(fs::read_to_string(&output).unwrap(), "old");
+    assert_eq!(fs::metadata(&output).unwrap().uid(), 0);
 }

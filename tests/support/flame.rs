@@ -111,6 +111,11 @@ impl Running {
         Running { child, stdout, stderr }
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it holds at least that many perf events: it records, or is about to.
     #[track_caller]
     pub(crate) fn wait_for_events(&mut self, count: usize) {

@@ -1,5 +1,6 @@
 //! The command line's definition.
 
+mod doctor;
 mod duration;
 mod record;
 
@@ -7,6 +8,7 @@ use clap::{ArgAction, Parser, Subcommand};
 
 use crate::terminal::Color;
 
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
 
 /// From a running Linux process to a flame graph, in one binary.
@@ -34,11 +36,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Sample a process, a program or the whole machine
-    Record(RecordArgs),
+    Record(Box<RecordArgs>),
+    Doctor(DoctorArgs),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   flame record -p 4242 -d 10s               attach for ten seconds: flame.svg
   flame record -o out.svg -- ./prog a b     launch, until it ends
-  sudo flame record -a -d 30s -o out.svg    the whole machine";
+  sudo flame record -a -d 30s -o out.svg    the whole machine
+  flame doctor -p 4242                      what is in the way of a complete profile";

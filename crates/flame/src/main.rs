@@ -4,8 +4,10 @@
 //! exits. No other crate does any of these.
 
 mod cli;
+mod doctor;
 mod message;
 mod output;
+mod privileges;
 mod proc;
 mod record;
 mod sudo;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     start_tracing(cli.verbose);
     let result = match &cli.command {
         Command::Record(args) => record::run(args, &cli),
+        Command::Doctor(args) => doctor::run(args, &cli),
     };
     match result {
         Ok(code) => code,

@@ -73,7 +73,7 @@ pub(crate) fn this_command_with(prefix: &str) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -2,15 +2,19 @@
 
 mod file;
 
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use caps::CapsHashSet;
 use flame_formats::write_pprof;
 use flame_profile::{Annotations, CallTree, Profile, TreeOptions, write_folded};
 use flame_render::{SvgConfig, TextConfig, write_svg, write_text};
 
 use crate::cli::OutputArgs;
 use crate::message::{Failure, reason};
+use crate::privileges;
 use file::Destination;
 pub(crate) use file::Written;
 
@@ -99,6 +103,11 @@ impl Outputs {
         Ok(Outputs { files, options: Options { title, value, tree, annotations } })
     }
 
+    /// The capabilities without which the files cannot be written, as far as flame has them.
+    pub(crate) fn needed_capabilities(&self) -> CapsHashSet {
+        self.files.iter().flat_map(|(destination, _)| destination.needed_capabilities()).collect()
+    }
+
     /// Whether the value asked for is one that a recording of those value names has.
     pub(crate) fn check_value(&self, names: &[String]) -> Result<(), Failure> {
         match &self.options.value {
@@ -123,6 +132,7 @@ impl Outputs {
         tree: &CallTree,
         footer: &[String],
     ) -> (Vec<Written>, Vec<Failure>) {
+        privileges::raise_kept();
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {
@@ -174,13 +184,26 @@ fn is_flame_svg(bytes: &[u8]) -> bool {
     start.windows(SVG_MARK.len()).any(|window| window == SVG_MARK)
 }
 
+/// Whether there is something that flame did not write: another file, a link, a FIFO. Not followed,
+/// not waited for, and no more of it is read than is needed.
+fn is_foreign(path: &Path) -> bool {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) => return error.raw_os_error() == Some(nix::libc::ELOOP),
+    };
+    if !file.metadata().is_ok_and(|status| status.is_file()) {
+        return true;
+    }
+    let mut start = Vec::new();
+    // What cannot be read is not known to be flame's.
+    let read = file.take(1000).read_to_end(&mut start);
+    read.is_err() || (!start.is_empty() && !is_flame_svg(&start))
+}
+
 /// The default name may well be somebody's own picture.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    let foreign = match std::fs::read(path) {
-        Ok(bytes) => !bytes.is_empty() && !is_flame_svg(&bytes),
-        Err(_) => false,
-    };
-    if !foreign {
+    if !is_foreign(path) {
         return Ok(());
     }
     Err(Failure::new(format!("cannot write {}: it exists already", path.display()))

@@ -1,8 +1,9 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod collector;
+mod completion;
 mod coverage;
-mod images;
+pub(crate) mod images;
 mod location;
 mod naming;
 mod notes;
@@ -26,8 +27,8 @@ use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::Outputs;
-use crate::proc;
 use crate::terminal::Paint;
+use crate::{privileges, proc};
 use collector::Collector;
 use progress::Progress;
 use signals::StopSignals;
@@ -71,14 +72,15 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
-    let mut collector = Collector::new(&session);
+    let mut collector = Collector::new(&session, args.sampling.max_depth);
     target.enter_processes(collector.processes());
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
+    let raised = priority::Raised::begin();
+    privileges::keep_for_recording(&outputs.needed_capabilities());
 
     let progress = Progress::new(cli.quiet, paint);
-    let raised = priority::Raised::begin();
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
     drop(raised);
     let duration = started.clock.elapsed();
@@ -139,6 +141,7 @@ fn sample(
                 collector.take(event);
             })
             .map_err(|error| failure(&error))?;
+        collector.end_batch();
         progress.show(collector.samples(), lost);
         if finished {
             progress.clear();

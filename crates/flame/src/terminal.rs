@@ -19,13 +19,22 @@ pub(crate) enum Color {
 impl Color {
     /// Whether to colour what goes to stderr.
     pub(crate) fn on_stderr(self) -> bool {
+        self.on(&std::io::stderr())
+    }
+
+    /// Whether to colour what goes to stdout.
+    pub(crate) fn on_stdout(self) -> bool {
+        self.on(&std::io::stdout())
+    }
+
+    fn on(self, stream: &impl IsTerminal) -> bool {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         match self {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
                 let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-                !set("NO_COLOR") && !dumb && std::io::stderr().is_terminal()
+                !set("NO_COLOR") && !dumb && stream.is_terminal()
             }
         }
     }
@@ -50,6 +59,10 @@ impl Paint {
 
     pub(crate) fn red(self, text: &str) -> String {
         self.style("1;31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.style("32", text)
     }
 
     pub(crate) fn yellow(self, text: &str) -> String {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::completion::{Completion, NotCompleted, StackCopies};
 use crate::units::{Nanos, Weight};
 
 /// How the walk of one user stack ended.
@@ -126,6 +127,14 @@ pub struct Health {
     pub idle_samples: u64,
     /// Samples by how the walk of their user stack ended.
     pub stack_ends: BTreeMap<StackEnd, u64>,
+    /// Samples whose stack is complete ([`StackEnd::Root`]) although the copy was too short, by
+    /// where its outer frames came from.
+    pub completed: BTreeMap<Completion, u64>,
+    /// Samples whose stack copy was too short ([`StackEnd::CopyTooShort`]), by why nothing else
+    /// could complete them.
+    pub not_completed: BTreeMap<NotCompleted, u64>,
+    /// How much of stacks was copied; all zero where none was asked for.
+    pub stack_copies: StackCopies,
     /// Samples whose walk ended for lack of unwind information, by image path.
     pub no_unwind_info: BTreeMap<String, u64>,
     /// Frames without a name (counted once a sample they stand in), by image path and reason.
@@ -163,11 +172,22 @@ impl Health {
         counts.iter().any(|count| *count > 0)
     }
 
+    /// ` (12.0 % read on from the process)`: shares of all walked stacks; empty when all complete
+    /// ones were whole in their copies.
+    fn how_completed(&self) -> String {
+        let walked = Weight(self.walked().map(|(_, count)| count).sum());
+        let part = |(how, count): (&Completion, &u64)| {
+            format!("{} {how}", percent(Weight(*count).share_of(walked)))
+        };
+        let parts: Vec<String> = self.completed.iter().map(part).collect();
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
     /// One line for a footer: samples, completeness, loss, coverage.
     pub fn one_line(&self) -> String {
         let mut parts = vec![format!("{} samples", self.samples)];
         if let Some(share) = self.complete_share() {
-            parts.push(format!("{} of stacks complete", percent(share)));
+            parts.push(format!("{} of stacks complete{}", percent(share), self.how_completed()));
         }
         parts.push(format!("{} lost", self.lost_records));
         if self.throttled > 0 {
@@ -210,5 +230,16 @@ mod tests {
         health.stack_ends.insert(StackEnd::Root, 99_999);
         health.stack_ends.insert(StackEnd::CopyTooShort, 1);
         assert_eq!(health.one_line(), "100000 samples, 99.9 % of stacks complete, 0 lost");
+    }
+
+    #[test]
+    fn the_line_says_how_stacks_were_completed() {
+        let mut health = Health { samples: 200, ..Health::default() };
+        health.stack_ends.insert(StackEnd::Root, 200);
+        health.completed.insert(Completion::EarlierStack, 3);
+        health.completed.insert(Completion::ReadFromProcess, 40);
+        let expect = "200 samples, 100.0 % of stacks complete (20.0 % read on from the process, \
+                      1.5 % as in another stack of the thread), 0 lost";
+        assert_eq!(health.one_line(), expect);
     }
 }

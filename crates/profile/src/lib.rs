@@ -30,6 +30,7 @@
 
 mod address;
 mod call_tree;
+mod completion;
 mod folded;
 mod frame;
 mod health;
@@ -45,6 +46,7 @@ mod units;
 
 pub use address::{FileOffset, ImageAddress, ProcessAddress};
 pub use call_tree::{CallTree, Label, LabelId, Node, NodeId, RootFrame, TreeOptions};
+pub use completion::{Completion, NotCompleted, StackCopies};
 pub use folded::{Annotations, write_folded};
 pub use frame::{Frame, FrameKind, Location};
 pub use health::{Coverage, Health, Missing, StackEnd};

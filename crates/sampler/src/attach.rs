@@ -93,8 +93,8 @@ impl Session {
     /// Sets the first interval of each CPU.
     fn start_pacer(&mut self) {
         let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else { return };
-        for event in samplers.events() {
-            let first = pacer.start(monotonic_now());
+        for (position, event) in samplers.events().enumerate() {
+            let first = pacer.start(samplers.timer_now(position, &self.plan, monotonic_now()));
             crate::pacing::set(&self.plan, event, first);
         }
     }

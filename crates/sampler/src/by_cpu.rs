@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use flame_profile::{ByteLen, Cpu};
+use flame_profile::{ByteLen, Cpu, Nanos};
 
 use crate::cpus;
 use crate::descriptor::Descriptor;
@@ -80,6 +80,15 @@ impl CpuSamplers {
     /// The sampling event of the ring at that position.
     pub(crate) fn event(&self, position: usize) -> Option<&Descriptor> {
         self.samplers.get(position)
+    }
+
+    /// Now, on the clock by which the timer of that ring's sampling event runs: that of a control
+    /// group stands still while none of its tasks runs.
+    pub(crate) fn timer_now(&self, position: usize, plan: &Plan, now: Nanos) -> Nanos {
+        match (&self.who, self.samplers.get(position)) {
+            (Who::Cgroup(_), Some(sampler)) => plan.read(sampler).running,
+            _ => now,
+        }
     }
 
     /// All events but those that own rings.

@@ -15,7 +15,9 @@
 //!   flame           wakes up --^ sets what is left until the end of d2
 //! ```
 //!
-//! What this module does not do is talk to the kernel: it says what to set.
+//! All times are on the clock by which the CPU's timer runs: for the events of a control group that
+//! is the time in which its tasks run. What this module does not do is talk to the kernel: it says
+//! what to set.
 
 use flame_profile::Nanos;
 
@@ -30,20 +32,10 @@ const AT_LEAST: u64 = 8;
 /// A schedule that is off by more intervals than that is given up: the CPU was away.
 const FORGIVEN: u64 = 8;
 
-/// How the time of a CPU's timer passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
-    /// Always: what was scheduled can be held against the clock.
-    Always,
-    /// While the tasks of a cgroup run only.
-    WhileRunning,
-}
-
 /// Draws the intervals of all CPUs.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     mean: Nanos,
-    timer: Timer,
     /// Samples of a CPU between two draws: 1 where flame looks after each.
     batch: u64,
     random: fastrand::Rng,
@@ -73,9 +65,9 @@ pub(crate) struct Seen {
 
 impl Pacer {
     /// For intervals of that mean, drawn once a `batch` of samples (at least 1), from a seed.
-    pub(crate) fn new(mean: Nanos, batch: u64, timer: Timer, seed: Option<u64>) -> Pacer {
+    pub(crate) fn new(mean: Nanos, batch: u64, seed: Option<u64>) -> Pacer {
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        Pacer { mean, timer, batch: batch.max(1), random, lanes: Vec::new() }
+        Pacer { mean, batch: batch.max(1), random, lanes: Vec::new() }
     }
 
     /// Starts the schedule of one more CPU; returns the first interval to set. It is anything up to
@@ -110,7 +102,7 @@ impl Pacer {
         state.since_draw += seen.samples;
         let far = FORGIVEN * self.mean.0.saturating_mul(self.batch);
         let off = state.due.0.abs_diff(seen.last.0.max(now.0.saturating_sub(far)));
-        if seen.disturbed || self.timer == Timer::WhileRunning || off > far {
+        if seen.disturbed || off > far {
             state.due = Nanos(seen.last.0.max(now.0.saturating_sub(self.mean.0)) + self.draw());
         }
         let set = (state.since_draw >= self.batch || seen.disturbed).then(|| {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use flame_events::Glance;
 use flame_profile::{Hz, Nanos};
 
-use crate::config::{Rate, SamplerConfig, Target};
+use crate::config::{Rate, SamplerConfig};
 use crate::descriptor::Descriptor;
 use crate::event_type::EventType;
 use crate::open::Plan;
-use crate::pacer::{Pacer, Seen, Timer};
+use crate::pacer::{Pacer, Seen};
 
 /// Flame wakes up after each sample as long as that makes no more wake-ups a second on all CPUs
 /// together: at 15 us each that is under a percent of one CPU.
@@ -57,17 +57,13 @@ impl Pace {
     /// The pacer, where there is one.
     pub(crate) fn pacer(self, config: &SamplerConfig) -> Option<Pacer> {
         let Rate::Frequency(Hz(hz)) = config.rate else { return None };
-        let timer = match config.target {
-            Target::Cgroup(_) => Timer::WhileRunning,
-            _ => Timer::Always,
-        };
         let mean = Nanos(1_000_000_000 / hz.max(1));
         let batch = match self {
             Pace::Fixed => return None,
             Pace::EachSample => 1,
             Pace::Batches { samples, .. } => samples,
         };
-        Some(Pacer::new(mean, batch, timer, config.seed))
+        Some(Pacer::new(mean, batch, config.seed))
     }
 }
 
@@ -93,6 +89,7 @@ pub(crate) fn set(plan: &Plan, event: &Descriptor, interval: Nanos) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Target;
 
     #[track_caller]
     fn check(hz: u64, cpus: usize, expect: Pace) {

@@ -285,7 +285,12 @@ impl Session {
             let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else {
                 continue;
             };
-            let interval = pacer.next(position, seen, monotonic_now());
+            if seen == Seen::default() {
+                continue;
+            }
+            let now = samplers.timer_now(position, &self.plan, monotonic_now());
+            seen.last = seen.last.min(now);
+            let interval = pacer.next(position, seen, now);
             if let (Some(interval), Some(event)) = (interval, samplers.event(position)) {
                 pacing::set(&self.plan, event, interval);
             }
@@ -300,7 +305,8 @@ impl Session {
         let Events::Cpus(samplers) = &mut self.events else { return };
         for position in samplers.follow_hotplug(&self.plan, &mut self.rings) {
             if let (Some(pacer), Some(event)) = (&mut self.pacer, samplers.event(position)) {
-                let first = pacer.restart(position, monotonic_now());
+                let now = samplers.timer_now(position, &self.plan, monotonic_now());
+                let first = pacer.restart(position, now);
                 pacing::set(&self.plan, event, first);
             }
         }

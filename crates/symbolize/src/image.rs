@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedBytes};
@@ -21,6 +22,11 @@ use crate::symbol_table::SymbolTable;
 
 /// The largest decompressed section that is accepted: a hostile header may promise any size.
 const MAX_DECOMPRESSED: u64 = 1 << 30;
+
+/// Debug information becomes 2 to 10 times as long by decompression. What becomes longer than this
+/// many times is as good as empty, and all such sections of an image together have little room.
+const MAX_RATIO: u64 = 32;
+const MAX_INFLATED: u64 = 64 << 20;
 
 /// Mappings start and end at multiples of this in a file, or of a multiple of it.
 const PAGE: u64 = 4096;
@@ -41,6 +47,8 @@ struct Inner {
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
     companion: OnceLock<Option<ImageFile>>,
+    /// Bytes of sections that decompression made longer than is plausible.
+    inflated: AtomicU64,
 }
 
 /// A part of the file that the loader maps (`PT_LOAD`).
@@ -142,6 +150,7 @@ impl ImageFile {
             symbols: OnceLock::new(),
             functions: OnceLock::new(),
             companion: OnceLock::new(),
+            inflated: AtomicU64::new(0),
             bytes,
         };
         Ok(ImageFile { inner: Arc::new(inner) })
@@ -226,12 +235,21 @@ impl ImageFile {
             let start = usize::try_from(start).ok()?;
             let end = start.checked_add(usize::try_from(len).ok()?)?;
             self.inner.bytes.slice(start..end)?
-        } else if stored.uncompressed_size <= MAX_DECOMPRESSED {
+        } else if self.may_decompress(stored.data.len() as u64, stored.uncompressed_size) {
             SharedBytes::from(stored.decompress().ok()?.into_owned())
         } else {
             return None;
         };
         Some(Section { address, bytes })
+    }
+
+    /// Whether a compressed section may take the memory that its header says it needs.
+    fn may_decompress(&self, stored: u64, len: u64) -> bool {
+        if len <= stored.saturating_mul(MAX_RATIO) {
+            return len <= MAX_DECOMPRESSED;
+        }
+        let inflated = self.inner.inflated.fetch_add(len.min(MAX_DECOMPRESSED), Ordering::Relaxed);
+        inflated.saturating_add(len) <= MAX_INFLATED
     }
 
     /// The loaded bytes from an address on to the end of its segment, or of the file.
@@ -266,6 +284,11 @@ impl ImageFile {
     pub(crate) fn companion(&self) -> Option<&ImageFile> {
         let find = || find_companion(self, self.inner.path.as_deref()?);
         self.inner.companion.get_or_init(find).as_ref()
+    }
+
+    /// Where the file with what was stripped from this one is, if it was and there is one.
+    pub fn debug_file(&self) -> Option<&Path> {
+        self.companion()?.inner.path.as_deref()
     }
 
     /// All bytes of the file.

@@ -53,8 +53,17 @@ impl FrameIndex {
 
     /// Where the description of the function at `address` is, in bytes from the table's start.
     pub(crate) fn lookup(&self, address: ImageAddress) -> Option<usize> {
+        self.entry(address).map(|entry| entry.offset)
+    }
+
+    /// Where the function at `address` begins.
+    pub(crate) fn start(&self, address: ImageAddress) -> Option<ImageAddress> {
+        self.entry(address).map(|entry| ImageAddress(entry.start))
+    }
+
+    fn entry(&self, address: ImageAddress) -> Option<&IndexEntry> {
         let after = self.entries.partition_point(|entry| entry.start <= address.0);
         let entry = self.entries.get(after.checked_sub(1)?)?;
-        (address.0 < entry.end).then_some(entry.offset)
+        (address.0 < entry.end).then_some(entry)
     }
 }

@@ -36,6 +36,7 @@
 //! ```
 
 mod arch;
+mod call;
 mod code;
 mod compile;
 mod expression;
@@ -54,8 +55,9 @@ mod testing;
 mod unwinder;
 
 pub use arch::Architecture;
+pub use call::CallBefore;
 pub use code::{Code, CodeAddress, FrameAddress, ModuleId};
 pub use registers::Registers;
 pub use section::{Section, UnwindSections};
-pub use stack_copy::{StackCopy, StackLimit, Unreadable};
+pub use stack_copy::{StackCopy, StackLimit, StackSource, Unreadable};
 pub use unwinder::{CfiUnwinder, DEFAULT_FRAME_LIMIT, Unwinder};

@@ -57,6 +57,15 @@ impl Module {
         self.sections.text.as_ref()
     }
 
+    /// Where the function that holds `address` begins, by `.eh_frame`.
+    pub(crate) fn function_start(&self, address: ImageAddress) -> Option<ImageAddress> {
+        let section = self.sections.eh_frame.as_ref()?;
+        if let Some(search_table) = &self.search_table {
+            return search_table.lookup(address, section).map(|hit| hit.start);
+        }
+        self.eh_index.get()?.start(address)
+    }
+
     /// Whether `address` is in the code at the entry point.
     pub(crate) fn is_entry(&self, address: ImageAddress) -> bool {
         let distance = self.sections.entry.and_then(|entry| address.0.checked_sub(entry.0));

@@ -1,4 +1,6 @@
-//! The copied part of a thread's stack.
+//! The copied part of a thread's stack, or another source of its words.
+
+use std::fmt;
 
 use flame_profile::{ProcessAddress, StackEnd};
 
@@ -34,6 +36,15 @@ impl Unreadable {
     }
 }
 
+/// Where words of a stack come from besides a copy: the memory of a live process, say.
+pub trait StackSource: fmt::Debug {
+    /// The 8 bytes at `address` as a little-endian number.
+    ///
+    /// # Errors
+    /// When they cannot be had.
+    fn word(&self, address: ProcessAddress) -> Result<u64, Unreadable>;
+}
+
 /// A copy of the stack from the stack pointer upwards, as one or two slices of a ring buffer.
 ///
 /// ```text
@@ -47,6 +58,8 @@ pub struct StackCopy<'a> {
     head: &'a [u8],
     tail: &'a [u8],
     limit: StackLimit,
+    /// Asked for every word that the copy does not have.
+    source: Option<&'a dyn StackSource>,
 }
 
 impl<'a> StackCopy<'a> {
@@ -57,12 +70,18 @@ impl<'a> StackCopy<'a> {
         tail: &'a [u8],
         limit: StackLimit,
     ) -> StackCopy<'a> {
-        StackCopy { start: start.0, head, tail, limit }
+        StackCopy { start: start.0, head, tail, limit, source: None }
     }
 
-    /// Whether nothing was copied.
+    /// A stack whose every word is asked of `source`.
+    pub fn of_source(start: ProcessAddress, source: &'a dyn StackSource) -> StackCopy<'a> {
+        let limit = StackLimit::CopyFull;
+        StackCopy { start: start.0, head: &[], tail: &[], limit, source: Some(source) }
+    }
+
+    /// Whether nothing was copied, and nothing can be asked for either.
     pub fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.tail.is_empty()
+        self.head.is_empty() && self.tail.is_empty() && self.source.is_none()
     }
 
     /// The 8 bytes at `address` as a little-endian number.
@@ -85,6 +104,11 @@ impl<'a> StackCopy<'a> {
     /// # Errors
     /// When not all of them were copied.
     pub(crate) fn read_small(&self, address: u64, size: u8) -> Result<u64, Unreadable> {
+        if let Some(source) = self.source {
+            let word = source.word(ProcessAddress(address))?;
+            let kept = u64::MAX.checked_shr(64 - 8 * u32::from(size.min(8))).unwrap_or(0);
+            return Ok(word & kept);
+        }
         let mut word = [0; 8];
         for (index, byte) in word.iter_mut().take(usize::from(size)).enumerate() {
             let address = address.checked_add(index as u64).ok_or(Unreadable::OutsideStack)?;
@@ -129,6 +153,26 @@ mod tests {
         check(StackLimit::CopyFull, START, Ok(0x0706_0504_0302_0100));
         check(StackLimit::CopyFull, START + 3, Ok(0x0a09_0807_0605_0403));
         check(StackLimit::CopyFull, START + 16, Ok(0x1716_1514_1312_1110));
+    }
+
+    #[derive(Debug)]
+    struct Doubled;
+
+    impl StackSource for Doubled {
+        fn word(&self, address: ProcessAddress) -> Result<u64, Unreadable> {
+            if address.0 < START { Err(Unreadable::OutsideStack) } else { Ok(address.0 * 2) }
+        }
+    }
+
+    #[test]
+    fn words_of_a_source_are_cut_to_the_size_asked_for() {
+        let stack = StackCopy::of_source(ProcessAddress(START), &Doubled);
+        assert_eq!(stack.read_u64(START + 8), Ok(2 * START + 16));
+        assert_eq!(stack.read_small(START + 8, 8), Ok(2 * START + 16));
+        assert_eq!(stack.read_small(START + 8, 2), Ok((2 * START + 16) & 0xffff));
+        assert_eq!(stack.read_small(START + 8, 0), Ok(0));
+        assert_eq!(stack.read_u64(START - 8), Err(Unreadable::OutsideStack));
+        assert!(!stack.is_empty());
     }
 
     #[test]

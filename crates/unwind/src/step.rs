@@ -32,7 +32,8 @@ pub(crate) struct Frame<'f> {
 }
 
 impl Frame<'_> {
-    /// Applies a short row. After [`Step::End`] the registers mean nothing.
+    /// Applies a short row. After [`Step::End`] the registers mean nothing, but for the stack
+    /// pointer after [`StackEnd::CopyTooShort`]: it is what the caller's would have been.
     #[inline]
     pub(crate) fn apply_short(&self, row: &ShortRow, registers: &mut Registers) -> Step {
         let facts = self.facts;
@@ -60,7 +61,10 @@ impl Frame<'_> {
             }
         }
         match return_address {
-            Err(end) => Step::End(end),
+            Err(end) => {
+                registers.set(facts.stack_pointer, cfa);
+                Step::End(end)
+            }
             Ok(address) => {
                 registers.keep_only(known);
                 registers.set(facts.stack_pointer, cfa);

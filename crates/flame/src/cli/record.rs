@@ -14,6 +14,13 @@ use flame_sampler::{
 use super::duration;
 use crate::output::Format;
 
+/// Frames of a stack that are kept: few programs that do not recurse without end have more.
+pub(crate) const DEFAULT_MAX_DEPTH: usize = 1024;
+
+/// The most frames that may be asked for: 8 MiB of stack have half a million at most, and a picture
+/// of this depth is beyond drawing.
+const MOST_DEPTH: usize = 65_536;
+
 const EXAMPLES: &str = "\
 Examples:
   flame record -p 4242 -F 99                   until Ctrl-C: flame.svg
@@ -99,6 +106,12 @@ pub(crate) struct SamplingArgs {
     /// How stacks are walked: dwarf[,BYTES of stack], fp or none
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
     pub(crate) call_graph: CallGraph,
+
+    /// Frames kept of a stack, from the innermost on
+    ///
+    /// What is left out stands under `[frames beyond --max-depth]` and is counted.
+    #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth)]
+    pub(crate) max_depth: usize,
 
     /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
@@ -190,7 +203,7 @@ impl ValueEnum for Format {
     }
 }
 
-fn pid(text: &str) -> Result<Pid, String> {
+pub(super) fn pid(text: &str) -> Result<Pid, String> {
     task_number(text).map(Pid)
 }
 
@@ -209,6 +222,11 @@ fn frequency(text: &str) -> Result<Hz, String> {
     }
     let number = text.parse::<u64>().ok().filter(|number| *number > 0);
     number.map(Hz).ok_or_else(|| "a frequency is a number of samples a second, or max".to_owned())
+}
+
+fn max_depth(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_DEPTH).contains(number));
+    number.ok_or_else(|| format!("a depth is a number of frames from 1 to {MOST_DEPTH}"))
 }
 
 fn cpus(text: &str) -> Result<CpuList, String> {

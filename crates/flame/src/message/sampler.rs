@@ -149,12 +149,14 @@ pub(crate) fn setcap_command() -> String {
     format!("sudo setcap {CAPABILITIES} {}", own_path())
 }
 
-fn own_path() -> String {
+/// Where this binary is.
+pub(crate) fn own_path() -> String {
     let path = std::env::current_exe();
     path.map_or_else(|_| "flame".to_owned(), |path| path.display().to_string())
 }
 
-fn user_name(uid: u32) -> String {
+/// A user in words: `user nobody`, or by the number.
+pub(crate) fn user_name(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => format!("user {}", user.name),
         _ => format!("user {uid}"),

@@ -3,18 +3,24 @@
 //! A regular file is written beside its final place under a temporary name and renamed: whoever
 //! reads it sees the old or the new one whole, a full disk leaves the old one, and a link that
 //! somebody put there is replaced, not followed.
+//!
+//! What is no regular file (a FIFO, a terminal, `/dev/stdout`) is opened as it is. For root that is
+//! a trap in directories where others write, too, so then all that the path leads through must be
+//! root's or the calling user's own, and what was opened must still be what it was.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use caps::Capability;
 use nix::libc;
-use nix::unistd::fchown;
+use nix::unistd::{Uid, fchown};
 
 use super::WriteWith;
+use crate::message::sampler::user_name;
 use crate::message::{Failure, reason};
-use crate::sudo;
+use crate::{privileges, sudo};
 
 /// Where an output goes.
 #[derive(Debug)]
@@ -45,12 +51,46 @@ impl Destination {
         match fs::metadata(path) {
             Ok(status) if status.is_dir() => Err(refused("it is a directory".to_owned())
                 .or_try(format!("-o {}", path.join("flame.svg").display()))),
-            Ok(status) if !status.is_file() => Ok(Destination::Special(path.to_owned())),
+            Ok(status) if status.file_type().is_block_device() => {
+                Err(refused("it is a disk".to_owned()))
+            }
+            Ok(status) if !status.is_file() => {
+                if let Some(owner) = untrusted_owner(path, status.uid()) {
+                    let what = refused("it is no regular file, or leads to one".to_owned());
+                    return Err(what
+                        .why(format!("{} put it there, and flame runs as root", user_name(owner)))
+                        .or_try("-o with a file in a directory of your own"));
+                }
+                Ok(Destination::Special(path.to_owned()))
+            }
             _ => {
                 probe(path).map_err(|error| unwritable(path, &error))?;
                 Ok(Destination::File(path.to_owned()))
             }
         }
+    }
+
+    /// The capabilities without which it cannot be written: found out by trying.
+    pub(super) fn needed_capabilities(&self) -> Vec<Capability> {
+        let mut needed = Vec::new();
+        match self {
+            Destination::Stdout => {}
+            // Opening a FIFO to see would wait for its reader.
+            Destination::Special(_) => needed.push(Capability::CAP_DAC_OVERRIDE),
+            Destination::File(path) => {
+                let attempt = || probe(path);
+                if privileges::without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
+                    needed.push(Capability::CAP_DAC_OVERRIDE);
+                }
+                if sudo::invoking_user().is_some() {
+                    needed.push(Capability::CAP_CHOWN);
+                }
+                if is_foreign_in_sticky_folder(path) {
+                    needed.push(Capability::CAP_FOWNER);
+                }
+            }
+        }
+        needed
     }
 
     /// The name for messages.
@@ -66,9 +106,7 @@ impl Destination {
         let result = match self {
             Destination::File(path) => return replace(path, write).map(Some),
             Destination::Stdout => buffered(io::stdout().lock(), write),
-            Destination::Special(path) => {
-                buffered(OpenOptions::new().write(true).open(path)?, write)
-            }
+            Destination::Special(path) => buffered(open_special(path)?, write),
         };
         match result {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
@@ -81,6 +119,30 @@ fn buffered(out: impl Write, write: WriteWith<'_>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     write(&mut out)?;
     out.flush()
+}
+
+/// The user other than root and the caller, for whom root must not open that path: who owns the
+/// link that stands there, or what it leads to. `None` for flame that does not run as root.
+fn untrusted_owner(path: &Path, owner: u32) -> Option<u32> {
+    if !Uid::effective().is_root() {
+        return None;
+    }
+    let caller = sudo::invoking_user().map(|user| user.uid);
+    let link = fs::symlink_metadata(path).map(|status| status.uid()).ok();
+    let is_trusted = |uid: u32| uid == 0 || Some(uid) == caller;
+    [link, Some(owner)].into_iter().flatten().find(|uid| !is_trusted(*uid))
+}
+
+/// Opens what was no regular file when the recording began. Should it have become one, it is not
+/// written to: it could be any.
+fn open_special(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(path)?;
+    let status = file.metadata()?;
+    let changed = status.is_file() || status.file_type().is_block_device();
+    match changed || untrusted_owner(path, status.uid()).is_some() {
+        true => Err(io::Error::other("another file took its place")),
+        false => Ok(file),
+    }
 }
 
 /// The name under which a file is written before it takes its place.
@@ -101,6 +163,20 @@ fn probe(path: &Path) -> io::Result<()> {
     let temporary = temporary(path);
     drop(create(&temporary)?);
     fs::remove_file(&temporary)
+}
+
+/// Whether there is a file already that only its owner may replace, and flame is not that one.
+fn is_foreign_in_sticky_folder(path: &Path) -> bool {
+    let folder = fs::metadata(folder_of(path)).ok();
+    let sticky = folder.is_some_and(|folder| folder.mode() & libc::S_ISVTX != 0);
+    let owner = fs::symlink_metadata(path).ok().map(|status| status.uid());
+    sticky && owner.is_some_and(|owner| owner != Uid::effective().as_raw())
+}
+
+/// The directory that a path names a file in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 fn replace(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
@@ -124,8 +200,7 @@ fn replace(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let what = format!("cannot write {}: {}", path.display(), reason(error));
     match error.kind() {
         io::ErrorKind::NotFound => Failure::new(what)
@@ -175,6 +250,31 @@ mod tests {
         assert_eq!((written.len, fs::read_to_string(&path).unwrap()), (3, "new".to_owned()));
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_fifo_that_became_a_file_is_not_written_to() {
+        let folder = folder("became-a-file");
+        let (path, victim) = (folder.join("out.svg"), folder.join("victim"));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        let destination = Destination::prepare(&path).unwrap();
+        assert!(matches!(destination, Destination::Special(_)), "{destination:?}");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        let error = destination.write(&mut |out| out.write_all(b"new")).unwrap_err();
+        assert_eq!(error.to_string(), "another file took its place");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn devices_stay_outputs() {
+        for path in ["/dev/null", "/dev/stdout"] {
+            let destination = Destination::prepare(Path::new(path));
+            // Where a test's stdout goes is not known.
+            assert!(destination.is_ok(), "{path}: {destination:?}");
+        }
     }
 
     #[test]

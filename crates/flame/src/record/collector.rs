@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
-    Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid, ValueType,
+    ByteLen, Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
+    ValueType,
 };
 use flame_sampler::{Privilege, Session};
 use flame_unwind::{
@@ -16,20 +17,21 @@ use flame_unwind::{
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
+use super::completion::{Chains, Cuts, KnownFrame, LiveMemory};
 use super::images::{Images, OpenImage};
 use super::location::CodeLocation;
 use super::naming;
 use super::perf_maps::Owners;
 use super::short_tasks::ShortTasks;
 use crate::proc;
+use complete::Walked;
+
+mod complete;
 
 /// The position of the number of samples among the values.
 pub(super) const SAMPLES_VALUE: usize = 0;
 /// The position of the event's own value: nanoseconds for clocks, else occurrences.
 pub(super) const EVENT_VALUE: usize = 1;
-
-/// More frames than this are cut off at the outer end.
-const FRAME_LIMIT: usize = 1024;
 
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
@@ -50,9 +52,50 @@ pub(super) struct Collected {
     pub(super) threads: IndexSet<ThreadKey, FxBuildHasher>,
     /// (position in `threads`, stack) and the two values.
     pub(super) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
+    /// Samples whose stack is not known yet to be complete.
+    pub(super) cuts: Cuts,
     pub(super) images: Images,
     pub(super) owners: Owners,
     pub(super) health: Health,
+}
+
+impl Collected {
+    fn add(&mut self, thread: usize, stack: StackId, values: [u64; 2]) {
+        let sums = self.samples.entry((thread, stack)).or_default();
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = sum.saturating_add(value);
+        }
+    }
+
+    /// Completes what was cut, or marks it.
+    fn finish_cuts(&mut self, chains: &Chains) {
+        let cuts = std::mem::take(&mut self.cuts);
+        let samples = cuts.finish(chains, &mut self.stacks, &mut self.health);
+        samples.into_iter().for_each(|(thread, stack, values)| self.add(thread, stack, values));
+    }
+}
+
+/// Adds user frames, then kernel frames, both given innermost first.
+fn push(
+    stacks: &mut StackTable<CodeLocation>,
+    outer: StackId,
+    user: &[CodeLocation],
+    kernel: &[ProcessAddress],
+) -> StackId {
+    let user = user.iter().rev().copied();
+    let kernel = kernel.iter().enumerate().rev().map(|(index, address)| {
+        // All but the innermost are return addresses.
+        CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
+    });
+    user.chain(kernel).fold(outer, |stack, location| stacks.push(stack, location))
+}
+
+/// What stands in place of the frames that are missing.
+fn mark_of(end: StackEnd) -> CodeLocation {
+    match end {
+        StackEnd::FrameLimit => CodeLocation::BeyondMaxDepth,
+        _ => CodeLocation::Truncated,
+    }
 }
 
 /// Takes events one by one.
@@ -64,7 +107,15 @@ pub(super) struct Collector {
     wants_user: bool,
     processes: Processes,
     unwinder: CfiUnwinder,
+    max_depth: usize,
+    stack_asked: ByteLen,
+    /// The user frames of the sample that is being taken in, innermost first.
     frames: Vec<FrameAddress>,
+    /// The same as locations.
+    locations: Vec<CodeLocation>,
+    known: Vec<KnownFrame>,
+    live: LiveMemory,
+    chains: Chains,
     collected: Collected,
     unknown_name: Arc<str>,
     short_tasks: ShortTasks,
@@ -86,10 +137,12 @@ pub(super) fn value_names(session: &Session) -> Vec<String> {
 }
 
 impl Collector {
-    pub(super) fn new(session: &Session) -> Collector {
+    /// Of stacks deeper than `max_depth` frames the outer ones are left out.
+    pub(super) fn new(session: &Session, max_depth: usize) -> Collector {
         let default = if session.event().is_clock() { SAMPLES_VALUE } else { EVENT_VALUE };
         let wants_user = session.privilege() != Privilege::Kernel;
-        Collector::of_layout(session.layout(), value_types(session), default, wants_user)
+        let layout = session.layout();
+        Collector::of_layout(layout, value_types(session), default, wants_user, max_depth)
     }
 
     fn of_layout(
@@ -97,6 +150,7 @@ impl Collector {
         value_types: Vec<ValueType>,
         default_value: usize,
         wants_user: bool,
+        max_depth: usize,
     ) -> Collector {
         Collector {
             value_types,
@@ -105,7 +159,13 @@ impl Collector {
             wants_user,
             processes: Processes::default(),
             unwinder: CfiUnwinder::new(Architecture::NATIVE),
+            max_depth,
+            stack_asked: ByteLen(layout.fields().user_stack.into()),
             frames: Vec::new(),
+            locations: Vec::new(),
+            known: Vec::new(),
+            live: LiveMemory::default(),
+            chains: Chains::default(),
             collected: Collected::default(),
             unknown_name: "[unknown]".into(),
             short_tasks: ShortTasks::default(),
@@ -133,9 +193,15 @@ impl Collector {
             }
             kind => {
                 self.short_tasks.apply(&kind);
+                self.chains.apply(&kind);
                 self.processes.apply(event.time, &kind);
             }
         }
+    }
+
+    /// To be called after each drain: what comes next is younger than what was read of processes.
+    pub(super) fn end_batch(&mut self) {
+        self.live.start_batch();
     }
 
     fn take_sample(&mut self, sample: &SampleEvent<'_>) {
@@ -145,80 +211,111 @@ impl Collector {
             proc::enter(&mut self.processes, sample.pid);
         }
         self.short_tasks.saw(sample.tid);
-        let end = self.walk(sample);
+        let walked = self.walk(sample);
+        self.locate_frames(sample.pid);
+        if matches!(self.locations.first(), Some(CodeLocation::Unmapped(_))) {
+            self.collected.health.outside_mappings += 1;
+        }
+        let thread = self.thread(sample);
+        let values = [1, sample.period];
+        self.collected.health.samples += 1;
+        let end = match walked {
+            Walked::Ended(end) => end,
+            Walked::Cut(cut) => {
+                let stacks = &mut self.collected.cuts.stacks;
+                let stack = push(stacks, StackId::EMPTY, &self.locations, &sample.kernel_chain);
+                self.collected.cuts.add(thread, stack, cut, values);
+                return;
+            }
+        };
         *self.collected.health.stack_ends.entry(end).or_default() += 1;
         let mut stack = StackId::EMPTY;
         if end.is_truncated() {
-            stack = self.collected.stacks.push(stack, CodeLocation::Truncated);
+            stack = self.collected.stacks.push(stack, mark_of(end));
             self.count_cut(sample.pid, end);
         }
-        for index in (0..self.frames.len()).rev() {
-            let address = self.frames[index].lookup_address();
-            let location = self.locate(sample.pid, address);
-            if index == 0 && matches!(location, CodeLocation::Unmapped(_)) {
-                self.collected.health.outside_mappings += 1;
-            }
-            stack = self.collected.stacks.push(stack, location);
-        }
-        for index in (0..sample.kernel_chain.len()).rev() {
-            // All but the innermost are return addresses.
-            let address = sample.kernel_chain[index].0.saturating_sub(u64::from(index > 0));
-            let location = CodeLocation::Kernel(ProcessAddress(address));
-            stack = self.collected.stacks.push(stack, location);
-        }
-        let thread = self.thread(sample);
-        let values = self.collected.samples.entry((thread, stack)).or_default();
-        values[SAMPLES_VALUE] += 1;
-        values[EVENT_VALUE] = values[EVENT_VALUE].saturating_add(sample.period);
-        self.collected.health.samples += 1;
+        let stacks = &mut self.collected.stacks;
+        let stack = push(stacks, stack, &self.locations, &sample.kernel_chain);
+        self.collected.add(thread, stack, values);
     }
 
     /// Fills `self.frames` with the user frames, innermost first.
-    fn walk(&mut self, sample: &SampleEvent<'_>) -> StackEnd {
+    fn walk(&mut self, sample: &SampleEvent<'_>) -> Walked {
         self.frames.clear();
         if !self.wants_user {
-            return StackEnd::NotRecorded;
+            return Walked::Ended(StackEnd::NotRecorded);
         }
         if let Some(values) = &sample.user_registers {
-            return self.unwind(sample, values.iter().copied());
+            return self.walk_copy(sample, values.iter().copied());
         }
         if self.register_mask != 0 {
             // Registers were asked for and there are none: a task without user memory, a kernel
             // thread or one that is exiting. Its stack is the kernel's alone.
-            return StackEnd::Root;
+            return Walked::Ended(StackEnd::Root);
         }
         let chain = sample.user_chain.iter().enumerate();
         self.frames.extend(chain.map(|(index, address)| match index {
             0 => FrameAddress::Instruction(*address),
             _ => FrameAddress::Return(*address),
         }));
+        if self.frames.len() > self.max_depth {
+            self.frames.truncate(self.max_depth);
+            return Walked::Ended(StackEnd::FrameLimit);
+        }
         if !self.frames.is_empty() {
-            return StackEnd::ChainEnd;
+            return Walked::Ended(StackEnd::ChainEnd);
         }
         if sample.kernel_chain.is_empty() && sample.ip < KERNEL_START {
             self.frames.push(FrameAddress::Instruction(sample.ip));
         }
-        StackEnd::NotRecorded
+        Walked::Ended(StackEnd::NotRecorded)
     }
 
-    fn unwind(
+    fn walk_copy(
         &mut self,
         sample: &SampleEvent<'_>,
         values: impl IntoIterator<Item = u64>,
-    ) -> StackEnd {
+    ) -> Walked {
         let registers = Registers::from_perf(Architecture::NATIVE, self.register_mask, values);
         let bytes = sample.user_stack.unwrap_or_default();
-        let limit = match bytes.reached_limit {
-            true => StackLimit::CopyFull,
-            false => StackLimit::StackEnded,
-        };
-        let start = registers.stack_pointer(Architecture::NATIVE).unwrap_or(ProcessAddress(0));
-        let stack = StackCopy::new(start, bytes.head, bytes.tail, limit);
+        let copied = ByteLen((bytes.head.len() + bytes.tail.len()) as u64);
+        self.collected.health.stack_copies.add(self.stack_asked, copied);
+        let start = registers.stack_pointer(Architecture::NATIVE).unwrap_or_default();
+        // A copy that stops short need not have come to the end of the stack: the kernel skips
+        // pages that are not in memory, such as those of a large array nobody has written to yet.
+        let copy = StackCopy::new(start, bytes.head, bytes.tail, StackLimit::CopyFull);
+        match self.unwind(sample.pid, &registers, &copy) {
+            StackEnd::CopyTooShort if bytes.reached_limit => {
+                self.read_on(sample, &registers, copy, StackEnd::CopyTooShort)
+            }
+            StackEnd::CopyTooShort => self.read_on(sample, &registers, copy, StackEnd::BadValue),
+            // Nothing was copied. In the middle of an exec the registers are those of the old
+            // program, whose memory is gone already: there is no user stack.
+            StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {
+                self.frames.clear();
+                Walked::Ended(StackEnd::NotRecorded)
+            }
+            // Code of the program itself ran, so there is a stack: where the stack pointer leads
+            // may be nothing to be read.
+            StackEnd::NotRecorded if !self.frames.is_empty() => {
+                self.read_on(sample, &registers, copy, StackEnd::BadValue)
+            }
+            StackEnd::Root => {
+                self.locate_frames(sample.pid);
+                self.learn_copied(sample);
+                Walked::Ended(StackEnd::Root)
+            }
+            end => Walked::Ended(end),
+        }
+    }
+
+    /// Walks one stack into `self.frames`.
+    fn unwind(&mut self, pid: Pid, registers: &Registers, stack: &StackCopy<'_>) -> StackEnd {
         loop {
             // An image that is met for the first time is opened, and the walk begun anew.
             let mut unopened = None;
             let mut find = |address: ProcessAddress| {
-                let Some(found) = self.processes.find(sample.pid, address) else {
+                let Some(found) = self.processes.find(pid, address) else {
                     return Code::NotCode;
                 };
                 self.collected.images.code(&found).unwrap_or_else(|| {
@@ -226,17 +323,10 @@ impl Collector {
                     Code::NotCode
                 })
             };
-            let end =
-                self.unwinder.unwind(&mut find, &registers, &stack, FRAME_LIMIT, &mut self.frames);
-            let Some(found) = unopened else {
-                if end == StackEnd::NotRecorded && !sample.kernel_chain.is_empty() {
-                    // In the middle of an exec the registers are those of the old program, whose
-                    // memory is gone already: there is no user stack.
-                    self.frames.clear();
-                }
-                return end;
-            };
-            self.open_image(sample.pid, &found);
+            let (limit, frames) = (self.max_depth, &mut self.frames);
+            let end = self.unwinder.unwind(&mut find, registers, stack, limit, frames);
+            let Some(found) = unopened else { return end };
+            self.open_image(pid, &found);
         }
     }
 
@@ -244,6 +334,17 @@ impl Collector {
         if let Some(key) = self.processes.image(found.mapping.image) {
             self.collected.images.open(key, pid, found, &mut self.unwinder);
         }
+    }
+
+    /// Fills `self.locations` from `self.frames`.
+    fn locate_frames(&mut self, pid: Pid) {
+        let mut locations = std::mem::take(&mut self.locations);
+        locations.clear();
+        for index in 0..self.frames.len() {
+            locations.push(self.locate(pid, self.frames[index].lookup_address()));
+        }
+
+        self.locations = locations;
     }
 
     fn locate(&mut self, pid: Pid, address: ProcessAddress) -> CodeLocation {
@@ -289,6 +390,7 @@ impl Collector {
     /// Names everything, and gives the profile.
     pub(super) fn into_profile(mut self, meta: Meta) -> Profile {
         self.collected.health.short_tasks = self.short_tasks.unseen();
+        self.collected.finish_cuts(&self.chains);
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;

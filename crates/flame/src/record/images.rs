@@ -81,7 +81,7 @@ fn image_address(file: &ImageFile, found: &Found) -> Option<ImageAddress> {
 
 /// Opens the file of an image: by the path as the process sees it, by the same path as flame sees
 /// it, or, where both are gone or another file, through the kernel's link to what is mapped.
-fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missing> {
+pub(crate) fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missing> {
     if key.is_vdso() {
         return vdso().ok_or(Missing::FileUnreadable);
     }

@@ -15,4 +15,6 @@ pub(super) enum CodeLocation {
     Unmapped(ProcessAddress),
     /// Not code: frames above are missing.
     Truncated,
+    /// Not code: frames above were left out, because there are more than were asked for.
+    BeyondMaxDepth,
 }

@@ -17,11 +17,15 @@ use super::collector::Collected;
 use super::images::OpenImage;
 use super::location::CodeLocation;
 use super::perf_maps::Maps;
+use crate::privileges;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 
 /// The name of the frame under which stacks stand whose outer frames are missing.
 pub(super) const TRUNCATED: &str = "[truncated stack]";
+
+/// The name of the frame under which stacks stand that are deeper than asked for.
+pub(super) const BEYOND_MAX_DEPTH: &str = "[frames beyond --max-depth]";
 
 /// Functions in which a CPU waits for work. Samples of the idle task that end in one of them are no
 /// use of CPU time; others of that task, such as interrupts that it handles, are.
@@ -154,6 +158,8 @@ impl<'c> Namer<'c> {
             maps: collected.owners.open_maps(),
             known: FxHashMap::default(),
         };
+        // Maps and kernel symbols are open; what follows reads files that targets brought along.
+        privileges::keep_for_naming();
         namer.symbolize();
         namer
     }
@@ -196,6 +202,10 @@ impl<'c> Namer<'c> {
         let (location, unnamed) = match entry {
             CodeLocation::Truncated => {
                 let frame = profile.add_frame(TRUNCATED, FrameKind::Mark);
+                (Location::named(frame), None)
+            }
+            CodeLocation::BeyondMaxDepth => {
+                let frame = profile.add_frame(BEYOND_MAX_DEPTH, FrameKind::Mark);
                 (Location::named(frame), None)
             }
             CodeLocation::Kernel(address) => self.kernel_location(profile, address),

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use flame_profile::{CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions};
+use flame_profile::{
+    ByteLen, CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions,
+};
 use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Session};
 
@@ -96,6 +98,9 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
             ),
         );
     }
+    if let Some(text) = beyond_copies(health) {
+        line("copied", text);
+    }
     let lost = format!("{} records", group_thousands(health.lost_records));
     line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
     if health.throttled > 0 {
@@ -130,6 +135,28 @@ fn cut(health: &Health) -> String {
     ends.sort_by_key(|(end, count)| (std::cmp::Reverse(*count), *end));
     let parts: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// What became of stacks that went on beyond their copy; `None` if there were none.
+fn beyond_copies(health: &Health) -> Option<String> {
+    if health.completed.is_empty() && health.not_completed.is_empty() {
+        return None;
+    }
+    let kib = |bytes: Option<ByteLen>| bytes.map_or(0.0, |bytes| bytes.0 as f64 / 1024.0);
+    let copies = health.stack_copies;
+    let mut text = format!(
+        "{:.1} of {:.0} KiB a stack on average",
+        kib(copies.mean_copied()),
+        kib(copies.mean_asked())
+    );
+    let walked = Weight(health.walked().map(|(_, count)| count).sum());
+    for (how, count) in &health.completed {
+        text += &format!(", {} {how}", percent(Weight(*count).share_of(walked)));
+    }
+    for (why, count) in &health.not_completed {
+        text += &format!(", {} {why}", group_thousands(*count));
+    }
+    Some(text)
 }
 
 /// The image that most unnamed frames are in, and why.

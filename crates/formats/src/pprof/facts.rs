@@ -8,7 +8,10 @@
 
 use std::collections::HashSet;
 
-use flame_profile::{Coverage, Health, Hz, Meta, Missing, Nanos, StackEnd};
+use flame_profile::{
+    ByteLen, Completion, Coverage, Health, Hz, Meta, Missing, Nanos, NotCompleted, StackCopies,
+    StackEnd,
+};
 
 const FOR_PEOPLE: &str = "flame: ";
 const FOR_FLAME: &str = "#flame.";
@@ -69,6 +72,16 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     for (end, count) in &health.stack_ends {
         fact("health.stack_end", format!("{count} {}", stack_end_word(*end)));
     }
+    for (how, count) in &health.completed {
+        fact("health.completed", format!("{count} {}", completion_word(*how)));
+    }
+    for (why, count) in &health.not_completed {
+        fact("health.not_completed", format!("{count} {}", not_completed_word(*why)));
+    }
+    if health.stack_copies != StackCopies::default() {
+        let StackCopies { samples, asked, copied } = health.stack_copies;
+        fact("health.stack_copies", format!("{samples} {} {}", asked.0, copied.0));
+    }
     for (image, count) in &health.no_unwind_info {
         fact("health.no_unwind_info", format!("{count} {image}"));
     }
@@ -115,7 +128,12 @@ impl FactReader {
     fn fact(&mut self, key: &str, value: &str) -> Option<()> {
         let table = matches!(
             key,
-            "health.stack_end" | "health.no_unwind_info" | "health.unnamed" | "health.note"
+            "health.stack_end"
+                | "health.completed"
+                | "health.not_completed"
+                | "health.no_unwind_info"
+                | "health.unnamed"
+                | "health.note"
         );
         if !table && !self.seen.insert(key.to_owned()) {
             self.is_merged = true;
@@ -164,6 +182,15 @@ impl FactReader {
                 let accounted = Nanos(accounted.parse().ok()?);
                 health.coverage = Some(Coverage { sampled, accounted });
             }
+            "stack_copies" => {
+                let mut numbers = value.splitn(3, ' ').map(|number| number.parse().ok());
+                let mut next = || numbers.next().flatten();
+                health.stack_copies = StackCopies {
+                    samples: next()?,
+                    asked: ByteLen(next()?),
+                    copied: ByteLen(next()?),
+                };
+            }
             "note" => health.notes.push(value.to_owned()),
             table => {
                 let (count, rest) = value.split_once(' ')?;
@@ -177,6 +204,8 @@ impl FactReader {
         let health = &mut self.health;
         let sum = match table {
             "stack_end" => health.stack_ends.entry(stack_end_of(rest)?).or_default(),
+            "completed" => health.completed.entry(completion_of(rest)?).or_default(),
+            "not_completed" => health.not_completed.entry(not_completed_of(rest)?).or_default(),
             "no_unwind_info" => health.no_unwind_info.entry(rest.to_owned()).or_default(),
             "unnamed" => {
                 let (word, image) = rest.split_once(' ')?;
@@ -233,6 +262,32 @@ fn stack_end_word(end: StackEnd) -> &'static str {
 
 fn stack_end_of(word: &str) -> Option<StackEnd> {
     STACK_ENDS.into_iter().find(|end| stack_end_word(*end) == word)
+}
+
+/// Written into files: never changes, unlike what `Display` shows.
+fn completion_word(how: Completion) -> &'static str {
+    match how {
+        Completion::ReadFromProcess => "read-from-process",
+        Completion::FramePointers => "frame-pointers",
+        Completion::EarlierStack => "earlier-stack",
+    }
+}
+
+fn completion_of(word: &str) -> Option<Completion> {
+    Completion::ALL.into_iter().find(|how| completion_word(*how) == word)
+}
+
+/// Written into files: never changes, unlike what `Display` shows.
+fn not_completed_word(why: NotCompleted) -> &'static str {
+    match why {
+        NotCompleted::Changed => "changed",
+        NotCompleted::Unreadable => "unreadable",
+        NotCompleted::Ambiguous => "ambiguous",
+    }
+}
+
+fn not_completed_of(word: &str) -> Option<NotCompleted> {
+    NotCompleted::ALL.into_iter().find(|why| not_completed_word(*why) == word)
 }
 
 const MISSINGS: [Missing; 7] = [

@@ -12,7 +12,7 @@ struct Machine {
 
 impl Machine {
     fn new(batch: u64, seed: u64) -> Machine {
-        let mut pacer = Pacer::new(MEAN, batch, Timer::Always, Some(seed));
+        let mut pacer = Pacer::new(MEAN, batch, Some(seed));
         let interval = pacer.start(Nanos(0)).0;
         Machine { pacer, now: 0, interval, samples: Vec::new() }
     }
@@ -85,7 +85,7 @@ fn the_mean_holds_when_intervals_are_drawn_for_batches() {
 
 #[test]
 fn a_cpu_that_was_away_is_not_caught_up_with() {
-    let mut pacer = Pacer::new(MEAN, 1, Timer::Always, Some(1));
+    let mut pacer = Pacer::new(MEAN, 1, Some(1));
     pacer.start(Nanos(0));
     let now = Nanos(MEAN.0 * 1000);
     let interval = pacer.next(0, Seen { samples: 1, last: now, disturbed: false }, now).unwrap();
@@ -94,7 +94,7 @@ fn a_cpu_that_was_away_is_not_caught_up_with() {
 
 #[test]
 fn lost_records_do_not_raise_the_rate() {
-    let mut pacer = Pacer::new(MEAN, 1, Timer::Always, Some(1));
+    let mut pacer = Pacer::new(MEAN, 1, Some(1));
     pacer.start(Nanos(0));
     let now = Nanos(MEAN.0 * 5);
     let interval = pacer.next(0, Seen { samples: 1, last: now, disturbed: true }, now).unwrap();

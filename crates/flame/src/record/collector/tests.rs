@@ -65,7 +65,7 @@ fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
         SampleFields { callchain: true, user_registers: mask, user_stack: 0, fixed_period: None };
     let values = vec![ValueType::samples(), ValueType::new("cpu", "nanoseconds")];
     let layout = RecordLayout::new(fields);
-    let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true);
+    let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true, 1024);
     let Ok(()) = Script(events).drain(&mut |event| collector.take(event));
     collector.into_profile(Meta::default())
 }

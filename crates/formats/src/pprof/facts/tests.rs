@@ -28,6 +28,9 @@ fn whole_health() -> Health {
         undecodable_records: 4,
         idle_samples: 5,
         stack_ends: STACK_ENDS.into_iter().zip(1..).collect(),
+        completed: Completion::ALL.into_iter().zip(21..).collect(),
+        not_completed: NotCompleted::ALL.into_iter().zip(31..).collect(),
+        stack_copies: StackCopies { samples: 6, asked: ByteLen(98_304), copied: ByteLen(12_345) },
         no_unwind_info: BTreeMap::from([(libfoo.clone(), 7), (String::new(), 1)]),
         unnamed: MISSINGS.into_iter().map(|m| (libfoo.clone(), m)).zip(8..).collect(),
         coverage: Some(Coverage { sampled: Nanos(990), accounted: Nanos(1000) }),
@@ -96,11 +99,13 @@ fn facts_that_make_no_sense_are_counted() {
         "#flame.health.samples many",
         "#flame.health.stack_end 3 vanished",
         "#flame.health.coverage 3",
+        "#flame.health.completed 3 guessed",
+        "#flame.health.stack_copies 3 4",
         "#flame.future 1",
         "#flame.",
     ];
     let facts = parse(lines);
-    let note = "5 comments of a newer flame were not understood and left out";
+    let note = "7 comments of a newer flame were not understood and left out";
     assert_eq!(facts.health.notes, [note]);
     assert_eq!(facts.meta, Some(Meta::default()));
 }

@@ -1,0 +1,131 @@
+//! The programs and libraries that a process has mapped: whether stacks can be walked through
+//! them, and whether their functions have names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use flame_events::{Found, ImageKey};
+use flame_profile::Missing;
+use flame_render::group_thousands;
+use flame_symbolize::ImageFile;
+
+use super::check::Check;
+use super::packages::Packages;
+use super::process::Process;
+use crate::record::images::open_file;
+
+/// Said where `-dbgsym` packages are not to be had yet.
+const NO_DEBUG_ARCHIVE: &str = "; first add your distribution's debug archive to apt's sources";
+
+/// The length of an entry of a symbol table: of 64 bits, and of 32.
+const SYMBOL_LEN: usize = if cfg!(target_pointer_width = "64") { 24 } else { 16 };
+
+/// Where packages of debug information put their files.
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// What an image has to offer.
+struct Contents {
+    tables: bool,
+    /// Names of all functions: the entries of `.symtab`, its own or of its debug file.
+    symbols: usize,
+    /// Names of functions that others may call.
+    dynamic: usize,
+    debug_information: bool,
+    debug_file: Option<PathBuf>,
+}
+
+impl Contents {
+    fn of(image: &ImageFile) -> Contents {
+        let debug_file = image.debug_file().map(Path::to_owned);
+        let companion = debug_file.as_deref().and_then(|path| ImageFile::open(path).ok());
+        let images = || [Some(image), companion.as_ref()].into_iter().flatten();
+        let len = |name: &str| {
+            let sections = images().filter_map(|image| image.section(name));
+            sections.map(|section| section.bytes.len()).max().unwrap_or(0)
+        };
+        Contents {
+            tables: len(".eh_frame") > 0 || len(".debug_frame") > 0,
+            symbols: len(".symtab") / SYMBOL_LEN,
+            dynamic: len(".dynsym") / SYMBOL_LEN,
+            debug_information: len(".debug_info") > 0,
+            debug_file,
+        }
+    }
+
+    fn describe(&self) -> String {
+        let tables = if self.tables { "unwind tables" } else { "no unwind tables" };
+        let names = match (self.symbols, self.dynamic) {
+            (0, 0) => "no names".to_owned(),
+            (0, _) => "stripped: only functions that others may call have names".to_owned(),
+            (symbols, _) => format!("{} symbols", group_thousands(symbols as u64)),
+        };
+        let debug = match (&self.debug_file, self.debug_information) {
+            (Some(path), _) if path.starts_with(DEBUG_ROOT) => {
+                format!(", debug information in {DEBUG_ROOT}")
+            }
+            (Some(path), _) => format!(", debug information in {}", path.display()),
+            (None, true) => ", debug information".to_owned(),
+            (None, false) => String::new(),
+        };
+        format!("{tables}, {names}{debug}")
+    }
+}
+
+/// The checks of all images, in the order of their paths.
+pub(super) fn examine(process: &Process) -> Vec<Check> {
+    let Some(space) = process.processes.space(process.pid) else { return Vec::new() };
+    let mut images: BTreeMap<String, (&ImageKey, Found)> = BTreeMap::new();
+    for mapping in space.iter() {
+        let Some(key) = process.processes.image(mapping.image) else { continue };
+        if !key.is_anonymous() && key.path.starts_with(b"/") {
+            let found = Found { address: mapping.start, mapping: *mapping };
+            images.entry(key.display_path()).or_insert((key, found));
+        }
+    }
+    let opened: Vec<(String, Result<Contents, Missing>)> = images
+        .into_iter()
+        .map(|(path, (key, found))| {
+            let image = open_file(key, process.pid, &found);
+            (path, image.map(|image| Contents::of(&image)))
+        })
+        .collect();
+    let stripped = opened.iter().filter(|(_, contents)| is_stripped(contents));
+    let stripped: Vec<&str> = stripped.map(|(path, _)| path.as_str()).collect();
+    let packages = match process.shares_files() {
+        true => Packages::owning(&stripped),
+        false => Packages::default(),
+    };
+    opened.iter().map(|(path, contents)| check(path, contents, &packages)).collect()
+}
+
+fn is_stripped(contents: &Result<Contents, Missing>) -> bool {
+    contents.as_ref().is_ok_and(|contents| contents.symbols == 0 && !contents.debug_information)
+}
+
+fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) -> Check {
+    let contents = match contents {
+        Ok(contents) => contents,
+        Err(Missing::FileReplaced) => {
+            let why = "another file is there now than the one that it runs";
+            return Check::missing(path, why).fix("restart the process, then record it");
+        }
+        Err(reason) => return Check::missing(path, reason.to_string()),
+    };
+    let named = contents.symbols > 0 || contents.debug_information;
+    let mut found = contents.describe();
+    if path.ends_with(" (deleted)") {
+        found = format!("replaced since, read all the same: {found}");
+    }
+    if !contents.tables {
+        return Check::limited(path, format!("{found}: stacks may end here"))
+            .fix("build it with -fasynchronous-unwind-tables");
+    }
+    if named {
+        return Check::ok(path, found);
+    }
+    if let Some((package, command)) = packages.debug_command(path) {
+        let archive = if packages.has_debug_archive() { "" } else { NO_DEBUG_ARCHIVE };
+        return Check::limited(path, format!("{found} ({package}{archive})")).fix(command);
+    }
+    Check::limited(path, found).fix("build it without -s, and do not strip it")
+}

@@ -1,0 +1,138 @@
+//! What this user may do besides opening events.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use caps::{CapSet, Capability};
+use flame_events::parse_maps;
+use nix::unistd::{AccessFlags, Uid, User, access};
+
+use super::check::{Check, by_root, more_rights};
+use super::limits::setting;
+use crate::message::sampler::own_path;
+
+/// The capabilities that flame has a use for, and what for.
+const USEFUL: &[(Capability, &str)] = &[
+    (Capability::CAP_PERFMON, "perfmon"),
+    (Capability::CAP_SYS_PTRACE, "sys_ptrace"),
+    (Capability::CAP_SYSLOG, "syslog"),
+    (Capability::CAP_DAC_READ_SEARCH, "dac_read_search"),
+    (Capability::CAP_CHECKPOINT_RESTORE, "checkpoint_restore"),
+    (Capability::CAP_IPC_LOCK, "ipc_lock"),
+    (Capability::CAP_SYS_ADMIN, "sys_admin"),
+];
+
+/// The checks of all rights.
+pub(super) fn examine() -> Vec<Check> {
+    let mut checks = vec![capabilities(), memory(), deleted_files(), bpf()];
+    checks.extend(directories());
+    checks
+}
+
+/// Whether flame has that right now.
+pub(super) fn has(capability: Capability) -> bool {
+    caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
+}
+
+/// Only what there is: what it is good for was tried.
+fn capabilities() -> Check {
+    let uid = Uid::effective();
+    let user = User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
+    let all: Vec<&str> =
+        USEFUL.iter().filter(|(capability, _)| has(*capability)).map(|(_, name)| *name).collect();
+    let found = match all.as_slice() {
+        [] => "no capability that flame could use".to_owned(),
+        all => format!("with {}", all.join(", ")),
+    };
+    Check::ok("user", format!("{user}, {found}")).optional()
+}
+
+/// Of own processes; that of a target is tried.
+fn memory() -> Check {
+    let name = "memory of processes";
+    let scope: Option<u32> = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
+    let check = match scope {
+        _ if has(Capability::CAP_SYS_PTRACE) => Check::ok(name, "of all: readable"),
+        None | Some(0) => Check::ok(name, "of your own: readable"),
+        Some(level @ 1..=2) => Check::limited(
+            name,
+            format!(
+                "kernel.yama.ptrace_scope is {level}: only of programs that flame launched. Stacks \
+                 deeper than 65,528 bytes stay cut"
+            ),
+        )
+        .fix(by_root("sysctl kernel.yama.ptrace_scope=0")),
+        Some(level) => {
+            let why = format!("kernel.yama.ptrace_scope is {level}, which lasts until a reboot");
+            Check::missing(name, why)
+        }
+    };
+    check.optional()
+}
+
+/// The kernel's links to mapped files, which lead to those that are gone or replaced as well.
+fn deleted_files() -> Check {
+    let name = "deleted files";
+    let maps = parse_maps(&fs::read("/proc/self/maps").unwrap_or_default());
+    let Some(own) = maps.into_iter().find(|mapping| mapping.path.starts_with(b"/")) else {
+        return Check::missing(name, "/proc/self/maps is not readable").optional();
+    };
+    let link = format!("/proc/self/map_files/{:x}-{:x}", own.start.0, own.end.0);
+    let check = match File::open(link) {
+        Ok(_) => Check::ok(name, "readable while they are mapped"),
+        Err(_) => Check::missing(
+            name,
+            "libraries replaced since they were loaded cannot be read: needs \
+             CAP_CHECKPOINT_RESTORE",
+        )
+        .fix(match Uid::effective().is_root() {
+            true => more_rights(),
+            false => format!("sudo setcap cap_checkpoint_restore,{} {}", CAPABILITIES, own_path()),
+        }),
+    };
+    check.optional()
+}
+
+/// What `setcap` needs to keep: it replaces what a file has.
+const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog=ep";
+
+/// Not tried, since loading a program is no question but an act.
+fn bpf() -> Check {
+    let privileged = has(Capability::CAP_BPF) || has(Capability::CAP_SYS_ADMIN);
+    let open = setting::<u32>("unprivileged_bpf_disabled") == Some(0);
+    let check = match (privileged, open) {
+        (true, _) => Check::ok("BPF", "allowed; no recording needs it"),
+        (_, true) => Check::limited("BPF", "socket filters only; no recording needs it"),
+        _ => Check::missing("BPF", "not allowed; no recording needs it"),
+    };
+    check.optional()
+}
+
+fn directories() -> Vec<Check> {
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let writable = |path: &Path| access(path, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
+    let outputs = match writable(&here) {
+        true => Check::ok("outputs", format!("{} is writable", here.display())),
+        false => Check::missing("outputs", format!("{} is not writable for you", here.display()))
+            .fix("cd /tmp, or -o with a file elsewhere"),
+    };
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+    // A directory that is not there yet can be made where its parent is writable.
+    let usable = |path: &Path| {
+        let existing = path.ancestors().find(|path| path.exists());
+        existing.is_some_and(writable)
+    };
+    let cache = match cache {
+        Some(path) if usable(&path) => Check::ok("cache", format!("{} is usable", path.display())),
+        Some(path) => {
+            Check::missing("cache", format!("{} is not writable for you", path.display()))
+                .fix("export XDG_CACHE_HOME=/tmp/cache")
+        }
+        None => Check::missing("cache", "neither HOME nor XDG_CACHE_HOME is set")
+            .fix("export XDG_CACHE_HOME=/tmp/cache"),
+    };
+    vec![outputs.optional(), cache.optional()]
+}

@@ -1,0 +1,176 @@
+//! Which runtime compiles code in the process, and whether that code has stacks and names.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::check::Check;
+use super::process::Process;
+
+/// The first Python that can name its functions for profilers.
+const PYTHON_WITH_NAMES: u32 = 12;
+
+/// A runtime that was recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runtime {
+    Java,
+    Node,
+    /// Python 3, with its minor version where its files say it.
+    Python(Option<u32>),
+}
+
+/// The checks of the runtime, if there is one, and of code without a file.
+pub(super) fn examine(process: &Process) -> Vec<Check> {
+    let paths = mapped_paths(process);
+    let map = perf_map(process);
+    match recognise(&paths) {
+        Some(Runtime::Java) => java(process, map),
+        Some(Runtime::Node) => vec![node(process, map)],
+        Some(Runtime::Python(version)) => vec![python(process, map, version)],
+        None if paths.iter().any(String::is_empty) => vec![anonymous(map)],
+        None => Vec::new(),
+    }
+}
+
+/// The paths of executable mappings; empty for those without a file.
+fn mapped_paths(process: &Process) -> Vec<String> {
+    let Some(space) = process.processes.space(process.pid) else { return Vec::new() };
+    let keys = space.iter().filter_map(|mapping| process.processes.image(mapping.image));
+    let path = |key: &flame_events::ImageKey| match key.is_anonymous() {
+        true => String::new(),
+        false => key.display_path(),
+    };
+    keys.map(path).collect()
+}
+
+fn recognise(paths: &[String]) -> Option<Runtime> {
+    let names = || paths.iter().filter_map(|path| path.rsplit('/').next());
+    if names().any(|name| name.starts_with("libjvm.so")) {
+        return Some(Runtime::Java);
+    }
+    if names().any(|name| name == "node" || name.starts_with("libnode.so")) {
+        return Some(Runtime::Node);
+    }
+    let python = |name: &str| {
+        let name = name.strip_prefix("lib").unwrap_or(name);
+        let rest = name.strip_prefix("python3")?;
+        let minor =
+            rest.strip_prefix('.').map(|rest| rest.split(['.', ' ']).next().unwrap_or(rest));
+        Some(minor.and_then(|minor| minor.parse().ok()))
+    };
+    names().find_map(python).map(Runtime::Python)
+}
+
+/// Whether the process has a perf map that a recording would believe, or why not.
+fn perf_map(process: &Process) -> Result<String, String> {
+    let path = match process.shares_files() {
+        true => format!("/tmp/perf-{}.map", process.pid),
+        false => process.path(&format!("root/tmp/perf-{}.map", process.inner_pid())),
+    };
+    let Ok(status) = fs::symlink_metadata(Path::new(&path)) else {
+        return Err(format!("there is no {path}"));
+    };
+    if !status.is_file() {
+        return Err(format!("{path} is a link or no file, and is not believed"));
+    }
+    if status.uid() != 0 && Some(status.uid()) != process.owner {
+        return Err(format!("{path} belongs to another user, and is not believed"));
+    }
+    Ok(path)
+}
+
+fn java(process: &Process, map: Result<String, String>) -> Vec<Check> {
+    let words = options(process, &["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"]);
+    let frames = match words.iter().any(|word| word.contains("+PreserveFramePointer")) {
+        true => Check::ok("Java stacks", "compiled code keeps frame pointers"),
+        false => Check::missing("Java stacks", "compiled code cannot be walked without a restart")
+            .fix("JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer java ..."),
+    };
+    let names = match map {
+        Ok(path) => Check::ok("Java names", format!("in {path}")),
+        Err(why) => Check::missing("Java names", why)
+            .fix(format!("jcmd {} Compiler.perfmap", process.inner_pid())),
+    };
+    vec![frames, names]
+}
+
+fn node(process: &Process, map: Result<String, String>) -> Check {
+    let words = options(process, &["NODE_OPTIONS"]);
+    let asked = words.iter().any(|word| word.contains("--perf-basic-prof"));
+    match map {
+        Ok(path) => Check::ok("Node names", format!("in {path}")),
+        Err(why) if asked => Check::missing("Node names", format!("--perf-basic-prof, but {why}")),
+        Err(why) => Check::missing("Node names", format!("{why}: --perf-basic-prof writes it"))
+            .fix("NODE_OPTIONS=--perf-basic-prof node ..."),
+    }
+}
+
+fn python(process: &Process, map: Result<String, String>, version: Option<u32>) -> Check {
+    let name = "Python names";
+    match map {
+        Ok(path) => return Check::ok(name, format!("in {path}")),
+        Err(_) if version.is_some_and(|minor| minor < PYTHON_WITH_NAMES) => {
+            let why = "Python can name its functions from 3.12 on, and this one is older";
+            return Check::missing(name, why);
+        }
+        Err(_) => {}
+    }
+    let words = process.words("cmdline").unwrap_or_default();
+    let option = words.windows(2).any(|pair| pair[0] == "-X" && pair[1].starts_with("perf"));
+    let values = environment(process, &["PYTHONPERFSUPPORT"]);
+    let variable = values.iter().any(|value| !matches!(value.as_str(), "" | "0"));
+    let asked = option || variable || words.iter().any(|word| word.starts_with("-Xperf"));
+    match map {
+        Err(why) if asked => Check::missing(name, format!("perf support is on, but {why}")),
+        _ => Check::missing(name, "only the interpreter's own functions are seen")
+            .fix("PYTHONPERFSUPPORT=1 python3 ..."),
+    }
+}
+
+fn anonymous(map: Result<String, String>) -> Check {
+    match map {
+        Ok(path) => Check::ok("code without a file", format!("named in {path}")),
+        Err(why) => {
+            let why = format!("{why}: what is compiled at run time has no names");
+            Check::missing("code without a file", why)
+        }
+    }
+}
+
+/// The words of the command line, and the values of variables of the environment.
+fn options(process: &Process, variables: &[&str]) -> Vec<String> {
+    let mut words = process.words("cmdline").unwrap_or_default();
+    words.extend(environment(process, variables));
+    words
+}
+
+/// The values of those variables, as they were when the process began.
+fn environment(process: &Process, variables: &[&str]) -> Vec<String> {
+    let words = process.words("environ").unwrap_or_default();
+    let values = words.into_iter().filter_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        variables.contains(&name).then(|| value.to_owned())
+    });
+    values.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(paths: &[&str], expect: Option<Runtime>) {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        assert_eq!(recognise(&paths), expect, "{paths:?}");
+    }
+
+    #[test]
+    fn runtimes_are_known_by_their_files() {
+        check(&["/usr/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"], Some(Runtime::Java));
+        check(&["/usr/local/bin/node"], Some(Runtime::Node));
+        check(&["/usr/bin/python3.11"], Some(Runtime::Python(Some(11))));
+        check(&["/opt/bin/app", "/opt/lib/libpython3.13.so.1.0"], Some(Runtime::Python(Some(13))));
+        check(&["/usr/bin/python3"], Some(Runtime::Python(None)));
+        check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", ""], None);
+    }
+}

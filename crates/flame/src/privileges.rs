@@ -1,0 +1,101 @@
+//! Gives up what flame may do beyond its user as soon as it is not needed any more.
+//!
+//! ```text
+//!   start            everything that the caller gave flame
+//!   events are open  what opening more events and looking at targets takes; what the outputs take
+//!                    is kept, but out of effect
+//!   names            reading files of others, and what the outputs take
+//!   outputs          what was kept for them is in effect again
+//!
+//! What is out of effect is of no use to a path or a link that leads flame astray, and it takes one
+//! call to have it back.
+//! ```
+//!
+//! docs/security.md says what each capability is kept for. They belong to threads: call these
+//! before any thread is started that lives on. That a capability cannot be dropped is no failure:
+//! flame then has what it had.
+//!
+//! Sources: capabilities(7), proc(5) for what the files of a process need.
+
+use caps::{CapSet, Capability, CapsHashSet};
+
+use crate::sudo;
+
+/// For opening events of CPUs that come online and larger stack copies, with their rings.
+const OPENING: &[Capability] = &[Capability::CAP_PERFMON, Capability::CAP_IPC_LOCK];
+
+/// For reading maps, memory and files of a target, and the addresses of kernel functions.
+const LOOKING: &[Capability] =
+    &[Capability::CAP_SYS_PTRACE, Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYSLOG];
+
+/// For reading files that only others may read.
+const READING: Capability = Capability::CAP_DAC_READ_SEARCH;
+
+/// The events are open: keeps what recording needs in effect, and `aside`, what is needed later to
+/// write outputs, out of it.
+pub(crate) fn keep_for_recording(aside: &CapsHashSet) {
+    let mut recording: CapsHashSet = OPENING.iter().chain(LOOKING).copied().collect();
+    recording.insert(READING);
+    if sudo::invoking_user().is_some() {
+        // To end a program that was launched as that user.
+        recording.insert(Capability::CAP_KILL);
+    }
+    if !caps::runtime::thread_all_supported().contains(&Capability::CAP_CHECKPOINT_RESTORE) {
+        // Before Linux 5.9 it stood for CAP_PERFMON and CAP_CHECKPOINT_RESTORE.
+        recording.insert(Capability::CAP_SYS_ADMIN);
+    }
+    let kept: CapsHashSet = recording.union(aside).copied().collect();
+    restrict(CapSet::Effective, &recording);
+    restrict(CapSet::Permitted, &kept);
+    restrict(CapSet::Inheritable, &CapsHashSet::new());
+}
+
+/// The recording is over, and everything of running processes was read: before files of theirs are
+/// parsed. Nothing that flame might start from now on gains rights either.
+pub(crate) fn keep_for_naming() {
+    let Ok(mut kept) = caps::read(None, CapSet::Permitted) else { return };
+    for capability in OPENING.iter().chain(LOOKING) {
+        kept.remove(capability);
+    }
+    kept.remove(&Capability::CAP_SYS_ADMIN);
+    restrict(CapSet::Effective, &CapsHashSet::from([READING, Capability::CAP_KILL]));
+    restrict(CapSet::Permitted, &kept);
+    if let Err(error) = nix::sys::prctl::set_no_new_privs() {
+        tracing::debug!(%error, "new privileges cannot be ruled out");
+    }
+}
+
+/// Puts into effect what was kept aside.
+pub(crate) fn raise_kept() {
+    let raised = caps::read(None, CapSet::Permitted)
+        .and_then(|kept| caps::set(None, CapSet::Effective, &kept));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "capabilities cannot be raised");
+    }
+}
+
+/// Runs `attempt` with these capabilities out of effect.
+pub(crate) fn without<T>(capabilities: &[Capability], attempt: impl FnOnce() -> T) -> T {
+    let Ok(before) = caps::read(None, CapSet::Effective) else { return attempt() };
+    let mut less = before.clone();
+    less.retain(|capability| !capabilities.contains(capability));
+    if less.len() == before.len() || caps::set(None, CapSet::Effective, &less).is_err() {
+        return attempt();
+    }
+    let result = attempt();
+    if let Err(error) = caps::set(None, CapSet::Effective, &before) {
+        tracing::debug!(%error, "capabilities cannot be raised");
+    }
+    result
+}
+
+/// Leaves in a set only what is among `kept`.
+fn restrict(set: CapSet, kept: &CapsHashSet) {
+    let restricted = caps::read(None, set).and_then(|now| {
+        let kept: CapsHashSet = now.intersection(kept).copied().collect();
+        caps::set(None, set, &kept)
+    });
+    if let Err(error) = restricted {
+        tracing::debug!(%error, "capabilities cannot be dropped");
+    }
+}

@@ -1,0 +1,205 @@
+//! What the collector does with a stack that goes on beyond its copy; see
+//! [`super::super::completion`].
+
+use std::mem;
+
+use flame_events::{Processes, SampleEvent};
+use flame_profile::{Completion, Pid, ProcessAddress, StackEnd};
+use flame_unwind::{
+    Architecture, CallBefore, CfiUnwinder, Code, FrameAddress, Registers, StackCopy,
+};
+
+use super::super::completion::{
+    Activation, CopyThenProcess, Cut, KnownFrame, MUST_AGREE, MemoryId, NodeId, Reader,
+};
+use super::super::images::Images;
+use super::Collector;
+
+/// What is known of a user stack after all that can be done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walked {
+    /// It ends like that.
+    Ended(StackEnd),
+    /// Its copy was too short.
+    Cut(Cut),
+}
+
+/// The code of one process, to ask about addresses.
+struct ProcessCode<'a> {
+    unwinder: &'a CfiUnwinder,
+    processes: &'a Processes,
+    images: &'a Images,
+    pid: Pid,
+}
+
+impl ProcessCode<'_> {
+    fn code(&self, address: ProcessAddress) -> Code {
+        let found = self.processes.find(self.pid, address);
+        found.and_then(|found| self.images.code(&found)).unwrap_or(Code::NotCode)
+    }
+
+    /// The start of the function that a frame is in, where tables name one.
+    fn function(&self, frame: FrameAddress) -> Option<ProcessAddress> {
+        match self.code(frame.lookup_address()) {
+            Code::Module(code) => self.unwinder.function_start(code),
+            Code::Executable | Code::NotCode => None,
+        }
+    }
+
+    /// Whether one frame can have called the other, by the bytes before its return address.
+    fn call_of(&self, callee: FrameAddress, caller: FrameAddress) -> Call {
+        let FrameAddress::Return(address) = caller else { return Call::Plausible };
+        let code = self.code(caller.lookup_address());
+        match self.unwinder.call_before(code, address) {
+            CallBefore::NoCall => Call::Impossible,
+            CallBefore::Indirect | CallBefore::SignalReturn | CallBefore::Unseen => Call::Plausible,
+            CallBefore::Direct(target) => match self.function(callee) {
+                Some(function) if function == target => Call::OfThis,
+                Some(function) => Call::OfOther(address, function),
+                None => Call::Plausible,
+            },
+        }
+    }
+}
+
+/// Whether one frame can have been called by the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// The call before the return address is of the very function.
+    OfThis,
+    /// A call stands there, of nobody knows what.
+    Plausible,
+    /// No call stands before the return address.
+    Impossible,
+    /// The call before this return address is of another function than this one: either that has
+    /// jumped to it instead of calling, or the frames do not belong together.
+    OfOther(ProcessAddress, ProcessAddress),
+}
+
+impl Collector {
+    fn code_of(&self, pid: Pid) -> ProcessCode<'_> {
+        let (unwinder, processes) = (&self.unwinder, &self.processes);
+        ProcessCode { unwinder, processes, images: &self.collected.images, pid }
+    }
+
+    /// Goes on in the memory of the process where the copy ended. `self.frames` has what the copy
+    /// shows, and keeps that unless the stack ends for good; `cut_end` is how it ends without more.
+    pub(super) fn read_on(
+        &mut self,
+        sample: &SampleEvent<'_>,
+        registers: &Registers,
+        copy: StackCopy<'_>,
+        cut_end: StackEnd,
+    ) -> Walked {
+        let pid = sample.pid;
+        let start = registers.stack_pointer(Architecture::NATIVE).unwrap_or_default();
+        let memory = self.chains.begin_memory(pid, sample.tid);
+        let outermost = self.outermost(pid);
+        let copied = mem::take(&mut self.frames);
+        let mut live = mem::take(&mut self.live);
+        let source = CopyThenProcess::new(copy, Reader { pid, tid: sample.tid }, &mut live);
+        let end = self.unwind(pid, registers, &StackCopy::of_source(start, &source));
+        let ends_well = matches!(end, StackEnd::Root | StackEnd::FrameLimit);
+        let believed = ends_well
+            && self.frames.starts_with(&copied)
+            && self.calls_hold(pid, copied.len())
+            && source.still_agrees(&self.unwinder.stack_pointers()[..copied.len()]);
+        let why_not = source.why_not();
+        self.live = live;
+        let read = match end {
+            _ if !believed => Err(why_not),
+            StackEnd::Root => {
+                self.locate_frames(pid);
+                match self.learn(memory, pid, copied.len(), false) {
+                    _ if copied.len() <= MUST_AGREE => Err(why_not),
+                    Some(node) => Ok(node),
+                    None => {
+                        let completed = &mut self.collected.health.completed;
+                        *completed.entry(Completion::ReadFromProcess).or_default() += 1;
+                        return Walked::Ended(end);
+                    }
+                }
+            }
+            end => return Walked::Ended(end),
+        };
+        self.frames = copied;
+        Walked::Cut(Cut { memory, end: cut_end, outermost, read })
+    }
+
+    /// The last frame of a walk whose copy was too short.
+    fn outermost(&self, pid: Pid) -> Option<Activation> {
+        let end = self.unwinder.caller_stack_pointer()?;
+        let frame = *self.frames.last()?;
+        let function = self.code_of(pid).function(frame).unwrap_or(frame.address());
+        Some(Activation { end, function })
+    }
+
+    /// Whether the frames from the last of `copied` on can have called each other. The bytes of the
+    /// code tell a stack that has partly been written over from one that stands.
+    ///
+    /// Where the copy has so few frames that little could be compared, the first call must be of
+    /// the very function.
+    fn calls_hold(&self, pid: Pid, copied: usize) -> bool {
+        let code = self.code_of(pid);
+        let read = self.frames.get(copied.saturating_sub(1)..).unwrap_or_default();
+        let mut calls = read.windows(2).map(|pair| code.call_of(pair[0], pair[1]));
+        if copied <= MUST_AGREE && read.len() > 1 && calls.next() != Some(Call::OfThis) {
+            return false;
+        }
+        calls.all(|call| match call {
+            Call::OfThis | Call::Plausible => true,
+            Call::Impossible => false,
+            Call::OfOther(address, function) => self.chains.knows_call(pid, address, function),
+        })
+    }
+
+    /// Remembers a stack that was copied whole, if the thread has ever had one that was not.
+    pub(super) fn learn_copied(&mut self, sample: &SampleEvent<'_>) {
+        if let Some(memory) = self.chains.memory(sample.pid, sample.tid) {
+            self.learn(memory, sample.pid, usize::MAX, true);
+        }
+    }
+
+    /// Remembers the complete stack in `self.frames` and `self.locations`; returns the node of the
+    /// frame at index `wanted`. Calls are noted only of stacks that are certain.
+    fn learn(
+        &mut self,
+        memory: MemoryId,
+        pid: Pid,
+        wanted: usize,
+        certain: bool,
+    ) -> Option<NodeId> {
+        let stack_pointers = self.unwinder.stack_pointers();
+        let frames = self.frames.iter().zip(stack_pointers).zip(&self.locations);
+        let known = frames.map(|((frame, stack_pointer), location)| KnownFrame {
+            stack_pointer: *stack_pointer,
+            address: frame.address(),
+            location: *location,
+        });
+        self.known.clear();
+        self.known.extend(known);
+        let code = ProcessCode {
+            unwinder: &self.unwinder,
+            processes: &self.processes,
+            images: &self.collected.images,
+            pid,
+        };
+        let mut calls = Vec::new();
+        let frames = &self.frames;
+        let mut function = |index: usize| {
+            let Some(frame) = frames.get(index).copied() else { return ProcessAddress(0) };
+            if certain
+                && let Some(caller) = frames.get(index + 1)
+                && let Call::OfOther(address, function) = code.call_of(frame, *caller)
+            {
+                calls.push((address, function));
+            }
+            code.function(frame).unwrap_or(frame.address())
+        };
+        let node = self.chains.learn(memory, &self.known, wanted, &mut function);
+        for (address, function) in calls {
+            self.chains.note_call(pid, address, function);
+        }
+        node
+    }
+}

@@ -1,0 +1,248 @@
+//! What is known of the outer parts of threads' stacks.
+
+use flame_events::EventKind;
+use flame_profile::{Pid, ProcessAddress, Tid};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::record::location::CodeLocation;
+
+/// The most frames that are remembered, of all threads together: some 50 MiB. What comes later is
+/// read from its process or not completed.
+const MOST_NODES: usize = 400_000;
+
+/// What one thread is remembered by, from its start or its last exec on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::record) struct MemoryId(u32);
+
+/// A frame of a known chain, with all callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::record) struct NodeId(u32);
+
+/// One frame of a stack: which function, and where its callers' part of the stack begins. A
+/// function that stands at the same place has the same caller's frame beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::record) struct Activation {
+    /// The stack pointer of the caller: the frame's canonical frame address.
+    pub(in crate::record) end: ProcessAddress,
+    /// Where the function starts; of code without a known function, the address in it.
+    pub(in crate::record) function: ProcessAddress,
+}
+
+/// A frame of a complete stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::record) struct KnownFrame {
+    pub(in crate::record) stack_pointer: ProcessAddress,
+    pub(in crate::record) address: ProcessAddress,
+    /// What is mapped at the address is part of the evidence: another image at the same place
+    /// makes another frame.
+    pub(in crate::record) location: CodeLocation,
+}
+
+/// The callers of an activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::record) enum Callers {
+    /// None was seen.
+    Unknown,
+    /// Always the same, in so many stacks.
+    One(NodeId, u32),
+    /// At one time these, at another time those.
+    Several,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    caller: NodeId,
+    frame: KnownFrame,
+    /// What was seen of the frame's activation; `None` of outermost frames.
+    seen: Option<usize>,
+}
+
+/// How often an activation was seen, and below which caller.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    caller: NodeId,
+    times: u32,
+    several: bool,
+}
+
+/// Complete stacks of threads, without their innermost frames, interned from the outside in.
+#[derive(Debug, Default)]
+pub(in crate::record) struct Chains {
+    memories: FxHashMap<(Pid, Tid), MemoryId>,
+    /// By number: the root of the thread's chains, and the memory that it forked from.
+    threads: Vec<(NodeId, Option<MemoryId>)>,
+    /// The roots have none.
+    nodes: Vec<Option<Node>>,
+    children: FxHashMap<(NodeId, KnownFrame), NodeId>,
+    /// Positions in `seen`.
+    callers: FxHashMap<(MemoryId, Activation), usize>,
+    seen: Vec<Seen>,
+    /// Return addresses with functions that were seen below them in stacks that were copied whole.
+    calls: FxHashSet<(Pid, ProcessAddress, ProcessAddress)>,
+}
+
+impl Chains {
+    /// Takes in what processes do: a new program has no stack of the old one, a forked process has
+    /// that of the thread it came from.
+    pub(in crate::record) fn apply(&mut self, event: &EventKind<'_>) {
+        match event {
+            EventKind::Comm { pid, exec: true, .. } => {
+                let before = self.memories.len();
+                self.memories.retain(|(of, _), _| of != pid);
+                if self.memories.len() < before {
+                    self.calls.retain(|(of, ..)| of != pid);
+                }
+            }
+            EventKind::Fork { pid, tid, parent, parent_tid } => {
+                self.memories.remove(&(*pid, *tid));
+                let from = self.memories.get(&(*parent, *parent_tid)).copied();
+                if let (true, Some(from)) = (pid != parent, from) {
+                    self.add_memory(*pid, *tid, Some(from));
+                }
+            }
+            EventKind::Exit { pid, tid } => {
+                self.memories.remove(&(*pid, *tid));
+            }
+            _ => {}
+        }
+    }
+
+    /// The memory of a thread, if it has one.
+    pub(in crate::record) fn memory(&self, pid: Pid, tid: Tid) -> Option<MemoryId> {
+        self.memories.get(&(pid, tid)).copied()
+    }
+
+    /// The memory of a thread, which begins now if it has none.
+    pub(in crate::record) fn begin_memory(&mut self, pid: Pid, tid: Tid) -> MemoryId {
+        self.memory(pid, tid).unwrap_or_else(|| self.add_memory(pid, tid, None))
+    }
+
+    fn add_memory(&mut self, pid: Pid, tid: Tid, from: Option<MemoryId>) -> MemoryId {
+        let id = MemoryId(self.threads.len() as u32);
+        let root = self.add_node(None);
+        self.threads.push((root, from));
+        self.memories.insert((pid, tid), id);
+        id
+    }
+
+    fn add_node(&mut self, node: Option<Node>) -> NodeId {
+        self.nodes.push(node);
+        NodeId((self.nodes.len() - 1) as u32)
+    }
+
+    /// Remembers a complete stack, innermost frame first; `function` gives the start of the
+    /// function of the frame at an index. Returns the node of the frame at index `wanted` (at least
+    /// 1; from their number on, the empty chain), unless there is no more room.
+    pub(in crate::record) fn learn(
+        &mut self,
+        memory: MemoryId,
+        frames: &[KnownFrame],
+        wanted: usize,
+        function: &mut dyn FnMut(usize) -> ProcessAddress,
+    ) -> Option<NodeId> {
+        let mut node = self.threads.get(memory.0 as usize)?.0;
+        let mut found = (wanted >= frames.len()).then_some(node);
+        for index in (1..frames.len()).rev() {
+            let key = (node, frames[index]);
+            node = match self.children.get(&key) {
+                Some(known) => {
+                    let known = *known;
+                    self.see_again(known);
+                    known
+                }
+                None if self.nodes.len() >= MOST_NODES => return None,
+                None => {
+                    let end = frames.get(index + 1).map(|caller| caller.stack_pointer);
+                    let seen = end.map(|end| {
+                        self.see(memory, Activation { end, function: function(index) }, node)
+                    });
+                    let new = Node { caller: node, frame: frames[index], seen };
+                    let new = self.add_node(Some(new));
+                    self.children.insert(key, new);
+                    new
+                }
+            };
+            if index == wanted {
+                found = Some(node);
+            }
+        }
+        if let Some(caller) = frames.get(1) {
+            let leaf = Activation { end: caller.stack_pointer, function: function(0) };
+            self.see(memory, leaf, node);
+        }
+        found
+    }
+
+    fn see(&mut self, memory: MemoryId, activation: Activation, caller: NodeId) -> usize {
+        let new = self.seen.len();
+        let position = *self.callers.entry((memory, activation)).or_insert(new);
+        match self.seen.get_mut(position) {
+            Some(seen) => {
+                seen.times = seen.times.saturating_add(1);
+                seen.several |= seen.caller != caller;
+            }
+            None => self.seen.push(Seen { caller, times: 1, several: false }),
+        }
+        position
+    }
+
+    fn see_again(&mut self, node: NodeId) {
+        let node = self.nodes.get(node.0 as usize).copied().flatten();
+        let seen = node.and_then(|node| self.seen.get_mut(node.seen?));
+        if let Some(seen) = seen {
+            seen.times = seen.times.saturating_add(1);
+        }
+    }
+
+    /// Who called an activation of a thread, by its own memory or by that of the thread that its
+    /// process was forked from.
+    pub(in crate::record) fn callers(&self, memory: MemoryId, activation: Activation) -> Callers {
+        let mut at = Some(memory);
+        while let Some(memory) = at {
+            let position = self.callers.get(&(memory, activation));
+            match position.and_then(|position| self.seen.get(*position)) {
+                Some(Seen { several: true, .. }) => return Callers::Several,
+                Some(seen) => return Callers::One(seen.caller, seen.times),
+                None => at = self.threads.get(memory.0 as usize).and_then(|thread| thread.1),
+            }
+        }
+        Callers::Unknown
+    }
+
+    /// The locations of a frame and its callers, outermost first.
+    pub(in crate::record) fn path(&self, node: NodeId) -> Vec<CodeLocation> {
+        let mut path = Vec::new();
+        let mut at = node;
+        while let Some(Some(node)) = self.nodes.get(at.0 as usize) {
+            path.push(node.frame.location);
+            at = node.caller;
+        }
+        path.reverse();
+        path
+    }
+
+    /// Notes that a function was found below a return address in a stack that was copied.
+    pub(in crate::record) fn note_call(
+        &mut self,
+        pid: Pid,
+        return_address: ProcessAddress,
+        function: ProcessAddress,
+    ) {
+        if self.calls.len() < MOST_NODES {
+            self.calls.insert((pid, return_address, function));
+        }
+    }
+
+    /// Whether that was ever noted.
+    pub(in crate::record) fn knows_call(
+        &self,
+        pid: Pid,
+        return_address: ProcessAddress,
+        function: ProcessAddress,
+    ) -> bool {
+        self.calls.contains(&(pid, return_address, function))
+    }
+}
+
+#[cfg(test)]
+mod tests;

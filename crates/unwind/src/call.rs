@@ -1,0 +1,105 @@
+//! The call that a return address stands behind.
+
+use flame_profile::ProcessAddress;
+
+use crate::arch::Facts;
+use crate::code::Code;
+use crate::module::Module;
+
+/// What the bytes before a return address say of how it came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallBefore {
+    /// A call of the code at that address.
+    Direct(ProcessAddress),
+    /// A call through a register, memory or a stub of another image's function: of anything.
+    Indirect,
+    /// Code that ends signal handlers, which return to it without having been called by it.
+    SignalReturn,
+    /// No call: this is no return address.
+    NoCall,
+    /// The bytes are not known.
+    Unseen,
+}
+
+impl CallBefore {
+    pub(crate) fn look(
+        facts: &Facts,
+        modules: &[Module],
+        code: Code,
+        return_address: ProcessAddress,
+    ) -> CallBefore {
+        let code = match code {
+            Code::Module(code) => code,
+            Code::Executable => return CallBefore::Unseen,
+            Code::NotCode => return CallBefore::NoCall,
+        };
+        let text = modules.get(code.module.index()).and_then(Module::text);
+        let at = |address| text?.split_at(code.to_image_address(address));
+        let Some((before, from)) = at(return_address) else {
+            return CallBefore::Unseen;
+        };
+        if (facts.is_signal_return)(from) {
+            return CallBefore::SignalReturn;
+        }
+        if !(facts.ends_with_call)(before) {
+            return CallBefore::NoCall;
+        }
+        let Some(distance) = (facts.direct_call_target)(before) else {
+            return CallBefore::Indirect;
+        };
+        let target = ProcessAddress(return_address.0.wrapping_add_signed(distance));
+        match at(target) {
+            Some((_, stub)) if (facts.is_plt_stub)(stub) => CallBefore::Indirect,
+            _ => CallBefore::Direct(target),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{BIAS, CODE, JIT, MAIN, TESTED, text};
+    use crate::{Architecture, CfiUnwinder, CodeAddress, UnwindSections};
+
+    /// `call TESTED` ends at MAIN + 0x20, `call *%rax` at MAIN + 0x30, `call STUB` at MAIN + 0x40.
+    #[track_caller]
+    fn check(address: u64, expect: CallBefore) {
+        const STUB: u64 = CODE + 0x40;
+        let direct = |to: u64, end: u64| {
+            let distance = to.wrapping_sub(end) as u32;
+            [&[0xe8][..], &distance.to_le_bytes()].concat()
+        };
+        let (tested, stub) = (direct(TESTED, MAIN + 0x20), direct(STUB, MAIN + 0x40));
+        let pieces: [(u64, &[u8]); 5] = [
+            (STUB, &[0xff, 0x25, 1, 2, 3, 4]),
+            (MAIN + 0x1b, &tested),
+            (MAIN + 0x2e, &[0xff, 0xd0]),
+            (MAIN + 0x3b, &stub),
+            (MAIN + 0x50, &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]),
+        ];
+        let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
+        let sections = UnwindSections { text: Some(text(&pieces)), ..UnwindSections::default() };
+        let module = unwinder.add_module(sections);
+        let address = ProcessAddress(BIAS + address);
+        let code = Code::Module(CodeAddress::new(module, address, BIAS));
+        assert_eq!(unwinder.call_before(code, address), expect);
+    }
+
+    #[test]
+    fn calls_tell_what_they_call() {
+        check(MAIN + 0x20, CallBefore::Direct(ProcessAddress(BIAS + TESTED)));
+        check(MAIN + 0x30, CallBefore::Indirect);
+        check(MAIN + 0x40, CallBefore::Indirect);
+        check(MAIN + 0x50, CallBefore::SignalReturn);
+        check(MAIN + 0x21, CallBefore::NoCall);
+        check(CODE - 1, CallBefore::Unseen);
+    }
+
+    #[test]
+    fn memory_without_an_image_tells_nothing() {
+        let unwinder = CfiUnwinder::new(Architecture::X86_64);
+        let call = |code| unwinder.call_before(code, ProcessAddress(JIT));
+        assert_eq!(call(Code::Executable), CallBefore::Unseen);
+        assert_eq!(call(Code::NotCode), CallBefore::NoCall);
+    }
+}

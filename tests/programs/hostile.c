@@ -1,0 +1,173 @@
+// hostile MODE [CPU_SECONDS]: what a program can do to confuse whoever looks at it. It says `ready`.
+//
+// anonymous      code without a file is mapped, and not run; waits for a line
+// names          its name, its thread's and its code's are escape sequences and markup
+// lost-stack     main -> lost runs with a stack pointer that points nowhere
+// cyclic-cfi     main -> cyclic, whose unwind table says that it was called from where it is
+// endless-expression  main -> endless, whose frame is the value of an expression that never ends
+// huge-map       its perf map is 4 GB long, most of it a hole
+// fifo-map       its perf map is a FIFO that nobody writes to
+// link-map PATH  its perf map is a link to PATH
+// truncate PATH  burns half of the time in plugin_work of the shared object at PATH, then cuts that
+//                file down to nothing
+// pages          maps 60,000 pages of its own file as code
+#include "cpu.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOSTILE "\x1b]0;pwned\x07\x1b[31m<script>alert(1)</script>\"'&;\r"
+
+typedef void (*code_fn)(uint64_t rounds);
+
+#if defined(__x86_64__)
+static const unsigned char loop_code[] = {
+    0x55, 0x48, 0x89, 0xe5,       // push rbp; mov rbp, rsp
+    0x48, 0xff, 0xcf, 0x75, 0xfb, // dec rdi; jnz -5
+    0x5d, 0xc3,                   // pop rbp; ret
+};
+#else
+static const unsigned int loop_code[] = {
+    0xa9bf7bfd, 0x910003fd,             // stp x29, x30, [sp, #-16]!; mov x29, sp
+    0xf1000400, 0x54ffffe1,             // subs x0, x0, #1; b.ne -4
+    0xa8c17bfd, 0xd65f03c0,             // ldp x29, x30, [sp], #16; ret
+};
+#endif
+
+static code_fn make_code(void) {
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(page, loop_code, sizeof loop_code);
+    mprotect(page, 4096, PROT_READ | PROT_EXEC);
+    return (code_fn)page;
+}
+
+FUNCTION static void run_code(code_fn code, uint64_t end) {
+    while (cpu_ns() < end) {
+        code(1000000);
+    }
+    NO_TAIL_CALL();
+}
+
+static const char *map_path(void) {
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    return path;
+}
+
+static void write_map(code_fn code, const char *name, off_t hole) {
+    FILE *map = fopen(map_path(), "w");
+    fprintf(map, "%lx 1000 %s\n", (unsigned long)code, name);
+    fflush(map);
+    if (hole > 0 && ftruncate(fileno(map), hole) != 0) {
+        exit(3);
+    }
+    fclose(map);
+}
+
+// Some hundred milliseconds with a stack pointer of no use; no call and no signal may come.
+FUNCTION static void lost(uint64_t rounds) {
+#if defined(__x86_64__)
+    __asm__ volatile("mov %%rsp, %%r15\n mov $0x10, %%rsp\n"
+                     "1: dec %0\n jnz 1b\n mov %%r15, %%rsp\n"
+                     : "+r"(rounds)
+                     :
+                     : "r15", "cc", "memory");
+#else
+    __asm__ volatile("mov x15, sp\n mov x14, #0x10\n mov sp, x14\n"
+                     "1: subs %0, %0, #1\n b.ne 1b\n mov sp, x15\n"
+                     : "+r"(rounds)
+                     :
+                     : "x14", "x15", "cc", "memory");
+#endif
+}
+
+// Unwind tables as assembler writes them: register 16 (the return address) keeps its value; the
+// frame is what `skip -3` computes.
+#if defined(__x86_64__)
+FUNCTION static void cyclic(uint64_t rounds) {
+    __asm__ volatile(".cfi_remember_state\n .cfi_escape 0x08, 0x10\n"
+                     "1: dec %0\n jnz 1b\n .cfi_restore_state\n"
+                     : "+r"(rounds)
+                     :
+                     : "cc", "memory");
+}
+
+FUNCTION static void endless(uint64_t rounds) {
+    __asm__ volatile(".cfi_remember_state\n .cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff\n"
+                     "1: dec %0\n jnz 1b\n .cfi_restore_state\n"
+                     : "+r"(rounds)
+                     :
+                     : "cc", "memory");
+}
+#else
+static void cyclic(uint64_t rounds) { lost(rounds); }
+static void endless(uint64_t rounds) { lost(rounds); }
+#endif
+
+static void map_pages(void) {
+    int file = open("/proc/self/exe", O_RDONLY);
+    for (int page = 0; page < 60000; page++) {
+        mmap(NULL, 4096, page % 2 ? PROT_READ | PROT_EXEC : PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    close(file);
+}
+
+int main(int argc, char **argv) {
+    const char *mode = argc > 1 ? argv[1] : "";
+    uint64_t end = (uint64_t)(1e9 * (argc > 2 ? atof(argv[2]) : 0));
+    code_fn code = make_code();
+    if (strcmp(mode, "names") == 0) {
+        prctl(PR_SET_NAME, "\x1b[31m<b>&\r\n\x07");
+        write_map(code, HOSTILE, 0);
+    } else if (strcmp(mode, "huge-map") == 0) {
+        write_map(code, "first", (off_t)4 << 30);
+    } else if (strcmp(mode, "fifo-map") == 0) {
+        mkfifo(map_path(), 0666);
+    } else if (strcmp(mode, "link-map") == 0 && argc > 3) {
+        if (symlink(argv[3], map_path()) != 0) {
+            return 3;
+        }
+    } else if (strcmp(mode, "pages") == 0) {
+        map_pages();
+    }
+    if (strcmp(mode, "truncate") == 0 && argc > 3) {
+        void *plugin = dlopen(argv[3], RTLD_NOW);
+        void (*work)(uint64_t) = plugin ? (void (*)(uint64_t))dlsym(plugin, "plugin_work") : NULL;
+        if (work == NULL) {
+            return 3;
+        }
+        work(end / 2);
+        if (truncate(argv[3], 0) != 0) {
+            return 3;
+        }
+        run_code(code, end);
+        // Ending in order would run code of the plugin.
+        _exit(0);
+    }
+    printf("ready %d %lx\n", (int)getpid(), (unsigned long)code);
+    fflush(stdout);
+    if (strcmp(mode, "lost-stack") == 0) {
+        while (cpu_ns() < end) {
+            lost(20000000);
+        }
+    } else if (strcmp(mode, "cyclic-cfi") == 0) {
+        while (cpu_ns() < end) {
+            cyclic(20000000);
+        }
+    } else if (strcmp(mode, "endless-expression") == 0) {
+        while (cpu_ns() < end) {
+            endless(20000000);
+        }
+    } else if (end > 0) {
+        run_code(code, end);
+    } else {
+        getchar();
+    }
+    return 0;
+}
