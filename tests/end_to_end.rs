@@ -6,6 +6,8 @@
 
 // The modules are marked as test code so that the lints treat their helpers as such.
 #[cfg(test)]
+mod accuracy;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod endings;
@@ -19,6 +21,8 @@ mod hostile;
 mod outputs;
 #[cfg(test)]
 mod privileges;
+#[cfg(test)]
+mod scale;
 #[cfg(test)]
 mod stacks;
 #[cfg(test)]

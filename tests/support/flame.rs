@@ -4,11 +4,12 @@ use std::fs;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use super::target::cpu_seconds;
+use super::target::{PATIENCE, cpu_seconds, wait_within};
 use super::{Folded, Scratch, wait_until};
 
 /// The options of an output that is thrown away.
@@ -131,13 +132,34 @@ impl Running {
     /// Waits until the command that it launched has used that much CPU time, in seconds.
     #[track_caller]
     pub(crate) fn wait_for_child_cpu(&self, seconds: f64) {
-        let pid = self.child.id();
-        let path = format!("/proc/{pid}/task/{pid}/children");
         wait_until("the command to use CPU time", || {
-            let children = fs::read_to_string(&path).unwrap_or_default();
-            let child = children.split_ascii_whitespace().next();
-            child.and_then(|child| cpu_seconds(child.parse().ok()?)).is_some_and(|t| t >= seconds)
+            self.first_child().and_then(cpu_seconds).is_some_and(|used| used >= seconds)
         });
+    }
+
+    /// How many files it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
+    }
+
+    /// A line of its /proc/PID/status in KiB, for example `VmHWM`; 0 when it has ended.
+    pub(crate) fn status_kib(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+        number.unwrap_or(0)
+    }
+
+    /// Whether the command that it launched is running.
+    pub(crate) fn has_child(&self) -> bool {
+        self.first_child().is_some()
+    }
+
+    fn first_child(&self) -> Option<u32> {
+        let pid = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        children.split_ascii_whitespace().next()?.parse().ok()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -153,9 +175,15 @@ impl Running {
 
     /// Waits for its end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    /// The same for recordings that take their time on a busy machine.
+    #[track_caller]
+    pub(crate) fn end_within(mut self, patience: Duration) -> Ended {
         let mut status = None;
-        wait_until("flame to end", || {
+        wait_within(patience, "flame to end", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });

@@ -6,14 +6,20 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until `test` holds; fails with `what` when it never does.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut test: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, test: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, test);
+}
+
+/// The same for what takes its time on a busy machine.
+#[track_caller]
+pub(crate) fn wait_within(patience: Duration, what: &str, mut test: impl FnMut() -> bool) {
     let start = Instant::now();
     while !test() {
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        assert!(start.elapsed() < patience, "waited {patience:?} for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -31,10 +37,16 @@ impl Target {
     #[track_caller]
     pub(crate) fn start(path: &str, arguments: &[&str]) -> Target {
         let mut target = Target::spawn(Command::new(path).args(arguments));
-        let mut line = String::new();
-        target.output.read_line(&mut line).unwrap();
+        let line = target.line();
         assert!(line.starts_with("ready"), "{path} said {line:?}");
         target
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
     }
 
     /// Starts a command without waiting for a word of it.

@@ -1,4 +1,5 @@
-//! `cargo xtask bench record`: flame's bars, measured beside the profilers that people use now.
+//! `cargo xtask bench record` and `accuracy`: flame's bars, measured beside the profilers that people
+//! use now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+mod accuracy;
 mod compile;
 mod memory;
 mod overhead;
@@ -16,7 +18,7 @@ mod slowdown;
 mod source;
 mod table;
 
-use profiler::Profiler;
+use profiler::{PerfWay, Profiler};
 use table::Table;
 
 /// What the command line asks for.
@@ -64,9 +66,28 @@ impl Options {
 /// Runs the bars and prints one table.
 pub(crate) fn record(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
+    in_directory(|directory| run(&options, directory))
+}
+
+/// Runs the programs of known truth and prints one table.
+pub(crate) fn accuracy(words: &[&str]) -> Result<()> {
+    let options = accuracy::Options::parse(words)?;
+    in_directory(|directory| {
+        let ways = [PerfWay::FramePointers, PerfWay::Machine, PerfWay::DwarfLargest];
+        let profilers = profiler::find(&build_flame()?, &ways);
+        let mut table = Table::new(profilers.iter().map(Profiler::name).collect());
+        accuracy::measure(&profilers, directory, &options, &mut table)?;
+        println!("{table}");
+        profiler::missing(&profilers).iter().for_each(|missing| println!("{missing}"));
+        Ok(())
+    })
+}
+
+/// Gives a directory to a bench and removes it afterwards.
+fn in_directory(bench: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let directory = std::env::temp_dir().join(format!("flame-bench-{}", std::process::id()));
     fs::create_dir(&directory).with_context(|| directory.display().to_string())?;
-    let result = run(&options, &directory);
+    let result = bench(&directory);
     // A bench that fails leaves its files, so that they can be looked at.
     if result.is_ok() {
         let _ = fs::remove_dir_all(&directory);
@@ -77,7 +98,7 @@ pub(crate) fn record(words: &[&str]) -> Result<()> {
 }
 
 fn run(options: &Options, directory: &Path) -> Result<()> {
-    let profilers = profiler::find(&build_flame()?);
+    let profilers = profiler::find(&build_flame()?, &[PerfWay::FramePointers, PerfWay::Dwarf]);
     let mut table = Table::new(profilers.iter().map(Profiler::name).collect());
     if options.wants("compile") {
         compile::measure(&profilers, directory, &mut table)?;
@@ -92,7 +113,7 @@ fn run(options: &Options, directory: &Path) -> Result<()> {
         memory::measure(&profilers, directory, options.memory_seconds, &mut table)?;
     }
     println!("{table}");
-    for missing in profiler::missing(&profilers) {
+    for missing in profiler::missing(&profilers).into_iter().chain(profiler::missing_scripts()) {
         println!("{missing}");
     }
     Ok(())

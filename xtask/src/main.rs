@@ -1,4 +1,4 @@
-//! Maintainer tasks: `cargo xtask ci`, `cargo xtask fuzz` and `cargo xtask bench record`.
+//! Maintainer tasks: `cargo xtask ci`, `fuzz` and `bench`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
 
 use std::process::ExitCode;
@@ -17,6 +17,9 @@ usage:
       --rounds N     runs, and pairs of windows, of each kind (7)
       --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
       --only NAME    compile, overhead, slowdown or memory alone
+  cargo xtask bench accuracy  programs whose shares are known, beside perf and samply
+      --seconds N    CPU seconds of each program (5)
+      --only NAME    short-lived, rhythm or stacks alone
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "record", options @ ..] => bench::record(options),
+        ["bench", "accuracy", options @ ..] => bench::accuracy(options),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

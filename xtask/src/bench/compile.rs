@@ -56,7 +56,7 @@ fn record(profiler: &Profiler, source: &Path, directory: &Path) -> Result<Outcom
     let seconds_to_result = Some(since_end(&end, &usage)?);
     let seconds_to_picture = match profiler {
         Profiler::Flame(_) => seconds_to_result,
-        Profiler::PerfFp(perf) | Profiler::PerfDwarf(perf) => {
+        Profiler::Perf(perf, _) => {
             draw(perf, &profiler.output(directory))?.zip(seconds_to_result).map(|(a, b)| a + b)
         }
         // It has no picture but the one in a browser.

@@ -12,12 +12,43 @@ use anyhow::{Context, Result};
 pub(crate) enum Profiler {
     /// flame as it stands.
     Flame(PathBuf),
-    /// `perf record -g`: frame pointers.
-    PerfFp(PathBuf),
-    /// `perf record --call-graph dwarf` with its default of 8 KiB a sample.
-    PerfDwarf(PathBuf),
+    /// `perf record`, in one of its ways.
+    Perf(PathBuf, PerfWay),
     /// `samply record --save-only`.
     Samply(PathBuf),
+}
+
+/// How perf records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PerfWay {
+    /// `-g`: frame pointers.
+    FramePointers,
+    /// `--call-graph dwarf` with its default of 8 KiB a sample.
+    Dwarf,
+    /// `--call-graph dwarf,65528`: the most that the kernel copies.
+    DwarfLargest,
+    /// `-a -g`: all CPUs.
+    Machine,
+}
+
+impl PerfWay {
+    fn name(self) -> &'static str {
+        match self {
+            PerfWay::FramePointers => "perf -g",
+            PerfWay::Dwarf => "perf dwarf",
+            PerfWay::DwarfLargest => "perf dwarf,65528",
+            PerfWay::Machine => "perf -a",
+        }
+    }
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            PerfWay::FramePointers => &["-g"],
+            PerfWay::Dwarf => &["--call-graph", "dwarf"],
+            PerfWay::DwarfLargest => &["--call-graph", "dwarf,65528"],
+            PerfWay::Machine => &["-a", "-g"],
+        }
+    }
 }
 
 impl Profiler {
@@ -25,8 +56,7 @@ impl Profiler {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Profiler::Flame(_) => "flame",
-            Profiler::PerfFp(_) => "perf -g",
-            Profiler::PerfDwarf(_) => "perf dwarf",
+            Profiler::Perf(_, way) => way.name(),
             Profiler::Samply(_) => "samply",
         }
     }
@@ -39,10 +69,9 @@ impl Profiler {
     /// What it writes, in `directory`.
     pub(crate) fn output(&self, directory: &Path) -> PathBuf {
         directory.join(match self {
-            Profiler::Flame(_) => "flame.folded",
-            Profiler::PerfFp(_) => "fp.data",
-            Profiler::PerfDwarf(_) => "dwarf.data",
-            Profiler::Samply(_) => "samply.json.gz",
+            Profiler::Flame(_) => "flame.folded".to_owned(),
+            Profiler::Perf(..) => format!("{}.data", self.slug()),
+            Profiler::Samply(_) => "samply.json.gz".to_owned(),
         })
     }
 
@@ -58,15 +87,10 @@ impl Profiler {
                 command.arg("-o").arg(directory.join("flame.svg")).arg("--");
                 command
             }
-            Profiler::PerfFp(path) => {
+            Profiler::Perf(path, way) => {
                 let mut command = Command::new(path);
-                command.args(["record", "-q", "-F", &hz, "-g", "-o"]).arg(&output).arg("--");
-                command
-            }
-            Profiler::PerfDwarf(path) => {
-                let mut command = Command::new(path);
-                command.args(["record", "-q", "-F", &hz, "--call-graph", "dwarf", "-o"]);
-                command.arg(&output).arg("--");
+                command.args(["record", "-q", "-F", &hz]).args(way.options());
+                command.arg("-o").arg(&output).arg("--");
                 command
             }
             Profiler::Samply(path) => {
@@ -96,20 +120,17 @@ impl Profiler {
         let output = self.output(directory);
         let (hz, pid, seconds) = (hz.to_string(), pid.to_string(), seconds.to_string());
         let mut command = match self {
-            Profiler::Flame(path) | Profiler::PerfFp(path) | Profiler::PerfDwarf(path) => {
-                Command::new(path)
-            }
+            Profiler::Flame(path) | Profiler::Perf(path, _) => Command::new(path),
             Profiler::Samply(path) => samply(path, directory)?,
         };
         command.arg("record");
         match self {
             Profiler::Flame(_) => command.args(["-F", &hz, "-d", &seconds]),
-            Profiler::PerfFp(_) => command.args(["-q", "-F", &hz, "-g"]),
-            Profiler::PerfDwarf(_) => command.args(["-q", "-F", &hz, "--call-graph", "dwarf"]),
+            Profiler::Perf(_, way) => command.args(["-q", "-F", &hz]).args(way.options()),
             Profiler::Samply(_) => command.args(["--save-only", "-r", &hz]),
         };
         command.args(["-p", &pid, "-o"]).arg(&output);
-        if matches!(self, Profiler::PerfFp(_) | Profiler::PerfDwarf(_)) {
+        if matches!(self, Profiler::Perf(..)) {
             command.args(["--", "sleep", &seconds]);
         }
         Ok(command)
@@ -133,12 +154,11 @@ fn samply(path: &Path, directory: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// flame and the peers that are there.
-pub(crate) fn find(flame: &Path) -> Vec<Profiler> {
+/// flame and the peers that are there, perf in those ways.
+pub(crate) fn find(flame: &Path, ways: &[PerfWay]) -> Vec<Profiler> {
     let mut found = vec![Profiler::Flame(flame.to_owned())];
     if let Some(perf) = locate("FLAME_BENCH_PERF", "perf") {
-        found.push(Profiler::PerfFp(perf.clone()));
-        found.push(Profiler::PerfDwarf(perf));
+        found.extend(ways.iter().map(|way| Profiler::Perf(perf.clone(), *way)));
     }
     found.extend(locate("FLAME_BENCH_SAMPLY", "samply").map(Profiler::Samply));
     found
@@ -146,24 +166,25 @@ pub(crate) fn find(flame: &Path) -> Vec<Profiler> {
 
 /// A sentence for each peer that is not there: how to install it.
 pub(crate) fn missing(found: &[Profiler]) -> Vec<&'static str> {
-    let has = |name: &str| found.iter().any(|profiler| profiler.name() == name);
     let mut missing = Vec::new();
-    if !has("perf dwarf") {
+    if !found.iter().any(|profiler| matches!(profiler, Profiler::Perf(..))) {
         missing.push(
             "perf is missing: sudo apt-get install linux-perf, or FLAME_BENCH_PERF=/path/to/perf",
         );
     }
-    if !has("samply") {
+    if !found.iter().any(|profiler| matches!(profiler, Profiler::Samply(_))) {
         missing
             .push("samply is missing: cargo install samply, or FLAME_BENCH_SAMPLY=/path/to/samply");
     }
-    if flamegraph_dir().is_none() {
-        missing.push(
-            "stackcollapse-perf.pl and flamegraph.pl are missing: git clone \
-             https://github.com/brendangregg/FlameGraph, and FLAMEGRAPH_DIR=/path/to/FlameGraph",
-        );
-    }
     missing
+}
+
+/// A sentence where the scripts that draw what perf recorded are not there.
+pub(crate) fn missing_scripts() -> Option<&'static str> {
+    flamegraph_dir().is_none().then_some(
+        "stackcollapse-perf.pl and flamegraph.pl are missing: git clone \
+             https://github.com/brendangregg/FlameGraph, and FLAMEGRAPH_DIR=/path/to/FlameGraph",
+    )
 }
 
 /// Where flamegraph.pl and its companions are, as `FLAMEGRAPH_DIR` says.

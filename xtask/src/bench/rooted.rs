@@ -74,7 +74,7 @@ pub(crate) fn count(profiler: &Profiler, directory: &Path) -> Result<Rooted> {
             let text = fs::read_to_string(&output).with_context(|| output.display().to_string())?;
             Ok(flame(&text, &mut entries))
         }
-        Profiler::PerfFp(perf) | Profiler::PerfDwarf(perf) => {
+        Profiler::Perf(perf, _) => {
             let mut command = Command::new(perf);
             command.args(["script", "--no-inline", "-F", "comm,ip,sym,dso", "-i"]).arg(&output);
             Ok(perf_script(&stdout(&mut command)?, &mut entries))
@@ -87,7 +87,7 @@ pub(crate) fn count(profiler: &Profiler, directory: &Path) -> Result<Rooted> {
     }
 }
 
-fn stdout(command: &mut Command) -> Result<String> {
+pub(super) fn stdout(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {}\n{said}", output.status);
@@ -197,7 +197,7 @@ fn perf_script(text: &str, entries: &mut Entries) -> Rooted {
 }
 
 /// `   55d0c0ffee name (image)`.
-fn perf_frame(line: &str) -> Option<(u64, &str, &str)> {
+pub(super) fn perf_frame(line: &str) -> Option<(u64, &str, &str)> {
     let (address, rest) = line.strip_prefix(['\t', ' '])?.trim_start().split_once(' ')?;
     let (name, image) = rest.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
     Some((u64::from_str_radix(address, 16).ok()?, name, image))

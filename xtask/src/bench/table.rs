@@ -9,6 +9,10 @@ pub(crate) enum Unit {
     /// A share that is compared by what is missing to 100 %.
     Complete,
     Count,
+    /// A number with one decimal, which is compared with nothing.
+    Number,
+    /// A share that should be 100 %, neither less nor more, and is compared with nothing.
+    Share,
     Seconds,
     MiB,
 }
@@ -51,8 +55,11 @@ fn text(unit: Unit, value: Option<f64>) -> String {
         Unit::Percent => format!("{value:.2} %"),
         Unit::Complete => format!("{value:.2} %"),
         Unit::Count => format!("{value:.0}"),
+        Unit::Number => format!("{value:.1}"),
+        Unit::Share => format!("{value:.1} %"),
         Unit::Seconds if value < 1.0 => format!("{value:.3} s"),
         Unit::Seconds => format!("{value:.1} s"),
+        Unit::MiB if value < 1.0 => format!("{:.0} KiB", value * 1024.0),
         Unit::MiB => format!("{value:.1} MiB"),
     }
 }
@@ -64,7 +71,7 @@ fn ratio(unit: Unit, flame: Option<f64>, peer: Option<f64>) -> String {
         return String::new();
     };
     // Differences within the noise have no meaningful ratio.
-    if unit == Unit::Count || flame < 0.005 || peer < 0.005 {
+    if matches!(unit, Unit::Count | Unit::Number | Unit::Share) || flame < 0.005 || peer < 0.005 {
         return String::new();
     }
     let what = if unit == Unit::Complete { " missing" } else { "" };
@@ -99,6 +106,8 @@ mod tests {
         table.row("rooted", "", Unit::Complete, vec![Some(99.0), Some(98.0)]);
         table.row("slower", "1 %", Unit::Percent, vec![Some(-0.1), Some(2.0)]);
         table.row("memory", "", Unit::MiB, vec![Some(10.0), None]);
+        table.row("data", "", Unit::MiB, vec![Some(0.25), Some(2.5)]);
+        table.row("coverage", ">= 97 %", Unit::Share, vec![Some(99.6), Some(25.0)]);
         let expect = "\
 | measure | bar | flame | perf |
 |---|---|---|---|
@@ -106,6 +115,8 @@ mod tests {
 | rooted |  | 99.00 % | 98.00 % (2.0x missing) |
 | slower | 1 % | -0.10 % | 2.00 % |
 | memory |  | 10.0 MiB | - |
+| data |  | 256 KiB | 2.5 MiB (10.0x) |
+| coverage | >= 97 % | 99.6 % | 25.0 % |
 ";
         assert_eq!(table.to_string(), expect);
     }
