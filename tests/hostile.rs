@@ -72,7 +72,16 @@ fn record_target(target: &Target) -> Folded {
     let ended = finish(flame().args(arguments)).success();
     assert_no_control("stderr", &ended.stderr);
     assert_memory_is_bounded();
-    Folded::parse(&fs::read_to_string(path).unwrap())
+    let folded = Folded::parse(&fs::read_to_string(path).unwrap());
+    assert!(folded.total() >= 5, "{folded:?}");
+    folded
+}
+
+/// Asserts that most of a recording is in frames for which `test` holds: all, but for the code that
+/// calls them.
+#[track_caller]
+fn assert_most(folded: &Folded, test: impl Fn(&str) -> bool) {
+    assert!(folded.with_any(test) * 10 >= folded.total() * 8, "{folded:?}");
 }
 
 #[test]
@@ -86,7 +95,7 @@ fn names_steer_neither_terminal_nor_browser() {
     let argument = "\x1b]0;pwned\x07</title><script>alert(2)</script>\r\u{9b}31m";
     let folded = record_all(&scratch, &[&path, "names", "0.3", argument]);
     // The name of the code is in the map; some of what it would do is visible as text.
-    assert!(folded.with_any(|frame| frame.contains("<script>alert(1)</script>")) > 50);
+    assert_most(&folded, |frame| frame.contains("<script>alert(1)</script>"));
     let svg = fs::read_to_string(scratch.file("out.svg")).unwrap();
     assert!(svg.contains("alert(1)") && !svg.contains("<script>alert"), "{svg}");
     for map in fs::read_dir("/tmp").unwrap().flatten() {
@@ -133,7 +142,7 @@ fn a_perf_map_of_4_gb_is_read_in_bounded_memory() {
     let map = Map::of(&target);
     assert_eq!(fs::metadata(&map.0).unwrap().len(), 4 << 30);
     let folded = record_target(&target);
-    assert!(folded.with(&["run_code", "first_[j]"]) > 100, "{folded:?}");
+    assert_most(&folded, |frame| frame == "first_[j]");
 }
 
 #[test]
@@ -144,7 +153,7 @@ fn a_perf_map_that_is_a_fifo_is_not_waited_for() {
     let target = Target::start(&program("hostile.c"), &["fifo-map", "30"]);
     let _map = Map::of(&target);
     let folded = record_target(&target);
-    assert!(folded.with_any(|frame| frame.starts_with("[anon+")) > 100, "{folded:?}");
+    assert_most(&folded, |frame| frame.starts_with("[anon+"));
 }
 
 #[test]
@@ -169,7 +178,7 @@ fn a_perf_map_that_is_a_link_or_another_users_is_not_believed() {
     // And as the target's own, so that the test cannot pass for another reason.
     std::os::unix::fs::chown(&map.0, Some(0), Some(0)).unwrap();
     let folded = record_target(&target);
-    assert!(folded.with_any(|frame| frame.starts_with("secret")) > 100, "{folded:?}");
+    assert_most(&folded, |frame| frame == "secret_[j]");
     assert!(target.is_running());
 }
 
@@ -362,7 +371,7 @@ fn a_process_with_60000_mappings_is_read_in_time() {
     }
     let target = Target::start(&program("hostile.c"), &["pages", "30"]);
     let folded = record_target(&target);
-    assert!(folded.total() > 100, "{folded:?}");
+    assert_most(&folded, |frame| frame == "run_code");
 }
 
 #[test]

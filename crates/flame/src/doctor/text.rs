@@ -142,7 +142,7 @@ mod tests {
         let check = Check::missing("lib\x1b[2J.so", "gone\r").fix("restart \x07it");
         let report = Report { target: None, checks: vec![(Group::Images, check)] };
         let text = print(&report, Paint(false), None);
-        assert!(text.contains("  missing  lib␛[2J.so          gone␍\n"), "{text}");
+        assert!(text.contains("  missing  lib␛[2J.so            gone␍\n"), "{text}");
         assert!(!text.contains(['\x1b', '\r', '\x07']), "{text:?}");
     }
 
