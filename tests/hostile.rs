@@ -327,6 +327,15 @@ fn tables_as_long_as_a_hole_are_not_gone_through() {
         elf.set(header, SIZE, HOLE / 24 * 24);
         elf.record_with_hole(HOLE + end);
     }
+    let mut elf = Elf::of("shares.c");
+    elf.replace(".shstrtab", b".debug_line_str\0", b".debug_frame\0\0\0\0");
+    let (header, end) = (elf.section(".debug_frame"), elf.0.len() as u64);
+    elf.set(header, OFFSET, end);
+    elf.set(header, SIZE, HOLE);
+    // Without the table that is looked at first.
+    let first = elf.section(".eh_frame");
+    elf.set(first, SIZE, 0);
+    elf.record_with_hole(HOLE + end);
     // As many sections as there is room for: the number is in the first header then.
     let mut elf = Elf::of("shares.c");
     elf.0[0x3c..0x3e].fill(0);

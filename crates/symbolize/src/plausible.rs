@@ -1,6 +1,7 @@
 //! Whether the tables of an ELF file have lengths that real ones have.
 //!
-//! Readers go through notes, symbols, relocations, stubs and section headers entry by entry. That a
+//! Readers go through notes, symbols, relocations, stubs, frame descriptions and section headers
+//! entry by entry. That a
 //! table lies within its file is no bound: a file with a hole may be terabytes long and take no
 //! room on disk, and going through it would take hours. A file with such a table is refused as a
 //! whole; nobody but its author has it.
@@ -45,6 +46,8 @@ fn is_plausible<E: FileHeader>(elf: &ElfFile<'_, E>) -> bool {
             }
             elf::SHT_NOTE => len <= MAX_SMALL_LEN,
             _ if name.starts_with(b".plt") => len <= MAX_SMALL_LEN,
+            // Zeros, as holes have them, end `.eh_frame`, and are skipped here.
+            _ if name == b".debug_frame" => len <= MAX_TABLE_LEN,
             _ => true,
         }
     };
