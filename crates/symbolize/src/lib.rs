@@ -29,6 +29,7 @@ mod line_parser;
 mod map_file;
 mod namer;
 mod perf_map;
+mod plausible;
 mod plt;
 mod raw_symbol;
 mod symbol_table;
