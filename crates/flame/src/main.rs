@@ -7,7 +7,9 @@ mod cli;
 mod message;
 mod output;
 mod proc;
+mod process_root;
 mod record;
+mod runtimes;
 mod sudo;
 mod terminal;
 

@@ -2,11 +2,12 @@
 
 mod collector;
 mod images;
+mod jit;
 mod location;
 mod naming;
 mod notes;
-mod perf_maps;
 mod progress;
+mod runtime_notes;
 mod signals;
 mod summary;
 mod target;
@@ -68,6 +69,7 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
+    let told = notes.len();
     let mut collector = Collector::new(&session);
     target.enter_processes(collector.processes());
     let started = Moment::now();
@@ -81,9 +83,15 @@ fn record(
     let meta = meta(&session, &started, duration, target.describe());
     collector.set_losses(lost.max(session.lost_records().unwrap_or(0)));
     tracing::info!("recording over");
+    let mut notes =
+        [notes, runtime_notes::name_jit_code(&mut collector, args.sampling.java)].concat();
     let mut profile = collector.into_profile(meta);
     tracing::info!("named");
-    profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
+    notes.extend(notes::of_hidden_kernel(&profile.health));
+    if !cli.quiet {
+        notes[told..].iter().for_each(|note| note.print(paint));
+    }
+    profile.health.notes = notes.into_iter().map(|note| note.text).collect();
     add_coverage(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
     if profile.health.samples == 0 {
@@ -119,6 +127,7 @@ fn sample(
     let mut finished = false;
     let mut next_look = Instant::now();
     loop {
+        collector.look_at_jit_code();
         session
             .drain(&mut |event| {
                 if let EventKind::Lost { count } = event.kind {

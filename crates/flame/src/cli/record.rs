@@ -95,6 +95,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
     pub(crate) call_graph: CallGraph,
 
+    /// Ask Java VMs for the names of compiled methods when the recording ends (Java 17 or later)
+    #[arg(long)]
+    pub(crate) java: bool,
+
     /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
     pub(crate) cpus: Option<CpuList>,

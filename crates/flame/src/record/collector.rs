@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
-    Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid, ValueType,
+    Health, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
+    ValueType,
 };
 use flame_sampler::{Privilege, Session};
 use flame_unwind::{
@@ -17,9 +18,9 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
 use super::images::{Images, OpenImage};
+use super::jit::{Deferred, DeferredSample, JitCode, JitNames, JitTarget};
 use super::location::CodeLocation;
 use super::naming;
-use super::perf_maps::Owners;
 use crate::proc;
 
 /// The position of the number of samples among the values.
@@ -50,7 +51,8 @@ pub(super) struct Collected {
     /// (position in `threads`, stack) and the two values.
     pub(super) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
     pub(super) images: Images,
-    pub(super) owners: Owners,
+    pub(super) jit: JitCode,
+    pub(super) jit_names: Option<JitNames>,
     pub(super) health: Health,
 }
 
@@ -65,6 +67,7 @@ pub(super) struct Collector {
     unwinder: CfiUnwinder,
     frames: Vec<FrameAddress>,
     collected: Collected,
+    deferred: Deferred,
     unknown_name: Arc<str>,
 }
 
@@ -105,6 +108,7 @@ impl Collector {
             unwinder: CfiUnwinder::new(Architecture::NATIVE),
             frames: Vec::new(),
             collected: Collected::default(),
+            deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
         }
     }
@@ -127,17 +131,40 @@ impl Collector {
     /// Takes in one event.
     pub(super) fn take(&mut self, event: Event<'_>) {
         match event.kind {
-            EventKind::Sample(sample) => self.take_sample(&sample),
+            EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.collected.health.throttled += 1,
             EventKind::Undecodable(error) => {
                 tracing::debug!(%error, "record left out");
                 self.collected.health.undecodable_records += 1;
             }
-            kind => self.processes.apply(event.time, &kind),
+            kind => {
+                self.processes.apply(event.time, &kind);
+                self.collected.jit.apply(&kind, &self.processes);
+            }
         }
     }
 
-    fn take_sample(&mut self, sample: &SampleEvent<'_>) {
+    /// Looks at what runtimes have written about their code. Call it before events are taken in.
+    pub(super) fn look_at_jit_code(&mut self) {
+        self.collected.jit.look();
+        self.intern_settled(false);
+    }
+
+    /// Looks up the names of code without a file, when all events were taken in.
+    pub(super) fn name_jit_code(&mut self) {
+        if self.collected.jit_names.is_none() {
+            self.collected.jit.finish();
+            self.intern_settled(true);
+            self.collected.jit_names = Some(self.collected.jit.names());
+        }
+    }
+
+    /// The processes that ran code without a file.
+    pub(super) fn jit_targets(&self) -> Vec<JitTarget> {
+        self.collected.jit.targets()
+    }
+
+    fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
         // A process that no event told of: its records were lost, or it began to exist between
         // the opening of events and the reading of /proc.
         if !self.processes.knows(sample.pid) {
@@ -145,27 +172,62 @@ impl Collector {
         }
         let end = self.walk(sample);
         *self.collected.health.stack_ends.entry(end).or_default() += 1;
-        let mut stack = StackId::EMPTY;
+        let mut path = Vec::with_capacity(1 + self.frames.len() + sample.kernel_chain.len());
+        let mut jit = Vec::new();
         if end.is_truncated() {
-            stack = self.collected.stacks.push(stack, CodeLocation::Truncated);
+            path.push(CodeLocation::Truncated);
             self.count_cut(sample.pid, end);
         }
         for index in (0..self.frames.len()).rev() {
             let address = self.frames[index].lookup_address();
-            let location = self.locate(sample.pid, address);
-            stack = self.collected.stacks.push(stack, location);
+            let location = self.locate(sample.pid, address).unwrap_or_else(|| {
+                jit.push((path.len(), address));
+                CodeLocation::Unmapped(address)
+            });
+            path.push(location);
         }
         for index in (0..sample.kernel_chain.len()).rev() {
             // All but the innermost are return addresses.
             let address = sample.kernel_chain[index].0.saturating_sub(u64::from(index > 0));
-            let location = CodeLocation::Kernel(ProcessAddress(address));
-            stack = self.collected.stacks.push(stack, location);
+            path.push(CodeLocation::Kernel(ProcessAddress(address)));
         }
         let thread = self.thread(sample);
-        let values = self.collected.samples.entry((thread, stack)).or_default();
+        let (pid, period) = (sample.pid, sample.period);
+        let sample = DeferredSample { time, pid, thread, path, jit, period };
+        self.collected.health.samples += 1;
+        // Samples of code that may be known better soon wait; the others need not.
+        if !sample.jit.is_empty() {
+            self.collected.jit.meet(pid, &self.processes);
+        }
+        if !sample.jit.is_empty() && self.collected.jit.is_open(pid, time) {
+            self.deferred.push(sample);
+        } else {
+            self.intern(sample);
+        }
+    }
+
+    /// Takes in the samples of which nothing more will become known, or all of them.
+    fn intern_settled(&mut self, all: bool) {
+        loop {
+            let jit = &self.collected.jit;
+            let settled = |sample: &DeferredSample| all || !jit.is_open(sample.pid, sample.time);
+            let Some(sample) = self.deferred.pop_if(settled) else { return };
+            self.intern(sample);
+        }
+    }
+
+    fn intern(&mut self, mut sample: DeferredSample) {
+        for (position, address) in &sample.jit {
+            let id = self.collected.jit.locate(sample.pid, *address, sample.time, &self.processes);
+            sample.path[*position] = CodeLocation::Jit(id);
+        }
+        let stack = sample
+            .path
+            .iter()
+            .fold(StackId::EMPTY, |stack, location| self.collected.stacks.push(stack, *location));
+        let values = self.collected.samples.entry((sample.thread, stack)).or_default();
         values[SAMPLES_VALUE] += 1;
         values[EVENT_VALUE] = values[EVENT_VALUE].saturating_add(sample.period);
-        self.collected.health.samples += 1;
     }
 
     /// Fills `self.frames` with the user frames, innermost first.
@@ -241,35 +303,36 @@ impl Collector {
         }
     }
 
-    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> CodeLocation {
+    /// Where an address is; `None` in code without a file, of which time decides what it is.
+    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> Option<CodeLocation> {
         if address >= KERNEL_START {
             // The vsyscall page: mapped by the kernel into user space.
-            return CodeLocation::Kernel(address);
+            return Some(CodeLocation::Kernel(address));
         }
         let Some(found) = self.processes.find(pid, address) else {
-            return CodeLocation::Unmapped(address);
+            return Some(CodeLocation::Unmapped(address));
         };
         let image = found.mapping.image;
         if self.collected.images.get(image).is_none() {
             self.open_image(pid, &found);
         }
         match self.collected.images.get(image) {
-            Some(OpenImage::Anonymous) | None => {
-                self.collected.owners.note(pid);
-                CodeLocation::Anonymous(pid, address)
-            }
-            Some(_) => CodeLocation::Image(image, found.mapping.to_file_offset(address)),
+            Some(OpenImage::Anonymous) | None => None,
+            Some(_) => Some(CodeLocation::Image(image, found.mapping.to_file_offset(address))),
         }
     }
 
     /// Notes in which image a walk ended that had no information to go on with.
     fn count_cut(&mut self, pid: Pid, end: StackEnd) {
-        if end != StackEnd::NoUnwindInfo {
-            return;
-        }
         let last = self.frames.last().map(|frame| frame.lookup_address());
         let found = last.and_then(|address| self.processes.find(pid, address));
         let key = found.and_then(|found| self.processes.image(found.mapping.image));
+        if end != StackEnd::CopyTooShort && key.is_some_and(|key| key.is_anonymous()) {
+            self.collected.jit.count_cut(pid, &self.processes);
+        }
+        if end != StackEnd::NoUnwindInfo {
+            return;
+        }
         let path = key.map_or_else(|| "[unmapped]".to_owned(), naming::image_name);
         *self.collected.health.no_unwind_info.entry(path).or_default() += 1;
     }
@@ -282,7 +345,8 @@ impl Collector {
     }
 
     /// Names everything, and gives the profile.
-    pub(super) fn into_profile(self, meta: Meta) -> Profile {
+    pub(super) fn into_profile(mut self, meta: Meta) -> Profile {
+        self.name_jit_code();
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;

@@ -1,6 +1,8 @@
 //! Where a frame's code was, before it has a name.
 
-use flame_profile::{FileOffset, ImageId, Pid, ProcessAddress};
+use flame_profile::{FileOffset, ImageId, ProcessAddress};
+
+use super::jit::JitId;
 
 /// One entry of a recorded stack. What is looked up is inside the call for a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,7 +12,7 @@ pub(super) enum CodeLocation {
     /// In the kernel.
     Kernel(ProcessAddress),
     /// In executable memory without a file: JIT code.
-    Anonymous(Pid, ProcessAddress),
+    Jit(JitId),
     /// In no executable memory that is known.
     Unmapped(ProcessAddress),
     /// Not code: frames above are missing.
