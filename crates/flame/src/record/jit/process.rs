@@ -33,6 +33,9 @@ const MAX_LOOK_LEN: u64 = 8 << 20;
 /// How far before a map's end its last line is looked for, in bytes.
 const LAST_LINE_LEN: u64 = 32 << 10;
 
+/// How often two clocks are read to compare them.
+const CLOCK_READINGS: usize = 3;
+
 /// How many changes wait at most until a sample shows that their time has come.
 const MAX_CHANGES: usize = 256 << 10;
 
@@ -269,12 +272,13 @@ impl Log {
             return Vec::new();
         }
         // A line says no time; most lines of one look are written in one go, at the last.
-        let modified = to_monotonic(modified);
+        let modified = to_monotonic(modified).max(self.written_until);
         let until = FileOffset(len.0.min(self.read_to.0.saturating_add(MAX_LOOK_LEN)));
         let mut found = Vec::new();
         let mut each = |entry: CodeEntry| found.push((entry.time.unwrap_or(modified), entry));
         let Ok(scanned) = self.log.scan(self.read_to, until, &mut each) else { return Vec::new() };
         found.retain(|(_, entry)| entry.at < scanned.next);
+        tracing::debug!(entries = found.len(), ?modified, ?scanned, "code log grew");
         self.read_to = scanned.next;
         self.seen = self.log.fingerprint(scanned.next);
         let last = found.iter().map(|(time, _)| *time).max();
@@ -316,8 +320,18 @@ fn end_of_lines(log: &CodeLog) -> FileOffset {
 
 /// A time of files on the clock of samples.
 fn to_monotonic(time: Nanos) -> Nanos {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
-    let ago = Nanos::from(since_1970).saturating_since(time);
-    Nanos::from(monotonic.unwrap_or_default()).saturating_since(ago)
+    let monotonic = || {
+        Nanos::from(
+            clock_gettime(ClockId::CLOCK_MONOTONIC)
+                .map_or_else(|_| Duration::default(), Duration::from),
+        )
+    };
+    // flame may be put to sleep between two clocks: the closest of some readings counts.
+    let readings = (0..CLOCK_READINGS).map(|_| {
+        let before = monotonic();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (monotonic().saturating_since(before), before, Nanos::from(since_1970))
+    });
+    let (_, now, since_1970) = readings.min().unwrap_or_default();
+    now.saturating_since(since_1970.saturating_since(time))
 }
