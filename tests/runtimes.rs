@@ -100,6 +100,23 @@ fn perf_map_of_another_mount_and_pid_namespace_is_found() {
     assert!(!Path::new("/tmp/perf-1.map").exists());
 }
 
+#[test]
+fn bpf_program_that_is_unloaded_before_the_end_has_its_name() {
+    if !live_as_root() {
+        return;
+    }
+    let bpf = program("bpf.c");
+    if Command::new(&bpf).arg("0").status().unwrap().code() == Some(3) {
+        let _ = writeln!(std::io::stderr(), "SKIP live: no BPF programs on this kernel");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (folded, _) = record_in(&scratch, &["--", &bpf, "0.5"]);
+    let is_program =
+        |frame: &str| frame.starts_with("bpf_prog_") && frame.contains("_flame_loop_[k]");
+    assert_share(folded.with_any(is_program), folded.total(), 1.0, 0.1);
+}
+
 /// Compiles `Jitted.java` into the scratch directory.
 fn javac(scratch: &Scratch) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/Jitted.java");

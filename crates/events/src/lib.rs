@@ -21,6 +21,7 @@
 mod decode;
 mod event;
 mod images;
+mod kernel_symbol;
 mod maps;
 mod merge;
 mod processes;
@@ -29,6 +30,7 @@ mod space;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
 pub use event::{Event, EventKind, EventSource, MappingEvent, SampleEvent, StackBytes};
 pub use images::{FileId, ImageKey, ImageTable};
+pub use kernel_symbol::KernelSymbolEvent;
 pub use maps::{ParsedMapping, parse_maps};
 pub use merge::{Horizon, RecordQueue, drain_in_order};
 pub use processes::{Found, Processes};

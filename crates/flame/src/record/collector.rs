@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
+use flame_events::{Event, EventKind, KernelSymbolEvent, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
     Health, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
     ValueType,
@@ -51,6 +51,8 @@ pub(super) struct Collected {
     /// (position in `threads`, stack) and the two values.
     pub(super) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
     pub(super) images: Images,
+    /// What the kernel said it made while running, in order; by each event that heard of it.
+    pub(super) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
     pub(super) jit: JitCode,
     pub(super) jit_names: Option<JitNames>,
     pub(super) health: Health,
@@ -133,6 +135,9 @@ impl Collector {
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.collected.health.throttled += 1,
+            EventKind::KernelSymbol(symbol) if !symbol.is_removed => {
+                self.collected.kernel_code.insert(symbol);
+            }
             EventKind::Undecodable(error) => {
                 tracing::debug!(%error, "record left out");
                 self.collected.health.undecodable_records += 1;

@@ -137,12 +137,17 @@ type Unnamed = Option<(String, Missing)>;
 impl<'c> Namer<'c> {
     fn new(collected: &'c Collected, processes: &'c Processes) -> Namer<'c> {
         let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
-        let kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
+        let mut kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
             true => KernelSymbols::open(Path::new(KALLSYMS)),
             false => Ok(KernelSymbols::parse(b"")),
         };
-        if let Err(error) = &kernel {
-            tracing::info!(%error, "kernel functions have no names");
+        match &mut kernel {
+            // What is loaded no longer is not in the table.
+            Ok(symbols) => collected.kernel_code.iter().for_each(|code| {
+                let module = code.is_bpf.then_some("bpf");
+                symbols.insert(code.start, code.len, &code.name, module);
+            }),
+            Err(error) => tracing::info!(%error, "kernel functions have no names"),
         }
         let mut namer = Namer {
             collected,
