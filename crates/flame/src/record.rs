@@ -4,12 +4,13 @@ mod collector;
 mod completion;
 mod coverage;
 pub(crate) mod images;
+mod jit;
 mod location;
 mod naming;
 mod notes;
-mod perf_maps;
 mod priority;
 mod progress;
+mod runtime_notes;
 mod short_tasks;
 mod signals;
 mod summary;
@@ -72,13 +73,14 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
+    let told = notes.len();
     let mut collector = Collector::new(&session, args.sampling.max_depth);
     target.enter_processes(collector.processes());
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
-    privileges::keep_for_recording(&outputs.needed_capabilities());
+    privileges::keep_for_recording(&outputs.needed_capabilities(), args.sampling.java);
 
     let progress = Progress::new(cli.quiet, paint);
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
@@ -89,9 +91,15 @@ fn record(
     let losses = session.losses();
     let meta = meta(&session, &started, duration, target.describe());
     tracing::info!("recording over");
+    let mut notes =
+        [notes, runtime_notes::name_jit_code(&mut collector, args.sampling.java)].concat();
     let mut profile = collector.into_profile(meta);
     tracing::info!("named");
-    profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
+    notes.extend(notes::of_hidden_kernel(&profile.health));
+    if !cli.quiet {
+        notes[told..].iter().for_each(|note| note.print(paint));
+    }
+    profile.health.notes.extend(notes.into_iter().map(|note| note.text));
     coverage::add_losses(&mut profile.health, &session, losses, lost);
     coverage::add(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
@@ -133,6 +141,7 @@ fn sample(
     let mut finished = false;
     let mut next_look = Instant::now();
     loop {
+        collector.look_at_jit_code();
         session
             .drain(&mut |event| {
                 if let EventKind::Lost { count } = event.kind {

@@ -116,6 +116,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth)]
     pub(crate) max_depth: usize,
 
+    /// Ask Java VMs for the names of compiled methods when the recording ends (Java 17 or later)
+    #[arg(long)]
+    pub(crate) java: bool,
+
     /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
     pub(crate) cpus: Option<CpuList>,

@@ -16,12 +16,13 @@ use flame_unwind::{
 
 use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
 use super::images::OpenImage;
+use super::jit::{Deferred, DeferredSample, JitTarget};
 use super::location::CodeLocation;
 use super::naming;
 use super::short_tasks::ShortTasks;
 use crate::proc;
 pub(super) use collected::{Collected, ThreadKey};
-use collected::{mark_of, push};
+use collected::{kernel_locations, mark_of, push};
 use complete::Walked;
 
 mod collected;
@@ -50,12 +51,15 @@ pub(super) struct Collector {
     frames: Vec<FrameAddress>,
     /// The same as locations.
     locations: Vec<CodeLocation>,
+    /// Which of them are code without a file.
+    jit_frames: Vec<(usize, ProcessAddress)>,
     known: Vec<KnownFrame>,
     live: LiveMemory,
     growth: Growth,
     now: Nanos,
     chains: Chains,
     collected: Collected,
+    deferred: Deferred,
     unknown_name: Arc<str>,
     short_tasks: ShortTasks,
 }
@@ -106,12 +110,14 @@ impl Collector {
             stack_asked: ByteLen(layout.fields().user_stack.into()),
             frames: Vec::new(),
             locations: Vec::new(),
+            jit_frames: Vec::new(),
             known: Vec::new(),
             live: LiveMemory::default(),
             growth: Growth::new(ByteLen(layout.fields().user_stack.into())),
             now: Nanos(0),
             chains: Chains::default(),
             collected: Collected::default(),
+            deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
             short_tasks: ShortTasks::default(),
         }
@@ -131,8 +137,11 @@ impl Collector {
     pub(super) fn take(&mut self, event: Event<'_>) {
         self.now = event.time;
         match event.kind {
-            EventKind::Sample(sample) => self.take_sample(&sample),
+            EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.collected.health.throttled += 1,
+            EventKind::KernelSymbol(symbol) if !symbol.is_removed => {
+                self.collected.kernel_code.insert(symbol);
+            }
             EventKind::Undecodable(error) => {
                 tracing::debug!(%error, "record left out");
                 self.collected.health.undecodable_records += 1;
@@ -141,6 +150,7 @@ impl Collector {
                 self.short_tasks.apply(&kind);
                 self.chains.apply(&kind);
                 self.processes.apply(event.time, &kind);
+                self.collected.jit.apply(&kind, &self.processes);
             }
         }
     }
@@ -157,7 +167,29 @@ impl Collector {
         self.growth.due(self.now, &self.chains)
     }
 
-    fn take_sample(&mut self, sample: &SampleEvent<'_>) {
+    /// Looks at what runtimes have written about their code. Call it before events are taken in.
+    pub(super) fn look_at_jit_code(&mut self) {
+        self.collected.jit.look();
+        self.intern_settled(false);
+    }
+
+    /// Looks up the names of code without a file, when all events were taken in.
+    pub(super) fn name_jit_code(&mut self) {
+        if self.collected.jit_names.is_none() {
+            self.collected.jit.finish();
+            self.intern_settled(true);
+            self.collected.finish_cuts(&self.chains);
+            self.collected.locate_late_jit(self.now, &self.processes);
+            self.collected.jit_names = Some(self.collected.jit.names());
+        }
+    }
+
+    /// The processes that ran code without a file.
+    pub(super) fn jit_targets(&self) -> Vec<JitTarget> {
+        self.collected.jit.targets()
+    }
+
+    fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
         // A process that no event told of: its records were lost, or it began to exist between
         // the opening of events and the reading of /proc.
         if !self.processes.knows(sample.pid) {
@@ -189,14 +221,54 @@ impl Collector {
             }
         };
         *self.collected.health.stack_ends.entry(end).or_default() += 1;
-        let mut stack = StackId::EMPTY;
+        let mut path = Vec::with_capacity(1 + self.locations.len() + sample.kernel_chain.len());
         if end.is_truncated() {
-            stack = self.collected.stacks.push(stack, mark_of(end));
+            path.push(mark_of(end));
             self.count_cut(sample.pid, end);
         }
+        let last = path.len() + self.locations.len();
+        let place = |(index, address): &(usize, ProcessAddress)| (last - 1 - index, *address);
+        let jit = self.jit_frames.iter().map(place).collect();
+        path.extend(self.locations.iter().rev());
+        path.extend(kernel_locations(&sample.kernel_chain));
+        self.take_in(DeferredSample {
+            time,
+            pid: sample.pid,
+            thread,
+            path,
+            jit,
+            period: sample.period,
+        });
+    }
+
+    /// Samples of code that may be known better soon wait; the others need not.
+    fn take_in(&mut self, sample: DeferredSample) {
+        if !sample.jit.is_empty() && self.collected.jit.is_open(sample.pid, sample.time) {
+            self.deferred.push(sample);
+        } else {
+            self.intern(sample);
+        }
+    }
+
+    /// Takes in the samples of which nothing more will become known, or all of them.
+    fn intern_settled(&mut self, all: bool) {
+        loop {
+            let jit = &self.collected.jit;
+            let settled = |sample: &DeferredSample| all || !jit.is_open(sample.pid, sample.time);
+            let Some(sample) = self.deferred.pop_if(settled) else { return };
+            self.intern(sample);
+        }
+    }
+
+    fn intern(&mut self, mut sample: DeferredSample) {
+        for (position, address) in &sample.jit {
+            let id = self.collected.jit.locate(sample.pid, *address, sample.time, &self.processes);
+            sample.path[*position] = CodeLocation::Jit(id);
+        }
         let stacks = &mut self.collected.stacks;
-        let stack = push(stacks, stack, &self.locations, &sample.kernel_chain);
-        self.collected.add(thread, stack, values);
+        let push = |stack, location: &CodeLocation| stacks.push(stack, *location);
+        let stack = sample.path.iter().fold(StackId::EMPTY, push);
+        self.collected.add(sample.thread, stack, [1, sample.period]);
     }
 
     /// Fills `self.frames` with the user frames, innermost first.
@@ -298,44 +370,53 @@ impl Collector {
 
     /// Fills `self.locations` from `self.frames`.
     fn locate_frames(&mut self, pid: Pid) {
+        self.jit_frames.clear();
         let mut locations = std::mem::take(&mut self.locations);
         locations.clear();
         for index in 0..self.frames.len() {
-            locations.push(self.locate(pid, self.frames[index].lookup_address()));
+            let address = self.frames[index].lookup_address();
+            let location = self.locate(pid, address).unwrap_or_else(|| {
+                self.jit_frames.push((index, address));
+                CodeLocation::Anonymous(pid, address)
+            });
+            locations.push(location);
         }
-
         self.locations = locations;
+        if !self.jit_frames.is_empty() {
+            self.collected.jit.meet(pid, &self.processes);
+        }
     }
 
-    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> CodeLocation {
+    /// Where an address is; `None` in code without a file, of which time decides what it is.
+    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> Option<CodeLocation> {
         if address >= KERNEL_START {
             // The vsyscall page: mapped by the kernel into user space.
-            return CodeLocation::Kernel(address);
+            return Some(CodeLocation::Kernel(address));
         }
         let Some(found) = self.processes.find(pid, address) else {
-            return CodeLocation::Unmapped(address);
+            return Some(CodeLocation::Unmapped(address));
         };
         let image = found.mapping.image;
         if self.collected.images.get(image).is_none() {
             self.open_image(pid, &found);
         }
         match self.collected.images.get(image) {
-            Some(OpenImage::Anonymous) | None => {
-                self.collected.owners.note(pid);
-                CodeLocation::Anonymous(pid, address)
-            }
-            Some(_) => CodeLocation::Image(image, found.mapping.to_file_offset(address)),
+            Some(OpenImage::Anonymous) | None => None,
+            Some(_) => Some(CodeLocation::Image(image, found.mapping.to_file_offset(address))),
         }
     }
 
     /// Notes in which image a walk ended that had no information to go on with.
     fn count_cut(&mut self, pid: Pid, end: StackEnd) {
-        if end != StackEnd::NoUnwindInfo {
-            return;
-        }
         let last = self.frames.last().map(|frame| frame.lookup_address());
         let found = last.and_then(|address| self.processes.find(pid, address));
         let key = found.and_then(|found| self.processes.image(found.mapping.image));
+        if end != StackEnd::CopyTooShort && key.is_some_and(|key| key.is_anonymous()) {
+            self.collected.jit.count_cut(pid, &self.processes);
+        }
+        if end != StackEnd::NoUnwindInfo {
+            return;
+        }
         let path = key.map_or_else(|| "[unmapped]".to_owned(), naming::image_name);
         *self.collected.health.no_unwind_info.entry(path).or_default() += 1;
     }
@@ -350,7 +431,7 @@ impl Collector {
     /// Names everything, and gives the profile.
     pub(super) fn into_profile(mut self, meta: Meta) -> Profile {
         self.collected.health.short_tasks = self.short_tasks.unseen();
-        self.collected.finish_cuts(&self.chains);
+        self.name_jit_code();
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use flame_profile::{Health, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
+use flame_events::{KernelSymbolEvent, Processes};
+use flame_profile::{Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
 use indexmap::{IndexMap, IndexSet};
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::completion::{Chains, Cuts};
 use super::super::images::Images;
+use super::super::jit::{JitCode, JitId, JitNames};
 use super::super::location::CodeLocation;
-use super::super::perf_maps::Owners;
 
 /// A thread as samples saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +31,12 @@ pub(in crate::record) struct Collected {
     /// Samples whose stack is not known yet to be complete.
     pub(in crate::record) cuts: Cuts,
     pub(in crate::record) images: Images,
-    pub(in crate::record) owners: Owners,
+    /// What the kernel said it made while running, in order; by each event that heard of it.
+    pub(in crate::record) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
+    pub(in crate::record) jit: JitCode,
+    /// What was code without a file in stacks that were completed at the end.
+    pub(in crate::record) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
+    pub(in crate::record) jit_names: Option<JitNames>,
     pub(in crate::record) health: Health,
 }
 
@@ -48,6 +54,18 @@ impl Collected {
         let samples = cuts.finish(chains, &mut self.stacks, &mut self.health);
         samples.into_iter().for_each(|(thread, stack, values)| self.add(thread, stack, values));
     }
+
+    /// Looks at which code stands where stacks that were completed at the end have some without a
+    /// file: that which stood there last.
+    pub(super) fn locate_late_jit(&mut self, now: Nanos, processes: &Processes) {
+        for (_, _, location) in self.stacks.nodes() {
+            if let CodeLocation::Anonymous(pid, address) = location {
+                let jit = &mut self.jit;
+                let locate = || jit.locate(pid, address, now, processes);
+                self.late_jit.entry((pid, address)).or_insert_with(locate);
+            }
+        }
+    }
 }
 
 /// Adds user frames, then kernel frames, both given innermost first.
@@ -58,11 +76,17 @@ pub(super) fn push(
     kernel: &[ProcessAddress],
 ) -> StackId {
     let user = user.iter().rev().copied();
-    let kernel = kernel.iter().enumerate().rev().map(|(index, address)| {
+    user.chain(kernel_locations(kernel)).fold(outer, |stack, location| stacks.push(stack, location))
+}
+
+/// The kernel's frames, given innermost first, outermost first.
+pub(super) fn kernel_locations(
+    kernel: &[ProcessAddress],
+) -> impl Iterator<Item = CodeLocation> + '_ {
+    kernel.iter().enumerate().rev().map(|(index, address)| {
         // All but the innermost are return addresses.
         CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
-    });
-    user.chain(kernel).fold(outer, |stack, location| stacks.push(stack, location))
+    })
 }
 
 /// What stands in place of the frames that are missing.
