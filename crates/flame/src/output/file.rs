@@ -165,12 +165,14 @@ fn probe(path: &Path) -> io::Result<()> {
     fs::remove_file(&temporary)
 }
 
-/// Whether there is a file already that only its owner may replace, and flame is not that one.
+/// Whether there is a file already that only its owner, or that of the directory, may replace, and
+/// flame is neither.
 fn is_foreign_in_sticky_folder(path: &Path) -> bool {
+    let me = Uid::effective().as_raw();
     let folder = fs::metadata(folder_of(path)).ok();
-    let sticky = folder.is_some_and(|folder| folder.mode() & libc::S_ISVTX != 0);
+    let guarded = |folder: fs::Metadata| folder.mode() & libc::S_ISVTX != 0 && folder.uid() != me;
     let owner = fs::symlink_metadata(path).ok().map(|status| status.uid());
-    sticky && owner.is_some_and(|owner| owner != Uid::effective().as_raw())
+    folder.is_some_and(guarded) && owner.is_some_and(|owner| owner != me)
 }
 
 /// The directory that a path names a file in.
