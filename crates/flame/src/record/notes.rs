@@ -15,7 +15,7 @@ pub(super) struct Note {
     /// What happened.
     pub(super) text: String,
     /// What would mend it.
-    mend: Option<String>,
+    pub(super) mend: Option<String>,
 }
 
 impl Note {
