@@ -32,7 +32,11 @@ pub(super) fn name_jit_code(collector: &mut Collector, ask_java: bool) -> Vec<No
         }
     }
     collector.name_jit_code();
-    notes.extend(hints(&collector.jit_targets(), ask_java));
+    for hint in hints(&collector.jit_targets(), ask_java) {
+        if notes.iter().all(|note| note.mend != hint.mend) {
+            notes.push(hint);
+        }
+    }
     notes
 }
 
