@@ -16,6 +16,7 @@ use linux_perf_event_reader::{
 
 use crate::event::{Event, EventKind, MappingEvent, SampleEvent, StackBytes};
 use crate::images::FileId;
+use crate::kernel_symbol::{self, KernelSymbolEvent};
 
 /// Where the length of its build ID stands in the body of a mapping record that has one.
 const BUILD_ID_LEN_AT: usize = 32;
@@ -160,6 +161,10 @@ impl RecordLayout {
             record_type: record.record_type,
             len: record.head.len() + record.tail.len(),
         };
+        if record.record_type == kernel_symbol::RECORD_TYPE {
+            let symbol = KernelSymbolEvent::parse(record).ok_or_else(short)?;
+            return Ok(Event { time, kind: EventKind::KernelSymbol(symbol) });
+        }
         let kind = match raw.parse().map_err(|_| short())? {
             EventRecord::Sample(sample) => EventKind::Sample(self.sample(&sample)),
             EventRecord::Mmap2(mmap) => mapping(&mmap),

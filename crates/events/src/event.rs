@@ -6,6 +6,7 @@ use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
 
 use crate::decode::DecodeError;
 use crate::images::FileId;
+use crate::kernel_symbol::KernelSymbolEvent;
 
 /// One decoded record with its time.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ pub enum EventKind<'a> {
         /// The task that ended.
         tid: Tid,
     },
+    /// The kernel made or removed code of its own, such as a BPF program.
+    KernelSymbol(KernelSymbolEvent),
     /// Records did not fit into the ring.
     Lost {
         /// How many.

@@ -9,7 +9,9 @@ mod message;
 mod output;
 mod privileges;
 mod proc;
+mod process_root;
 mod record;
+mod runtimes;
 mod sudo;
 mod terminal;
 

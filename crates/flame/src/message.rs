@@ -72,6 +72,21 @@ pub(crate) fn this_command_with(prefix: &str) -> String {
     words.join(" ")
 }
 
+/// The command line as it was typed, with an option behind its subcommand.
+pub(crate) fn this_command(subcommand: &str, option: &str) -> String {
+    let mut words = vec!["flame".to_owned()];
+    let mut missing = true;
+    for word in std::env::args().skip(1) {
+        let here = missing && word == subcommand;
+        words.push(quoted(&word));
+        if here {
+            words.push(option.to_owned());
+            missing = false;
+        }
+    }
+    words.join(" ")
+}
+
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%^".contains(c);

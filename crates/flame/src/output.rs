@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use caps::CapsHashSet;
 use flame_formats::write_pprof;
-use flame_profile::{Annotations, CallTree, Profile, TreeOptions, write_folded};
+use flame_profile::{Annotations, CallTree, Profile, Recursion, TreeOptions, write_folded};
 use flame_render::{SvgConfig, TextConfig, write_svg, write_text};
 
 use crate::cli::OutputArgs;
@@ -98,6 +98,9 @@ impl Outputs {
         tree.root.process = args.threads;
         tree.root.pid = args.root_pid || args.root_tid;
         tree.root.tid = args.root_tid;
+        if args.collapse_recursion {
+            tree.recursion = Recursion::Collapse;
+        }
         let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
         let (title, value) = (args.title.clone(), args.value.clone());
         Ok(Outputs { files, options: Options { title, value, tree, annotations } })

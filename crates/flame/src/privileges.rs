@@ -31,9 +31,13 @@ const LOOKING: &[Capability] =
 /// For reading files that only others may read.
 const READING: Capability = Capability::CAP_DAC_READ_SEARCH;
 
+/// For asking Java VMs: a signal, and a file of the VM's own user in its directories.
+const ASKING_JAVA: &[Capability] =
+    &[Capability::CAP_KILL, Capability::CAP_CHOWN, Capability::CAP_DAC_OVERRIDE];
+
 /// The events are open: keeps what recording needs in effect, and `aside`, what is needed later to
-/// write outputs, out of it.
-pub(crate) fn keep_for_recording(aside: &CapsHashSet) {
+/// write outputs, out of it. `asks_java`: Java VMs will be asked for the names of their methods.
+pub(crate) fn keep_for_recording(aside: &CapsHashSet, asks_java: bool) {
     let mut recording: CapsHashSet = OPENING.iter().chain(LOOKING).copied().collect();
     recording.insert(READING);
     if sudo::invoking_user().is_some() {
@@ -43,6 +47,9 @@ pub(crate) fn keep_for_recording(aside: &CapsHashSet) {
     if !caps::runtime::thread_all_supported().contains(&Capability::CAP_CHECKPOINT_RESTORE) {
         // Before Linux 5.9 it stood for CAP_PERFMON and CAP_CHECKPOINT_RESTORE.
         recording.insert(Capability::CAP_SYS_ADMIN);
+    }
+    if asks_java {
+        recording.extend(ASKING_JAVA);
     }
     let kept: CapsHashSet = recording.union(aside).copied().collect();
     restrict(CapSet::Effective, &recording);

@@ -2,10 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
 
 use flame_events::{Processes, parse_maps};
 use flame_profile::{Pid, Tid};
 use flame_sampler::threads_of;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Uid;
+
+/// Clock ticks a second in /proc, the same on every machine that flame runs on.
+const USER_HZ: u64 = 100;
 
 /// All processes there are now.
 pub(crate) fn all_processes() -> Vec<Pid> {
@@ -37,6 +43,51 @@ fn name_of(pid: Pid, tid: Tid) -> Vec<u8> {
     let mut name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     name.pop_if(|last| *last == b'\n');
     name
+}
+
+/// Who a process is, for the files that it writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// What it calls itself: its number in the innermost PID namespace.
+    pub(crate) inner_pid: u32,
+    /// The user whom its files belong to.
+    pub(crate) user: u32,
+    /// The signals that it has handlers for: bit N - 1 for signal N.
+    pub(crate) caught_signals: u64,
+    /// When it started, to a clock tick; `None` when that is not known.
+    pub(crate) started: Option<SystemTime>,
+}
+
+impl Identity {
+    /// What /proc says of a process; of one that has ended that it was flame's user's.
+    pub(crate) fn of(pid: Pid) -> Identity {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map_or_else(Vec::new, |line| line.split_ascii_whitespace().collect())
+        };
+        let number = |word: Option<&&str>| word.and_then(|word| word.parse::<u32>().ok());
+        let caught = field("SigCgt:").first().and_then(|word| u64::from_str_radix(word, 16).ok());
+        Identity {
+            inner_pid: number(field("NSpid:").last()).unwrap_or(pid.0),
+            // Real, effective, saved, and that of the file system.
+            user: number(field("Uid:").last()).unwrap_or_else(|| Uid::effective().as_raw()),
+            caught_signals: caught.unwrap_or(0),
+            started: started(pid),
+        }
+    }
+}
+
+/// When a process started; rounded down to a clock tick, so that what it wrote at once is not older.
+fn started(pid: Pid) -> Option<SystemTime> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in the second field may hold blanks; the fields behind it start with the third.
+    let ticks: u64 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let started = Duration::from_millis(ticks.saturating_mul(1000 / USER_HZ));
+    let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
+    // The kernel takes the times of files from a clock that is up to a tick behind.
+    let tick = Duration::from_millis(20);
+    SystemTime::now().checked_sub(now.saturating_sub(started) + tick)
 }
 
 /// The user who owns a process.

@@ -4,12 +4,13 @@ mod collector;
 mod completion;
 mod coverage;
 pub(crate) mod images;
+mod jit;
 mod location;
 mod naming;
 mod notes;
-mod perf_maps;
 mod priority;
 mod progress;
+mod runtime_notes;
 mod short_tasks;
 mod signals;
 mod summary;
@@ -72,13 +73,14 @@ fn record(
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
+    let told = notes.len();
     let mut collector = Collector::new(&session, args.sampling.max_depth);
     target.enter_processes(collector.processes());
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
-    privileges::keep_for_recording(&outputs.needed_capabilities());
+    privileges::keep_for_recording(&outputs.needed_capabilities(), args.sampling.java);
 
     let progress = Progress::new(cli.quiet, paint);
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
@@ -89,9 +91,15 @@ fn record(
     let losses = session.losses();
     let meta = meta(&session, &started, duration, target.describe());
     tracing::info!("recording over");
+    let mut notes =
+        [notes, runtime_notes::name_jit_code(&mut collector, args.sampling.java)].concat();
     let mut profile = collector.into_profile(meta);
     tracing::info!("named");
-    profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
+    notes.extend(notes::of_hidden_kernel(&profile.health));
+    if !cli.quiet {
+        notes[told..].iter().for_each(|note| note.print(paint));
+    }
+    profile.health.notes.extend(notes.into_iter().map(|note| note.text));
     coverage::add_losses(&mut profile.health, &session, losses, lost);
     coverage::add(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
@@ -133,6 +141,7 @@ fn sample(
     let mut finished = false;
     let mut next_look = Instant::now();
     loop {
+        collector.look_at_jit_code();
         session
             .drain(&mut |event| {
                 if let EventKind::Lost { count } = event.kind {
@@ -141,7 +150,12 @@ fn sample(
                 collector.take(event);
             })
             .map_err(|error| failure(&error))?;
-        collector.end_batch();
+        let more = collector.end_batch().filter(|_| args.sampling.call_graph.copy_grows);
+        if let Some(bytes) = more {
+            let grown = session.set_stack_copy(bytes).map_err(|error| failure(&error))?;
+            tracing::info!(bytes = bytes.0, grown, "too many stacks are cut");
+            collector.set_stack_asked(session.stack_copy());
+        }
         progress.show(collector.samples(), lost);
         if finished {
             progress.clear();
@@ -178,7 +192,8 @@ fn sampler_config(args: &RecordArgs, target: Target) -> SamplerConfig {
         (_, true) => Privilege::User,
         _ => Privilege::All,
     };
-    config.call_graph = sampling.call_graph;
+    config.call_graph = sampling.call_graph.how;
+    config.copy_grows = sampling.call_graph.copy_grows;
     config.inherit = !sampling.no_inherit;
     config.per_task = sampling.per_task;
     config.fixed_period = sampling.fixed_period;

@@ -58,6 +58,7 @@ fn main() -> Result<()> {
 fn write(directory: &Path) -> Result<()> {
     save(directory, "maps", "hand-made", MAPS)?;
     save(directory, "perf_map", "hand-made", PERF_MAP)?;
+    save(directory, "jitdump", "hand-made", &jitdump())?;
     save(directory, "kallsyms", "hand-made", KALLSYMS)?;
     for (number, name) in NAMES.iter().enumerate() {
         save(directory, "demangle", &format!("name-{number}"), name)?;
@@ -124,6 +125,26 @@ fn sections(elf: Vec<u8>) -> Vec<u8> {
     let stack = (0..32).map(|number| if number % 2 == 0 { 0x7ffc_0080 } else { text + number });
     parts.push(stack.flat_map(u64::to_le_bytes).collect());
     join(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// A jitdump with source lines, two pieces of code, one of which is moved, and a close.
+fn jitdump() -> Vec<u8> {
+    let machine: u32 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    let mut dump = b"DTiJ".to_vec();
+    dump.extend([1, 40, machine, 0, 4242, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
+    let mut record = |id: u32, time: u64, values: &[u64], rest: &[u8]| {
+        let len = (16 + 8 * values.len() + rest.len()) as u32;
+        dump.extend([id, len].iter().flat_map(|word| word.to_le_bytes()));
+        dump.extend([time].iter().chain(values).flat_map(|word| word.to_le_bytes()));
+        dump.extend_from_slice(rest);
+    };
+    let ids = 4242 | 4243 << 32;
+    record(2, 1, &[0x1000, 2, 0x1000, 7], b"a.js\0\x08\x10\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\xff\0");
+    record(0, 2, &[ids, 0x1000, 0x1000, 16, 1], b"JS:*fib a.js:7:1\0----------------");
+    record(0, 3, &[ids, 0x2000, 0x2000, 16, 2], b"Builtin:Call\0----------------");
+    record(1, 4, &[ids, 0x3000, 0x1000, 0x3000, 16, 1], b"");
+    record(3, 5, &[], b"");
+    dump
 }
 
 /// The parts of the target `records`: the layout, then records with type, misc and body.

@@ -82,6 +82,26 @@ pub struct TreeOptions {
     /// What the root frames say besides the thread's name: `name-PID`, `name-PID/TID` (both as
     /// `stackcollapse-perf.pl` writes them) or `name-TID`.
     pub root: RootFrame,
+    /// Whether recursion is folded.
+    pub recursion: Recursion,
+}
+
+/// What becomes of functions that call themselves, directly or through others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recursion {
+    /// Each call has its box.
+    #[default]
+    Keep,
+    /// Walking inwards, as soon as a path ends with the same run of boxes twice, the second run is
+    /// taken away: `f;f;f` becomes `f`, `a;b;a;b;a` becomes `a;b;a`. The shortest run goes first;
+    /// runs longer than [`Recursion::LONGEST_RUN`] are not looked for. The thread's name is no
+    /// part of a run.
+    Collapse,
+}
+
+impl Recursion {
+    /// The most functions that call each other in a circle and are folded.
+    pub const LONGEST_RUN: usize = 32;
 }
 
 /// A call tree, its nodes in pre-order: a parent before its children, siblings in byte order of
@@ -124,7 +144,10 @@ impl CallTree {
                 if let Some(location) = profile.stacks().entry(stack) {
                     for frame in profile.location(location).frames.iter().rev() {
                         let label = trie.frame_label(profile, *frame, &mut labels_of_frames);
-                        node = trie.child(node, label);
+                        node = match options.recursion {
+                            Recursion::Keep => trie.child(node, label),
+                            Recursion::Collapse => trie.child_or_repeated(node, label),
+                        };
                     }
                 }
                 tops.insert((root, stack), node);
@@ -258,6 +281,31 @@ impl Trie {
             self.nodes.push(TrieNode { label, parent, self_weight: Weight(0) });
         }
         id
+    }
+
+    /// The child, or the node that the path returns to if the child would end a run of frames that
+    /// stands there twice.
+    fn child_or_repeated(&mut self, parent: u32, label: u32) -> u32 {
+        // The labels from the child outwards to below the thread's name, as far as they matter,
+        // and the nodes that they belong to but for the child's.
+        let mut labels = vec![label];
+        let mut nodes = Vec::new();
+        let mut at = parent;
+        while labels.len() < 2 * Recursion::LONGEST_RUN {
+            let node = &self.nodes[at as usize];
+            // The root has itself as its parent, and the threads' names have the root.
+            if node.parent == 0 {
+                break;
+            }
+            labels.push(node.label);
+            nodes.push(at);
+            at = node.parent;
+        }
+        let is_repeated = |run: &usize| labels[..*run] == labels[*run..2 * run];
+        match (1..=labels.len() / 2).find(is_repeated) {
+            Some(run) => nodes[run - 1],
+            None => self.child(parent, label),
+        }
     }
 
     /// Children have larger ids than their parents, so one pass backwards sums the totals.

@@ -45,7 +45,7 @@ mod top;
 mod units;
 
 pub use address::{FileOffset, ImageAddress, ProcessAddress};
-pub use call_tree::{CallTree, Label, LabelId, Node, NodeId, RootFrame, TreeOptions};
+pub use call_tree::{CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame, TreeOptions};
 pub use completion::{Completion, NotCompleted, StackCopies};
 pub use folded::{Annotations, write_folded};
 pub use frame::{Frame, FrameKind, Location};

@@ -65,7 +65,6 @@ impl Session {
             };
             let samplers = CpuSamplers::open(who, cpus, &self.plan, &mut self.rings)?;
             self.events = Events::Cpus(samplers);
-            self.start_pacer();
         }
         match &config.target {
             Target::System => self.cpu_time = CpuTime::of_machine(cpus),
@@ -76,18 +75,23 @@ impl Session {
                 pids.iter().try_for_each(|pid| self.add_process(*pid, cpus))?;
             }
         }
-        self.begin(config);
-        Ok(())
+        self.begin(config)
     }
 
-    /// From now on samples and CPU time count: opening took a while, and for each thread another.
-    fn begin(&mut self, config: &SamplerConfig) {
+    /// Starts to sample where that is not done task by task: last, since nobody looks after the
+    /// rings while the clocks of thousands of threads are opened. From then on CPU time counts, too.
+    fn begin(&mut self, config: &SamplerConfig) -> Result<(), SamplerError> {
+        if let Events::Cpus(samplers) = &mut self.events {
+            samplers.start(&self.plan, &mut self.rings)?;
+            self.start_pacer();
+        }
         if let (Some(filter), Target::Processes(_) | Target::Threads(_)) =
             (&mut self.filter, &config.target)
         {
             self.cpu_time.begin();
             filter.begin_at(monotonic_now());
         }
+        Ok(())
     }
 
     /// Sets the first interval of each CPU.

@@ -29,7 +29,7 @@ pub(crate) struct CpuSamplers {
 }
 
 impl CpuSamplers {
-    /// Opens the events of those CPUs; one that goes offline meanwhile is left out.
+    /// Opens the events that tell of tasks and memory; a CPU that goes offline meanwhile is left out.
     pub(crate) fn open(
         who: Who,
         cpus: &[Cpu],
@@ -44,27 +44,49 @@ impl CpuSamplers {
             closed: Losses::default(),
         };
         for cpu in cpus {
-            all.add(*cpu, plan, rings)?;
+            all.add_side_band(*cpu, plan, rings)?;
         }
         Ok(all)
     }
 
-    /// Opens the events of one CPU. `false` = it is offline.
-    fn add(&mut self, cpu: Cpu, plan: &Plan, rings: &mut Rings) -> Result<bool, SamplerError> {
+    /// Opens the events that sample.
+    pub(crate) fn start(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
+        let cpus: Vec<Cpu> = rings.cpus().collect();
+        cpus.into_iter().try_for_each(|cpu| self.add_sampler(cpu, plan, rings))
+    }
+
+    /// A CPU that is offline gets no event.
+    fn add_side_band(
+        &mut self,
+        cpu: Cpu,
+        plan: &Plan,
+        rings: &mut Rings,
+    ) -> Result<(), SamplerError> {
         let side_band = match plan.open(&self.who, cpu, Records::SideBand) {
-            Err(error) if is_offline(&error) => return Ok(false),
+            Err(error) if is_offline(&error) => return Ok(()),
             result => result.map_err(|error| self.refusal(error, plan))?,
         };
+        self.side_band.extend(rings.add(side_band, cpu)?);
+        Ok(())
+    }
+
+    fn add_sampler(
+        &mut self,
+        cpu: Cpu,
+        plan: &Plan,
+        rings: &mut Rings,
+    ) -> Result<(), SamplerError> {
         let sampler = plan.open(&self.who, cpu, Records::Samples);
         let sampler = sampler.map_err(|error| self.refusal(error, plan))?;
-        self.side_band.extend(rings.add(side_band, cpu)?);
-        let position = rings.position(cpu).unwrap_or(self.samplers.len());
-        let Some(sampler) = rings.add(sampler, cpu)? else { return Ok(false) };
+        let (Some(position), Some(sampler)) = (rings.position(cpu), rings.add(sampler, cpu)?)
+        else {
+            return Ok(());
+        };
         match self.samplers.get_mut(position) {
             Some(place) => *place = sampler,
             None => self.samplers.push(sampler),
         }
-        Ok(true)
+        Ok(())
     }
 
     fn refusal(&self, error: std::io::Error, plan: &Plan) -> SamplerError {
@@ -135,8 +157,11 @@ impl CpuSamplers {
             if let Some(old) = rings.position(cpu).and_then(|at| self.samplers.get(at)) {
                 self.closed += plan.read(old);
             }
-            match self.add(cpu, plan, rings) {
-                Ok(_) => positions.extend(rings.position(cpu)),
+            let added = self
+                .add_side_band(cpu, plan, rings)
+                .and_then(|()| self.add_sampler(cpu, plan, rings));
+            match added {
+                Ok(()) => positions.extend(rings.position(cpu)),
                 Err(error) => tracing::warn!(%error, %cpu, "a CPU that came online is not sampled"),
             }
         }

@@ -4,15 +4,11 @@ use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 
 use crate::cgroup::Cgroup;
 use crate::event_type::EventType;
+use crate::stack_copy_policy::FIRST_STACK_COPY;
 
 /// 99 Hz: enough to see a percent in half a minute, cheap enough for production, and out of step
 /// with the round numbers that programs wake up at.
 pub const DEFAULT_FREQUENCY: Hz = Hz(99);
-
-/// Bytes of user stack copied with each sample when nothing else is asked for: all that the kernel
-/// allows. It copies no more than there is, so a shallow stack costs ring space only, and a cut one
-/// is worth little; measured in docs/perf-events.md.
-pub const DEFAULT_STACK_COPY: ByteLen = MAX_STACK_COPY;
 
 /// The most that can be asked for: a record's length has 16 bits. The kernel leaves off what the other
 /// fields of the record need, some hundred bytes.
@@ -93,6 +89,10 @@ pub struct SamplerConfig {
     pub privilege: Privilege,
     /// How user stacks are walked.
     pub call_graph: CallGraph,
+    /// Whether more of the stacks may be copied later ([`crate::Session::set_stack_copy`]): rings
+    /// have room for the largest copies then, and where events are bound to tasks, which cannot be
+    /// opened anew, copies are the largest from the start.
+    pub copy_grows: bool,
     /// The user registers to record with a stack copy, as a mask in perf's numbering for this
     /// architecture: those that the unwinder uses.
     pub user_registers: u64,
@@ -120,7 +120,8 @@ impl SamplerConfig {
             event: None,
             rate: Rate::Frequency(DEFAULT_FREQUENCY),
             privilege: Privilege::All,
-            call_graph: CallGraph::Dwarf(DEFAULT_STACK_COPY),
+            call_graph: CallGraph::Dwarf(FIRST_STACK_COPY),
+            copy_grows: true,
             user_registers,
             inherit: true,
             cpus: None,
@@ -135,6 +136,7 @@ impl SamplerConfig {
     /// samples, from 512 KiB to 16 MiB, and 512 MiB in all.
     pub fn ring_len(&self, cpus: usize) -> ByteLen {
         let copy = match self.call_graph {
+            CallGraph::Dwarf(_) if self.copy_grows => MAX_STACK_COPY.0,
             CallGraph::Dwarf(bytes) => bytes.0,
             CallGraph::FramePointers | CallGraph::None => 0,
         };
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn rings_grow_with_rate_and_copy_and_are_bounded_in_all() {
-        let dwarf = CallGraph::Dwarf(DEFAULT_STACK_COPY);
+        let dwarf = CallGraph::Dwarf(FIRST_STACK_COPY);
         check(Rate::Frequency(Hz(99)), dwarf, 2, 2048);
         check(Rate::Frequency(Hz(999)), dwarf, 2, 16384);
         check(Rate::Frequency(Hz(99_999)), dwarf, 2, 16384);

@@ -40,12 +40,12 @@ mod ring;
 mod rings;
 mod session;
 mod spawn;
+mod stack_copy_policy;
 mod threads;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{
-    CallGraph, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate,
-    SamplerConfig, Target,
+    CallGraph, DEFAULT_FREQUENCY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
 };
 pub use cpus::parse_cpu_list;
 pub use error::SamplerError;
@@ -55,4 +55,5 @@ pub use losses::Losses;
 pub use probe::{Feature, probe};
 pub use session::{Concession, PerTask, Scope, Session};
 pub use spawn::{Credentials, ExitReport, Launched};
+pub use stack_copy_policy::{CopyOutcome, FIRST_STACK_COPY, StackCopyPolicy};
 pub use threads::{is_alive, threads_of};

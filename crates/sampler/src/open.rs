@@ -200,6 +200,8 @@ impl Plan {
         }
         attributes.sample_type = self.layout.sample_type();
         attributes.read_format = FORMAT_TIMES | if self.counts_lost { FORMAT_LOST } else { 0 };
+        // Since 5.1, and so wherever PERF_FORMAT_LOST is.
+        attributes.set_ksymbol(u64::from(self.counts_lost && side_band));
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
         Descriptor::open(builder)

@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::accounting::CpuTime;
 use crate::attach::first_task;
 use crate::by_cpu::CpuSamplers;
-use crate::config::{Privilege, Rate, SamplerConfig, Target};
+use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
 use crate::cpus;
 use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
@@ -114,6 +114,9 @@ impl Session {
         let first = first_task(&config.target)?;
         let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
         let scope = Scope::of(config, &plan, cpus[0]);
+        if scope != Scope::Cpus && config.copy_grows && plan.stack_copy > 0 {
+            plan.set_stack_copy(MAX_STACK_COPY);
+        }
         let pace = match scope {
             Scope::Cpus => Pace::of(config, &plan.event, cpus.len()),
             Scope::Tasks(_) => Pace::Fixed,

@@ -18,6 +18,7 @@ use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 use crate::companion::find_companion;
 use crate::eh_frame::{self, FunctionTable};
 use crate::map_file::map_file;
+use crate::plausible::has_plausible_tables;
 use crate::symbol_table::SymbolTable;
 
 /// The largest decompressed section that is accepted: a hostile header may promise any size.
@@ -96,6 +97,9 @@ pub enum ImageError {
     /// The bytes are no ELF image with headers that can be read.
     #[error("not a readable ELF image")]
     NotElf(#[source] object::Error),
+    /// It has tables of lengths that no linker writes, and that take for ever to go through.
+    #[error("an ELF image with tables of implausible length")]
+    ImplausibleTables,
 }
 
 impl ImageError {
@@ -103,7 +107,9 @@ impl ImageError {
     pub fn missing(&self) -> Missing {
         match self {
             ImageError::Open { .. } => Missing::FileUnreadable,
-            ImageError::NotRegular { .. } | ImageError::NotElf(_) => Missing::NotElf,
+            ImageError::NotRegular { .. }
+            | ImageError::NotElf(_)
+            | ImageError::ImplausibleTables => Missing::NotElf,
         }
     }
 }
@@ -140,6 +146,9 @@ impl ImageFile {
 
     fn from_shared(bytes: SharedBytes, path: Option<PathBuf>) -> Result<ImageFile, ImageError> {
         let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
+        if !has_plausible_tables(&elf) {
+            return Err(ImageError::ImplausibleTables);
+        }
         let build_id = elf.build_id().ok().flatten().and_then(BuildId::from_bytes);
         let segments = elf.segments().map(|segment| read_segment(&segment)).collect();
         let inner = Inner {
@@ -284,6 +293,13 @@ impl ImageFile {
     pub(crate) fn companion(&self) -> Option<&ImageFile> {
         let find = || find_companion(self, self.inner.path.as_deref()?);
         self.inner.companion.get_or_init(find).as_ref()
+    }
+
+    /// Whether there is a section of that name that is not empty; nothing is decompressed to see.
+    pub fn has_section(&self, name: &str) -> bool {
+        let elf = self.elf();
+        let section = elf.as_ref().and_then(|elf| elf.section_by_name(name));
+        section.is_some_and(|section| section.size() > 0)
     }
 
     /// Where the file with what was stripped from this one is, if it was and there is one.

@@ -5,11 +5,12 @@
 //!
 //! Sources: `kernel/kallsyms.c` of Linux, nm(1) for the letters.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use flame_profile::ProcessAddress;
+use flame_profile::{ByteLen, ProcessAddress};
 
 use crate::line_parser::{parse_hex, split_word};
 
@@ -20,6 +21,9 @@ const MAX_FILE_LEN: u64 = 256 << 20;
 /// most 64 KiB on x86-64 apart from rare ones, and the last function of a module rarely large.
 const MAX_LAST_LEN: u64 = 64 << 10;
 
+/// The longest name of inserted code, in bytes; the kernel's own limit is 512.
+const MAX_INSERTED_NAME: usize = 512;
+
 /// The kernel's functions, by address.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
@@ -27,6 +31,16 @@ pub struct KernelSymbols {
     text: String,
     /// Sorted by address, one for each; of any type, because data ends code.
     entries: Vec<Entry>,
+    /// Code that was told of apart from the table, by its start; ranges do not overlap.
+    inserted: BTreeMap<u64, Inserted>,
+}
+
+/// Code with a known end.
+#[derive(Debug)]
+struct Inserted {
+    end: u64,
+    name: String,
+    module: Option<&'static str>,
 }
 
 /// Why the kernel's symbols are not to be had.
@@ -104,12 +118,37 @@ impl KernelSymbols {
             }
             start += line.len();
         }
-        let mut symbols = KernelSymbols { text, entries: Vec::new() };
+        let mut symbols = KernelSymbols { text, ..KernelSymbols::default() };
         // The kernel lists its own symbols in order, so that this is one pass for most of them.
         entries.sort_by_key(|entry| entry.address);
         let groups = entries.chunk_by(|a, b| a.address == b.address);
         symbols.entries = groups.filter_map(|aliases| symbols.best_alias(aliases)).collect();
         (symbols, lines)
+    }
+
+    /// Adds a function that the kernel made while it ran, such as a BPF program. Of the table, and
+    /// of what was inserted before, nothing is believed any more within its range. `module` is what
+    /// [`KernelSymbols::lookup`] is to give for it.
+    pub fn insert(
+        &mut self,
+        start: ProcessAddress,
+        len: ByteLen,
+        name: &[u8],
+        module: Option<&'static str>,
+    ) {
+        let (start, end) = (start.0, start.0.saturating_add(len.0));
+        if start == end || name.is_empty() {
+            return;
+        }
+        let before = self.inserted.range(..end).rev();
+        let overlapped: Vec<u64> =
+            before.take_while(|(_, old)| old.end > start).map(|(start, _)| *start).collect();
+        for old in overlapped {
+            self.inserted.remove(&old);
+        }
+        let name = &name[..name.len().min(MAX_INSERTED_NAME)];
+        let name = String::from_utf8_lossy(name).into_owned();
+        self.inserted.insert(start, Inserted { end, name, module });
     }
 
     /// How many addresses have a symbol.
@@ -125,6 +164,10 @@ impl KernelSymbols {
     /// The function at an address, and the module it is of: `None` for the kernel itself, `bpf`
     /// for BPF programs. Pass return addresses minus 1.
     pub fn lookup(&self, address: ProcessAddress) -> Option<(&str, Option<&str>)> {
+        let inserted = self.inserted.range(..=address.0).next_back();
+        if let Some((_, code)) = inserted.filter(|(_, code)| address.0 < code.end) {
+            return Some((&code.name, code.module));
+        }
         let after = self.entries.partition_point(|entry| entry.address <= address.0);
         let entry = self.entries[..after].last().filter(|entry| entry.rank != NO_CODE)?;
         let module = self.module(entry);
@@ -236,6 +279,24 @@ ffffffffc0c00000 t bpf_prog_6deef7357e7b4530_sd_fw\t[bpf]
         let program = "bpf_prog_6deef7357e7b4530_sd_fw";
         check(&symbols, 0xffff_ffff_c0c0_0000, Some((program, Some("bpf"))));
         check(&symbols, u64::MAX, None);
+    }
+
+    #[test]
+    fn inserted_code_is_named_within_its_range_and_the_last_one_wins() {
+        let mut symbols = KernelSymbols::parse(TABLE.as_bytes());
+        let at = |offset: u64| ProcessAddress(0xffff_ffff_c0c0_0000 + offset);
+        symbols.insert(at(0x100), ByteLen(0x80), b"bpf_prog_1_old", Some("bpf"));
+        symbols.insert(at(0x400), ByteLen(0x80), b"bpf_prog_2_other", Some("bpf"));
+        symbols.insert(at(0x140), ByteLen(0x80), b"bpf_prog_3_new", Some("bpf"));
+        symbols.insert(at(0x500), ByteLen(0), b"empty", None);
+        let program = Some(("bpf_prog_6deef7357e7b4530_sd_fw", Some("bpf")));
+        check(&symbols, at(0x100).0, program);
+        check(&symbols, at(0x13f).0, program);
+        check(&symbols, at(0x140).0, Some(("bpf_prog_3_new", Some("bpf"))));
+        check(&symbols, at(0x1bf).0, Some(("bpf_prog_3_new", Some("bpf"))));
+        check(&symbols, at(0x1c0).0, program);
+        check(&symbols, at(0x47f).0, Some(("bpf_prog_2_other", Some("bpf"))));
+        check(&symbols, at(0x500).0, program);
     }
 
     #[test]

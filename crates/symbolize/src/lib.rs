@@ -2,7 +2,7 @@
 //!
 //! [`ImageFile`] is an ELF file that was mapped as code; [`symbolize_images`] names addresses of
 //! several of them at once, from DWARF where there is any and from symbol tables elsewhere.
-//! [`KernelSymbols`] and [`PerfMap`] name the addresses that belong to no file: the kernel's and
+//! [`KernelSymbols`] and [`CodeLog`] name the addresses that belong to no file: the kernel's and
 //! those of code that a runtime compiled. What has no name says why ([`Symbolized::Unknown`]); no
 //! name is stretched over a gap.
 //!
@@ -10,14 +10,18 @@
 //! arbitrary bytes give errors or no names.
 //!
 //! ```
-//! use flame_profile::ProcessAddress;
-//! use flame_symbolize::PerfMap;
+//! use flame_profile::{FileOffset, ProcessAddress};
+//! use flame_symbolize::{CodeLog, CodeLogKind, WantedCode};
 //!
-//! let map = PerfMap::parse(b"7f3a10000000 40 Interpreter\n7f3a10000040 80 LFib;::fib\n");
-//! assert_eq!(map.lookup(ProcessAddress(0x7f3a_1000_0052)), Some("LFib;::fib"));
-//! assert_eq!(map.lookup(ProcessAddress(0x7f3a_1000_00c0)), None);
+//! let map = b"7f3a10000000 40 Interpreter\n7f3a10000040 80 LFib;::fib\n";
+//! let map = CodeLog::from_bytes(map.to_vec(), CodeLogKind::PerfMap)?;
+//! let address = ProcessAddress(0x7f3a_1000_0052);
+//! let found = map.names(&[WantedCode { address, before: FileOffset(u64::MAX) }]).unwrap();
+//! assert_eq!(&*found.names[0].as_ref().unwrap().name, "LFib;::fib");
+//! # Ok::<(), flame_symbolize::CodeLogError>(())
 //! ```
 
+mod code_log;
 mod companion;
 mod debug_info;
 mod demangle;
@@ -28,7 +32,7 @@ mod kernel;
 mod line_parser;
 mod map_file;
 mod namer;
-mod perf_map;
+mod plausible;
 mod plt;
 mod raw_symbol;
 mod symbol_table;
@@ -36,9 +40,11 @@ mod symbolize;
 #[cfg(test)]
 mod test_elf;
 
+pub use code_log::{
+    CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, Scanned, WantedCode,
+};
 pub use demangle::demangle;
 pub use image::{ImageError, ImageFile, Section, Segment};
 pub use kernel::{KernelError, KernelSymbols};
 pub use namer::{SymbolFrame, Symbolized};
-pub use perf_map::{PerfMap, PerfMapError};
 pub use symbolize::{SymbolizeConfig, symbolize_image, symbolize_images};

@@ -22,6 +22,9 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 /// How many files may be mapped at once; those beyond are read into memory.
 const SLOTS: usize = 4096;
 
+/// The longest file that is read into memory.
+const MAX_READ: u64 = 64 << 20;
+
 /// Where files are mapped, for the signal handler, which can take no lock.
 static MAPPED: [Slot; SLOTS] = [const { Slot::free() }; SLOTS];
 
@@ -87,7 +90,8 @@ impl Drop for GuardedMap {
 /// What another process cuts off the file later reads as zeros, or as what it was.
 ///
 /// # Errors
-/// When the file cannot be examined, mapped or read.
+/// When the file cannot be examined, mapped or read, and when it is too long to be read with so
+/// many others mapped.
 pub(crate) fn map_file(file: &File) -> io::Result<SharedBytes> {
     if file.metadata()?.len() == 0 {
         return Ok(SharedBytes::default());
@@ -104,9 +108,12 @@ pub(crate) fn map_file(file: &File) -> io::Result<SharedBytes> {
     }
 }
 
-fn read_file(mut file: &File) -> io::Result<SharedBytes> {
+fn read_file(file: &File) -> io::Result<SharedBytes> {
+    if file.metadata()?.len() > MAX_READ {
+        return Err(io::Error::other("too many files are mapped already"));
+    }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(MAX_READ).read_to_end(&mut bytes)?;
     Ok(SharedBytes::from(bytes))
 }
 

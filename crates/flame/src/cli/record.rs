@@ -8,7 +8,7 @@ use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_sampler::{
-    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
+    CallGraph, EventType, FIRST_STACK_COPY, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
 use super::duration;
@@ -104,14 +104,21 @@ pub(crate) struct SamplingArgs {
     pub(crate) user: bool,
 
     /// How stacks are walked: dwarf[,BYTES of stack], fp or none
+    ///
+    /// Without BYTES, 16 KiB of stack are copied with each sample, and more once too many stacks
+    /// stay cut.
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
-    pub(crate) call_graph: CallGraph,
+    pub(crate) call_graph: StackWalk,
 
     /// Frames kept of a stack, from the innermost on
     ///
     /// What is left out stands under `[frames beyond --max-depth]` and is counted.
     #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth)]
     pub(crate) max_depth: usize,
+
+    /// Ask Java VMs for the names of compiled methods when the recording ends (Java 17 or later)
+    #[arg(long)]
+    pub(crate) java: bool,
 
     /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
@@ -184,9 +191,22 @@ pub(crate) struct OutputArgs {
     #[arg(long = "tid")]
     pub(crate) root_tid: bool,
 
+    /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
+    ///
+    /// pprof files keep whole stacks.
+    #[arg(long)]
+    pub(crate) collapse_recursion: bool,
+
     /// Leave out `_[k]`, `_[i]` and `_[j]` in folded output
     #[arg(long)]
     pub(crate) no_annotate: bool,
+}
+
+/// How stacks are walked, and whether the copies of them may become larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StackWalk {
+    pub(crate) how: CallGraph,
+    pub(crate) copy_grows: bool,
 }
 
 /// A parsed CPU list; a type of its own, since clap would take a Vec for repeated values.
@@ -233,20 +253,21 @@ fn cpus(text: &str) -> Result<CpuList, String> {
     parse_cpu_list(text).map(CpuList).ok_or_else(|| "a CPU list looks like 0-3,8".to_owned())
 }
 
-fn call_graph(text: &str) -> Result<CallGraph, String> {
+fn call_graph(text: &str) -> Result<StackWalk, String> {
     let (how, bytes) = text.split_once(',').map_or((text, None), |(how, bytes)| (how, Some(bytes)));
+    let walk = |how| Ok(StackWalk { how, copy_grows: bytes.is_none() });
     match (how, bytes) {
-        ("none", None) => Ok(CallGraph::None),
-        ("fp", None) => Ok(CallGraph::FramePointers),
-        ("dwarf", None) => Ok(CallGraph::Dwarf(DEFAULT_STACK_COPY)),
+        ("none", None) => walk(CallGraph::None),
+        ("fp", None) => walk(CallGraph::FramePointers),
+        ("dwarf", None) => walk(CallGraph::Dwarf(FIRST_STACK_COPY)),
         ("dwarf", Some(bytes)) => {
-            let bytes = bytes.parse::<u64>().ok();
-            let bytes = bytes.filter(|bytes| (8..=MAX_STACK_COPY.0).contains(bytes));
-            let bytes = bytes.ok_or_else(|| {
+            let number = bytes.parse::<u64>().ok();
+            let number = number.filter(|bytes| (8..=MAX_STACK_COPY.0).contains(bytes));
+            let number = number.ok_or_else(|| {
                 format!("the bytes of stack to copy are 8 to {}", MAX_STACK_COPY.0)
             })?;
             // The kernel takes multiples of 8 only.
-            Ok(CallGraph::Dwarf(ByteLen(bytes & !7)))
+            walk(CallGraph::Dwarf(ByteLen(number & !7)))
         }
         _ => Err("stacks are walked by dwarf, dwarf,BYTES, fp or none".to_owned()),
     }

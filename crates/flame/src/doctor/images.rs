@@ -47,7 +47,7 @@ impl Contents {
             tables: len(".eh_frame") > 0 || len(".debug_frame") > 0,
             symbols: len(".symtab") / SYMBOL_LEN,
             dynamic: len(".dynsym") / SYMBOL_LEN,
-            debug_information: len(".debug_info") > 0,
+            debug_information: images().any(|image| image.has_section(".debug_info")),
             debug_file,
         }
     }

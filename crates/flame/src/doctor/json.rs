@@ -26,7 +26,22 @@ pub(super) fn print(report: &Report) -> String {
         "target": target,
         "checks": checks,
     });
-    format!("{report}\n")
+    format!("{}\n", ascii(&report.to_string()))
+}
+
+/// The same JSON without characters that a terminal could take for commands: names are the
+/// target's own.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            ' '..='~' => text.push(c),
+            _ => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                text += &format!("\\u{unit:04x}");
+            }),
+        }
+    }
+    text
 }
 
 fn describe(group: Group, check: &Check) -> Value {
@@ -64,6 +79,16 @@ mod tests {
         });
         let printed: Value = serde_json::from_str(&print(&report)).unwrap();
         assert_eq!(printed, expect);
+    }
+
+    #[test]
+    fn names_keep_their_characters_and_print_none_that_steer() {
+        let name = "/tmp/\u{9b}31m\u{7f}\u{202e}\u{1f525}\n\u{1b}[2J";
+        let checks = vec![(Group::Images, Check::ok(name, "fine"))];
+        let text = print(&Report { target: None, checks });
+        assert!(text.trim_end().bytes().all(|byte| (b' '..0x7f).contains(&byte)), "{text:?}");
+        let parsed: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(parsed["checks"][0]["name"], name);
     }
 
     #[test]

@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
-    ByteLen, Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
-    ValueType,
+    ByteLen, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, Tid, ValueType,
 };
 use flame_sampler::{Privilege, Session};
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
 };
-use indexmap::{IndexMap, IndexSet};
-use rustc_hash::FxBuildHasher;
 
-use super::completion::{Chains, Cuts, KnownFrame, LiveMemory};
-use super::images::{Images, OpenImage};
+use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
+use super::images::OpenImage;
+use super::jit::{Deferred, DeferredSample, JitTarget};
 use super::location::CodeLocation;
 use super::naming;
-use super::perf_maps::Owners;
 use super::short_tasks::ShortTasks;
 use crate::proc;
+pub(super) use collected::{Collected, ThreadKey};
+use collected::{kernel_locations, mark_of, push};
 use complete::Walked;
 
+mod collected;
 mod complete;
 
 /// The position of the number of samples among the values.
@@ -35,68 +35,6 @@ pub(super) const EVENT_VALUE: usize = 1;
 
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
-
-/// A thread as samples saw it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ThreadKey {
-    pub(super) name: Arc<str>,
-    pub(super) process: Arc<str>,
-    pub(super) pid: Pid,
-    pub(super) tid: Tid,
-}
-
-/// What a recording has become before anything has a name.
-#[derive(Debug, Default)]
-pub(super) struct Collected {
-    pub(super) stacks: StackTable<CodeLocation>,
-    pub(super) threads: IndexSet<ThreadKey, FxBuildHasher>,
-    /// (position in `threads`, stack) and the two values.
-    pub(super) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
-    /// Samples whose stack is not known yet to be complete.
-    pub(super) cuts: Cuts,
-    pub(super) images: Images,
-    pub(super) owners: Owners,
-    pub(super) health: Health,
-}
-
-impl Collected {
-    fn add(&mut self, thread: usize, stack: StackId, values: [u64; 2]) {
-        let sums = self.samples.entry((thread, stack)).or_default();
-        for (sum, value) in sums.iter_mut().zip(values) {
-            *sum = sum.saturating_add(value);
-        }
-    }
-
-    /// Completes what was cut, or marks it.
-    fn finish_cuts(&mut self, chains: &Chains) {
-        let cuts = std::mem::take(&mut self.cuts);
-        let samples = cuts.finish(chains, &mut self.stacks, &mut self.health);
-        samples.into_iter().for_each(|(thread, stack, values)| self.add(thread, stack, values));
-    }
-}
-
-/// Adds user frames, then kernel frames, both given innermost first.
-fn push(
-    stacks: &mut StackTable<CodeLocation>,
-    outer: StackId,
-    user: &[CodeLocation],
-    kernel: &[ProcessAddress],
-) -> StackId {
-    let user = user.iter().rev().copied();
-    let kernel = kernel.iter().enumerate().rev().map(|(index, address)| {
-        // All but the innermost are return addresses.
-        CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
-    });
-    user.chain(kernel).fold(outer, |stack, location| stacks.push(stack, location))
-}
-
-/// What stands in place of the frames that are missing.
-fn mark_of(end: StackEnd) -> CodeLocation {
-    match end {
-        StackEnd::FrameLimit => CodeLocation::BeyondMaxDepth,
-        _ => CodeLocation::Truncated,
-    }
-}
 
 /// Takes events one by one.
 #[derive(Debug)]
@@ -113,10 +51,15 @@ pub(super) struct Collector {
     frames: Vec<FrameAddress>,
     /// The same as locations.
     locations: Vec<CodeLocation>,
+    /// Which of them are code without a file.
+    jit_frames: Vec<(usize, ProcessAddress)>,
     known: Vec<KnownFrame>,
     live: LiveMemory,
+    growth: Growth,
+    now: Nanos,
     chains: Chains,
     collected: Collected,
+    deferred: Deferred,
     unknown_name: Arc<str>,
     short_tasks: ShortTasks,
 }
@@ -142,7 +85,11 @@ impl Collector {
         let default = if session.event().is_clock() { SAMPLES_VALUE } else { EVENT_VALUE };
         let wants_user = session.privilege() != Privilege::Kernel;
         let layout = session.layout();
-        Collector::of_layout(layout, value_types(session), default, wants_user, max_depth)
+        let types = value_types(session);
+        let mut collector = Collector::of_layout(layout, types, default, wants_user, max_depth);
+        collector.set_stack_asked(session.stack_copy());
+        collector.growth = Growth::new(session.stack_copy());
+        collector
     }
 
     fn of_layout(
@@ -163,10 +110,14 @@ impl Collector {
             stack_asked: ByteLen(layout.fields().user_stack.into()),
             frames: Vec::new(),
             locations: Vec::new(),
+            jit_frames: Vec::new(),
             known: Vec::new(),
             live: LiveMemory::default(),
+            growth: Growth::new(ByteLen(layout.fields().user_stack.into())),
+            now: Nanos(0),
             chains: Chains::default(),
             collected: Collected::default(),
+            deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
             short_tasks: ShortTasks::default(),
         }
@@ -184,9 +135,13 @@ impl Collector {
 
     /// Takes in one event.
     pub(super) fn take(&mut self, event: Event<'_>) {
+        self.now = event.time;
         match event.kind {
-            EventKind::Sample(sample) => self.take_sample(&sample),
+            EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.collected.health.throttled += 1,
+            EventKind::KernelSymbol(symbol) if !symbol.is_removed => {
+                self.collected.kernel_code.insert(symbol);
+            }
             EventKind::Undecodable(error) => {
                 tracing::debug!(%error, "record left out");
                 self.collected.health.undecodable_records += 1;
@@ -195,16 +150,46 @@ impl Collector {
                 self.short_tasks.apply(&kind);
                 self.chains.apply(&kind);
                 self.processes.apply(event.time, &kind);
+                self.collected.jit.apply(&kind, &self.processes);
             }
         }
     }
 
-    /// To be called after each drain: what comes next is younger than what was read of processes.
-    pub(super) fn end_batch(&mut self) {
-        self.live.start_batch();
+    /// Samples copy so many bytes of stack from now on.
+    pub(super) fn set_stack_asked(&mut self, bytes: ByteLen) {
+        self.stack_asked = bytes;
     }
 
-    fn take_sample(&mut self, sample: &SampleEvent<'_>) {
+    /// To be called after each drain: what comes next is younger than what was read of processes.
+    /// Gives the bytes of stack to copy from now on, if they are to be more.
+    pub(super) fn end_batch(&mut self) -> Option<ByteLen> {
+        self.live.start_batch();
+        self.growth.due(self.now, &self.chains)
+    }
+
+    /// Looks at what runtimes have written about their code. Call it before events are taken in.
+    pub(super) fn look_at_jit_code(&mut self) {
+        self.collected.jit.look();
+        self.intern_settled(false);
+    }
+
+    /// Looks up the names of code without a file, when all events were taken in.
+    pub(super) fn name_jit_code(&mut self) {
+        if self.collected.jit_names.is_none() {
+            self.collected.jit.finish();
+            self.intern_settled(true);
+            self.collected.finish_cuts(&self.chains);
+            self.collected.locate_late_jit(self.now, &self.processes);
+            self.collected.jit_names = Some(self.collected.jit.names());
+        }
+    }
+
+    /// The processes that ran code without a file.
+    pub(super) fn jit_targets(&self) -> Vec<JitTarget> {
+        self.collected.jit.targets()
+    }
+
+    fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
         // A process that no event told of: its records were lost, or it began to exist between
         // the opening of events and the reading of /proc.
         if !self.processes.knows(sample.pid) {
@@ -215,6 +200,13 @@ impl Collector {
         self.locate_frames(sample.pid);
         if matches!(self.locations.first(), Some(CodeLocation::Unmapped(_))) {
             self.collected.health.outside_mappings += 1;
+        }
+        if sample.user_stack.is_some() {
+            let cut = match walked {
+                Walked::Ended(_) => None,
+                Walked::Cut(cut) => Some(cut),
+            };
+            self.growth.note(self.now, cut);
         }
         let thread = self.thread(sample);
         let values = [1, sample.period];
@@ -229,14 +221,54 @@ impl Collector {
             }
         };
         *self.collected.health.stack_ends.entry(end).or_default() += 1;
-        let mut stack = StackId::EMPTY;
+        let mut path = Vec::with_capacity(1 + self.locations.len() + sample.kernel_chain.len());
         if end.is_truncated() {
-            stack = self.collected.stacks.push(stack, mark_of(end));
+            path.push(mark_of(end));
             self.count_cut(sample.pid, end);
         }
+        let last = path.len() + self.locations.len();
+        let place = |(index, address): &(usize, ProcessAddress)| (last - 1 - index, *address);
+        let jit = self.jit_frames.iter().map(place).collect();
+        path.extend(self.locations.iter().rev());
+        path.extend(kernel_locations(&sample.kernel_chain));
+        self.take_in(DeferredSample {
+            time,
+            pid: sample.pid,
+            thread,
+            path,
+            jit,
+            period: sample.period,
+        });
+    }
+
+    /// Samples of code that may be known better soon wait; the others need not.
+    fn take_in(&mut self, sample: DeferredSample) {
+        if !sample.jit.is_empty() && self.collected.jit.is_open(sample.pid, sample.time) {
+            self.deferred.push(sample);
+        } else {
+            self.intern(sample);
+        }
+    }
+
+    /// Takes in the samples of which nothing more will become known, or all of them.
+    fn intern_settled(&mut self, all: bool) {
+        loop {
+            let jit = &self.collected.jit;
+            let settled = |sample: &DeferredSample| all || !jit.is_open(sample.pid, sample.time);
+            let Some(sample) = self.deferred.pop_if(settled) else { return };
+            self.intern(sample);
+        }
+    }
+
+    fn intern(&mut self, mut sample: DeferredSample) {
+        for (position, address) in &sample.jit {
+            let id = self.collected.jit.locate(sample.pid, *address, sample.time, &self.processes);
+            sample.path[*position] = CodeLocation::Jit(id);
+        }
         let stacks = &mut self.collected.stacks;
-        let stack = push(stacks, stack, &self.locations, &sample.kernel_chain);
-        self.collected.add(thread, stack, values);
+        let push = |stack, location: &CodeLocation| stacks.push(stack, *location);
+        let stack = sample.path.iter().fold(StackId::EMPTY, push);
+        self.collected.add(sample.thread, stack, [1, sample.period]);
     }
 
     /// Fills `self.frames` with the user frames, innermost first.
@@ -338,44 +370,53 @@ impl Collector {
 
     /// Fills `self.locations` from `self.frames`.
     fn locate_frames(&mut self, pid: Pid) {
+        self.jit_frames.clear();
         let mut locations = std::mem::take(&mut self.locations);
         locations.clear();
         for index in 0..self.frames.len() {
-            locations.push(self.locate(pid, self.frames[index].lookup_address()));
+            let address = self.frames[index].lookup_address();
+            let location = self.locate(pid, address).unwrap_or_else(|| {
+                self.jit_frames.push((index, address));
+                CodeLocation::Anonymous(pid, address)
+            });
+            locations.push(location);
         }
-
         self.locations = locations;
+        if !self.jit_frames.is_empty() {
+            self.collected.jit.meet(pid, &self.processes);
+        }
     }
 
-    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> CodeLocation {
+    /// Where an address is; `None` in code without a file, of which time decides what it is.
+    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> Option<CodeLocation> {
         if address >= KERNEL_START {
             // The vsyscall page: mapped by the kernel into user space.
-            return CodeLocation::Kernel(address);
+            return Some(CodeLocation::Kernel(address));
         }
         let Some(found) = self.processes.find(pid, address) else {
-            return CodeLocation::Unmapped(address);
+            return Some(CodeLocation::Unmapped(address));
         };
         let image = found.mapping.image;
         if self.collected.images.get(image).is_none() {
             self.open_image(pid, &found);
         }
         match self.collected.images.get(image) {
-            Some(OpenImage::Anonymous) | None => {
-                self.collected.owners.note(pid);
-                CodeLocation::Anonymous(pid, address)
-            }
-            Some(_) => CodeLocation::Image(image, found.mapping.to_file_offset(address)),
+            Some(OpenImage::Anonymous) | None => None,
+            Some(_) => Some(CodeLocation::Image(image, found.mapping.to_file_offset(address))),
         }
     }
 
     /// Notes in which image a walk ended that had no information to go on with.
     fn count_cut(&mut self, pid: Pid, end: StackEnd) {
-        if end != StackEnd::NoUnwindInfo {
-            return;
-        }
         let last = self.frames.last().map(|frame| frame.lookup_address());
         let found = last.and_then(|address| self.processes.find(pid, address));
         let key = found.and_then(|found| self.processes.image(found.mapping.image));
+        if end != StackEnd::CopyTooShort && key.is_some_and(|key| key.is_anonymous()) {
+            self.collected.jit.count_cut(pid, &self.processes);
+        }
+        if end != StackEnd::NoUnwindInfo {
+            return;
+        }
         let path = key.map_or_else(|| "[unmapped]".to_owned(), naming::image_name);
         *self.collected.health.no_unwind_info.entry(path).or_default() += 1;
     }
@@ -390,7 +431,7 @@ impl Collector {
     /// Names everything, and gives the profile.
     pub(super) fn into_profile(mut self, meta: Meta) -> Profile {
         self.collected.health.short_tasks = self.short_tasks.unseen();
-        self.collected.finish_cuts(&self.chains);
+        self.name_jit_code();
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;

@@ -13,16 +13,20 @@
 //! word is spoken when the recording is over ([`Cuts`]). Whoever has been seen with two different
 //! callers at the same place is completed in neither way and stays truncated, be it read or not.
 //!
+//! Where too many stacks stay short in spite of all this, more is to be copied ([`Growth`]).
+//!
 //! What remains is a caller that was never once read or copied whole, although another one, which
 //! has its frame at the same addresses, was. Since stacks are read at moments that the program
 //! knows nothing of, such a caller has a share of about one in as many samples as were read.
 
 mod chains;
 mod cuts;
+mod growth;
 mod live;
 mod source;
 
 pub(super) use chains::{Activation, Chains, KnownFrame, MemoryId, NodeId};
 pub(super) use cuts::{Cut, Cuts};
+pub(super) use growth::Growth;
 pub(super) use live::{LiveMemory, Reader};
 pub(super) use source::{CopyThenProcess, MUST_AGREE};

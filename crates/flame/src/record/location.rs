@@ -2,6 +2,8 @@
 
 use flame_profile::{FileOffset, ImageId, Pid, ProcessAddress};
 
+use super::jit::JitId;
+
 /// One entry of a recorded stack. What is looked up is inside the call for a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum CodeLocation {
@@ -10,6 +12,9 @@ pub(super) enum CodeLocation {
     /// In the kernel.
     Kernel(ProcessAddress),
     /// In executable memory without a file: JIT code.
+    Jit(JitId),
+    /// The same, before it is looked at which code stood there: in stacks that are completed at
+    /// the end only.
     Anonymous(Pid, ProcessAddress),
     /// In no executable memory that is known.
     Unmapped(ProcessAddress),

@@ -15,8 +15,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collector::Collected;
 use super::images::OpenImage;
+use super::jit::JitId;
 use super::location::CodeLocation;
-use super::perf_maps::Maps;
 use crate::privileges;
 
 const KALLSYMS: &str = "/proc/kallsyms";
@@ -50,7 +50,7 @@ const IDLE_FUNCTIONS: &[&str] = &[
 /// Names everything that was collected and puts it into `profile`.
 pub(super) fn name_all(collected: Collected, processes: &Processes, profile: &mut Profile) {
     profile.health = collected.health.clone();
-    let mut namer = Namer::new(&collected, processes, profile);
+    let mut namer = Namer::new(&collected, processes);
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
     let mut unnamed: FxHashMap<LocationId, (String, Missing)> = FxHashMap::default();
     for (_, parent, entry) in collected.stacks.nodes() {
@@ -133,21 +133,25 @@ struct Namer<'c> {
     images: FxHashMap<ImageId, ImageId>,
     symbols: FxHashMap<(ImageId, ImageAddress), Symbolized>,
     kernel: Result<KernelSymbols, KernelError>,
-    maps: Maps,
     known: FxHashMap<CodeLocation, LocationId>,
 }
 
 type Unnamed = Option<(String, Missing)>;
 
 impl<'c> Namer<'c> {
-    fn new(collected: &'c Collected, processes: &'c Processes, profile: &mut Profile) -> Namer<'c> {
+    fn new(collected: &'c Collected, processes: &'c Processes) -> Namer<'c> {
         let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
-        let kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
+        let mut kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
             true => KernelSymbols::open(Path::new(KALLSYMS)),
             false => Ok(KernelSymbols::parse(b"")),
         };
-        if let Err(error) = &kernel {
-            profile.health.notes.push(format!("kernel functions have no names: {error}"));
+        match &mut kernel {
+            // What is loaded no longer is not in the table.
+            Ok(symbols) => collected.kernel_code.iter().for_each(|code| {
+                let module = code.is_bpf.then_some("bpf");
+                symbols.insert(code.start, code.len, &code.name, module);
+            }),
+            Err(error) => tracing::info!(%error, "kernel functions have no names"),
         }
         let mut namer = Namer {
             collected,
@@ -155,7 +159,6 @@ impl<'c> Namer<'c> {
             images: FxHashMap::default(),
             symbols: FxHashMap::default(),
             kernel,
-            maps: collected.owners.open_maps(),
             known: FxHashMap::default(),
         };
         // Maps and kernel symbols are open; what follows reads files that targets brought along.
@@ -209,7 +212,13 @@ impl<'c> Namer<'c> {
                 (Location::named(frame), None)
             }
             CodeLocation::Kernel(address) => self.kernel_location(profile, address),
-            CodeLocation::Anonymous(pid, address) => self.jit_location(profile, pid, address),
+            CodeLocation::Jit(id) => self.jit_location(profile, id),
+            CodeLocation::Anonymous(pid, address) => {
+                match self.collected.late_jit.get(&(pid, address)) {
+                    Some(id) => self.jit_location(profile, *id),
+                    None => unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap),
+                }
+            }
             CodeLocation::Unmapped(address) => {
                 unnamed(profile, "unmapped", address, FrameKind::User, Missing::NotMapped)
             }
@@ -238,19 +247,18 @@ impl<'c> Namer<'c> {
         unnamed(profile, "kernel", address, FrameKind::Kernel, missing)
     }
 
-    fn jit_location(
-        &self,
-        profile: &mut Profile,
-        pid: Pid,
-        address: ProcessAddress,
-    ) -> (Location, Unnamed) {
-        match self.maps.lookup(pid, address) {
-            Some(name) => {
-                let frame = profile.add_frame(name, FrameKind::Jit);
-                (at(None, address, vec![frame]), None)
-            }
-            None => unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap),
-        }
+    fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {
+        let address =
+            self.collected.jit.place(id).map_or(ProcessAddress(0), |(_, address)| address);
+        let names = self.collected.jit_names.as_ref();
+        let Some(found) = names.and_then(|names| names.get(id)) else {
+            return unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap);
+        };
+        let name = profile.intern(&found.name);
+        let file = found.file.as_deref().map(|file| profile.intern(file));
+        let frame = Frame { name, kind: FrameKind::Jit, file, line: found.line };
+        let frame = profile.add_whole_frame(frame);
+        (at(None, address, vec![frame]), None)
     }
 
     fn image_location(

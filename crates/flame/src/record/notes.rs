@@ -1,7 +1,9 @@
 //! What had to give way, said once on stderr and kept with the profile.
 
+use std::fs;
 use std::io::{self, Write};
 
+use flame_profile::{Health, Missing};
 use flame_sampler::{Concession, Session};
 
 use crate::message::sampler::{paranoid, setcap_command};
@@ -17,6 +19,11 @@ pub(super) struct Note {
 }
 
 impl Note {
+    /// A note with what would mend it.
+    pub(super) fn new(text: impl Into<String>, mend: impl Into<String>) -> Note {
+        Note { text: text.into(), mend: Some(mend.into()) }
+    }
+
     /// Prints it to stderr.
     pub(super) fn print(&self, paint: Paint) {
         let mut text = format!("{} {}\n", paint.yellow("note:"), self.text);
@@ -26,6 +33,32 @@ impl Note {
         // There is nowhere to complain that stderr is gone.
         let _ = io::stderr().write_all(text.as_bytes());
     }
+}
+
+/// A word about kernel functions that have no names because their addresses are hidden.
+pub(super) fn of_hidden_kernel(health: &Health) -> Option<Note> {
+    let hidden = |(_, missing): &(String, Missing)| *missing == Missing::KernelHidden;
+    if !health.unnamed.keys().any(hidden) {
+        return None;
+    }
+    let restrict = fs::read_to_string("/proc/sys/kernel/kptr_restrict").unwrap_or_default();
+    let (why, mend) = match restrict.trim() {
+        "2" => (
+            "kernel.kptr_restrict is 2".to_owned(),
+            "sudo sysctl kernel.kptr_restrict=1, and flame as root".to_owned(),
+        ),
+        "1" => (
+            "kernel.kptr_restrict is 1".to_owned(),
+            format!("sudo sysctl kernel.kptr_restrict=0, or {}", setcap_command()),
+        ),
+        // Then the addresses are shown to whom perf_event shows kernel code.
+        _ => (
+            paranoid(),
+            format!("sudo sysctl kernel.perf_event_paranoid=1, or {}", setcap_command()),
+        ),
+    };
+    let text = format!("kernel functions have no names: addresses are hidden ({why})");
+    Some(Note::new(text, mend))
 }
 
 /// The notes on a session that was opened.

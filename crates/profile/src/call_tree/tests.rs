@@ -69,8 +69,10 @@ fn inlined_frames_stand_between_their_callers() {
     let stack = profile.push_stack(StackId::EMPTY, location);
     let thread = profile.add_thread("search", Pid(7), Tid(8));
     profile.add_sample(thread, stack, &[4]);
-    let options =
-        TreeOptions { root: RootFrame { process: false, pid: true, tid: true }, value: None };
+    let options = TreeOptions {
+        root: RootFrame { process: false, pid: true, tid: true },
+        ..TreeOptions::default()
+    };
     let tree = CallTree::from_profile(&profile, &options);
     assert_eq!(lines(&tree), ["0 all 4 0", "1 search-7/8 4 0", "2 find 4 0", "3 memcmp 4 4"]);
 }
@@ -85,4 +87,52 @@ fn children_and_paths_follow_the_links() {
     assert_eq!(children, ["a", "b"]);
     let last = NodeId(tree.nodes().len() as u32 - 1);
     assert_eq!(tree.path(last).into_iter().map(name).collect::<Vec<_>>(), ["c", "b", "z"]);
+}
+
+/// Collapses the recursion of one stack below the thread `c`.
+#[track_caller]
+fn check_collapsed(stack: &str, expect: &str) {
+    let profile = profile_of(&[(&format!("c;{stack}"), 7)]);
+    let options = TreeOptions { recursion: Recursion::Collapse, ..TreeOptions::default() };
+    let tree = CallTree::from_profile(&profile, &options);
+    let leaf = tree.nodes().iter().position(|node| node.self_weight > Weight(0)).unwrap();
+    let path = tree.path(NodeId(leaf as u32));
+    let names = path.iter().map(|id| tree.label(&tree.nodes()[id.index()]).name.as_str());
+    assert_eq!(names.collect::<Vec<_>>().join(";"), format!("c;{expect}"), "of {stack}");
+    assert_eq!(tree.total(), Weight(7));
+}
+
+#[test]
+fn direct_recursion_collapses_to_one_box() {
+    check_collapsed("f", "f");
+    check_collapsed("f;f", "f");
+    check_collapsed("main;f;f;f;f;leaf", "main;f;leaf");
+    check_collapsed("f;g;g;f", "f;g;f");
+    // The thread's name is no function.
+    check_collapsed("c;c;x", "c;x");
+}
+
+#[test]
+fn mutual_recursion_collapses_to_one_round() {
+    check_collapsed("a;b;a;b", "a;b");
+    check_collapsed("a;b;a;b;a", "a;b;a");
+    check_collapsed("m;a;b;c;a;b;c;a;b;c;x", "m;a;b;c;x");
+    check_collapsed("eval;call;call;eval;call;eval;call;leaf", "eval;call;leaf");
+    check_collapsed("a;b;c;b;a", "a;b;c;b;a");
+}
+
+#[test]
+fn rounds_that_are_longer_than_the_longest_run_stay() {
+    let round = |len: usize| (0..len).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";");
+    let (longest, longer) = (round(Recursion::LONGEST_RUN), round(Recursion::LONGEST_RUN + 1));
+    check_collapsed(&format!("{longest};{longest};{longest}"), &longest);
+    check_collapsed(&format!("{longer};{longer}"), &format!("{longer};{longer}"));
+}
+
+#[test]
+fn collapsed_stacks_of_different_depth_share_their_boxes() {
+    let profile = profile_of(&[("c;m;f;f;x", 1), ("c;m;f;x", 2), ("c;m;f;f;f", 4)]);
+    let options = TreeOptions { recursion: Recursion::Collapse, ..TreeOptions::default() };
+    let expect = ["0 all 7 0", "1 c 7 0", "2 m 7 0", "3 f 7 4", "4 x 3 3"];
+    assert_eq!(lines(&CallTree::from_profile(&profile, &options)), expect);
 }

@@ -1,0 +1,111 @@
+//! Files at the paths that a process sees them at, found without trusting what it put there.
+//!
+//! A process may live in a container whose files belong to somebody else. Links are followed within
+//! its root only and never at the end of a path, and nothing but a regular file is opened: to open
+//! a FIFO or a device can hang, or do something.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use flame_profile::Pid;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+
+/// The root directory of a process.
+#[derive(Debug)]
+pub(crate) struct ProcessRoot(File);
+
+/// Something in the file system that was found and not opened.
+#[derive(Debug)]
+pub(crate) struct FoundFile(File);
+
+impl ProcessRoot {
+    /// The root of a process that runs.
+    pub(crate) fn of(pid: Pid) -> io::Result<ProcessRoot> {
+        File::open(format!("/proc/{pid}/root")).map(ProcessRoot)
+    }
+
+    /// flame's own.
+    pub(crate) fn own() -> io::Result<ProcessRoot> {
+        File::open("/").map(ProcessRoot)
+    }
+
+    /// Finds what stands at an absolute path; a link there is found, not followed.
+    pub(crate) fn find(&self, path: &Path) -> io::Result<FoundFile> {
+        let how = OpenHow::new()
+            .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        loop {
+            match openat2(&self.0, path, how) {
+                Ok(found) => return Ok(FoundFile(found.into())),
+                // The path was renamed while it was looked up.
+                Err(Errno::EAGAIN | Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Opens the regular file at an absolute path.
+    pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
+        self.find(path)?.open()
+    }
+}
+
+impl FoundFile {
+    /// What it is, and whose.
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.0.metadata()
+    }
+
+    /// A path by which this process reaches it, whatever stands at its own path now.
+    pub(crate) fn own_path(&self) -> String {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd())
+    }
+
+    /// Opens it for reading if it is a regular file.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        if !self.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        File::open(self.own_path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What opening gives: the file's text, or the kind of the error.
+    fn read(root: &ProcessRoot, path: &Path) -> Result<String, io::ErrorKind> {
+        let text = root.open(path).and_then(io::read_to_string);
+        text.map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn links_stay_within_the_root_and_are_not_followed_at_the_end() {
+        let dir = std::env::temp_dir().join(format!("flame-root-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("real")).unwrap();
+        std::fs::write(dir.join("real/file"), "inside").unwrap();
+        symlink("/real", dir.join("tmp")).unwrap();
+        symlink("file", dir.join("real/link")).unwrap();
+        symlink("/etc", dir.join("outside")).unwrap();
+        nix::unistd::mkfifo(&dir.join("real/fifo"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let root = ProcessRoot(File::open(&dir).unwrap());
+        let results = ["/tmp/file", "/tmp/link", "/tmp/fifo", "/outside/passwd", "/real"]
+            .map(|path| read(&root, Path::new(path)));
+        std::fs::remove_dir_all(&dir).unwrap();
+        let refused = Err(io::ErrorKind::InvalidInput);
+        let expect = [
+            Ok("inside".to_owned()),
+            refused.clone(),
+            refused.clone(),
+            Err(io::ErrorKind::NotFound),
+            refused,
+        ];
+        assert_eq!(results, expect);
+    }
+}

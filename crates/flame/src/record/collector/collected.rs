@@ -1,0 +1,98 @@
+//! What a recording has become before anything has a name.
+
+use std::sync::Arc;
+
+use flame_events::{KernelSymbolEvent, Processes};
+use flame_profile::{Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
+use indexmap::{IndexMap, IndexSet};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::super::completion::{Chains, Cuts};
+use super::super::images::Images;
+use super::super::jit::{JitCode, JitId, JitNames};
+use super::super::location::CodeLocation;
+
+/// A thread as samples saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::record) struct ThreadKey {
+    pub(in crate::record) name: Arc<str>,
+    pub(in crate::record) process: Arc<str>,
+    pub(in crate::record) pid: Pid,
+    pub(in crate::record) tid: Tid,
+}
+
+/// What a recording has become before anything has a name.
+#[derive(Debug, Default)]
+pub(in crate::record) struct Collected {
+    pub(in crate::record) stacks: StackTable<CodeLocation>,
+    pub(in crate::record) threads: IndexSet<ThreadKey, FxBuildHasher>,
+    /// (position in `threads`, stack) and the two values.
+    pub(in crate::record) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
+    /// Samples whose stack is not known yet to be complete.
+    pub(in crate::record) cuts: Cuts,
+    pub(in crate::record) images: Images,
+    /// What the kernel said it made while running, in order; by each event that heard of it.
+    pub(in crate::record) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
+    pub(in crate::record) jit: JitCode,
+    /// What was code without a file in stacks that were completed at the end.
+    pub(in crate::record) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
+    pub(in crate::record) jit_names: Option<JitNames>,
+    pub(in crate::record) health: Health,
+}
+
+impl Collected {
+    pub(super) fn add(&mut self, thread: usize, stack: StackId, values: [u64; 2]) {
+        let sums = self.samples.entry((thread, stack)).or_default();
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = sum.saturating_add(value);
+        }
+    }
+
+    /// Completes what was cut, or marks it.
+    pub(super) fn finish_cuts(&mut self, chains: &Chains) {
+        let cuts = std::mem::take(&mut self.cuts);
+        let samples = cuts.finish(chains, &mut self.stacks, &mut self.health);
+        samples.into_iter().for_each(|(thread, stack, values)| self.add(thread, stack, values));
+    }
+
+    /// Looks at which code stands where stacks that were completed at the end have some without a
+    /// file: that which stood there last.
+    pub(super) fn locate_late_jit(&mut self, now: Nanos, processes: &Processes) {
+        for (_, _, location) in self.stacks.nodes() {
+            if let CodeLocation::Anonymous(pid, address) = location {
+                let jit = &mut self.jit;
+                let locate = || jit.locate(pid, address, now, processes);
+                self.late_jit.entry((pid, address)).or_insert_with(locate);
+            }
+        }
+    }
+}
+
+/// Adds user frames, then kernel frames, both given innermost first.
+pub(super) fn push(
+    stacks: &mut StackTable<CodeLocation>,
+    outer: StackId,
+    user: &[CodeLocation],
+    kernel: &[ProcessAddress],
+) -> StackId {
+    let user = user.iter().rev().copied();
+    user.chain(kernel_locations(kernel)).fold(outer, |stack, location| stacks.push(stack, location))
+}
+
+/// The kernel's frames, given innermost first, outermost first.
+pub(super) fn kernel_locations(
+    kernel: &[ProcessAddress],
+) -> impl Iterator<Item = CodeLocation> + '_ {
+    kernel.iter().enumerate().rev().map(|(index, address)| {
+        // All but the innermost are return addresses.
+        CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
+    })
+}
+
+/// What stands in place of the frames that are missing.
+pub(super) fn mark_of(end: StackEnd) -> CodeLocation {
+    match end {
+        StackEnd::FrameLimit => CodeLocation::BeyondMaxDepth,
+        _ => CodeLocation::Truncated,
+    }
+}

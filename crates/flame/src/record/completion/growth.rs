@@ -1,0 +1,91 @@
+//! Whether more of stacks must be copied than is.
+
+use std::collections::VecDeque;
+
+use flame_profile::{ByteLen, Nanos};
+use flame_sampler::{CopyOutcome, StackCopyPolicy};
+
+use super::chains::Chains;
+use super::cuts::Cut;
+
+/// How long a stack may wait for others that complete it before it counts as too short: an
+/// activation must be seen some times first (see [`super::cuts`]), and a recording that grows its
+/// copies in the first moments would copy far too much of programs whose stacks alternate.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+/// Stacks in the order of their samples, until it is known how they come out.
+#[derive(Debug)]
+pub(in crate::record) struct Growth {
+    policy: StackCopyPolicy,
+    /// With the cut of those that were cut.
+    waiting: VecDeque<(Nanos, Option<Cut>)>,
+}
+
+impl Growth {
+    /// Starts with copies of that many bytes.
+    pub(in crate::record) fn new(first: ByteLen) -> Growth {
+        Growth { policy: StackCopyPolicy::new(first), waiting: VecDeque::new() }
+    }
+
+    /// Takes in a stack that was copied, with what is known of it if it was cut.
+    pub(in crate::record) fn note(&mut self, time: Nanos, cut: Option<Cut>) {
+        self.waiting.push_back((time, cut));
+    }
+
+    /// Judges the stacks that have waited long enough by `now`; gives the bytes to copy from now on
+    /// if they are more.
+    pub(in crate::record) fn due(&mut self, now: Nanos, chains: &Chains) -> Option<ByteLen> {
+        let mut grown = None;
+        while let Some((time, cut)) = self.waiting.front().copied() {
+            if now.saturating_since(time) < PATIENCE {
+                break;
+            }
+            self.waiting.pop_front();
+            let is_short = cut.is_some_and(|cut| cut.caller(chains).is_err());
+            let outcome = if is_short { CopyOutcome::TooShort } else { CopyOutcome::Enough };
+            if let Some(copy) = self.policy.observe(outcome) {
+                // Those that wait were copied with the old size.
+                self.waiting.clear();
+                grown = Some(copy);
+            }
+        }
+        grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{NotCompleted, Pid, StackEnd, Tid};
+
+    use super::*;
+
+    fn at(seconds: u64) -> Nanos {
+        Nanos(seconds * 1_000_000_000)
+    }
+
+    /// 200 stacks at 1 s, three of which are cut and never seen with their callers.
+    #[test]
+    fn stacks_get_their_time_before_they_count_as_too_short() {
+        let mut chains = Chains::default();
+        let memory = chains.begin_memory(Pid(1), Tid(1));
+        let read = Err(NotCompleted::Changed);
+        let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
+        let mut growth = Growth::new(ByteLen(16_384));
+        for n in 0..200 {
+            growth.note(at(1), (n < 3).then_some(cut));
+        }
+        assert_eq!(growth.due(at(2), &chains), None);
+        assert_eq!(growth.due(at(3), &chains), Some(ByteLen(32_768)));
+        // The others were copied with the old size and are not judged any more.
+        assert_eq!(growth.due(at(9), &chains), None);
+        assert!(growth.waiting.is_empty());
+    }
+
+    #[test]
+    fn whole_stacks_ask_for_nothing() {
+        let mut growth = Growth::new(ByteLen(16_384));
+        (0..1000).for_each(|_| growth.note(at(1), None));
+        assert_eq!(growth.due(at(9), &Chains::default()), None);
+        assert!(growth.waiting.is_empty());
+    }
+}

@@ -1,0 +1,271 @@
+//! Code that runtimes make while they run: which code it was that a sample hit at an address, and
+//! its name from the perf map or jitdump of its process.
+//!
+//! A runtime reuses addresses, so an address alone says little when the recording is over. The logs
+//! are read on while recording, only to see which sampled addresses get new code: from then on the
+//! address is another [`JitId`]. The names are looked up at the end, once.
+
+mod deferred;
+mod process;
+
+use std::time::{Duration, Instant};
+
+use flame_events::{EventKind, Processes};
+use flame_profile::{FileOffset, Nanos, Pid, ProcessAddress};
+use flame_symbolize::{CodeName, WantedCode};
+use rustc_hash::FxHashMap;
+
+use crate::runtimes::Runtime;
+pub(super) use deferred::{Deferred, DeferredSample};
+use process::{JitProcess, KINDS};
+
+/// Between two looks at the logs. More often than that nothing is won, since perf maps say no
+/// times, and jitdumps say them whenever they are read.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long the last look may take.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
+/// How many logs are held open at most; those of further processes are opened at the end.
+const MAX_OPEN_LOGS: usize = 512;
+
+/// One piece of code at one address of one process: a position in `JitCode::sampled`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct JitId(u32);
+
+/// An address with what of the logs counts for it.
+#[derive(Clone, Copy, Debug)]
+struct Sampled {
+    process: usize,
+    address: ProcessAddress,
+    /// By kind of log: entries from here on are of later code.
+    before: [FileOffset; KINDS],
+    /// When it was sampled last.
+    last: Nanos,
+}
+
+/// A process that ran code without a file, for what is said of it at the end.
+#[derive(Clone, Debug)]
+pub(super) struct JitTarget {
+    pub(super) pid: Pid,
+    pub(super) runtime: Option<Runtime>,
+    /// Samples whose walk ended in code without a file, for lack of frame pointers.
+    pub(super) cut: u64,
+    /// Pieces of its code that have no name.
+    pub(super) unnamed: usize,
+    /// Whether it has not become another program since.
+    pub(super) is_current: bool,
+}
+
+/// All code without a file that samples hit.
+#[derive(Debug, Default)]
+pub(super) struct JitCode {
+    processes: Vec<JitProcess>,
+    by_pid: FxHashMap<Pid, usize>,
+    /// Whose code a forked process has inherited.
+    parents: FxHashMap<Pid, Pid>,
+    sampled: Vec<Sampled>,
+    open_logs: usize,
+    next_look: Option<Instant>,
+}
+
+impl JitCode {
+    /// Follows what an event says of processes.
+    pub(super) fn apply(&mut self, event: &EventKind<'_>, processes: &Processes) {
+        match event {
+            EventKind::Mapping(mapping) if process::is_jitdump(&mapping.path) => {
+                let process = self.process(mapping.pid, processes);
+                self.processes[process].note_dump(&mapping.path, mapping.file);
+                self.open_logs += self.processes[process].open_logs(false);
+            }
+            EventKind::Comm { pid, exec: true, .. } => {
+                self.by_pid.remove(pid);
+                self.parents.remove(pid);
+            }
+            EventKind::Fork { pid, parent, .. } if pid != parent => {
+                self.by_pid.remove(pid);
+                if self.by_pid.contains_key(parent) {
+                    self.parents.insert(*pid, *parent);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The code that stood at an address at a time. Times of one process must not go back.
+    pub(super) fn locate(
+        &mut self,
+        pid: Pid,
+        address: ProcessAddress,
+        time: Nanos,
+        processes: &Processes,
+    ) -> JitId {
+        let process = self.process(pid, processes);
+        self.put_in_force(process, time);
+        let current = &mut self.processes[process].current;
+        let next = JitId(u32::try_from(self.sampled.len()).unwrap_or(u32::MAX));
+        let id = *current.entry(address.0).or_insert(next);
+        if id == next {
+            let before = [FileOffset(u64::MAX); KINDS];
+            self.sampled.push(Sampled { process, address, before, last: time });
+        } else if let Some(sampled) = self.sampled.get_mut(id.0 as usize) {
+            sampled.last = time;
+        }
+        id
+    }
+
+    /// Ends the code at sampled addresses that the logs say other code was put over until a time.
+    fn put_in_force(&mut self, process: usize, time: Nanos) {
+        let process = &mut self.processes[process];
+        while let Some(change) = process.next_change(time) {
+            let (start, end) = (change.entry.start.0, change.entry.end.0);
+            let covered: Vec<(u64, JitId)> =
+                process.current.range(start..end).map(|(at, id)| (*at, *id)).collect();
+            for (address, id) in covered {
+                let Some(sampled) = self.sampled.get_mut(id.0 as usize) else { continue };
+                // What was sampled later than that was this code already; where no time is said, that
+                // of the file is rounded down to a clock tick.
+                if change.entry.time.is_none() || sampled.last < change.time {
+                    sampled.before = process.positions(&change);
+                    process.current.remove(&address);
+                }
+            }
+        }
+    }
+
+    /// The position of a process, new or known.
+    fn process(&mut self, pid: Pid, processes: &Processes) -> usize {
+        if let Some(known) = self.by_pid.get(&pid) {
+            return *known;
+        }
+        let mut new = JitProcess::new(pid, self.parents.get(&pid).copied(), processes);
+        if self.open_logs < MAX_OPEN_LOGS {
+            self.open_logs += new.open_logs(true);
+        }
+        let index = self.processes.len();
+        self.processes.push(new);
+        self.by_pid.insert(pid, index);
+        index
+    }
+
+    /// Reads what runtimes have written since the last look, if that was a while ago.
+    pub(super) fn look(&mut self) {
+        let now = Instant::now();
+        if self.by_pid.is_empty() || self.next_look.is_some_and(|next| now < next) {
+            return;
+        }
+        self.next_look = Some(now + LOOK_INTERVAL);
+        let _ = self.read_on();
+    }
+
+    /// Reads on in all logs; whether there was anything.
+    fn read_on(&mut self) -> bool {
+        let mut read = false;
+        let mut current: Vec<usize> = self.by_pid.values().copied().collect();
+        current.sort_unstable();
+        for index in current {
+            let process = &mut self.processes[index];
+            if self.open_logs < MAX_OPEN_LOGS {
+                self.open_logs += process.open_logs(false);
+            }
+            read |= process.read_on();
+        }
+        read
+    }
+
+    /// Whether the code of a process that was met at a time may still become known better: its log has times,
+    /// and what is written in it so far ends before.
+    pub(super) fn is_open(&self, pid: Pid, time: Nanos) -> bool {
+        let process = self.by_pid.get(&pid).and_then(|index| self.processes.get(*index));
+        process.is_some_and(|process| process.written_until().is_some_and(|until| until < time))
+    }
+
+    /// Gets to know a process, if it is not known yet.
+    pub(super) fn meet(&mut self, pid: Pid, processes: &Processes) {
+        self.process(pid, processes);
+    }
+
+    /// Counts a walk that ended in code without a file.
+    pub(super) fn count_cut(&mut self, pid: Pid, processes: &Processes) {
+        let process = self.process(pid, processes);
+        self.processes[process].cut += 1;
+    }
+
+    /// The last look, when the recording is over.
+    ///
+    /// Entries that were written later say nothing about samples; what is written faster than it is
+    /// read must not keep flame from ending.
+    pub(super) fn finish(&mut self) {
+        let deadline = Instant::now() + LAST_LOOK;
+        while self.read_on() && Instant::now() < deadline {}
+    }
+
+    /// The processes that ran code without a file, in the order in which they were met.
+    pub(super) fn targets(&self) -> Vec<JitTarget> {
+        let target = |(index, process): (usize, &JitProcess)| JitTarget {
+            pid: process.pid,
+            runtime: process.runtime,
+            cut: process.cut,
+            unnamed: process.unnamed,
+            is_current: self.by_pid.get(&process.pid) == Some(&index),
+        };
+        self.processes.iter().enumerate().map(target).collect()
+    }
+
+    /// The names of everything that was located, by [`JitId`].
+    pub(super) fn names(&mut self) -> JitNames {
+        let mut wanted: Vec<Vec<(usize, Sampled)>> = vec![Vec::new(); self.processes.len()];
+        for (number, sampled) in self.sampled.iter().enumerate() {
+            wanted[sampled.process].push((number, *sampled));
+        }
+        let mut names = vec![None; self.sampled.len()];
+        for (process, wanted) in self.processes.iter_mut().zip(&wanted) {
+            if wanted.is_empty() {
+                continue;
+            }
+            process.prepare_for_names();
+            for (kind, log) in process.logs() {
+                let before = |sampled: &Sampled| match log.was_rewritten() {
+                    true => FileOffset(u64::MAX),
+                    false => sampled.before[kind],
+                };
+                let to_wanted = |(_, sampled): &(usize, Sampled)| WantedCode {
+                    address: sampled.address,
+                    before: before(sampled),
+                };
+                let asked: Vec<WantedCode> = wanted.iter().map(to_wanted).collect();
+                for ((number, _), name) in wanted.iter().zip(log.names(&asked)) {
+                    names[*number] = names[*number].take().or(name);
+                }
+            }
+            process.unnamed = wanted.iter().filter(|(number, _)| names[*number].is_none()).count();
+            if let Some(runtime) = process.runtime {
+                for (number, _) in wanted {
+                    if let Some(name) = &mut names[*number] {
+                        runtime.tidy(name);
+                    }
+                }
+            }
+        }
+        JitNames { names }
+    }
+
+    /// Where an id's code was.
+    pub(super) fn place(&self, id: JitId) -> Option<(Pid, ProcessAddress)> {
+        let sampled = self.sampled.get(id.0 as usize)?;
+        Some((self.processes.get(sampled.process)?.pid, sampled.address))
+    }
+}
+
+/// Names by [`JitId`].
+#[derive(Debug, Default)]
+pub(super) struct JitNames {
+    names: Vec<Option<CodeName>>,
+}
+
+impl JitNames {
+    /// The name of a piece of code.
+    pub(super) fn get(&self, id: JitId) -> Option<&CodeName> {
+        self.names.get(id.0 as usize)?.as_ref()
+    }
+}

@@ -1,0 +1,58 @@
+//! Samples of code whose runtime writes its log late.
+//!
+//! Runtimes that say times write through large buffers (V8: 2 MB). What their code was at the time
+//! of a sample is known when a later entry is in the log, or the recording over. Until then the
+//! sample waits, as addresses.
+
+use std::collections::VecDeque;
+
+use flame_profile::{Nanos, Pid, ProcessAddress};
+
+use super::super::location::CodeLocation;
+
+/// How many locations wait at most, 16 bytes each; the oldest samples give way.
+const MAX_WAITING: usize = 2 << 20;
+
+/// A sample as far as it is known.
+#[derive(Clone, Debug)]
+pub(in crate::record) struct DeferredSample {
+    pub(in crate::record) time: Nanos,
+    pub(in crate::record) pid: Pid,
+    /// Its thread, by position.
+    pub(in crate::record) thread: usize,
+    /// The stack, outermost first; where `jit` says so not yet right.
+    pub(in crate::record) path: Vec<CodeLocation>,
+    /// The positions in `path` of code without a file, and its addresses.
+    pub(in crate::record) jit: Vec<(usize, ProcessAddress)>,
+    /// What the sample stands for.
+    pub(in crate::record) period: u64,
+}
+
+/// Samples that wait, oldest first.
+#[derive(Debug, Default)]
+pub(in crate::record) struct Deferred {
+    samples: VecDeque<DeferredSample>,
+    locations: usize,
+}
+
+impl Deferred {
+    /// Lets a sample wait.
+    pub(in crate::record) fn push(&mut self, sample: DeferredSample) {
+        self.locations += sample.path.len();
+        self.samples.push_back(sample);
+    }
+
+    /// The oldest sample, if nothing more will become known of it or too many wait.
+    pub(in crate::record) fn pop_if(
+        &mut self,
+        is_settled: impl FnOnce(&DeferredSample) -> bool,
+    ) -> Option<DeferredSample> {
+        let oldest = self.samples.front()?;
+        if self.locations <= MAX_WAITING && !is_settled(oldest) {
+            return None;
+        }
+        let oldest = self.samples.pop_front()?;
+        self.locations -= oldest.path.len();
+        Some(oldest)
+    }
+}

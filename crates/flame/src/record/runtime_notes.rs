@@ -1,0 +1,109 @@
+//! What a runtime must be told for its code to have names and whole stacks.
+
+use flame_profile::Pid;
+
+use super::collector::Collector;
+use super::jit::JitTarget;
+use super::notes::Note;
+use crate::message::this_command;
+use crate::runtimes::Runtime;
+use crate::runtimes::java::{self, JavaError};
+
+/// How a VM that ends by itself is made to write down its methods.
+const DUMP_AT_EXIT: &str =
+    "start it with -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit (Java 17 or later)";
+
+/// What keeps the stacks of compiled Java code whole.
+const FRAME_POINTERS: &str = "start Java with -XX:+PreserveFramePointer";
+
+/// What makes Node.js write down its code.
+const NODE_MAP: &str = "start node with --perf-basic-prof --interpreted-frames-native-stack";
+
+/// Looks up the names of code that runtimes made, once the Java VMs were asked for theirs if
+/// `ask_java`, and says what is missing.
+pub(super) fn name_jit_code(collector: &mut Collector, ask_java: bool) -> Vec<Note> {
+    let is_java = |target: &JitTarget| target.runtime == Some(Runtime::Java) && target.is_current;
+    let mut notes = Vec::new();
+    if ask_java {
+        let targets = collector.jit_targets().into_iter().filter(is_java);
+        let pids: Vec<Pid> = targets.map(|target| target.pid).collect();
+        for (pid, answer) in pids.iter().zip(java::write_perf_maps(&pids)) {
+            notes.extend(of_answer(*pid, &answer));
+        }
+    }
+    collector.name_jit_code();
+    notes.extend(hints(&collector.jit_targets(), ask_java));
+    notes
+}
+
+/// What a VM's answer means for the profile.
+fn of_answer(pid: Pid, answer: &Result<java::Answer, JavaError>) -> Option<Note> {
+    let error = match answer {
+        Ok(java::Answer { has_frame_pointers: true }) => return None,
+        Ok(java::Answer { has_frame_pointers: false }) => {
+            let text = format!(
+                "Java process {pid} keeps no frame pointers: compiled methods are missing in its stacks"
+            );
+            return Some(Note::new(text, FRAME_POINTERS));
+        }
+        Err(error) => error,
+    };
+    let mend = match error {
+        JavaError::Ended | JavaError::TooOld => DUMP_AT_EXIT,
+        JavaError::Deaf => "start it without that option",
+        JavaError::NoAnswer => "the same when it is less busy",
+        JavaError::Io(_) | JavaError::HungUp => "flame as root, or as the user of the process",
+        JavaError::Refused(_) => "jcmd PID Compiler.perfmap, to see what the VM says",
+    };
+    Some(Note::new(format!("Java process {pid} did not name its methods: {error}"), mend))
+}
+
+/// What could be better, one note for each runtime.
+fn hints(targets: &[JitTarget], asked_java: bool) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let of = |runtime| targets.iter().filter(move |target| target.runtime == Some(runtime));
+    if let Some(target) = of(Runtime::Java).find(|target| target.unnamed > 0)
+        && !asked_java
+    {
+        let mend = format!("{} (or {DUMP_AT_EXIT})", this_command("record", "--java"));
+        let text = format!("compiled methods of Java process {} have no names", target.pid);
+        notes.push(Note::new(text, mend));
+    }
+    let cut: u64 = of(Runtime::Java).map(|target| target.cut).sum();
+    if cut > 0 {
+        let text = format!("{cut} stacks end in compiled Java code, which keeps no frame pointers");
+        notes.push(Note::new(text, FRAME_POINTERS));
+    }
+    if let Some(target) = of(Runtime::Node).find(|target| target.unnamed > 0) {
+        let text = format!("JavaScript functions of process {} have no names", target.pid);
+        notes.push(Note::new(text, NODE_MAP));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(runtime: Runtime, unnamed: usize, cut: u64) -> JitTarget {
+        JitTarget { pid: Pid(4242), runtime: Some(runtime), cut, unnamed, is_current: true }
+    }
+
+    #[track_caller]
+    fn check(targets: &[JitTarget], asked_java: bool, expect: &[&str]) {
+        let notes = hints(targets, asked_java);
+        let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        assert_eq!(texts, expect);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_once_for_each_runtime() {
+        let java = "compiled methods of Java process 4242 have no names";
+        let cut = "12 stacks end in compiled Java code, which keeps no frame pointers";
+        let node = "JavaScript functions of process 4242 have no names";
+        check(&[target(Runtime::Java, 0, 0), target(Runtime::Node, 0, 9)], false, &[]);
+        check(&[target(Runtime::Java, 3, 0), target(Runtime::Java, 2, 0)], false, &[java]);
+        check(&[target(Runtime::Java, 3, 5), target(Runtime::Java, 0, 7)], true, &[cut]);
+        check(&[target(Runtime::Node, 1, 0)], false, &[node]);
+    }
+}

@@ -1,0 +1,244 @@
+//! Code that runtimes make while they run: programs of the tests' own, Java and Node.js.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{
+    Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program,
+};
+
+/// Records a command in that directory, and reads the folded file.
+#[track_caller]
+fn record_in(scratch: &Scratch, arguments: &[&str]) -> (Folded, String) {
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.current_dir(scratch.path()).args(["record", "-F", "999", "-o", &path]);
+    let ended = finish(command.args(arguments)).success();
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+/// Removes the perf map of the process that started with these frames' root, if it left one.
+fn remove_perf_maps(mentioning: &str) {
+    for entry in fs::read_dir("/tmp").unwrap().filter_map(Result::ok) {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_map = is_file && name.starts_with("perf-") && name.ends_with(".map");
+        if is_map && fs::read_to_string(entry.path()).is_ok_and(|text| text.contains(mentioning)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether a runtime is there; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
+fn has(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok_and(|o| o.status.success());
+    let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
+    assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no {tool}");
+    if !found {
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no {tool}");
+    }
+    found
+}
+
+/// Three functions at one address, with 50, 30 and 20 % of the time.
+#[track_caller]
+fn check_reused(how: &str) {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (folded, _) = record_in(&scratch, &["--", &program("jit_reuse.c"), how, "1"]);
+    for (name, share) in [("first", 0.5), ("second", 0.3), ("third", 0.2)] {
+        let frame = format!("{name} in place_[j]");
+        let weight = folded.with(&["main", "run_code", &frame]);
+        assert_share(weight, folded.with(&["main", "run_code"]), share, 0.05);
+    }
+    assert_eq!(folded.with(&["never run_[j]"]), 0);
+    remove_perf_maps(" first in place\n");
+}
+
+#[test]
+fn reused_address_has_the_name_that_the_map_had_at_the_time() {
+    check_reused("map");
+}
+
+#[test]
+fn reused_and_moved_code_of_a_jitdump_is_named_by_its_times() {
+    check_reused("dump");
+}
+
+#[test]
+fn jitdump_that_is_written_at_the_end_names_all_that_ran_before() {
+    check_reused("late");
+}
+
+#[test]
+fn perf_map_of_another_mount_and_pid_namespace_is_found() {
+    if !live_as_root() {
+        return;
+    }
+    let _ = fs::remove_file("/tmp/perf-1.map");
+    let scratch = Scratch::new();
+    let jit = program("jit.c");
+    // A /tmp of its own, and a process that is number 1.
+    let script = format!("exec 9<{jit} && mount -t tmpfs none /tmp && exec /proc/self/fd/9 60");
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &script]);
+    let target = Target::spawn(&mut inside);
+    let children = format!("/proc/{0}/task/{0}/children", target.pid());
+    let mut pid = String::new();
+    crate::support::wait_until("the program to run in its namespaces", || {
+        pid = fs::read_to_string(&children).unwrap_or_default().trim().to_owned();
+        let map = format!("/proc/{pid}/root/tmp/perf-1.map");
+        !pid.is_empty() && fs::read_to_string(map).is_ok_and(|map| map.contains("jit_inner"))
+    });
+    let (folded, _) = record_in(&scratch, &["-d", "500ms", "-p", &pid]);
+    let chain = folded.with(&["main", "run_jitted", "jit_outer_[j]", "jit_inner_[j]"]);
+    assert_share(chain, folded.total(), 1.0, 0.05);
+    assert!(!Path::new("/tmp/perf-1.map").exists());
+}
+
+#[test]
+fn bpf_program_that_is_unloaded_before_the_end_has_its_name() {
+    if !live_as_root() {
+        return;
+    }
+    let bpf = program("bpf.c");
+    if Command::new(&bpf).arg("0").status().unwrap().code() == Some(3) {
+        let _ = writeln!(std::io::stderr(), "SKIP live: no BPF programs on this kernel");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (folded, _) = record_in(&scratch, &["--", &bpf, "0.5"]);
+    let is_program =
+        |frame: &str| frame.starts_with("bpf_prog_") && frame.contains("_flame_loop_[k]");
+    assert_share(folded.with_any(is_program), folded.total(), 1.0, 0.1);
+}
+
+/// Compiles `Jitted.java` into the scratch directory.
+fn javac(scratch: &Scratch) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/Jitted.java");
+    let mut command = Command::new("javac");
+    let status = command.arg("-d").arg(scratch.path()).arg(source).status().unwrap();
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+/// A Java program that runs until it is killed.
+fn java(scratch: &Scratch, options: &[&str]) -> Target {
+    let classes = scratch.path().to_str().unwrap();
+    Target::start("java", &[options, &["-cp", classes, "Jitted", "120"]].concat())
+}
+
+/// Methods that are compiled on their own, so that each has a frame.
+const NO_INLINING: [&str; 2] =
+    ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Jitted::*"];
+
+#[test]
+fn java_methods_are_named_by_the_vm_and_stacks_are_whole() {
+    if !live() || !has("javac") || !has("java") {
+        return;
+    }
+    let scratch = Scratch::new();
+    javac(&scratch);
+    let first = java(&scratch, &[&NO_INLINING[..], &["-XX:+PreserveFramePointer"]].concat());
+    let second = java(&scratch, &[&NO_INLINING[..], &["-XX:+PreserveFramePointer"]].concat());
+    let pids = format!("{},{}", first.pid(), second.pid());
+    let (folded, stderr) = record_in(&scratch, &["--java", "-d", "2s", "-p", &pids]);
+    // Folded text has a colon for the semicolon within a name.
+    let work = folded.with(&["LJitted:::work_[j]"]);
+    assert_share(work, folded.total(), 1.0, 0.05);
+    for (name, share) in [("alpha", 0.5), ("beta", 0.3), ("omega", 0.2)] {
+        let weight = folded.with(&["LJitted:::work_[j]", &format!("LJitted:::{name}_[j]")]);
+        assert_share(weight, work, share, 0.08);
+    }
+    // Through compiled code by frame pointers, and on with call frame information to the root.
+    let rooted = folded.with_any(|frame| frame.starts_with("JavaCalls::call_helper"));
+    assert_share(rooted, folded.total(), 1.0, 0.05);
+    assert_eq!(folded.with(&["[truncated stack]"]), 0);
+    assert!(folded.with(&["Interpreter_[j]"]) > 0 && !stderr.contains("try:"), "{stderr}");
+    for pid in [first.pid(), second.pid()] {
+        let _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
+    }
+}
+
+#[test]
+fn java_without_map_or_frame_pointers_is_told_what_is_missing() {
+    if !live() || !has("javac") || !has("java") {
+        return;
+    }
+    let scratch = Scratch::new();
+    javac(&scratch);
+    let plain = java(&scratch, &NO_INLINING);
+    let pid = plain.pid();
+    let (_, stderr) = record_in(&scratch, &["-d", "300ms", "-p", &plain.pid_text()]);
+    let unnamed = format!("compiled methods of Java process {pid} have no names");
+    assert!(stderr.contains(&unnamed) && stderr.contains("record --java -F"), "{stderr}");
+    let (_, stderr) = record_in(&scratch, &["--java", "-d", "300ms", "-p", &plain.pid_text()]);
+    let pointers = format!("Java process {pid} keeps no frame pointers");
+    assert!(stderr.contains(&pointers) && !stderr.contains(&unnamed), "{stderr}");
+    let _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
+}
+
+#[test]
+fn java_vm_that_does_not_listen_is_left_alone() {
+    if !live() || !has("javac") || !has("java") {
+        return;
+    }
+    let scratch = Scratch::new();
+    javac(&scratch);
+    let mut deaf = java(&scratch, &["-XX:+DisableAttachMechanism"]);
+    let (_, stderr) = record_in(&scratch, &["--java", "-d", "300ms", "-p", &deaf.pid_text()]);
+    assert!(stderr.contains("did not name its methods: it runs with"), "{stderr}");
+    assert!(deaf.is_running());
+}
+
+/// Records `fib.js` under node with these options.
+fn node(options: &[&str]) -> Option<(Folded, String)> {
+    if !live() || !has("node") {
+        return None;
+    }
+    let scratch = Scratch::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/jitted.js");
+    let command = [&["--", "node"], options, &[script.to_str().unwrap(), "1.5"]].concat();
+    let recorded = record_in(&scratch, &command);
+    remove_perf_maps("programs/jitted.js");
+    Some(recorded)
+}
+
+/// The weight of the functions of that mark, `*` optimised, `^` baseline, `~` interpreted.
+fn of_mark(folded: &Folded, mark: char) -> u64 {
+    let is_it = |frame: &str| {
+        let name = frame.strip_suffix("_[j]").and_then(|frame| frame.split_once(mark));
+        name.is_some_and(|(kind, rest)| kind == "JS:" && rest.contains("programs/jitted.js"))
+    };
+    folded.with_any(is_it)
+}
+
+#[test]
+fn functions_of_node_are_named_with_how_they_were_compiled() {
+    let options = ["--perf-basic-prof", "--interpreted-frames-native-stack"];
+    let Some((folded, stderr)) = node(&options) else { return };
+    let optimised = of_mark(&folded, '*');
+    assert!(optimised * 2 > folded.total(), "{optimised} of {}", folded.total());
+    let interpreted = of_mark(&folded, '~');
+    assert!(interpreted > 0 && !stderr.contains("have no names"), "{stderr}");
+    assert_share(folded.with_any(|frame| frame.starts_with("[anon+")), folded.total(), 0.0, 0.02);
+}
+
+#[test]
+fn functions_of_node_are_named_by_its_jitdump() {
+    let options = ["--perf-prof", "--interpreted-frames-native-stack"];
+    let Some((folded, _)) = node(&options) else { return };
+    let optimised = of_mark(&folded, '*');
+    assert!(optimised * 2 > folded.total(), "{optimised} of {}", folded.total());
+    assert_share(folded.with_any(|frame| frame.starts_with("[anon+")), folded.total(), 0.0, 0.02);
+}
+
+#[test]
+fn node_without_map_is_told_which_flags_bring_it() {
+    let Some((_, stderr)) = node(&[]) else { return };
+    assert!(stderr.contains("JavaScript functions of process"), "{stderr}");
+    assert!(stderr.contains("--perf-basic-prof --interpreted-frames-native-stack"), "{stderr}");
+}
