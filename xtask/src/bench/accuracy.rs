@@ -77,9 +77,10 @@ struct Case {
 struct Bars {
     coverage: &'static str,
     rooted: &'static str,
+    copied: &'static str,
 }
 
-const NO_BARS: Bars = Bars { coverage: "", rooted: "" };
+const NO_BARS: Bars = Bars { coverage: "", rooted: "", copied: "" };
 
 const fn rhythm(name: &'static str, arguments: &'static [&'static str], costs: bool) -> Case {
     Case {
@@ -120,7 +121,7 @@ const CASES: &[Case] = &[
         hz: 999,
         bases: &["main"],
         threads: &["wide_deep"],
-        bars: Bars { rooted: ">= 99.9 %", ..NO_BARS },
+        bars: Bars { rooted: ">= 99.9 %", copied: "<= 16 KiB", ..NO_BARS },
         costs: true,
     },
 ];
@@ -135,6 +136,8 @@ struct Outcome {
     total: f64,
     hz: u32,
     bytes: u64,
+    /// Stack copied a sample in KiB, where the profiler says it.
+    copied_kib: Option<f64>,
     usage: Usage,
 }
 
@@ -174,6 +177,10 @@ fn rows(case: &Case, outcomes: &[Outcome], table: &mut Table) {
         return;
     }
     row("rooted", case.bars.rooted, Unit::Complete, |o| o.seen.rooted_percent());
+    if !case.bars.copied.is_empty() {
+        let copied = |o: &Outcome| Some(o.copied_kib? / 1024.0);
+        row("stack copied a sample", case.bars.copied, Unit::MiB, copied);
+    }
     row("data on disk", "", Unit::MiB, |o| Some(o.bytes as f64 / f64::from(1 << 20)));
     row("own CPU in all", "", Unit::Seconds, |o| Some(o.usage.cpu_seconds));
 }
@@ -186,7 +193,9 @@ fn record(
     directory: &Path,
 ) -> Result<Outcome> {
     let mut command = profiler.record(case.hz, directory, target)?;
-    let usage = process::run(&mut command, directory.join(format!("{}.log", profiler.slug())))?;
+    let log = directory.join(format!("{}.log", profiler.slug()));
+    let usage = process::run(&mut command, log.clone())?;
+    let copied_kib = copied_kib(&fs::read_to_string(log).unwrap_or_default());
     let (truth, total) = truth(&usage.stdout)?;
     let output = profiler.output(directory);
     let mut files = vec![output.clone()];
@@ -201,7 +210,13 @@ fn record(
     let seen = seen::read(profiler, &output, program, &functions)?;
     // What perf recorded of the deepest stacks is hundreds of megabytes.
     fs::remove_file(&output).with_context(|| output.display().to_string())?;
-    Ok(Outcome { seen, truth, total, hz: case.hz, bytes, usage })
+    Ok(Outcome { seen, truth, total, hz: case.hz, bytes, copied_kib, usage })
+}
+
+/// The number in flame's line `copied    12.3 of 16 KiB a stack on average`.
+fn copied_kib(said: &str) -> Option<f64> {
+    let line = said.lines().find_map(|line| line.trim_start().strip_prefix("copied "))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The lines `[THREAD] FUNCTION CPU_SECONDS` and `total CPU_SECONDS` among what was printed.
@@ -281,6 +296,13 @@ mod tests {
         // sqrt(0.75 * 0.25 / 100) = 0.0433
         assert!((error.deviations - 5.7735).abs() < 1e-4, "{error:?}");
         assert_eq!(share_error(&BTreeMap::new(), &truth), None);
+    }
+
+    #[test]
+    fn copied_stack_is_read_from_the_summary() {
+        let said = "4 samples\n  copied    30.1 of 64 KiB a stack on average, 26.5 % read on\n";
+        assert_eq!(copied_kib(said), Some(30.1));
+        assert_eq!(copied_kib("  complete  100 % of stacks\n"), None);
     }
 
     #[test]
