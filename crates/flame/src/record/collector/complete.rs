@@ -47,17 +47,26 @@ impl ProcessCode<'_> {
     }
 
     /// Whether one frame can have called the other, by the bytes before its return address.
-    fn call_of(&self, callee: FrameAddress, caller: FrameAddress) -> Call {
+    fn call_of(
+        &self,
+        callee: FrameAddress,
+        caller: FrameAddress,
+        word_of_process: &dyn Fn(ProcessAddress) -> Option<u64>,
+    ) -> Call {
         let FrameAddress::Return(address) = caller else { return Call::Plausible };
         let code = self.code(caller.lookup_address());
-        match self.unwinder.call_before(code, address) {
-            CallBefore::NoCall => Call::Impossible,
-            CallBefore::Indirect | CallBefore::SignalReturn | CallBefore::Unseen => Call::Plausible,
-            CallBefore::Direct(target) => match self.function(callee) {
-                Some(function) if function == target => Call::OfThis,
-                Some(function) => Call::OfOther(address, function),
-                None => Call::Plausible,
-            },
+        let target = match self.unwinder.call_before(code, address) {
+            CallBefore::NoCall => return Call::Impossible,
+            CallBefore::Indirect | CallBefore::SignalReturn | CallBefore::Unseen => {
+                return Call::Plausible;
+            }
+            CallBefore::Direct(target) => Some(target),
+            CallBefore::Through(word) => word_of_process(word).map(ProcessAddress),
+        };
+        match self.function(callee) {
+            Some(function) if Some(function) == target => Call::OfThis,
+            Some(function) => Call::OfOther(address, function),
+            None => Call::Plausible,
         }
     }
 }
@@ -102,7 +111,7 @@ impl Collector {
         let ends_well = matches!(end, StackEnd::Root | StackEnd::FrameLimit);
         let believed = ends_well
             && self.frames.starts_with(&copied)
-            && self.calls_hold(pid, copied.len())
+            && self.calls_hold(pid, copied.len(), &|address| source.word_of_process(address))
             && source.still_agrees(&self.unwinder.stack_pointers()[..copied.len()]);
         let why_not = source.why_not();
         self.live = live;
@@ -139,10 +148,15 @@ impl Collector {
     ///
     /// Where the copy has so few frames that little could be compared, the first call must be of
     /// the very function.
-    fn calls_hold(&self, pid: Pid, copied: usize) -> bool {
+    fn calls_hold(
+        &self,
+        pid: Pid,
+        copied: usize,
+        word_of_process: &dyn Fn(ProcessAddress) -> Option<u64>,
+    ) -> bool {
         let code = self.code_of(pid);
         let read = self.frames.get(copied.saturating_sub(1)..).unwrap_or_default();
-        let mut calls = read.windows(2).map(|pair| code.call_of(pair[0], pair[1]));
+        let mut calls = read.windows(2).map(|pair| code.call_of(pair[0], pair[1], word_of_process));
         if copied <= MUST_AGREE && read.len() > 1 && calls.next() != Some(Call::OfThis) {
             return false;
         }
@@ -190,7 +204,8 @@ impl Collector {
             let Some(frame) = frames.get(index).copied() else { return ProcessAddress(0) };
             if certain
                 && let Some(caller) = frames.get(index + 1)
-                && let Call::OfOther(address, function) = code.call_of(frame, *caller)
+                // Calls through words that nobody looks up here are noted as well.
+                && let Call::OfOther(address, function) = code.call_of(frame, *caller, &|_| None)
             {
                 calls.push((address, function));
             }
