@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::support::{
-    Build, Folded, assert_count, assert_share, live, live_as_root, program, program_built, record,
+    Build, Folded, Scratch, assert_count, assert_share, finish, flame, live, live_as_root, program,
+    program_built, record,
 };
 
 /// Records a program at 999 Hz.
@@ -94,25 +95,19 @@ fn mutual_recursion_alternates() {
     assert_share(ends, folded.total(), 1.0, 0.02);
 }
 
-/// 5,000 levels of at least 16 bytes do not fit into a copy of 4,096 bytes: the stacks cannot be
-/// complete, and must not look as if they were.
+/// 5,000 levels of at least 16 bytes do not fit into a copy of 4,096 bytes, of which only 60 to 256
+/// levels are seen.
 #[test]
-fn stacks_beyond_the_copy_stand_under_a_mark_of_their_own() {
+fn stacks_far_beyond_the_copy_are_read_from_the_process() {
     if !live() {
         return;
     }
-    let folded =
-        at_999(&["--call-graph", "dwarf,4096", "--", &program("recursion.c"), "0.3", "5000"]);
-    let marked = folded.with(&["recursion", "[truncated stack]"]);
-    let bottom = folded.with(&["descend", "bottom"]);
-    assert_share(bottom, folded.total(), 1.0, 0.05);
-    assert_share(marked, folded.total(), 1.0, 0.05);
-    for (frames, _) in folded.stacks().filter(|(f, _)| f.iter().any(|f| f == "bottom")) {
-        assert_eq!(frames[1], "[truncated stack]");
-        assert!(!frames.iter().any(|frame| frame == "main"));
-        let levels = frames.iter().filter(|frame| *frame == "descend").count();
-        assert!((60..=256).contains(&levels), "{levels} levels in 4,096 bytes");
-    }
+    let how = ["--call-graph", "dwarf,4096", "--max-depth", "6000"];
+    let folded = at_999(&[&how[..], &["--", &program("recursion.c"), "0.3", "5000"]].concat());
+    let levels = depths(&folded, &["descend"]);
+    assert_eq!(levels.len(), 1, "depths and weights: {levels:?}");
+    assert_eq!(levels[0].0, 5000);
+    assert_share(folded.with(&["main", "descend"]), folded.total(), 1.0, 0.03);
 }
 
 #[test]
@@ -259,4 +254,130 @@ fn names_of_cpp_are_demangled() {
     let lambda = folded.with_any(|frame| frame.contains("main::{lambda(unsigned long)#1}"));
     assert_share(lambda, folded.total(), 0.25, 0.02);
     assert_eq!(folded.with_any(|frame| frame.starts_with("_Z")), 0);
+}
+
+/// How long `deep.c` spent below `first`, below `second`, in `wide` and in `shallow`, and what was
+/// recorded of it.
+struct Deep {
+    truth: [u64; 4],
+    folded: Folded,
+    said: String,
+}
+
+/// Records `deep.c` with 16 KiB of stack copied at most.
+#[track_caller]
+fn deep(build: Build, frequency: &str, arguments: &[&str]) -> Deep {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let program = program_built("deep.c", build);
+    let mut command = flame();
+    command.args(["record", "-F", frequency, "--call-graph", "dwarf,16384", "-o", &path, "--"]);
+    let ended = finish(command.arg(program).args(arguments)).success();
+    let truth: Vec<u64> =
+        ended.stdout.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    Deep { truth: truth.try_into().unwrap(), folded, said: ended.stderr }
+}
+
+/// Whether a stack is one that the program can have: rooted, and the frames in `main`'s order.
+fn is_possible(frames: &[String]) -> bool {
+    let count = |name: &str| frames.iter().filter(|frame| *frame == name).count();
+    let levels = frames.iter().filter(|frame| frame.starts_with("descend")).count();
+    let callers = count("first") + count("second");
+    // The way down and up takes some microseconds of each round.
+    let bottom = count("bottom") == 0 || levels == 300;
+    let deep = (levels > 0) == (callers == 1) && callers <= 1;
+    let elsewhere = levels == 0 || count("wide") + count("shallow") == 0;
+    bottom && deep && elsewhere
+}
+
+/// Asserts that stacks are rooted but for one in a thousand, right, and have the program's shares.
+#[track_caller]
+fn check_deep(build: Build, frequency: &str, arguments: &[&str]) {
+    let Deep { truth, folded, said } = deep(build, frequency, arguments);
+    let total = folded.total();
+    let truncated = folded.with(&["[truncated stack]"]);
+    assert!(truncated * 1000 <= total, "{truncated} of {total} truncated:\n{said}");
+    for (frames, _) in folded.stacks().filter(|(frames, _)| frames[1] != "[truncated stack]") {
+        assert!(is_possible(frames), "{frames:?}");
+    }
+    let all: u64 = truth.iter().sum();
+    for (name, spent) in ["first", "second", "wide", "shallow"].into_iter().zip(truth) {
+        let share = spent as f64 / all as f64;
+        assert_share(folded.with(&[name]), total, share, 0.01);
+    }
+}
+
+#[test]
+fn deep_and_wide_stacks_are_rooted_with_a_small_copy() {
+    if !live() {
+        return;
+    }
+    // 300 levels take 31 KiB, within what could be copied at most.
+    check_deep(Build::Plain, "999", &["4", "1", "1", "100"]);
+}
+
+#[test]
+fn stacks_beyond_the_largest_copy_are_rooted_in_all_threads() {
+    if !live() {
+        return;
+    }
+    // 300 levels take 62 KiB, and `wide` 80.
+    check_deep(Build::Plain, "999", &["3", "3", "1", "200"]);
+}
+
+/// The recursion is called by two functions whose frames have the same size, so that a stack cut
+/// below them may be of either, and even the memory of the process may show the one when the sample
+/// was of the other.
+#[test]
+fn stacks_with_two_possible_callers_are_right_or_truncated() {
+    if !live() {
+        return;
+    }
+    let Deep { folded, said, .. } = deep(Build::Plain, "999", &["4", "1", "2", "100"]);
+    let total = folded.total();
+    let rooted_deep = folded.with(&["first"]) + folded.with(&["second"]);
+    let cut = folded.with(&["[truncated stack]"]);
+    // On the way down stacks are short enough to be whole; there are few of those.
+    assert!(rooted_deep * 100 <= total, "{rooted_deep} of {total} have a caller:\n{said}");
+    assert_share(cut + rooted_deep, total, 0.3, 0.02);
+    assert!(said.contains("with several callers to choose from"), "{said}");
+    // What is not ambiguous is not touched by it.
+    assert_share(folded.with(&["rounds", "wide"]), total, 0.15, 0.02);
+}
+
+#[test]
+fn depth_that_is_left_out_stands_under_a_mark_of_its_own_and_is_counted() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let program = program("recursion.c");
+    let mut command = flame();
+    command.args(["record", "-F", "999", "--max-depth", "50", "-o", &path, "--"]);
+    let ended = finish(command.args([&*program, "0.3", "200"])).success();
+    assert!(ended.stderr.contains("frame limit reached"), "{}", ended.stderr);
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let marked = folded.with(&["recursion", "[frames beyond --max-depth]", "descend", "descend"]);
+    assert_share(marked, folded.total(), 1.0, 0.05);
+    for (frames, _) in folded.stacks().filter(|(frames, _)| frames[1].starts_with("[frames")) {
+        let user = frames.iter().filter(|frame| !frame.ends_with("_[k]")).count();
+        // The thread's name, the mark, and fifty frames.
+        assert_eq!(user, 52, "{frames:?}");
+    }
+}
+
+#[test]
+fn recursion_collapses_on_demand() {
+    if !live() {
+        return;
+    }
+    let program = program("recursion.c");
+    let direct = at_999(&["--collapse-recursion", "--", &program, "0.3", "200"]);
+    let once = direct.with(&["main", "descend", "bottom"]);
+    assert_share(once, direct.total(), 1.0, 0.03);
+    let mutual = at_999(&["--collapse-recursion", "--", &program, "0.3", "60", "mutual"]);
+    assert_share(mutual.with(&["main", "even", "odd", "bottom"]), mutual.total(), 1.0, 0.03);
+    assert_eq!(mutual.with(&["odd", "even"]), 0);
 }

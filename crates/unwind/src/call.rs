@@ -11,7 +11,10 @@ use crate::module::Module;
 pub enum CallBefore {
     /// A call of the code at that address.
     Direct(ProcessAddress),
-    /// A call through a register, memory or a stub of another image's function: of anything.
+    /// A call of the code whose address stands in that word of the process: `call *disp(%rip)`,
+    /// or the call of a stub that jumps so.
+    Through(ProcessAddress),
+    /// A call through a register or any other word: of anything.
     Indirect,
     /// Code that ends signal handlers, which return to it without having been called by it.
     SignalReturn,
@@ -44,12 +47,19 @@ impl CallBefore {
         if !(facts.ends_with_call)(before) {
             return CallBefore::NoCall;
         }
-        let Some(distance) = (facts.direct_call_target)(before) else {
-            return CallBefore::Indirect;
+        let from = |address: ProcessAddress, distance| {
+            ProcessAddress(address.0.wrapping_add_signed(distance))
         };
-        let target = ProcessAddress(return_address.0.wrapping_add_signed(distance));
+        let Some(distance) = (facts.direct_call_target)(before) else {
+            let slot = (facts.call_slot)(before).map(|distance| from(return_address, distance));
+            return slot.map_or(CallBefore::Indirect, CallBefore::Through);
+        };
+        let target = from(return_address, distance);
         match at(target) {
-            Some((_, stub)) if (facts.is_plt_stub)(stub) => CallBefore::Indirect,
+            Some((_, stub)) if (facts.is_plt_stub)(stub) => {
+                let slot = (facts.stub_slot)(stub).map(|distance| from(target, distance));
+                slot.map_or(CallBefore::Indirect, CallBefore::Through)
+            }
             _ => CallBefore::Direct(target),
         }
     }
@@ -70,7 +80,8 @@ mod tests {
             [&[0xe8][..], &distance.to_le_bytes()].concat()
         };
         let (tested, stub) = (direct(TESTED, MAIN + 0x20), direct(STUB, MAIN + 0x40));
-        let pieces: [(u64, &[u8]); 5] = [
+        let pieces: [(u64, &[u8]); 6] = [
+            (MAIN + 0x60, &[0xff, 0x15, 0x20, 0, 0, 0]),
             (STUB, &[0xff, 0x25, 1, 2, 3, 4]),
             (MAIN + 0x1b, &tested),
             (MAIN + 0x2e, &[0xff, 0xd0]),
@@ -89,7 +100,10 @@ mod tests {
     fn calls_tell_what_they_call() {
         check(MAIN + 0x20, CallBefore::Direct(ProcessAddress(BIAS + TESTED)));
         check(MAIN + 0x30, CallBefore::Indirect);
-        check(MAIN + 0x40, CallBefore::Indirect);
+        // The stub's word is 0x04030201 beyond its end.
+        let word = CODE + 0x46 + 0x0403_0201;
+        check(MAIN + 0x40, CallBefore::Through(ProcessAddress(BIAS + word)));
+        check(MAIN + 0x66, CallBefore::Through(ProcessAddress(BIAS + MAIN + 0x86)));
         check(MAIN + 0x50, CallBefore::SignalReturn);
         check(MAIN + 0x21, CallBefore::NoCall);
         check(CODE - 1, CallBefore::Unseen);

@@ -11,7 +11,8 @@
 //! Neither is proof by itself: between the sample and the reading the thread may have returned and
 //! have called the same functions again, at the same addresses, from somewhere else. So the last
 //! word is spoken when the recording is over ([`Cuts`]). Whoever has been seen with two different
-//! callers at the same place is completed in neither way and stays truncated, be it read or not.
+//! callers at the same place is completed in neither way and stays truncated, be it read or not;
+//! only rare sights that rest on a call which may be of anybody do not count (see [`Chains`]).
 //!
 //! Where too many stacks stay short in spite of all this, more is to be copied ([`Growth`]).
 //!

@@ -47,17 +47,27 @@ impl ProcessCode<'_> {
     }
 
     /// Whether one frame can have called the other, by the bytes before its return address.
-    fn call_of(&self, callee: FrameAddress, caller: FrameAddress) -> Call {
-        let FrameAddress::Return(address) = caller else { return Call::Plausible };
+    fn call_of(
+        &self,
+        callee: FrameAddress,
+        caller: FrameAddress,
+        word_of_process: &dyn Fn(ProcessAddress) -> Option<u64>,
+    ) -> Call {
+        // A signal interrupted the caller.
+        let FrameAddress::Return(address) = caller else { return Call::OfThis };
         let code = self.code(caller.lookup_address());
-        match self.unwinder.call_before(code, address) {
-            CallBefore::NoCall => Call::Impossible,
-            CallBefore::Indirect | CallBefore::SignalReturn | CallBefore::Unseen => Call::Plausible,
-            CallBefore::Direct(target) => match self.function(callee) {
-                Some(function) if function == target => Call::OfThis,
-                Some(function) => Call::OfOther(address, function),
-                None => Call::Plausible,
-            },
+        let function = self.function(callee).unwrap_or(callee.address());
+        let target = match self.unwinder.call_before(code, address) {
+            CallBefore::NoCall => return Call::Impossible,
+            CallBefore::SignalReturn => return Call::OfThis,
+            CallBefore::Indirect | CallBefore::Unseen => return Call::Open(address, function),
+            CallBefore::Direct(target) => Some(target),
+            CallBefore::Through(word) => word_of_process(word).map(ProcessAddress),
+        };
+        match self.function(callee) {
+            Some(function) if Some(function) == target => Call::OfThis,
+            Some(function) => Call::OfOther(address, function),
+            None => Call::Open(address, function),
         }
     }
 }
@@ -67,13 +77,22 @@ impl ProcessCode<'_> {
 enum Call {
     /// The call before the return address is of the very function.
     OfThis,
-    /// A call stands there, of nobody knows what.
-    Plausible,
+    /// A call stands before this return address, which may be of this function as of any other.
+    Open(ProcessAddress, ProcessAddress),
     /// No call stands before the return address.
     Impossible,
     /// The call before this return address is of another function than this one: either that has
     /// jumped to it instead of calling, or the frames do not belong together.
     OfOther(ProcessAddress, ProcessAddress),
+}
+
+/// How a complete stack was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// In its copy: it is certain.
+    Copied,
+    /// In the memory of its process; of so many inner frames it is not sure who called them.
+    Read { doubtful: usize },
 }
 
 impl Collector {
@@ -100,17 +119,18 @@ impl Collector {
         let source = CopyThenProcess::new(copy, Reader { pid, tid: sample.tid }, &mut live);
         let end = self.unwind(pid, registers, &StackCopy::of_source(start, &source));
         let ends_well = matches!(end, StackEnd::Root | StackEnd::FrameLimit);
-        let believed = ends_well
+        let stands = ends_well
             && self.frames.starts_with(&copied)
-            && self.calls_hold(pid, copied.len())
             && source.still_agrees(&self.unwinder.stack_pointers()[..copied.len()]);
+        let word = |address| source.word_of_process(address);
+        let doubtful = if stands { self.doubtful_calls(pid, copied.len(), &word) } else { None };
         let why_not = source.why_not();
         self.live = live;
-        let read = match end {
-            _ if !believed => Err(why_not),
-            StackEnd::Root => {
+        let read = match (end, doubtful) {
+            (_, None) => Err(why_not),
+            (StackEnd::Root, Some(doubtful)) => {
                 self.locate_frames(pid);
-                match self.learn(memory, pid, copied.len(), false) {
+                match self.learn(memory, pid, copied.len(), Sight::Read { doubtful }) {
                     _ if copied.len() <= MUST_AGREE => Err(why_not),
                     Some(node) => Ok(node),
                     None => {
@@ -120,7 +140,7 @@ impl Collector {
                     }
                 }
             }
-            end => return Walked::Ended(end),
+            (end, Some(_)) => return Walked::Ended(end),
         };
         self.frames = copied;
         Walked::Cut(Cut { memory, end: cut_end, outermost, read })
@@ -134,41 +154,53 @@ impl Collector {
         Some(Activation { end, function })
     }
 
-    /// Whether the frames from the last of `copied` on can have called each other. The bytes of the
-    /// code tell a stack that has partly been written over from one that stands.
+    /// Whether the frames from the last of `copied` on can have called each other: how many of the
+    /// inner frames are in doubt, or `None` if they cannot. The bytes of the code tell a stack that
+    /// has partly been written over from one that stands, where they say whom they call; where they
+    /// do not, only a call that was seen in a copy is beyond doubt.
     ///
     /// Where the copy has so few frames that little could be compared, the first call must be of
     /// the very function.
-    fn calls_hold(&self, pid: Pid, copied: usize) -> bool {
+    fn doubtful_calls(
+        &self,
+        pid: Pid,
+        copied: usize,
+        word_of_process: &dyn Fn(ProcessAddress) -> Option<u64>,
+    ) -> Option<usize> {
         let code = self.code_of(pid);
-        let read = self.frames.get(copied.saturating_sub(1)..).unwrap_or_default();
-        let mut calls = read.windows(2).map(|pair| code.call_of(pair[0], pair[1]));
-        if copied <= MUST_AGREE && read.len() > 1 && calls.next() != Some(Call::OfThis) {
-            return false;
+        let last = copied.saturating_sub(1);
+        let mut doubtful = 0;
+        for (index, pair) in self.frames.windows(2).enumerate().skip(last) {
+            let call = code.call_of(pair[0], pair[1], word_of_process);
+            if index == last && copied <= MUST_AGREE && call != Call::OfThis {
+                return None;
+            }
+            match call {
+                Call::OfThis => {}
+                Call::Impossible => return None,
+                Call::OfOther(address, function) => {
+                    self.chains.knows_call(pid, address, function).then_some(())?;
+                }
+                Call::Open(address, function) => {
+                    if !self.chains.knows_call(pid, address, function) {
+                        doubtful = index + 1;
+                    }
+                }
+            }
         }
-        calls.all(|call| match call {
-            Call::OfThis | Call::Plausible => true,
-            Call::Impossible => false,
-            Call::OfOther(address, function) => self.chains.knows_call(pid, address, function),
-        })
+        Some(doubtful)
     }
 
     /// Remembers a stack that was copied whole, if the thread has ever had one that was not.
     pub(super) fn learn_copied(&mut self, sample: &SampleEvent<'_>) {
         if let Some(memory) = self.chains.memory(sample.pid, sample.tid) {
-            self.learn(memory, sample.pid, usize::MAX, true);
+            self.learn(memory, sample.pid, usize::MAX, Sight::Copied);
         }
     }
 
     /// Remembers the complete stack in `self.frames` and `self.locations`; returns the node of the
-    /// frame at index `wanted`. Calls are noted only of stacks that are certain.
-    fn learn(
-        &mut self,
-        memory: MemoryId,
-        pid: Pid,
-        wanted: usize,
-        certain: bool,
-    ) -> Option<NodeId> {
+    /// frame at index `wanted`. Calls are noted only of stacks that were copied whole.
+    fn learn(&mut self, memory: MemoryId, pid: Pid, wanted: usize, sight: Sight) -> Option<NodeId> {
         let stack_pointers = self.unwinder.stack_pointers();
         let frames = self.frames.iter().zip(stack_pointers).zip(&self.locations);
         let known = frames.map(|((frame, stack_pointer), location)| KnownFrame {
@@ -184,19 +216,25 @@ impl Collector {
             images: &self.collected.images,
             pid,
         };
+        let doubtful = match sight {
+            Sight::Copied => 0,
+            Sight::Read { doubtful } => doubtful,
+        };
         let mut calls = Vec::new();
         let frames = &self.frames;
         let mut function = |index: usize| {
             let Some(frame) = frames.get(index).copied() else { return ProcessAddress(0) };
-            if certain
+            if sight == Sight::Copied
                 && let Some(caller) = frames.get(index + 1)
-                && let Call::OfOther(address, function) = code.call_of(frame, *caller)
+                // Calls through words that nobody looks up here are noted as well.
+                && let Call::OfOther(address, function) | Call::Open(address, function) =
+                    code.call_of(frame, *caller, &|_| None)
             {
                 calls.push((address, function));
             }
             code.function(frame).unwrap_or(frame.address())
         };
-        let node = self.chains.learn(memory, &self.known, wanted, &mut function);
+        let node = self.chains.learn(memory, &self.known, wanted, doubtful, &mut function);
         for (address, function) in calls {
             self.chains.note_call(pid, address, function);
         }

@@ -62,7 +62,44 @@ struct Node {
 struct Seen {
     caller: NodeId,
     times: u32,
+    /// Whether that was beyond doubt at least once.
+    certain: bool,
+    /// How often others were read in its stead, always in doubt.
+    strays: u32,
     several: bool,
+}
+
+/// One doubtful sight of another caller in so many is taken for a stack that was read while it was
+/// being written over; more may be a caller of its own. On a machine with ten times the work that it
+/// has CPUs for, 1 to 4 in 100 were such: the thread was stopped in a system call right after it had
+/// left a recursion, whose frames still stood below.
+const SIGHTS_A_STRAY: u32 = 16;
+
+impl Seen {
+    fn new(caller: NodeId, certain: bool) -> Seen {
+        Seen { caller, times: 1, certain, strays: 0, several: false }
+    }
+
+    fn again(&mut self, caller: NodeId, certain: bool) {
+        if self.caller == caller {
+            self.times = self.times.saturating_add(1);
+            self.certain |= certain;
+        } else if self.certain && !certain {
+            self.strays = self.strays.saturating_add(1);
+        } else if certain && !self.certain {
+            let strays = self.strays.saturating_add(self.times);
+            *self = Seen { strays, several: self.several, ..Seen::new(caller, true) };
+        } else {
+            self.several = true;
+        }
+    }
+
+    fn callers(&self) -> Callers {
+        match self.several || self.strays.saturating_mul(SIGHTS_A_STRAY) > self.times {
+            true => Callers::Several,
+            false => Callers::One(self.caller, self.times),
+        }
+    }
 }
 
 /// Complete stacks of threads, without their innermost frames, interned from the outside in.
@@ -130,14 +167,16 @@ impl Chains {
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Remembers a complete stack, innermost frame first; `function` gives the start of the
-    /// function of the frame at an index. Returns the node of the frame at index `wanted` (at least
+    /// Remembers a complete stack, innermost frame first; of the first `doubtful` frames it is not
+    /// sure that the others called them. `function` gives the start of the function of the frame at
+    /// an index. Returns the node of the frame at index `wanted` (at least
     /// 1; from their number on, the empty chain), unless there is no more room.
     pub(in crate::record) fn learn(
         &mut self,
         memory: MemoryId,
         frames: &[KnownFrame],
         wanted: usize,
+        doubtful: usize,
         function: &mut dyn FnMut(usize) -> ProcessAddress,
     ) -> Option<NodeId> {
         let mut node = self.threads.get(memory.0 as usize)?.0;
@@ -147,14 +186,19 @@ impl Chains {
             node = match self.children.get(&key) {
                 Some(known) => {
                     let known = *known;
-                    self.see_again(known);
+                    if index >= doubtful && !self.is_certain(known) {
+                        // Its caller may be worth a note now.
+                        function(index);
+                    }
+                    self.see_again(known, index >= doubtful);
                     known
                 }
                 None if self.nodes.len() >= MOST_NODES => return None,
                 None => {
                     let end = frames.get(index + 1).map(|caller| caller.stack_pointer);
                     let seen = end.map(|end| {
-                        self.see(memory, Activation { end, function: function(index) }, node)
+                        let activation = Activation { end, function: function(index) };
+                        self.see(memory, activation, node, index >= doubtful)
                     });
                     let new = Node { caller: node, frame: frames[index], seen };
                     let new = self.add_node(Some(new));
@@ -168,29 +212,40 @@ impl Chains {
         }
         if let Some(caller) = frames.get(1) {
             let leaf = Activation { end: caller.stack_pointer, function: function(0) };
-            self.see(memory, leaf, node);
+            self.see(memory, leaf, node, doubtful == 0);
         }
         found
     }
 
-    fn see(&mut self, memory: MemoryId, activation: Activation, caller: NodeId) -> usize {
+    fn see(
+        &mut self,
+        memory: MemoryId,
+        activation: Activation,
+        caller: NodeId,
+        certain: bool,
+    ) -> usize {
         let new = self.seen.len();
         let position = *self.callers.entry((memory, activation)).or_insert(new);
         match self.seen.get_mut(position) {
-            Some(seen) => {
-                seen.times = seen.times.saturating_add(1);
-                seen.several |= seen.caller != caller;
-            }
-            None => self.seen.push(Seen { caller, times: 1, several: false }),
+            Some(seen) => seen.again(caller, certain),
+            None => self.seen.push(Seen::new(caller, certain)),
         }
         position
     }
 
-    fn see_again(&mut self, node: NodeId) {
+    fn is_certain(&self, node: NodeId) -> bool {
         let node = self.nodes.get(node.0 as usize).copied().flatten();
-        let seen = node.and_then(|node| self.seen.get_mut(node.seen?));
-        if let Some(seen) = seen {
-            seen.times = seen.times.saturating_add(1);
+        let position = node.and_then(|node| node.seen);
+        // Outermost frames have no caller to be in doubt of.
+        position.is_none_or(|position| self.seen.get(position).is_some_and(|seen| seen.certain))
+    }
+
+    fn see_again(&mut self, node: NodeId, certain: bool) {
+        let node = self.nodes.get(node.0 as usize).copied().flatten();
+        if let Some(Node { caller, seen: Some(position), .. }) = node
+            && let Some(seen) = self.seen.get_mut(position)
+        {
+            seen.again(caller, certain);
         }
     }
 
@@ -201,8 +256,7 @@ impl Chains {
         while let Some(memory) = at {
             let position = self.callers.get(&(memory, activation));
             match position.and_then(|position| self.seen.get(*position)) {
-                Some(Seen { several: true, .. }) => return Callers::Several,
-                Some(seen) => return Callers::One(seen.caller, seen.times),
+                Some(seen) => return seen.callers(),
                 None => at = self.threads.get(memory.0 as usize).and_then(|thread| thread.1),
             }
         }

@@ -35,6 +35,8 @@ impl Cut {
         let seen = self.outermost.map(|outermost| chains.callers(self.memory, outermost));
         match (seen, self.read) {
             (Some(Callers::Several), _) => Err(NotCompleted::Ambiguous),
+            // It was read when hardly anybody ever was there.
+            (Some(Callers::One(seen, _)), Ok(node)) if seen != node => Err(NotCompleted::Ambiguous),
             (_, Ok(node)) => Ok((node, Completion::ReadFromProcess)),
             (Some(Callers::One(node, times)), Err(_)) if times >= OFTEN => {
                 Ok((node, Completion::EarlierStack))

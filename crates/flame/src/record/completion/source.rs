@@ -52,6 +52,11 @@ impl<'a> CopyThenProcess<'a> {
         self.live.borrow().has_now(self.reader, &outer)
     }
 
+    /// A word of the process that is not on the stack.
+    pub(in crate::record) fn word_of_process(&self, address: ProcessAddress) -> Option<u64> {
+        self.live.borrow_mut().word(self.reader, address).ok()
+    }
+
     /// Why the stack could not be read to its end.
     pub(in crate::record) fn why_not(&self) -> NotCompleted {
         if self.denied.get() { NotCompleted::Unreadable } else { NotCompleted::Changed }

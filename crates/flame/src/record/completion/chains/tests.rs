@@ -13,8 +13,18 @@ fn frame(stack_pointer: u64, function: u64) -> KnownFrame {
 }
 
 fn learn(chains: &mut Chains, memory: MemoryId, frames: &[KnownFrame], wanted: usize) -> NodeId {
+    learn_doubtful(chains, memory, frames, wanted, 0)
+}
+
+fn learn_doubtful(
+    chains: &mut Chains,
+    memory: MemoryId,
+    frames: &[KnownFrame],
+    wanted: usize,
+    doubtful: usize,
+) -> NodeId {
     let mut function = |index: usize| ProcessAddress(frames[index].address.0 - 5);
-    chains.learn(memory, frames, wanted, &mut function).expect("there is room")
+    chains.learn(memory, frames, wanted, doubtful, &mut function).expect("there is room")
 }
 
 fn activation(end: u64, function: u64) -> Activation {
@@ -74,7 +84,7 @@ fn two_call_sites_in_one_caller_are_two_chains() {
     learn(&mut chains, memory, &[leaf, work, main], 1);
     let elsewhere = KnownFrame { address: ProcessAddress(0x20a), ..work };
     let function = |index: usize| ProcessAddress([0x100, 0x200, 0x300][index]);
-    chains.learn(memory, &[leaf, elsewhere, main], 1, &mut { function });
+    chains.learn(memory, &[leaf, elsewhere, main], 1, 0, &mut { function });
     assert_eq!(chains.callers(memory, activation(0x1100, 0x100)), Callers::Several);
     assert_eq!(path(&chains, chains.callers(memory, activation(0x1200, 0x200))), [0x305]);
 }
@@ -132,4 +142,37 @@ fn a_chain_that_ends_in_the_copy_has_no_callers() {
     let memory = chains.begin_memory(PID, TID);
     let node = learn(&mut chains, memory, &stack(), 3);
     assert_eq!(chains.path(node), []);
+}
+
+/// Learns the stack so often below work, and so often below another function, which are certain of
+/// their leaf or not; gives what is known of the leaf.
+#[track_caller]
+fn check_strays(work: (u32, bool), other: (u32, bool), expect: Option<(u64, u32)>) {
+    let [leaf, frame_of_work, main] = stack();
+    let stacks = [([leaf, frame_of_work, main], work), ([leaf, frame(0x1100, 0x280), main], other)];
+    for order in [[0, 1], [1, 0]] {
+        let mut chains = Chains::default();
+        let memory = chains.begin_memory(PID, TID);
+        for (frames, (times, certain)) in order.map(|index| stacks[index]) {
+            for _ in 0..times {
+                learn_doubtful(&mut chains, memory, &frames, 1, usize::from(!certain));
+            }
+        }
+        let seen = match chains.callers(memory, activation(0x1100, 0x100)) {
+            Callers::One(node, times) => Some((path(&chains, Callers::One(node, times))[1], times)),
+            Callers::Several => None,
+            Callers::Unknown => panic!("nothing is known"),
+        };
+        assert_eq!(seen, expect, "in order {order:?}");
+    }
+}
+
+#[test]
+fn rare_doubtful_sights_do_not_count_against_certain_ones() {
+    check_strays((16, true), (1, false), Some((0x205, 16)));
+    check_strays((15, true), (1, false), None);
+    check_strays((150, true), (3, false), Some((0x205, 150)));
+    check_strays((50, true), (1, true), None);
+    check_strays((500, false), (1, false), None);
+    check_strays((1, true), (500, false), None);
 }

@@ -29,7 +29,7 @@ fn chains(callers: &[u64]) -> (Chains, MemoryId, Option<NodeId>) {
             0 => LEAF.function,
             _ => frames[index].address,
         };
-        last = chains.learn(memory, &frames, 1, &mut function);
+        last = chains.learn(memory, &frames, 1, 0, &mut function);
     }
     (chains, memory, last)
 }
