@@ -20,6 +20,7 @@
 
 mod companion;
 mod debug_info;
+mod debug_search;
 mod demangle;
 mod disjoint;
 mod eh_frame;
@@ -31,11 +32,15 @@ mod namer;
 mod perf_map;
 mod plt;
 mod raw_symbol;
+mod split;
 mod symbol_table;
 mod symbolize;
 #[cfg(test)]
+mod test_build;
+#[cfg(test)]
 mod test_elf;
 
+pub use debug_search::DebugSearch;
 pub use demangle::demangle;
 pub use image::{ImageError, ImageFile, Section, Segment};
 pub use kernel::{KernelError, KernelSymbols};
