@@ -1,8 +1,11 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod collector;
+mod debug_files;
+mod explain;
 mod images;
 mod location;
+mod mapped_files;
 mod naming;
 mod notes;
 mod perf_maps;
@@ -26,6 +29,7 @@ use crate::output::Outputs;
 use crate::proc;
 use crate::terminal::Paint;
 use collector::Collector;
+use debug_files::DebugPlaces;
 use progress::Progress;
 use signals::StopSignals;
 
@@ -69,6 +73,7 @@ fn record(
         notes.iter().for_each(|note| note.print(paint));
     }
     let mut collector = Collector::new(&session);
+    collector.look_for_debug_files(DebugPlaces::of(&args.symbols));
     target.enter_processes(collector.processes());
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
@@ -81,7 +86,14 @@ fn record(
     let meta = meta(&session, &started, duration, target.describe());
     collector.set_losses(lost.max(session.lost_records().unwrap_or(0)));
     tracing::info!("recording over");
+    let (collected, processes) = collector.collected();
+    let unfetched = debug_files::fetch_missing(collected, cli.quiet, paint).map(notes::Note::new);
+    if let Some(note) = unfetched.as_ref().filter(|_| !cli.quiet) {
+        note.print(paint);
+    }
+    let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
     let mut profile = collector.into_profile(meta);
+    profile.health.notes.extend(unfetched.map(|note| note.text));
     tracing::info!("named");
     profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
     add_coverage(&mut profile, &session, accounted);
@@ -97,6 +109,9 @@ fn record(
     tracing::info!("written");
     if !cli.quiet {
         summary::print(&profile, &tree, &written, exit, paint);
+    }
+    if let Some(images) = images {
+        images.print(&profile.health, paint);
     }
     let mut failures = failures.into_iter();
     let first = failures.next();

@@ -11,7 +11,7 @@ use flame_sampler::{
     CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
-use super::duration;
+use super::{SymbolArgs, duration};
 use crate::output::Format;
 
 const EXAMPLES: &str = "\
@@ -36,6 +36,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 #[derive(Debug, Args)]

@@ -3,11 +3,13 @@
 //! What a sample copied is unwound at once and thrown away: only addresses stay, and of those each
 //! distinct stack once. Names are looked up when the recording is over.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
-    Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid, ValueType,
+    Health, ImageId, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
+    ValueType,
 };
 use flame_sampler::{Privilege, Session};
 use flame_unwind::{
@@ -16,6 +18,7 @@ use flame_unwind::{
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
+use super::debug_files::DebugPlaces;
 use super::images::{Images, OpenImage};
 use super::location::CodeLocation;
 use super::naming;
@@ -52,6 +55,24 @@ pub(super) struct Collected {
     pub(super) images: Images,
     pub(super) owners: Owners,
     pub(super) health: Health,
+}
+
+impl Collected {
+    /// In how many samples' user stacks each image is.
+    pub(super) fn samples_by_image(&self) -> BTreeMap<ImageId, u64> {
+        let mut samples = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for ((_, stack), values) in &self.samples {
+            seen.extend(self.stacks.entries(*stack).filter_map(|entry| match entry {
+                CodeLocation::Image(image, _) => Some(image),
+                _ => None,
+            }));
+            while let Some(image) = seen.pop_first() {
+                *samples.entry(image).or_default() += values[SAMPLES_VALUE];
+            }
+        }
+        samples
+    }
 }
 
 /// Takes events one by one.
@@ -112,6 +133,16 @@ impl Collector {
     /// The processes, to enter those that ran before.
     pub(super) fn processes(&mut self) -> &mut Processes {
         &mut self.processes
+    }
+
+    /// What was taken in, before it has names, and the processes that it is of.
+    pub(super) fn collected(&self) -> (&Collected, &Processes) {
+        (&self.collected, &self.processes)
+    }
+
+    /// Has debug files looked for there; from now on.
+    pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
+        self.collected.images.look_for_debug_files(places);
     }
 
     /// Samples taken in so far.

@@ -1,15 +1,16 @@
 //! The files behind mappings, opened when the first sample hits them.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
 
-use flame_events::{FileId, Found, ImageKey, parse_maps};
+use flame_events::{Found, ImageKey, parse_maps};
 use flame_profile::{ImageAddress, ImageId, Missing, Pid};
-use flame_symbolize::{ImageError, ImageFile};
+use flame_symbolize::ImageFile;
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
 use rustc_hash::FxHashMap;
+
+use super::debug_files::DebugPlaces;
+use super::mapped_files::MappedFiles;
 
 /// A vdso is two pages; this bounds what is read from a mapping that claims to be one.
 const MAX_VDSO: u64 = 1 << 20;
@@ -29,9 +30,15 @@ pub(super) enum OpenImage {
 #[derive(Debug, Default)]
 pub(super) struct Images {
     open: FxHashMap<ImageId, OpenImage>,
+    files: MappedFiles,
 }
 
 impl Images {
+    /// Has debug files looked for there, for images that are opened from now on.
+    pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
+        self.files.look_for_debug_files(places);
+    }
+
     /// What is known of an image; `None` when it was not opened yet.
     pub(super) fn get(&self, id: ImageId) -> Option<&OpenImage> {
         self.open.get(&id)
@@ -48,7 +55,11 @@ impl Images {
         let image = if key.is_anonymous() {
             OpenImage::Anonymous
         } else {
-            match open_file(key, pid, found) {
+            let file = match key.is_vdso() {
+                true => vdso().ok_or(Missing::FileUnreadable),
+                false => self.files.open(key, pid, found),
+            };
+            match file {
                 Ok(file) => {
                     let module = unwinder.add_module(sections(&file));
                     OpenImage::File(file, module)
@@ -77,50 +88,6 @@ impl Images {
 
 fn image_address(file: &ImageFile, found: &Found) -> Option<ImageAddress> {
     file.to_image_address(found.mapping.to_file_offset(found.address))
-}
-
-/// Opens the file of an image: by the path as the process sees it, by the same path as flame sees
-/// it, or, where both are gone or another file, through the kernel's link to what is mapped.
-fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missing> {
-    if key.is_vdso() {
-        return vdso().ok_or(Missing::FileUnreadable);
-    }
-    if !key.path.starts_with(b"/") {
-        return Err(Missing::FileUnreadable);
-    }
-    let path = key.path.strip_suffix(b" (deleted)").unwrap_or(&key.path);
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    let (start, end) = (found.mapping.start.0, found.mapping.end.0);
-    let in_root =
-        PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").unwrap_or(path));
-    let candidates = [
-        in_root,
-        path.to_owned(),
-        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
-    ];
-    let mut reason = Missing::FileUnreadable;
-    for candidate in candidates {
-        let Ok(status) = fs::metadata(&candidate) else { continue };
-        if !is_same_file(key.file, status.ino()) {
-            reason = Missing::FileReplaced;
-            continue;
-        }
-        match ImageFile::open(&candidate) {
-            Ok(file) => return Ok(file),
-            Err(ImageError::Open { .. }) => {}
-            Err(error) => return Err(error.missing()),
-        }
-    }
-    Err(reason)
-}
-
-/// Devices are not compared: overlay and btrfs file systems report others through stat than the
-/// kernel does for a mapping.
-fn is_same_file(file: FileId, inode: u64) -> bool {
-    match file {
-        FileId::None => true,
-        FileId::Inode { inode: mapped, .. } => mapped == inode,
-    }
 }
 
 /// The vdso, which is the same in every process of this kernel: read from flame's own memory.

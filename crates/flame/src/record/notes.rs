@@ -17,6 +17,11 @@ pub(super) struct Note {
 }
 
 impl Note {
+    /// A note on something that nothing can be done about here.
+    pub(super) fn new(text: String) -> Note {
+        Note { text, mend: None }
+    }
+
     /// Prints it to stderr.
     pub(super) fn print(&self, paint: Paint) {
         let mut text = format!("{} {}\n", paint.yellow("note:"), self.text);
