@@ -29,7 +29,7 @@ mod space;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
 pub use event::{Event, EventKind, EventSource, MappingEvent, SampleEvent, StackBytes};
 pub use images::{FileId, ImageKey, ImageTable};
-pub use maps::{ParsedMapping, parse_maps};
+pub use maps::{Around, ParsedMapping, parse_maps};
 pub use merge::{Horizon, RecordQueue, drain_in_order};
 pub use processes::{Found, Processes};
 pub use space::{AddressSpace, Mapping};

@@ -263,6 +263,11 @@ impl ImageFile {
         Some(Section { address, bytes })
     }
 
+    /// That many bytes as the file has them, or as many as there are; `None` when it ends before.
+    pub fn stored_at(&self, offset: FileOffset, len: ByteLen) -> Option<SharedBytes> {
+        self.stored(offset.0, len.0)
+    }
+
     /// That many bytes of the file, or as many as there are; `None` when it ends before.
     pub(crate) fn stored(&self, offset: u64, len: u64) -> Option<SharedBytes> {
         let start = usize::try_from(offset).ok()?;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
+use flame_events::{Event, EventKind, Found, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
     Health, ImageId, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid,
     ValueType,
@@ -19,7 +19,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
 use super::debug_files::DebugPlaces;
-use super::images::{Images, OpenImage};
+use super::images::{Copied, Images, OpenImage};
 use super::location::CodeLocation;
 use super::naming;
 use super::perf_maps::Owners;
@@ -247,6 +247,10 @@ impl Collector {
                 let Some(found) = self.processes.find(sample.pid, address) else {
                     return Code::NotCode;
                 };
+                if self.processes.behind(sample.pid, address).is_some() {
+                    unopened.get_or_insert(found);
+                    return Code::NotCode;
+                }
                 self.collected.images.code(&found).unwrap_or_else(|| {
                     unopened.get_or_insert(found);
                     Code::NotCode
@@ -266,16 +270,46 @@ impl Collector {
         }
     }
 
-    fn open_image(&mut self, pid: Pid, found: &flame_events::Found) {
+    fn open_image(&mut self, pid: Pid, found: &Found) {
+        if let Some(old) = self.processes.behind(pid, found.address) {
+            return self.settle(pid, &old);
+        }
         if let Some(key) = self.processes.image(found.mapping.image) {
             self.collected.images.open(key, pid, found, &mut self.unwinder);
         }
+    }
+
+    /// Finds out whether anonymous memory has a copy of the file that was mapped there before.
+    fn settle(&mut self, pid: Pid, old: &Found) {
+        let image = old.mapping.image;
+        let Some(key) = self.processes.image(image) else { return };
+        if self.collected.images.get(image).is_none() {
+            self.collected.images.open(key, pid, old, &mut self.unwinder);
+        }
+        let copy = self.collected.images.copy_in_memory(pid, old);
+        let path = key.display_path();
+        let note = match copy {
+            Copied::No => None,
+            Copied::Yes => Some(format!(
+                "code of {path} ran from a copy in anonymous memory; its names are the file's"
+            )),
+            Copied::Unreadable => Some(format!(
+                "anonymous memory took the place of code of {path}; the names there are the \
+                 file's, which may be wrong: the memory could not be compared with it"
+            )),
+        };
+        self.processes.settle_behind(pid, old.address, copy != Copied::No);
+        let notes = &mut self.collected.health.notes;
+        notes.extend(note.filter(|note| !notes.contains(note)));
     }
 
     fn locate(&mut self, pid: Pid, address: ProcessAddress) -> CodeLocation {
         if address >= KERNEL_START {
             // The vsyscall page: mapped by the kernel into user space.
             return CodeLocation::Kernel(address);
+        }
+        if let Some(old) = self.processes.behind(pid, address) {
+            self.settle(pid, &old);
         }
         let Some(found) = self.processes.find(pid, address) else {
             return CodeLocation::Unmapped(address);

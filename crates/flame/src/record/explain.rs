@@ -79,8 +79,8 @@ impl Images {
         let mut text = table(&self.rows(health, &packages), paint);
         let lacks = |image: &Image| image.sources.as_ref().is_some_and(|s| !s.lacking.is_empty());
         if std::env::var_os("DEBUGINFOD_URLS").is_none() && self.images.iter().any(lacks) {
-            text += "  packages ending in -dbgsym are in the distribution's archive of debug symbols; \
-                     with a server of its in DEBUGINFOD_URLS flame fetches them itself\n";
+            text += "  packages of debug symbols may be in an archive of their own; with the \
+                     distribution's server in DEBUGINFOD_URLS flame fetches the files itself\n";
         }
         // A table that nobody can read is no failure of the recording.
         let _ = io::stderr().write_all(text.as_bytes());

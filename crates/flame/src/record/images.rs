@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use flame_events::{Found, ImageKey, parse_maps};
-use flame_profile::{ImageAddress, ImageId, Missing, Pid};
+use flame_profile::{ByteLen, ImageAddress, ImageId, Missing, Pid, ProcessAddress};
 use flame_symbolize::ImageFile;
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
 use rustc_hash::FxHashMap;
@@ -15,6 +15,9 @@ use super::mapped_files::MappedFiles;
 /// A vdso is two pages; this bounds what is read from a mapping that claims to be one.
 const MAX_VDSO: u64 = 1 << 20;
 
+/// How many bytes of memory are compared with a file; a power of two.
+const COMPARED: u64 = 4096;
+
 /// An image that samples have hit.
 #[derive(Debug)]
 pub(super) enum OpenImage {
@@ -24,6 +27,15 @@ pub(super) enum OpenImage {
     Anonymous,
     /// Its file cannot be used.
     Unusable(Missing),
+}
+
+/// Whether memory of a process has the bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    Yes,
+    No,
+    /// The process is gone, or its memory not for flame to read.
+    Unreadable,
 }
 
 /// The images of a recording.
@@ -69,6 +81,28 @@ impl Images {
         };
         tracing::debug!(path = key.display_path(), ?image, "opened");
         self.open.insert(found.mapping.image, image);
+    }
+
+    /// Compares the memory of a process around an address with the file that was mapped there.
+    pub(super) fn copy_in_memory(&self, pid: Pid, old: &Found) -> Copied {
+        let Some(OpenImage::File(file, _)) = self.open.get(&old.mapping.image) else {
+            return Copied::No;
+        };
+        let start = old.mapping.start.0.max(old.address.0 & !(COMPARED - 1));
+        let end = old.mapping.end.0.min(start.saturating_add(COMPARED));
+        let mut memory = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
+        let read = fs::File::open(format!("/proc/{pid}/mem"))
+            .and_then(|mem| mem.read_exact_at(&mut memory, start));
+        if read.is_err() {
+            return Copied::Unreadable;
+        }
+        let offset = old.mapping.to_file_offset(ProcessAddress(start));
+        let stored = file.stored_at(offset, ByteLen(memory.len() as u64));
+        let same = stored.map_or(0, |stored| {
+            memory.iter().zip(stored.iter()).filter(|(memory, stored)| memory == stored).count()
+        });
+        // Breakpoints and patched jumps change some bytes of what is a copy all the same.
+        if same * 10 >= memory.len() * 9 { Copied::Yes } else { Copied::No }
     }
 
     /// What the unwinder is to know of an address; `None` when its image was not opened yet.
