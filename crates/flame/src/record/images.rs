@@ -98,11 +98,8 @@ impl Images {
         }
         let offset = old.mapping.to_file_offset(ProcessAddress(start));
         let stored = file.stored_at(offset, ByteLen(memory.len() as u64));
-        let same = stored.map_or(0, |stored| {
-            memory.iter().zip(stored.iter()).filter(|(memory, stored)| memory == stored).count()
-        });
-        // Breakpoints and patched jumps change some bytes of what is a copy all the same.
-        if same * 10 >= memory.len() * 9 { Copied::Yes } else { Copied::No }
+        let is_copy = stored.is_some_and(|stored| is_copy(&memory, &stored));
+        if is_copy { Copied::Yes } else { Copied::No }
     }
 
     /// What the unwinder is to know of an address; `None` when its image was not opened yet.
@@ -118,6 +115,16 @@ impl Images {
             OpenImage::Anonymous | OpenImage::Unusable(_) => Code::Executable,
         })
     }
+}
+
+/// Whether memory has the bytes of a file, as far as anything was written into it. Whoever copies
+/// its code gets its memory empty first; what runs meanwhile returns into code that comes back.
+fn is_copy(memory: &[u8], file: &[u8]) -> bool {
+    let written = memory.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let pairs = memory.iter().zip(file).take(written);
+    let same = pairs.filter(|(memory, file)| memory == file).count();
+    // Breakpoints and patched jumps change some bytes of what is a copy all the same.
+    same * 10 >= written * 9
 }
 
 fn image_address(file: &ImageFile, found: &Found) -> Option<ImageAddress> {
@@ -146,5 +153,29 @@ fn sections(file: &ImageFile) -> UnwindSections {
         debug_frame: file.section(".debug_frame").map(section),
         text: file.executable().map(section),
         entry: Some(file.entry()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_a_copy_as_far_as_it_is_written() {
+        let file = b"ABCDEFGHIJKLMNOPQRST";
+        let cases = [
+            (&file[..], true),
+            (b"ABCDEFGHIJKLMNOPQR..", true),
+            (b"ABCDEFGHIJKLMNOPQ...", false),
+            (&[0; 20], true),
+            (b"ABCDEFGHIJ\0\0\0\0\0\0\0\0\0\0", true),
+            (b"xyz\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", false),
+            (b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0T", false),
+        ];
+        for (memory, expect) in cases {
+            assert_eq!(is_copy(memory, file), expect, "{memory:?}");
+        }
+        assert!(!is_copy(b"ABC", b"AB"));
+        assert!(is_copy(b"", b""));
     }
 }
