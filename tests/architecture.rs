@@ -5,6 +5,7 @@ use std::process::Command;
 /// Each crate with those of the workspace that it may use outside of its tests.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-profile", &[]),
+    ("flame-debuginfod", &["flame-profile"]),
     ("flame-events", &["flame-profile"]),
     ("flame-sampler", &["flame-events", "flame-profile"]),
     ("flame-unwind", &["flame-events", "flame-profile"]),
@@ -15,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "flame",
         &[
+            "flame-debuginfod",
             "flame-events",
             "flame-formats",
             "flame-profile",
@@ -44,6 +46,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("framehop", &["flame-unwind"]),
     ("addr2line", &["flame-symbolize"]),
     ("prost", &["flame-formats"]),
+    ("ureq", &["flame-debuginfod"]),
 ];
 
 /// The packages of the workspace with the names of what they use outside of their tests.

@@ -26,6 +26,8 @@ mod runtimes;
 #[cfg(test)]
 mod scale;
 #[cfg(test)]
+mod sources;
+#[cfg(test)]
 mod stacks;
 #[cfg(test)]
 mod summary;

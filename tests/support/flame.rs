@@ -55,7 +55,7 @@ impl Ended {
 /// The flame binary, with no environment that could change what it does.
 pub(crate) fn flame() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flame"));
-    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "NO_COLOR", "RUST_LOG"] {
+    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "NO_COLOR", "RUST_LOG", "DEBUGINFOD_URLS"] {
         command.env_remove(name);
     }
     command

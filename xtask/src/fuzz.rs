@@ -26,6 +26,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("jitdump", 4096),
     ("kallsyms", 4096),
     ("elf", 40960),
+    ("debug_files", 40960),
     ("demangle", 4096),
     ("unwind", 24576),
     ("pprof", 4096),

@@ -39,6 +39,7 @@ impl ImageKey {
             || path == b"[heap]"
             || path == b"[stack]"
             || path.starts_with(b"[anon:")
+            || path.starts_with(b"/anon_hugepage")
             || path.starts_with(b"/memfd:")
             || path.starts_with(b"/dev/zero")
             || path.starts_with(b"/SYSV")

@@ -33,7 +33,7 @@ pub use event::{Event, EventKind, EventSource, MappingEvent, SampleEvent, StackB
 pub use glance::Glance;
 pub use images::{FileId, ImageKey, ImageTable};
 pub use kernel_symbol::KernelSymbolEvent;
-pub use maps::{ParsedMapping, parse_maps};
+pub use maps::{Around, ParsedMapping, parse_maps};
 pub use merge::{Horizon, RecordQueue, drain_in_order, drain_kept};
 pub use processes::{Found, Processes};
 pub use space::{AddressSpace, Mapping};

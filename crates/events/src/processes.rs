@@ -50,7 +50,13 @@ impl Processes {
         let mut space = AddressSpace::default();
         for map in maps {
             let image = self.images.intern(ImageKey { path: map.path.into(), file: map.file });
-            space.insert(Mapping { start: map.start, end: map.end, offset: map.offset, image });
+            let mapping = Mapping { start: map.start, end: map.end, offset: map.offset, image };
+            space.insert(mapping);
+            if let Some(around) = map.around {
+                let key = ImageKey { path: around.path.into(), file: around.file };
+                let (image, offset) = (self.images.intern(key), around.offset);
+                space.insert_behind(Mapping { offset, image, ..mapping });
+            }
         }
         if let Some(known) = self.spaces.get(&pid) {
             known.iter().for_each(|mapping| space.insert(*mapping));
@@ -104,10 +110,17 @@ impl Processes {
 
     fn map(&mut self, event: &MappingEvent<'_>) {
         let key = ImageKey { path: event.path.as_ref().into(), file: event.file };
+        let is_anonymous = key.is_anonymous();
         let image = self.images.intern(key);
         let space = Arc::make_mut(self.spaces.entry(event.pid).or_default());
         let (start, end) = (event.start, event.end);
-        space.insert(Mapping { start, end, offset: event.offset, image });
+        let mapping = Mapping { start, end, offset: event.offset, image };
+        if is_anonymous {
+            let images = &self.images;
+            space.insert_over(mapping, |id| images.key(id).is_some_and(|key| !key.is_anonymous()));
+        } else {
+            space.insert(mapping);
+        }
     }
 
     fn forget_ended(&mut self, now: Nanos) {
@@ -127,6 +140,23 @@ impl Processes {
     pub fn find(&self, pid: Pid, address: ProcessAddress) -> Option<Found> {
         let mapping = *self.spaces.get(&pid)?.find(address)?;
         Some(Found { address, mapping })
+    }
+
+    /// What file was mapped at an address where there is anonymous memory now, which may have a
+    /// copy of it. `None` once that is settled.
+    pub fn behind(&self, pid: Pid, address: ProcessAddress) -> Option<Found> {
+        let mapping = *self.spaces.get(&pid)?.behind(address)?;
+        Some(Found { address, mapping })
+    }
+
+    /// Settles what [`Processes::behind`] said of an address: whether the memory has a copy of the
+    /// file, which then counts as mapped there.
+    pub fn settle_behind(&mut self, pid: Pid, address: ProcessAddress, is_copy: bool) {
+        let Some(space) = self.spaces.get_mut(&pid) else { return };
+        let space = Arc::make_mut(space);
+        if let Some(mapping) = space.take_behind(address).filter(|_| is_copy) {
+            space.insert(mapping);
+        }
     }
 
     /// The address space of a process as it is now.

@@ -28,20 +28,63 @@ impl Mapping {
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
     by_start: BTreeMap<u64, Mapping>,
+    /// What was mapped where anonymous memory is now, so far as nobody has settled whether it has a
+    /// copy of that.
+    behind: BTreeMap<u64, Mapping>,
 }
 
 impl AddressSpace {
     /// Adds a mapping; what it overlaps is cut or removed, as mmap does. Empty ones are ignored.
     pub fn insert(&mut self, mapping: Mapping) {
+        self.behind.retain(|start, old| *start >= mapping.end.0 || old.end <= mapping.start);
+        self.put(mapping);
+    }
+
+    /// The same for anonymous memory: what it covers for which `is_file` holds is kept behind it.
+    /// Programs copy their code into huge pages that way.
+    pub fn insert_over(&mut self, mapping: Mapping, is_file: impl Fn(ImageId) -> bool) {
+        for old in self.overlapped(mapping.start.0, mapping.end.0) {
+            if is_file(old.image) {
+                let (start, end) = (old.start.max(mapping.start), old.end.min(mapping.end));
+                let offset = old.to_file_offset(start);
+                self.insert_behind(Mapping { start, end, offset, ..old });
+            }
+        }
+        self.put(mapping);
+    }
+
+    /// Keeps a mapping behind what is there.
+    pub fn insert_behind(&mut self, mapping: Mapping) {
+        self.behind.insert(mapping.start.0, mapping);
+    }
+
+    /// What was mapped at an address before the anonymous memory that is there now.
+    pub fn behind(&self, address: ProcessAddress) -> Option<&Mapping> {
+        let (_, mapping) = self.behind.range(..=address.0).next_back()?;
+        (address < mapping.end).then_some(mapping)
+    }
+
+    /// Takes away what is behind an address.
+    pub fn take_behind(&mut self, address: ProcessAddress) -> Option<Mapping> {
+        let start = self.behind(address)?.start.0;
+        self.behind.remove(&start)
+    }
+
+    fn overlapped(&self, start: u64, end: u64) -> Vec<Mapping> {
+        if start >= end {
+            return Vec::new();
+        }
+        let before = self.by_start.range(..start).next_back().map(|(_, m)| *m);
+        let inside = self.by_start.range(start..end).map(|(_, m)| *m);
+        before.into_iter().chain(inside).filter(|m| m.end.0 > start).collect()
+    }
+
+    fn put(&mut self, mapping: Mapping) {
         let (start, end) = (mapping.start.0, mapping.end.0);
         if start >= end {
             return;
         }
-        let before = self.by_start.range(..start).next_back().map(|(_, m)| *m);
-        let inside = self.by_start.range(start..end).map(|(_, m)| *m);
-        let overlapped: Vec<Mapping> =
-            before.into_iter().chain(inside).filter(|m| m.end.0 > start).collect();
-        for old in overlapped {
+        for old in self.overlapped(start, end) {
             self.by_start.remove(&old.start.0);
             if old.start.0 < start {
                 let kept = Mapping { end: mapping.start, ..old };
@@ -114,6 +157,34 @@ mod tests {
                 mapping(0x3800, 0x4000, 0x800, 2),
             ],
         );
+    }
+
+    #[test]
+    fn files_behind_anonymous_memory_are_kept_until_they_are_taken_or_replaced() {
+        let mut space = AddressSpace::default();
+        space.insert(mapping(0x1000, 0x5000, 0, 0));
+        space.insert_over(mapping(0x2000, 0x4000, 0, 9), |image| image.index() == 0);
+        let at = |space: &AddressSpace, address| {
+            (
+                space.find(ProcessAddress(address)).map(|m| m.image.index()),
+                space.behind(ProcessAddress(address)).copied(),
+            )
+        };
+        let behind = mapping(0x2000, 0x4000, 0x1000, 0);
+        assert_eq!(at(&space, 0x1fff), (Some(0), None));
+        assert_eq!(at(&space, 0x2000), (Some(9), Some(behind)));
+        assert_eq!(at(&space, 0x3fff), (Some(9), Some(behind)));
+        assert_eq!(at(&space, 0x4000), (Some(0), None));
+        // Anonymous memory again, as mprotect reports it, hides nothing more.
+        space.insert_over(mapping(0x2000, 0x4000, 0, 9), |image| image.index() == 0);
+        assert_eq!(at(&space, 0x3000), (Some(9), Some(behind)));
+        let mut taken = space.clone();
+        assert_eq!(taken.take_behind(ProcessAddress(0x2800)), Some(behind));
+        assert_eq!(at(&taken, 0x3000), (Some(9), None));
+        // A file that is mapped there is no copy of another one.
+        space.insert(mapping(0x3000, 0x6000, 0, 1));
+        assert_eq!(at(&space, 0x2000), (Some(9), None));
+        assert_eq!(at(&space, 0x3000), (Some(1), None));
     }
 
     #[test]

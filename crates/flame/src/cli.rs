@@ -3,6 +3,7 @@
 mod doctor;
 mod duration;
 mod record;
+mod symbols;
 
 use clap::{ArgAction, Parser, Subcommand};
 
@@ -10,6 +11,7 @@ use crate::terminal::Color;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use symbols::SymbolArgs;
 
 /// From a running Linux process to a flame graph, in one binary.
 #[derive(Debug, Parser)]

@@ -3,9 +3,12 @@
 mod collector;
 mod completion;
 mod coverage;
-pub(crate) mod images;
+mod debug_files;
+mod explain;
+mod images;
 mod jit;
 mod location;
+pub(crate) mod mapped_files;
 mod naming;
 mod notes;
 mod priority;
@@ -20,7 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
-use flame_profile::{Hz, Meta, Nanos};
+use flame_profile::{Hz, Meta, Nanos, Profile};
 use flame_sampler::{ExitReport, Privilege, Rate, SamplerConfig, Session, Target};
 use flame_unwind::Architecture;
 
@@ -31,6 +34,7 @@ use crate::output::Outputs;
 use crate::terminal::Paint;
 use crate::{privileges, proc};
 use collector::Collector;
+use debug_files::DebugPlaces;
 use progress::Progress;
 use signals::StopSignals;
 
@@ -75,6 +79,7 @@ fn record(
     }
     let told = notes.len();
     let mut collector = Collector::new(&session, args.sampling.max_depth);
+    collector.look_for_debug_files(DebugPlaces::of(&args.symbols));
     target.enter_processes(collector.processes());
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
@@ -93,6 +98,9 @@ fn record(
     tracing::info!("recording over");
     let mut notes =
         [notes, runtime_notes::name_jit_code(&mut collector, args.sampling.java)].concat();
+    let (collected, processes) = collector.collected();
+    notes.extend(debug_files::fetch_missing(collected, cli.quiet, paint).map(notes::Note::plain));
+    let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
     let mut profile = collector.into_profile(meta);
     tracing::info!("named");
     notes.extend(notes::of_hidden_kernel(&profile.health));
@@ -109,6 +117,27 @@ fn record(
         return Err(summary::no_samples(&profile, accounted.unwrap_or_default(), &session, args));
     }
 
+    let chance = coverage::chance(&profile, &session);
+    let strict = args.sampling.strict.then(|| coverage::strict(&profile.health, chance)).flatten();
+    publish(Done { profile, exit, unseen, images, strict }, outputs, cli)
+}
+
+/// A profile, and what is to be said with it.
+struct Done {
+    profile: Profile,
+    exit: Option<ExitReport>,
+    /// What of the CPU time was not seen.
+    unseen: Option<notes::Note>,
+    /// The images, if they are to be explained.
+    images: Option<explain::Images>,
+    /// Why it is not good enough for who asked for a whole one.
+    strict: Option<Failure>,
+}
+
+/// Writes the outputs and the summary.
+fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport>, Failure> {
+    let Done { profile, exit, unseen, images, strict } = done;
+    let paint = Paint(cli.color.on_stderr());
     let tree = outputs.tree(&profile);
     tracing::info!(nodes = tree.nodes().len(), "call tree built");
     let footer = summary::footer(&profile);
@@ -118,8 +147,9 @@ fn record(
         summary::print(&profile, &tree, &written, exit, paint);
         unseen.iter().for_each(|note| note.print(paint));
     }
-    let chance = coverage::chance(&profile, &session);
-    let strict = args.sampling.strict.then(|| coverage::strict(&profile.health, chance)).flatten();
+    if let Some(images) = images {
+        images.print(&profile.health, paint);
+    }
     let mut failures = failures.into_iter().chain(strict);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));

@@ -71,6 +71,10 @@ fn write(directory: &Path) -> Result<()> {
         save(directory, "elf", name, &elf)?;
         save(directory, "unwind", name, &sections(elf))?;
     }
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        save(directory, "debug_files", &format!("split{version}"), &split(directory, version)?)?;
+    }
+    save(directory, "debug_files", "mini", &with_mini_symbols(directory)?)?;
     match fs::read("/bin/true") {
         Ok(bytes) if bytes.len() <= MAX_PROGRAM => {
             save(directory, "elf", "true", &bytes)?;
@@ -100,6 +104,41 @@ fn compile(program: &Path, flags: &str) -> Result<Vec<u8>> {
         return Err(Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     fs::read(program)
+}
+
+/// The parts of the target `debug_files`: a program with split debug information and its unit, and,
+/// where binutils have a tool that can, the unit once more in a package.
+fn split(directory: &Path, version: &str) -> Result<Vec<u8>> {
+    fs::write(directory.join("a.c"), SOURCE)?;
+    let flags = ["-g", "-O1", "-gsplit-dwarf", version, "-c", "a.c"];
+    run(directory, "gcc", &flags)?;
+    let flags = ["-nostdlib", "-static", "-Wl,-z,noseparate-code", "-o", "prog", "a.o"];
+    run(directory, "gcc", &flags)?;
+    // The packer of binutils 2.40 knows DWARF 4 only.
+    let package = match version == "-gdwarf-4" && run(directory, "dwp", &["-e", "prog"]).is_ok() {
+        true => fs::read(directory.join("prog.dwp"))?,
+        false => Vec::new(),
+    };
+    let (program, unit) = (fs::read(directory.join("prog"))?, fs::read(directory.join("a.dwo"))?);
+    Ok(join(&[&program, &package, &unit]))
+}
+
+/// The same for a program with compressed symbols within it.
+fn with_mini_symbols(directory: &Path) -> Result<Vec<u8>> {
+    compile(&directory.join("program"), "-O1")?;
+    run(directory, "objcopy", &["--strip-debug", "program", "mini"])?;
+    run(directory, "xz", &["-f", "mini"])?;
+    run(directory, "strip", &["program", "-o", "prog"])?;
+    run(directory, "objcopy", &["--add-section=.gnu_debugdata=mini.xz", "prog"])?;
+    Ok(join(&[&fs::read(directory.join("prog"))?]))
+}
+
+fn run(directory: &Path, program: &str, arguments: &[&str]) -> Result<()> {
+    let output = Command::new(program).args(arguments).current_dir(directory).output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Error::other(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
 }
 
 /// The parts of the target `unwind`: four sections, registers and a stack full of code addresses.

@@ -1,78 +1,126 @@
-//! Turns a stripped image into the file that holds what was stripped from it.
+//! Turns an image into the other files that hold parts of it: what was stripped from it, what `dwz`
+//! moved out of several debug files, and the small symbol table that some distributions leave.
 //!
-//! Looked for where distributions and linkers put it: by build id below `/usr/lib/debug`, and under
-//! the name in `.gnu_debuglink` beside the image. A file counts only when its build id is that of
-//! the image; the checksum of the link is not read.
+//! A file counts only when it is shown to belong to the image: its build id is the image's, or,
+//! where one of them has none, the checksum in the image's link is that of the file. A build id is
+//! believed without the checksum, which takes reading the whole file.
 //!
-//! Sources: GDB's manual, "Debugging Information in Separate Files".
+//! Sources: GDB's manual, "Debugging Information in Separate Files" and "MiniDebugInfo"; DWARF 5,
+//! section 7.3.6.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flame_profile::BuildId;
+use gimli::{EndianSlice, Reader as _, RunTimeEndian};
+use lzma_rust2::XzReader;
 use object::Object;
 
+use crate::debug_search::DebugSearch;
 use crate::image::ImageFile;
 
-/// Where packages of debug information put their files.
-const DEBUG_ROOT: &str = "/usr/lib/debug";
+/// The most bytes that `.gnu_debugdata` may hold when decompressed. Real ones have some hundred
+/// kilobytes: the symbols of one file.
+const MAX_MINI_LEN: u64 = 256 << 20;
 
-/// The companion of an image that was opened at `path`, if it is stripped and has one.
-pub(crate) fn find_companion(image: &ImageFile, path: &Path) -> Option<ImageFile> {
-    let build_id = image.build_id()?;
+/// The most memory for decompressing it, in KiB: the format allows dictionaries of 4 GiB, `xz -9`
+/// uses 64 MiB.
+const MAX_XZ_MEMORY: u32 = 128 << 10;
+
+/// The file with the debug information that was stripped from an image, if it was.
+pub(crate) fn find_companion(image: &ImageFile, search: &DebugSearch) -> Option<ImageFile> {
     let elf = image.elf()?;
     if elf.section_by_name(".debug_info").is_some() {
         return None;
     }
-    let link = elf.gnu_debuglink().ok().flatten().map(|(name, _checksum)| OsStr::from_bytes(name));
-    let candidates = candidates(path, build_id, link);
-    let mut images = candidates.iter().filter_map(|path| ImageFile::open(path).ok());
-    images.find(|found| found.build_id() == Some(build_id))
+    let by_id = image.build_id().map(|id| search.by_build_id(id)).unwrap_or_default();
+    let same_id = |found: &ImageFile| found.build_id() == image.build_id();
+    if let Some(found) = open_all(by_id, search).find(|found| has_names(found) && same_id(found)) {
+        return Some(found);
+    }
+    let (link, checksum) = elf.gnu_debuglink().ok().flatten()?;
+    let mut found = open_all(search.by_link(OsStr::from_bytes(link)), search);
+    found.find(|found| has_names(found) && belongs(image, found, checksum))
 }
 
-/// The paths to try, in this order.
-fn candidates(path: &Path, build_id: &BuildId, link: Option<&OsStr>) -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    let id = build_id.to_string();
-    if let Some((directory, file)) = id.split_at_checked(2).filter(|(_, file)| !file.is_empty()) {
-        paths.push(PathBuf::from(format!("{DEBUG_ROOT}/.build-id/{directory}/{file}.debug")));
+/// The file with what several debug files have in common, as the one that `dwz` made smaller names
+/// it.
+pub(crate) fn find_supplement(debug: &ImageFile) -> Option<ImageFile> {
+    let (link, id) = alternate_link(debug)?;
+    let paths = debug.search().by_alternate_link(&link, debug.path().unwrap_or(&link), &id);
+    open_all(paths, debug.search()).find(|found| {
+        found.build_id() == Some(&id) || supplementary_id(found).as_ref() == Some(&id)
+    })
+}
+
+/// The supplementary file that a debug file refers to: its path and its identity.
+pub(crate) fn alternate_link(debug: &ImageFile) -> Option<(PathBuf, BuildId)> {
+    if let Some((path, id)) = debug.elf()?.gnu_debugaltlink().ok().flatten() {
+        return Some((path_of(path), BuildId::from_bytes(id)?));
     }
-    // A link is a name, never a path that leads elsewhere.
-    let link = link.filter(|link| Path::new(link).file_name() == Some(link));
-    if let (Some(link), Some(directory)) = (link, path.parent()) {
-        paths.push(directory.join(link));
-        paths.push(directory.join(".debug").join(link));
-        if let Ok(below_root) = directory.strip_prefix("/") {
-            paths.push(Path::new(DEBUG_ROOT).join(below_root).join(link));
-        }
+    let (is_supplement, path, id) = debug_sup(debug)?;
+    (!is_supplement).then_some((path, id))
+}
+
+/// How a supplementary file of DWARF 5 calls itself.
+fn supplementary_id(file: &ImageFile) -> Option<BuildId> {
+    let (is_supplement, _, id) = debug_sup(file)?;
+    is_supplement.then_some(id)
+}
+
+/// `.debug_sup`: whether this is the supplementary file, the path of the other one, and the
+/// identity that both have.
+fn debug_sup(file: &ImageFile) -> Option<(bool, PathBuf, BuildId)> {
+    let section = file.section(".debug_sup")?;
+    let little = file.elf()?.is_little_endian();
+    let endian = if little { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let mut reader = EndianSlice::new(&section.bytes, endian);
+    let _version = reader.read_u16().ok()?;
+    let is_supplement = reader.read_u8().ok()? != 0;
+    let path = path_of(reader.read_null_terminated_slice().ok()?.slice());
+    let len = usize::try_from(reader.read_uleb128().ok()?).ok()?;
+    let id = BuildId::from_bytes(reader.split(len).ok()?.slice())?;
+    Some((is_supplement, path, id))
+}
+
+/// The symbols in `.gnu_debugdata`: an ELF file within the file, compressed.
+pub(crate) fn mini_debug_info(image: &ImageFile) -> Option<ImageFile> {
+    let section = image.section(".gnu_debugdata")?;
+    let mut bytes = Vec::new();
+    let reader = XzReader::new_mem_limit(&*section.bytes, true, MAX_XZ_MEMORY);
+    let len = reader.take(MAX_MINI_LEN + 1).read_to_end(&mut bytes).ok()?;
+    if len as u64 > MAX_MINI_LEN {
+        return None;
     }
-    paths
+    ImageFile::from_bytes(bytes).ok()
+}
+
+/// Whether a file has what an image may lack. A stripped image that links to its own name has not.
+fn has_names(found: &ImageFile) -> bool {
+    let has = |elf: object::File<'_>| {
+        elf.section_by_name(".debug_info").is_some() || elf.symbol_table().is_some()
+    };
+    found.elf().is_some_and(has)
+}
+
+fn belongs(image: &ImageFile, found: &ImageFile, checksum: u32) -> bool {
+    match (image.build_id(), found.build_id()) {
+        (Some(ours), Some(theirs)) => ours == theirs,
+        _ => crc32fast::hash(found.bytes()) == checksum,
+    }
+}
+
+/// Those of the files that are images, opened one after the other as they are asked for.
+fn open_all(paths: Vec<PathBuf>, search: &DebugSearch) -> impl Iterator<Item = ImageFile> {
+    let open = |path: PathBuf| ImageFile::open_with(&path, search.clone()).ok();
+    paths.into_iter().filter_map(open)
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(bytes)).to_owned()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn candidates_are_those_of_gdb() {
-        let build_id = BuildId::from_bytes(&[0xab, 0xcd, 0xef]).unwrap();
-        let path = Path::new("/usr/bin/less");
-        let build_id_path = "/usr/lib/debug/.build-id/ab/cdef.debug";
-        assert_eq!(
-            candidates(path, &build_id, Some(OsStr::new("less.debug"))),
-            [
-                Path::new(build_id_path),
-                Path::new("/usr/bin/less.debug"),
-                Path::new("/usr/bin/.debug/less.debug"),
-                Path::new("/usr/lib/debug/usr/bin/less.debug"),
-            ]
-        );
-        for link in ["../../etc/shadow", "/etc/shadow", "..", ""] {
-            let candidates = candidates(path, &build_id, Some(OsStr::new(link)));
-            assert_eq!(candidates, [Path::new(build_id_path)], "{link}");
-        }
-        let short = BuildId::from_bytes(&[0xab]).unwrap();
-        assert_eq!(candidates(path, &short, None), Vec::<PathBuf>::new());
-    }
-}
+mod tests;

@@ -15,7 +15,8 @@ use std::sync::{Arc, OnceLock};
 use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedBytes};
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 
-use crate::companion::find_companion;
+use crate::companion::{find_companion, find_supplement, mini_debug_info};
+use crate::debug_search::DebugSearch;
 use crate::eh_frame::{self, FunctionTable};
 use crate::map_file::map_file;
 use crate::plausible::has_plausible_tables;
@@ -45,9 +46,12 @@ struct Inner {
     segments: Vec<Segment>,
     /// Where it was opened; `None` for one that was in memory.
     path: Option<PathBuf>,
+    search: DebugSearch,
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
-    companion: OnceLock<Option<ImageFile>>,
+    /// Set when it is found, and looked for anew until then: it may still be fetched.
+    companion: OnceLock<ImageFile>,
+    supplement: OnceLock<ImageFile>,
     /// Bytes of sections that decompression made longer than is plausible.
     inflated: AtomicU64,
 }
@@ -121,6 +125,14 @@ impl ImageFile {
     /// # Errors
     /// When the path is no regular file, cannot be read, or holds no ELF image.
     pub fn open(path: &Path) -> Result<ImageFile, ImageError> {
+        ImageFile::open_with(path, DebugSearch::of(path))
+    }
+
+    /// The same; what was stripped from it is looked for as `search` says.
+    ///
+    /// # Errors
+    /// As [`ImageFile::open`].
+    pub fn open_with(path: &Path, search: DebugSearch) -> Result<ImageFile, ImageError> {
         let failed = |source| ImageError::Open { path: path.to_owned(), source };
         // Opening a device can have effects of its own, so it is refused before; the second look,
         // at what was really opened, is the one that cannot be deceived.
@@ -130,7 +142,7 @@ impl ImageFile {
             is_file = file.metadata().map_err(failed)?.is_file();
             if is_file {
                 let bytes = map_file(&file).map_err(failed)?;
-                return ImageFile::from_shared(bytes, Some(path.to_owned()));
+                return ImageFile::from_shared(bytes, Some(path.to_owned()), search);
             }
         }
         Err(ImageError::NotRegular { path: path.to_owned() })
@@ -141,10 +153,14 @@ impl ImageFile {
     /// # Errors
     /// When the bytes are no ELF image.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<ImageFile, ImageError> {
-        ImageFile::from_shared(SharedBytes::from(bytes), None)
+        ImageFile::from_shared(SharedBytes::from(bytes), None, DebugSearch::of(Path::new("")))
     }
 
-    fn from_shared(bytes: SharedBytes, path: Option<PathBuf>) -> Result<ImageFile, ImageError> {
+    fn from_shared(
+        bytes: SharedBytes,
+        path: Option<PathBuf>,
+        search: DebugSearch,
+    ) -> Result<ImageFile, ImageError> {
         let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
         if !has_plausible_tables(&elf) {
             return Err(ImageError::ImplausibleTables);
@@ -156,10 +172,12 @@ impl ImageFile {
             entry: ImageAddress(elf.entry()),
             segments,
             path,
+            search,
             symbols: OnceLock::new(),
             functions: OnceLock::new(),
             companion: OnceLock::new(),
             inflated: AtomicU64::new(0),
+            supplement: OnceLock::new(),
             bytes,
         };
         Ok(ImageFile { inner: Arc::new(inner) })
@@ -272,6 +290,11 @@ impl ImageFile {
         Some(Section { address, bytes })
     }
 
+    /// That many bytes as the file has them, or as many as there are; `None` when it ends before.
+    pub fn stored_at(&self, offset: FileOffset, len: ByteLen) -> Option<SharedBytes> {
+        self.stored(offset.0, len.0)
+    }
+
     /// That many bytes of the file, or as many as there are; `None` when it ends before.
     pub(crate) fn stored(&self, offset: u64, len: u64) -> Option<SharedBytes> {
         let start = usize::try_from(offset).ok()?;
@@ -289,10 +312,29 @@ impl ImageFile {
         self.inner.symbols.get_or_init(|| SymbolTable::read(self))
     }
 
-    /// The file with what was stripped from this one, looked for at the first call.
+    /// The file with what was stripped from this one; looked for until it is found.
     pub(crate) fn companion(&self) -> Option<&ImageFile> {
-        let find = || find_companion(self, self.inner.path.as_deref()?);
-        self.inner.companion.get_or_init(find).as_ref()
+        found(&self.inner.companion, || find_companion(self, &self.inner.search))
+    }
+
+    /// The file with what `dwz` moved out of this one; looked for until it is found.
+    pub(crate) fn supplement(&self) -> Option<&ImageFile> {
+        found(&self.inner.supplement, || find_supplement(self))
+    }
+
+    /// The symbols that are within this file, compressed; decompressed at each call.
+    pub(crate) fn mini_debug_info(&self) -> Option<ImageFile> {
+        mini_debug_info(self)
+    }
+
+    /// Where its debug files are looked for.
+    pub(crate) fn search(&self) -> &DebugSearch {
+        &self.inner.search
+    }
+
+    /// Where it was opened; `None` for one that was in memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.inner.path.as_deref()
     }
 
     /// Whether there is a section of that name that is not empty; nothing is decompressed to see.
@@ -344,6 +386,18 @@ impl Segment {
         // The bias, computed modulo 2^64: a segment may stand lower in the image than in the file.
         Some(ImageAddress(offset.0.wrapping_sub(self.offset.0).wrapping_add(self.address.0)))
     }
+}
+
+/// What is in a place, put there now if it can be found.
+fn found(
+    place: &OnceLock<ImageFile>,
+    find: impl FnOnce() -> Option<ImageFile>,
+) -> Option<&ImageFile> {
+    if place.get().is_none() {
+        // Of two threads that find it the first one's stays; both are the same file.
+        drop(place.set(find()?));
+    }
+    place.get()
 }
 
 fn open_without_blocking(path: &Path) -> io::Result<File> {

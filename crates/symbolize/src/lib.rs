@@ -24,6 +24,7 @@
 mod code_log;
 mod companion;
 mod debug_info;
+mod debug_search;
 mod demangle;
 mod disjoint;
 mod eh_frame;
@@ -35,16 +36,22 @@ mod namer;
 mod plausible;
 mod plt;
 mod raw_symbol;
+mod sources;
+mod split;
 mod symbol_table;
 mod symbolize;
+#[cfg(test)]
+mod test_build;
 #[cfg(test)]
 mod test_elf;
 
 pub use code_log::{
     CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, Scanned, WantedCode,
 };
+pub use debug_search::DebugSearch;
 pub use demangle::demangle;
 pub use image::{ImageError, ImageFile, Section, Segment};
 pub use kernel::{KernelError, KernelSymbols};
 pub use namer::{SymbolFrame, Symbolized};
+pub use sources::{Source, Sources};
 pub use symbolize::{SymbolizeConfig, symbolize_image, symbolize_images};

@@ -7,6 +7,7 @@
 //!
 //! Sources: psABI of x86-64, chapter 5.2; Arm's instruction set manual, ADRP and LDR.
 
+use object::elf;
 use object::read::elf::{ElfFile, FileHeader, Sym};
 use object::{Architecture, Object, ObjectSection, RelocationTarget};
 use rustc_hash::FxHashMap;
@@ -55,12 +56,37 @@ pub(crate) fn stubs<E: FileHeader>(elf: &ElfFile<'_, E>) -> Vec<Stub> {
 /// the function's name is.
 fn functions_by_slot<E: FileHeader>(elf: &ElfFile<'_, E>) -> FxHashMap<u64, u32> {
     let symbols = elf.elf_dynamic_symbol_table();
+    let chosen = chosen_when_loaded(elf);
     let relocations = elf.dynamic_relocations().into_iter().flatten();
-    let names = relocations.filter_map(|(slot, relocation)| {
-        let RelocationTarget::Symbol(index) = relocation.target() else { return None };
-        Some((slot, symbols.symbol(index).ok()?.st_name(elf.endian())))
+    let names = relocations.filter_map(|(slot, relocation)| match relocation.target() {
+        RelocationTarget::Symbol(index) => {
+            Some((slot, symbols.symbol(index).ok()?.st_name(elf.endian())))
+        }
+        // IRELATIVE: the loader calls the function at that address, which returns the one to use.
+        RelocationTarget::Absolute => {
+            Some((slot, *chosen.get(&relocation.addend().cast_unsigned())?))
+        }
+        _ => None,
     });
     names.collect()
+}
+
+/// The names of functions of which the loader chooses one of several (`STT_GNU_IFUNC`), by the
+/// address of what chooses: the C library calls its own `memcpy` through stubs without symbol. Of
+/// several names it is one that is not weak (`memcmp`, not `bcmp`), with the fewest underscores, then
+/// the shortest.
+fn chosen_when_loaded<E: FileHeader>(elf: &ElfFile<'_, E>) -> FxHashMap<u64, u32> {
+    let (endian, table) = (elf.endian(), elf.elf_dynamic_symbol_table());
+    let mut chosen: FxHashMap<u64, ((bool, usize, usize), u32)> = FxHashMap::default();
+    for symbol in table.iter().filter(|symbol| symbol.st_type() == elf::STT_GNU_IFUNC) {
+        let Ok(name) = symbol.name(endian, table.strings()) else { continue };
+        let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+        let is_weak = symbol.st_bind() == elf::STB_WEAK;
+        let found = ((is_weak, underscores, name.len()), symbol.st_name(endian));
+        let best = chosen.entry(symbol.st_value(endian).into()).or_insert(found);
+        *best = found.min(*best);
+    }
+    chosen.into_iter().map(|(address, (_, name))| (address, name)).collect()
 }
 
 /// The slot of `jmp *displacement(%rip)`, which may follow `endbr64` and a `bnd` prefix.

@@ -46,7 +46,10 @@ impl SymbolTable {
     /// if it were absent.
     pub(crate) fn read(image: &ImageFile) -> SymbolTable {
         let mut raw = RawSymbols::default();
-        for image in [Some(image), image.companion()].into_iter().flatten() {
+        let companion = image.companion();
+        // What is within the image says no more than a file with all that was stripped.
+        let mini = if companion.is_none() { image.mini_debug_info() } else { None };
+        for image in [Some(image), companion, mini.as_ref()].into_iter().flatten() {
             if let Some(elf) = image.elf() {
                 raw.add_image(&elf, image.bytes());
             }

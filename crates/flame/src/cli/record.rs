@@ -11,7 +11,7 @@ use flame_sampler::{
     CallGraph, EventType, FIRST_STACK_COPY, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
-use super::duration;
+use super::{SymbolArgs, duration};
 use crate::output::Format;
 
 /// Frames of a stack that are kept: few programs that do not recurse without end have more.
@@ -44,6 +44,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use flame_symbolize::ImageFile;
 use super::check::Check;
 use super::packages::Packages;
 use super::process::Process;
-use crate::record::images::open_file;
+use crate::record::mapped_files::open_file;
 
 /// Said where `-dbgsym` packages are not to be had yet.
 const NO_DEBUG_ARCHIVE: &str = "; first add your distribution's debug archive to apt's sources";

@@ -2,10 +2,9 @@
 //!
 //! What a sample copied is unwound at once and thrown away: only addresses stay, and of those each
 //! distinct stack once. Names are looked up when the recording is over.
-
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Processes, RecordLayout, SampleEvent};
+use flame_events::{Event, EventKind, Found, Processes, RecordLayout, SampleEvent};
 use flame_profile::{
     ByteLen, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, Tid, ValueType,
 };
@@ -15,7 +14,8 @@ use flame_unwind::{
 };
 
 use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
-use super::images::OpenImage;
+use super::debug_files::DebugPlaces;
+use super::images::{Copied, OpenImage};
 use super::jit::{Deferred, DeferredSample, JitTarget};
 use super::location::CodeLocation;
 use super::naming;
@@ -126,6 +126,16 @@ impl Collector {
     /// The processes, to enter those that ran before.
     pub(super) fn processes(&mut self) -> &mut Processes {
         &mut self.processes
+    }
+
+    /// What was taken in, before it has names, and the processes that it is of.
+    pub(super) fn collected(&self) -> (&Collected, &Processes) {
+        (&self.collected, &self.processes)
+    }
+
+    /// Has debug files looked for there; from now on.
+    pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
+        self.collected.images.look_for_debug_files(places);
     }
 
     /// Samples taken in so far.
@@ -350,6 +360,10 @@ impl Collector {
                 let Some(found) = self.processes.find(pid, address) else {
                     return Code::NotCode;
                 };
+                if self.processes.behind(pid, address).is_some() {
+                    unopened.get_or_insert(found);
+                    return Code::NotCode;
+                }
                 self.collected.images.code(&found).unwrap_or_else(|| {
                     unopened.get_or_insert(found);
                     Code::NotCode
@@ -362,10 +376,37 @@ impl Collector {
         }
     }
 
-    fn open_image(&mut self, pid: Pid, found: &flame_events::Found) {
+    fn open_image(&mut self, pid: Pid, found: &Found) {
+        if let Some(old) = self.processes.behind(pid, found.address) {
+            return self.settle(pid, &old);
+        }
         if let Some(key) = self.processes.image(found.mapping.image) {
             self.collected.images.open(key, pid, found, &mut self.unwinder);
         }
+    }
+
+    /// Finds out whether anonymous memory has a copy of the file that was mapped there before.
+    fn settle(&mut self, pid: Pid, old: &Found) {
+        let image = old.mapping.image;
+        let Some(key) = self.processes.image(image) else { return };
+        if self.collected.images.get(image).is_none() {
+            self.collected.images.open(key, pid, old, &mut self.unwinder);
+        }
+        let copy = self.collected.images.copy_in_memory(pid, old);
+        let path = key.display_path();
+        let note = match copy {
+            Copied::No => None,
+            Copied::Yes => Some(format!(
+                "code of {path} ran from a copy in anonymous memory; its names are the file's"
+            )),
+            Copied::Unreadable => Some(format!(
+                "anonymous memory took the place of code of {path}; the names there are the \
+                 file's, which may be wrong: the memory could not be compared with it"
+            )),
+        };
+        self.processes.settle_behind(pid, old.address, copy != Copied::No);
+        let notes = &mut self.collected.health.notes;
+        notes.extend(note.filter(|note| !notes.contains(note)));
     }
 
     /// Fills `self.locations` from `self.frames`.
@@ -392,6 +433,9 @@ impl Collector {
         if address >= KERNEL_START {
             // The vsyscall page: mapped by the kernel into user space.
             return Some(CodeLocation::Kernel(address));
+        }
+        if let Some(old) = self.processes.behind(pid, address) {
+            self.settle(pid, &old);
         }
         let Some(found) = self.processes.find(pid, address) else {
             return Some(CodeLocation::Unmapped(address));

@@ -1,18 +1,22 @@
 //! The files behind mappings, opened when the first sample hits them.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
 
-use flame_events::{FileId, Found, ImageKey, parse_maps};
-use flame_profile::{ImageAddress, ImageId, Missing, Pid};
-use flame_symbolize::{ImageError, ImageFile};
+use flame_events::{Found, ImageKey, parse_maps};
+use flame_profile::{ByteLen, ImageAddress, ImageId, Missing, Pid, ProcessAddress};
+use flame_symbolize::ImageFile;
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
 use rustc_hash::FxHashMap;
 
+use super::debug_files::DebugPlaces;
+use super::mapped_files::MappedFiles;
+
 /// A vdso is two pages; this bounds what is read from a mapping that claims to be one.
 const MAX_VDSO: u64 = 1 << 20;
+
+/// How many bytes of memory are compared with a file; a power of two.
+const COMPARED: u64 = 4096;
 
 /// An image that samples have hit.
 #[derive(Debug)]
@@ -25,13 +29,28 @@ pub(super) enum OpenImage {
     Unusable(Missing),
 }
 
+/// Whether memory of a process has the bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    Yes,
+    No,
+    /// The process is gone, or its memory not for flame to read.
+    Unreadable,
+}
+
 /// The images of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Images {
     open: FxHashMap<ImageId, OpenImage>,
+    files: MappedFiles,
 }
 
 impl Images {
+    /// Has debug files looked for there, for images that are opened from now on.
+    pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
+        self.files.look_for_debug_files(places);
+    }
+
     /// What is known of an image; `None` when it was not opened yet.
     pub(super) fn get(&self, id: ImageId) -> Option<&OpenImage> {
         self.open.get(&id)
@@ -48,7 +67,11 @@ impl Images {
         let image = if key.is_anonymous() {
             OpenImage::Anonymous
         } else {
-            match open_file(key, pid, found) {
+            let file = match key.is_vdso() {
+                true => vdso().ok_or(Missing::FileUnreadable),
+                false => self.files.open(key, pid, found),
+            };
+            match file {
                 Ok(file) => {
                     let module = unwinder.add_module(sections(&file));
                     OpenImage::File(file, module)
@@ -58,6 +81,25 @@ impl Images {
         };
         tracing::debug!(path = key.display_path(), ?image, "opened");
         self.open.insert(found.mapping.image, image);
+    }
+
+    /// Compares the memory of a process around an address with the file that was mapped there.
+    pub(super) fn copy_in_memory(&self, pid: Pid, old: &Found) -> Copied {
+        let Some(OpenImage::File(file, _)) = self.open.get(&old.mapping.image) else {
+            return Copied::No;
+        };
+        let start = old.mapping.start.0.max(old.address.0 & !(COMPARED - 1));
+        let end = old.mapping.end.0.min(start.saturating_add(COMPARED));
+        let mut memory = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
+        let read = fs::File::open(format!("/proc/{pid}/mem"))
+            .and_then(|mem| mem.read_exact_at(&mut memory, start));
+        if read.is_err() {
+            return Copied::Unreadable;
+        }
+        let offset = old.mapping.to_file_offset(ProcessAddress(start));
+        let stored = file.stored_at(offset, ByteLen(memory.len() as u64));
+        let is_copy = stored.is_some_and(|stored| is_copy(&memory, &stored));
+        if is_copy { Copied::Yes } else { Copied::No }
     }
 
     /// What the unwinder is to know of an address; `None` when its image was not opened yet.
@@ -75,56 +117,22 @@ impl Images {
     }
 }
 
+/// Whether memory has the bytes of a file, as far as anything was written into it. Whoever copies
+/// its code gets its memory empty first; what runs meanwhile returns into code that comes back.
+fn is_copy(memory: &[u8], file: &[u8]) -> bool {
+    let written = memory.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let pairs = memory.iter().zip(file).take(written);
+    let same = pairs.filter(|(memory, file)| memory == file).count();
+    // Breakpoints and patched jumps change some bytes of what is a copy all the same.
+    same * 10 >= written * 9
+}
+
 fn image_address(file: &ImageFile, found: &Found) -> Option<ImageAddress> {
     file.to_image_address(found.mapping.to_file_offset(found.address))
 }
 
-/// Opens the file of an image: by the path as the process sees it, by the same path as flame sees
-/// it, or, where both are gone or another file, through the kernel's link to what is mapped.
-pub(crate) fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missing> {
-    if key.is_vdso() {
-        return vdso().ok_or(Missing::FileUnreadable);
-    }
-    if !key.path.starts_with(b"/") {
-        return Err(Missing::FileUnreadable);
-    }
-    let path = key.path.strip_suffix(b" (deleted)").unwrap_or(&key.path);
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    let (start, end) = (found.mapping.start.0, found.mapping.end.0);
-    let in_root =
-        PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").unwrap_or(path));
-    let candidates = [
-        in_root,
-        path.to_owned(),
-        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
-    ];
-    let mut reason = Missing::FileUnreadable;
-    for candidate in candidates {
-        let Ok(status) = fs::metadata(&candidate) else { continue };
-        if !is_same_file(key.file, status.ino()) {
-            reason = Missing::FileReplaced;
-            continue;
-        }
-        match ImageFile::open(&candidate) {
-            Ok(file) => return Ok(file),
-            Err(ImageError::Open { .. }) => {}
-            Err(error) => return Err(error.missing()),
-        }
-    }
-    Err(reason)
-}
-
-/// Devices are not compared: overlay and btrfs file systems report others through stat than the
-/// kernel does for a mapping.
-fn is_same_file(file: FileId, inode: u64) -> bool {
-    match file {
-        FileId::None => true,
-        FileId::Inode { inode: mapped, .. } => mapped == inode,
-    }
-}
-
 /// The vdso, which is the same in every process of this kernel: read from flame's own memory.
-fn vdso() -> Option<ImageFile> {
+pub(super) fn vdso() -> Option<ImageFile> {
     let maps = parse_maps(&fs::read("/proc/self/maps").ok()?);
     let mapping = maps.into_iter().find(|mapping| mapping.path == b"[vdso]")?;
     let len = mapping.end.0.saturating_sub(mapping.start.0).min(MAX_VDSO);
@@ -145,5 +153,29 @@ fn sections(file: &ImageFile) -> UnwindSections {
         debug_frame: file.section(".debug_frame").map(section),
         text: file.executable().map(section),
         entry: Some(file.entry()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_a_copy_as_far_as_it_is_written() {
+        let file = b"ABCDEFGHIJKLMNOPQRST";
+        let cases = [
+            (&file[..], true),
+            (b"ABCDEFGHIJKLMNOPQR..", true),
+            (b"ABCDEFGHIJKLMNOPQ...", false),
+            (&[0; 20], true),
+            (b"ABCDEFGHIJ\0\0\0\0\0\0\0\0\0\0", true),
+            (b"xyz\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", false),
+            (b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0T", false),
+        ];
+        for (memory, expect) in cases {
+            assert_eq!(is_copy(memory, file), expect, "{memory:?}");
+        }
+        assert!(!is_copy(b"ABC", b"AB"));
+        assert!(is_copy(b"", b""));
     }
 }

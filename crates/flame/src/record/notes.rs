@@ -24,6 +24,11 @@ impl Note {
         Note { text: text.into(), mend: Some(mend.into()) }
     }
 
+    /// A note on something that nothing can be done about here.
+    pub(super) fn plain(text: String) -> Note {
+        Note { text, mend: None }
+    }
+
     /// Prints it to stderr.
     pub(super) fn print(&self, paint: Paint) {
         let mut text = format!("{} {}\n", paint.yellow("note:"), self.text);

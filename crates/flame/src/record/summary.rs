@@ -1,5 +1,6 @@
 //! What is said when a recording is over.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flame_profile::{
@@ -15,6 +16,9 @@ use crate::terminal::{self, Paint};
 
 /// Functions that the summary lists.
 const TOP: usize = 10;
+
+/// Images with unnamed frames that the summary lists one by one.
+const UNNAMED: usize = 3;
 
 /// Columns of the bar beside a function.
 const BAR: usize = 10;
@@ -159,11 +163,12 @@ fn beyond_copies(health: &Health) -> Option<String> {
     Some(text)
 }
 
-/// The image that most unnamed frames are in, and why.
+/// The images that most unnamed frames are in, and why; of the others the reasons.
 fn unnamed(health: &Health) -> String {
     let total: u64 = health.samples;
     let mut parts: Vec<(&(String, flame_profile::Missing), &u64)> = health.unnamed.iter().collect();
     parts.sort_by_key(|(key, count)| (std::cmp::Reverse(**count), *key));
+    let (first, others) = parts.split_at(parts.len().min(UNNAMED));
     let text = |((image, missing), count): &(&(String, flame_profile::Missing), &u64)| {
         format!(
             "{} have frames in {}: {missing}",
@@ -171,10 +176,14 @@ fn unnamed(health: &Health) -> String {
             clean_name(image)
         )
     };
-    let mut shown: Vec<String> = parts.iter().take(3).map(text).collect();
-    if parts.len() > 3 {
-        shown.push(format!("and {} more", parts.len() - 3));
-    }
+    let mut shown: Vec<String> = first.iter().map(text).collect();
+    let mut reasons: BTreeMap<flame_profile::Missing, usize> = BTreeMap::new();
+    others.iter().for_each(|((_, missing), _)| *reasons.entry(*missing).or_default() += 1);
+    let more = |(missing, count): (flame_profile::Missing, usize)| {
+        let images = if count == 1 { "image" } else { "images" };
+        format!("and in {count} more {images}: {missing}")
+    };
+    shown.extend(reasons.into_iter().map(more));
     shown.join("\n            ")
 }
 
@@ -285,6 +294,30 @@ mod tests {
     fn long_names_keep_both_ends_and_control_characters_are_shown() {
         assert_eq!(shortened("abcdefghij", 5), "ab…ij");
         assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
+    }
+
+    #[test]
+    fn every_unnamed_frame_has_its_reason() {
+        use flame_profile::Missing::{FileReplaced, NoPerfMap, NoSymbol};
+        let mut health = Health { samples: 200, ..Health::default() };
+        for (image, reason, count) in [
+            ("/a", NoSymbol, 100),
+            ("[anon]", NoPerfMap, 50),
+            ("/c", NoSymbol, 20),
+            ("/d", NoSymbol, 10),
+            ("/e", NoSymbol, 9),
+            ("/f", FileReplaced, 8),
+        ] {
+            health.unnamed.insert((image.to_owned(), reason), count);
+        }
+        let lines = [
+            "50.0 % have frames in /a: no symbol covers the address",
+            "25.0 % have frames in [anon]: anonymous memory without a perf map",
+            "10.0 % have frames in /c: no symbol covers the address",
+            "and in 1 more image: file replaced since it was mapped",
+            "and in 2 more images: no symbol covers the address",
+        ];
+        assert_eq!(unnamed(&health), lines.join("\n            "));
     }
 
     #[test]

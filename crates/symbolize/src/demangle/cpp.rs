@@ -18,7 +18,8 @@ const LITERALS: [(&str, &str); 6] = [
 ];
 
 /// What cpp_demangle 0.5 leaves of an empty parameter pack, and what `c++filt` does.
-const EMPTY_PACKS: [(&str, &str); 9] = [
+const EMPTY_PACKS: [(&str, &str); 10] = [
+    (", )", ")"),
     (", &&)", ")"),
     (", &)", ")"),
     (", const&)", ")"),
@@ -29,6 +30,20 @@ const EMPTY_PACKS: [(&str, &str); 9] = [
     (", , ", ", "),
     (", >", ">"),
 ];
+
+/// Streams as `c++filt` abbreviates them. cpp_demangle 0.5 does it for `std::ostream` alone.
+const STREAMS: [(&str, &str); 2] = [
+    ("std::basic_istream<char, std::char_traits<char> >", "std::istream"),
+    ("std::basic_iostream<char, std::char_traits<char> >", "std::iostream"),
+];
+
+/// Qualifiers that cpp_demangle 0.5 puts within a path instead of behind it, longest first:
+/// `Histogram const::Options&` for `Histogram::Options const&`.
+const MISPLACED: [(&str, &str); 4] =
+    [(" const&::", " const&"), (" const::", " const"), ("&&::", "&&"), ("&::", "&")];
+
+/// How many qualifiers of a name are put right; real names have one or two.
+const MAX_MISPLACED: usize = 32;
 
 /// The demangled name; `None` when it is malformed or exceeds the bounds.
 pub(super) fn demangle_cpp(name: &str) -> Option<String> {
@@ -42,7 +57,49 @@ pub(super) fn demangle_cpp(name: &str) -> Option<String> {
         None => text,
     };
     let text = plain_thunk(name, &text).unwrap_or(text);
-    Some(without_empty_packs(plain_literals(&text)))
+    Some(as_cppfilt(&text))
+}
+
+/// What cpp_demangle spells otherwise than `c++filt` does.
+fn as_cppfilt(text: &str) -> String {
+    let mut text = without_empty_packs(plain_literals(text));
+    for (long, short) in STREAMS {
+        if text.contains(long) {
+            text = text.replace(long, short);
+        }
+    }
+    with_qualifiers_behind(text)
+}
+
+/// Puts qualifiers behind the path that they stand within.
+fn with_qualifiers_behind(mut text: String) -> String {
+    for _ in 0..MAX_MISPLACED {
+        let found = MISPLACED.iter().filter_map(|(wrong, qualifier)| {
+            let mut places = text.match_indices(wrong).map(|(at, _)| at);
+            // Behind parameters it is a member function's own: `f() const::{lambda()#1}`.
+            let at = places.find(|at| {
+                let before = &text[..*at];
+                before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '>')
+                    && !before.ends_with("operator")
+            });
+            Some((at?, *qualifier))
+        });
+        let Some((at, qualifier)) = found.min() else { break };
+        let rest = &text[at + qualifier.len()..];
+        let mut depth = 0_usize;
+        let len = rest.find(|c| {
+            let is_end = depth == 0 && matches!(c, ',' | ')' | '>' | '&' | '*' | ' ' | '(' | '[');
+            match c {
+                '<' => depth += 1,
+                '>' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            is_end
+        });
+        let (path, after) = rest.split_at(len.unwrap_or(rest.len()));
+        text = format!("{}{path}{qualifier}{after}", &text[..at]);
+    }
+    text
 }
 
 /// The name without parameters, where only those are beyond the demangler: cpp_demangle 0.5 does
@@ -51,7 +108,7 @@ fn path_alone(name: &str) -> Option<String> {
     // A name is complete at the `E` that closes it and at none before.
     let mut paths = ends(name).filter_map(|end| Symbol::new(&name[..end]).ok());
     let text = print(&paths.next()?, false)?;
-    Some(without_empty_packs(plain_literals(&text)))
+    Some(as_cppfilt(&text))
 }
 
 /// Where a name, or its arguments, may be complete.
@@ -66,10 +123,25 @@ fn without_empty_packs(mut text: String) -> String {
             if !text.contains(pattern) {
                 break;
             }
-            text = text.replace(pattern, plain);
+            text = replace_packs(&text, pattern, plain);
         }
     }
     text
+}
+
+/// Replaces what is no reference to an array or function: `char const (&) [51ul]`.
+fn replace_packs(text: &str, pattern: &str, plain: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(pattern) {
+        let (before, found) = rest.split_at(at);
+        let (found, after) = found.split_at(pattern.len());
+        out.push_str(before);
+        let is_declarator = pattern.starts_with('(') && out.ends_with(' ');
+        out.push_str(if is_declarator { found } else { plain });
+        rest = after;
+    }
+    out + rest
 }
 
 fn print<T: AsRef<[u8]>>(symbol: &Symbol<T>, without_return_type: bool) -> Option<String> {

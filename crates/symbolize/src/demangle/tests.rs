@@ -67,6 +67,21 @@ fn a_name_stays_readable_when_its_parameters_are_not_understood() {
 }
 
 #[test]
+fn what_the_demangler_gets_wrong_is_put_right() {
+    check(&[
+        (
+            "_ZNK10__cxxabiv121__vmi_class_type_info11__do_upcastEPKNS_17__class_type_infoEPKvRNS1_15__upcast_resultE",
+            "__cxxabiv1::__vmi_class_type_info::__do_upcast(__cxxabiv1::__class_type_info const*, void const*, __cxxabiv1::__class_type_info::__upcast_result&) const",
+        ),
+        ("_Z1gRKN1A1BES2_", "g(A::B const&, A::B const&)"),
+        ("_ZNSi5seekgESt4fposI11__mbstate_tE", "std::istream::seekg(std::fpos<__mbstate_t>)"),
+        ("_ZNSd4swapERSd", "std::iostream::swap(std::iostream&)"),
+        ("_Z4sizeILm51EEmRAT__Kc", "unsigned long size<51ul>(char const (&) [51ul])"),
+        ("_ZZNK1A1fEvENKUlvE_clEv", "A::f() const::{lambda()#1}::operator()() const"),
+    ]);
+}
+
+#[test]
 fn compiler_suffixes_stay_readable() {
     check(&[
         ("_Z3foov.cold", "foo() [clone .cold]"),

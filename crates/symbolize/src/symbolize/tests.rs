@@ -258,6 +258,33 @@ fn stubs_have_the_names_of_objdump() {
 }
 
 #[test]
+fn stubs_of_functions_that_are_chosen_when_loaded_have_their_names() {
+    let source = "static int once(int x) { return x * 2; }\n\
+        static int (*choose(void))(int) { return once; }\n\
+        int __twice(int x) __attribute__((ifunc(\"choose\")));\n\
+        extern int twice(int) __attribute__((alias(\"__twice\")));\n\
+        extern int also(int) __attribute__((weak, alias(\"__twice\")));\n\
+        extern int own(int) __attribute__((visibility(\"hidden\"), alias(\"__twice\")));\n\
+        int work(int x) { return own(x) + 1; }";
+    let flags = ["gcc", "-O1", "-shared", "-fPIC"];
+    let Some(library) = build("plt-ifunc", &flags, "c", source) else { return };
+    let stripped = Command::new("strip").arg(&library).status();
+    let listing = run(Command::new("objdump").arg("-d").arg(&library), "");
+    let image = ImageFile::open(&library).unwrap();
+    remove(&library);
+    let (Some(listing), Ok(_)) = (listing, stripped) else { return };
+    let stubs =
+        listing.lines().filter(|line| line.contains("*ABS*+0x") && line.ends_with("@plt>:"));
+    let addresses: Vec<ImageAddress> = stubs
+        .map(|line| u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap())
+        .map(ImageAddress)
+        .collect();
+    let answers = symbolize_image(&image, &addresses, &SymbolizeConfig::default());
+    let names: Vec<_> = answers.iter().map(shape).collect();
+    assert_eq!(names, [[("twice@plt".to_owned(), 0)]], "{listing}");
+}
+
+#[test]
 fn what_was_stripped_is_found_beside_the_image() {
     let command = ["gcc", "-O2", "-g", "-Wl,--build-id=sha1"];
     let Some(program) = build("stripped", &command, "c", C_SOURCE) else { return };

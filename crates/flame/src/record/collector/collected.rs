@@ -1,9 +1,12 @@
 //! What a recording has become before anything has a name.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flame_events::{KernelSymbolEvent, Processes};
-use flame_profile::{Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
+use flame_profile::{
+    Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid,
+};
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -11,6 +14,7 @@ use super::super::completion::{Chains, Cuts};
 use super::super::images::Images;
 use super::super::jit::{JitCode, JitId, JitNames};
 use super::super::location::CodeLocation;
+use super::SAMPLES_VALUE;
 
 /// A thread as samples saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +50,22 @@ impl Collected {
         for (sum, value) in sums.iter_mut().zip(values) {
             *sum = sum.saturating_add(value);
         }
+    }
+
+    /// In how many samples' user stacks each image is.
+    pub(in crate::record) fn samples_by_image(&self) -> BTreeMap<ImageId, u64> {
+        let mut samples = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for ((_, stack), values) in &self.samples {
+            seen.extend(self.stacks.entries(*stack).filter_map(|entry| match entry {
+                CodeLocation::Image(image, _) => Some(image),
+                _ => None,
+            }));
+            while let Some(image) = seen.pop_first() {
+                *samples.entry(image).or_default() += values[SAMPLES_VALUE];
+            }
+        }
+        samples
     }
 
     /// Completes what was cut, or marks it.

@@ -1,0 +1,17 @@
+//! Options on where names come from, for every command that looks names up.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Symbols")]
+pub(crate) struct SymbolArgs {
+    /// Look for debug files in DIR, too: laid out as /usr/lib/debug, or flat (repeatable)
+    #[arg(long = "debug-dir", value_name = "DIR")]
+    pub(crate) debug_dirs: Vec<PathBuf>,
+
+    /// Say for each image which names are missing, and what would bring them
+    #[arg(long)]
+    pub(crate) explain: bool,
+}

@@ -1,0 +1,62 @@
+//! Where debug files are looked for, and the fetching of those that are nowhere.
+//!
+//! Servers are asked only when DEBUGINFOD_URLS names some, and only for images that enough samples
+//! are in: a download takes seconds, and nobody looks for the names of a thousandth.
+
+#[cfg(feature = "debuginfod")]
+mod fetching;
+
+use std::path::{Path, PathBuf};
+
+use flame_symbolize::DebugSearch;
+
+use crate::cli::SymbolArgs;
+#[cfg(feature = "debuginfod")]
+pub(super) use fetching::fetch_missing;
+
+/// What all images of a recording have in common.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DebugPlaces {
+    directories: Vec<PathBuf>,
+    cache: Option<PathBuf>,
+}
+
+impl DebugPlaces {
+    /// As the command line and the environment say.
+    pub(super) fn of(args: &SymbolArgs) -> DebugPlaces {
+        DebugPlaces { directories: args.debug_dirs.clone(), cache: cache() }
+    }
+
+    /// For an image at that path of a process whose `/` is at `root`.
+    pub(super) fn search(&self, path: &Path, root: &Path) -> DebugSearch {
+        DebugSearch {
+            path: path.to_owned(),
+            root: root.to_owned(),
+            directories: self.directories.clone(),
+            cache: self.cache.clone(),
+        }
+    }
+}
+
+/// debuginfod's cache, where its own clients have it.
+fn cache() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = set("DEBUGINFOD_CACHE_PATH") {
+        return Some(PathBuf::from(path));
+    }
+    let base = match set("XDG_CACHE_HOME") {
+        Some(base) => PathBuf::from(base),
+        None => PathBuf::from(set("HOME")?).join(".cache"),
+    };
+    Some(base.join("debuginfod_client"))
+}
+
+/// Without the feature nothing is fetched.
+#[cfg(not(feature = "debuginfod"))]
+pub(super) fn fetch_missing(
+    _: &super::collector::Collected,
+    _quiet: bool,
+    _: crate::terminal::Paint,
+) -> Option<String> {
+    None
+}

@@ -1,0 +1,238 @@
+//! `--explain`: for each image what names are missing, and what would bring them.
+
+mod packages;
+
+use std::io::{self, Write};
+
+use flame_events::{ImageKey, Processes};
+use flame_profile::{Health, Missing, Weight};
+use flame_render::clean_name;
+use flame_symbolize::{ImageFile, Source, Sources};
+
+use super::collector::Collected;
+use super::images::OpenImage;
+use super::naming::image_name;
+use crate::terminal::Paint;
+use packages::Packages;
+
+/// Images that are listed although nothing of theirs is without a name, most frequent first.
+const MAX_ROWS: usize = 30;
+
+/// The images of a recording, as they are before anything has a name.
+#[derive(Debug)]
+pub(super) struct Images {
+    samples: u64,
+    /// Most frequent first.
+    images: Vec<Image>,
+}
+
+#[derive(Debug)]
+struct Image {
+    name: String,
+    /// Samples that have it in their stack.
+    samples: u64,
+    /// `None` for what has no file that could be read.
+    sources: Option<Sources>,
+    language: Language,
+}
+
+/// What an image was made with, as far as the advice depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Rust,
+    Go,
+    Other,
+}
+
+/// One line of the table.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    share: String,
+    image: String,
+    missing: String,
+    mend: String,
+}
+
+impl Images {
+    /// What is known at the end of a recording.
+    pub(super) fn of(collected: &Collected, processes: &Processes) -> Images {
+        let mut images = Vec::new();
+        for (id, samples) in collected.samples_by_image() {
+            let name = processes.image(id).map_or_else(String::new, image_name);
+            let file = match collected.images.get(id) {
+                Some(OpenImage::File(file, _)) => Some(file),
+                _ => None,
+            };
+            let is_file = !processes.image(id).is_some_and(ImageKey::is_vdso);
+            let sources = file.filter(|_| is_file).map(ImageFile::sources);
+            let language = file.map_or(Language::Other, language);
+            images.push(Image { name, samples, sources, language });
+        }
+        images.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
+        Images { samples: collected.health.samples, images }
+    }
+
+    /// Prints the table to stderr.
+    pub(super) fn print(&self, health: &Health, paint: Paint) {
+        let lacking = self.images.iter().filter(|image| self.is_incomplete(image, health));
+        let packages = Packages::of(lacking.map(|image| image.name.as_str()));
+        let mut text = table(&self.rows(health, &packages), paint);
+        let lacks = |image: &Image| image.sources.as_ref().is_some_and(|s| !s.lacking.is_empty());
+        if std::env::var_os("DEBUGINFOD_URLS").is_none() && self.images.iter().any(lacks) {
+            text += "  packages of debug symbols may be in an archive of their own; with the \
+                     distribution's server in DEBUGINFOD_URLS flame fetches the files itself\n";
+        }
+        // A table that nobody can read is no failure of the recording.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    fn is_incomplete(&self, image: &Image, health: &Health) -> bool {
+        unnamed(health, &image.name) > 0
+            || image.sources.as_ref().is_some_and(|sources| sources.debug == Source::Missing)
+    }
+
+    fn rows(&self, health: &Health, packages: &Packages) -> Vec<Row> {
+        let share = |samples| {
+            let share = Weight(samples).share_of(Weight(self.samples));
+            format!("{:.1} %", share * 100.0)
+        };
+        let mut rows = Vec::new();
+        for (index, image) in self.images.iter().enumerate() {
+            let unnamed = unnamed(health, &image.name);
+            let Some(sources) = &image.sources else { continue };
+            if index >= MAX_ROWS && unnamed == 0 {
+                continue;
+            }
+            rows.push(Row {
+                share: share(image.samples),
+                image: clean_name(&image.name).into_owned(),
+                missing: missing(sources, unnamed, &share(unnamed)),
+                mend: mend(image, sources, unnamed, packages),
+            });
+        }
+        // What is unnamed for another reason than that it was stripped, or is in no file.
+        for ((name, reason), samples) in &health.unnamed {
+            let is_listed = self.images.iter().any(|i| i.name == *name && i.sources.is_some());
+            if is_listed && *reason == Missing::NoSymbol {
+                continue;
+            }
+            rows.push(Row {
+                share: share(*samples),
+                image: clean_name(name).into_owned(),
+                missing: format!("names: {reason}"),
+                mend: self.mend_other(*reason),
+            });
+        }
+        rows
+    }
+
+    /// What to do where no file is to blame, or another one than should be.
+    fn mend_other(&self, reason: Missing) -> String {
+        match reason {
+            Missing::NoPerfMap => self.mend_generated(),
+            Missing::KernelHidden => "sudo sysctl kernel.kptr_restrict=0, or sudo flame".to_owned(),
+            Missing::FileReplaced => "restart the program: its file is another one now".to_owned(),
+            Missing::FileUnreadable => "run flame as root, while the program runs".to_owned(),
+            Missing::NotElf | Missing::NotMapped => {
+                "nothing: no file says what is there".to_owned()
+            }
+            Missing::NoSymbol => "nothing: no symbol covers these addresses".to_owned(),
+        }
+    }
+
+    /// The option that makes a runtime say what it generated.
+    fn mend_generated(&self) -> String {
+        let has = |name: &str| {
+            let files = self.images.iter().map(|image| base_name(&image.name));
+            files.into_iter().any(|file| file.starts_with(name))
+        };
+        let options = [
+            ("libjvm.so", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+            ("node", "node --perf-basic-prof --interpreted-frames-native-stack"),
+            ("python3", "python3 -X perf (3.12 and later)"),
+            ("libcoreclr.so", "DOTNET_PerfMapEnabled=1"),
+            ("php", "opcache.jit_debug=16"),
+        ];
+        let option = options.iter().find(|(file, _)| has(file));
+        option.map_or("the runtime's option for /tmp/perf-PID.map", |(_, option)| option).to_owned()
+    }
+}
+
+/// Samples with frames of that image that have no name because no symbol covers them.
+fn unnamed(health: &Health, name: &str) -> u64 {
+    let key = (name.to_owned(), Missing::NoSymbol);
+    health.unnamed.get(&key).copied().unwrap_or(0)
+}
+
+fn missing(sources: &Sources, unnamed: u64, share: &str) -> String {
+    let mut parts = Vec::new();
+    if unnamed > 0 {
+        let why = match sources.symbols {
+            Source::Missing => "stripped",
+            _ => "code without symbols",
+        };
+        parts.push(format!("names in {share}: {why}"));
+    }
+    if sources.debug == Source::Missing {
+        parts.push("inlined functions, lines".to_owned());
+    } else if !sources.lacking.is_empty() {
+        parts.push("dwz's common file".to_owned());
+    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
+}
+
+/// What would bring an image's names.
+fn mend(image: &Image, sources: &Sources, unnamed: u64, packages: &Packages) -> String {
+    if sources.lacking.is_empty() && sources.debug != Source::Missing {
+        return String::new();
+    }
+    if let Some(package) = packages.debug_package(&image.name) {
+        return format!("apt install {package}");
+    }
+    let stripped = unnamed > 0 && sources.symbols == Source::Missing;
+    let flag = match (image.language, stripped) {
+        (Language::Rust, true) => "profile.release: strip = false, debug = true",
+        (Language::Rust, false) => "profile.release: debug = true",
+        (Language::Go, _) => "go build without -ldflags '-s -w'",
+        (Language::Other, true) => "compile with -g, do not strip",
+        (Language::Other, false) => "compile with -g",
+    };
+    flag.to_owned()
+}
+
+fn language(file: &ImageFile) -> Language {
+    let comment = file.section(".comment").map(|section| section.bytes);
+    let is_rust = comment.is_some_and(|bytes| bytes.windows(6).any(|text| text == b"rustc "));
+    match file.section(".go.buildinfo") {
+        _ if is_rust => Language::Rust,
+        Some(_) => Language::Go,
+        None => Language::Other,
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Columns that are as wide as they have to be; the last one ends where it ends.
+fn table(rows: &[Row], paint: Paint) -> String {
+    let heads = ["share", "image", "missing", "what would bring it"];
+    let cells =
+        |row: &Row| [row.share.clone(), row.image.clone(), row.missing.clone(), row.mend.clone()];
+    let lines: Vec<[String; 4]> = rows.iter().map(cells).collect();
+    let width = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.chain([heads[column].len()]).max().unwrap_or(0)
+    };
+    let (share, image, missing) = (width(0), width(1), width(2));
+    let line = |[a, b, c, d]: &[String; 4]| {
+        let text = format!("  {a:>share$}  {b:<image$}  {c:<missing$}  {d}");
+        format!("{}\n", text.trim_end())
+    };
+    let mut text = paint.dim(line(&heads.map(str::to_owned)).trim_end()) + "\n";
+    lines.iter().for_each(|cells| text += &line(cells));
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+use flame_profile::BuildId;
+
+use super::*;
+
+fn image(name: &str, samples: u64, symbols: Source, debug: Source, language: Language) -> Image {
+    let lacking = match debug {
+        Source::Missing => vec![BuildId::from_bytes(&[7]).unwrap()],
+        _ => Vec::new(),
+    };
+    let sources = Some(Sources { symbols, debug, lacking });
+    Image { name: name.to_owned(), samples, sources, language }
+}
+
+#[test]
+fn each_image_has_what_it_lacks_and_what_brings_it() {
+    let anonymous =
+        Image { name: "[anon]".to_owned(), samples: 0, sources: None, language: Language::Other };
+    let images = vec![
+        image("/opt/server", 1000, Source::Missing, Source::Missing, Language::Rust),
+        image("/usr/bin/node", 500, Source::Own, Source::Own, Language::Other),
+        image("/opt/tool", 250, Source::Own, Source::Missing, Language::Other),
+        image("/opt/go", 10, Source::Missing, Source::Missing, Language::Go),
+        anonymous,
+    ];
+    let mut health = Health::default();
+    let mut add = |image: &str, reason, samples| {
+        health.unnamed.insert((image.to_owned(), reason), samples);
+    };
+    add("/opt/server", Missing::NoSymbol, 900);
+    add("[anon]", Missing::NoPerfMap, 100);
+    add("[kernel]", Missing::KernelHidden, 20);
+    add("/opt/gone", Missing::FileReplaced, 1);
+    let images = Images { samples: 1000, images };
+    let text = table(&images.rows(&health, &Packages::default()), Paint(false));
+    let expect = "    share  image          missing                                              what would bring it
+  100.0 %  /opt/server    names in 90.0 %: stripped; inlined functions, lines  profile.release: strip = false, debug = true
+   50.0 %  /usr/bin/node  nothing
+   25.0 %  /opt/tool      inlined functions, lines                             compile with -g
+    1.0 %  /opt/go        inlined functions, lines                             go build without -ldflags '-s -w'
+    0.1 %  /opt/gone      names: file replaced since it was mapped             restart the program: its file is another one now
+   10.0 %  [anon]         names: anonymous memory without a perf map           node --perf-basic-prof --interpreted-frames-native-stack
+    2.0 %  [kernel]       names: kernel addresses hidden                       sudo sysctl kernel.kptr_restrict=0, or sudo flame
+";
+    assert_eq!(text, expect);
+}
