@@ -8,21 +8,15 @@ use std::io::{self, Write};
 
 use flame_profile::{CallTree, LabelId};
 
-use super::SvgConfig;
+use super::document::Picture;
 use super::geometry::{self as sizes, Geometry};
-use crate::amount::ValueScale;
 use crate::char_width;
 use crate::clean_name;
-use crate::colours::{colour_of, is_gap, palette};
+use crate::colours::is_gap;
 
 /// Writes one JSON object that holds no `<`, `>` or `&`.
-pub(super) fn write_data(
-    tree: &CallTree,
-    config: &SvgConfig,
-    geometry: Geometry,
-    scale: &ValueScale,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub(super) fn write_data(picture: &Picture<'_>, out: &mut impl Write) -> io::Result<()> {
+    let Picture { tree, config, geometry, scale, colours, .. } = *picture;
     let nodes = if tree.total().0 == 0 { &[] } else { tree.nodes() };
     let labels = LabelOrder::of(tree);
     let title = clean_name(&config.title);
@@ -34,13 +28,13 @@ pub(super) fn write_data(
     }
     out.write_all(b"]")?;
     write!(out, r#","width":{},"minWidth":{}"#, geometry.width, geometry.min_width)?;
-    write_sizes(out)?;
+    write_sizes(geometry, out)?;
     write!(out, r#","noun":{},"steps":["#, Json(&scale.noun))?;
     for (index, (size, unit)) in scale.steps.iter().enumerate() {
         write!(out, "{}[{size},{}]", comma(index), Json(unit))?;
     }
     out.write_all(br#"],"palette":["#)?;
-    for (index, colour) in palette().iter().enumerate() {
+    for (index, colour) in colours.fills.iter().enumerate() {
         write!(out, r#"{}"{colour}""#, comma(index))?;
     }
     out.write_all(br#"],"names":["#)?;
@@ -50,7 +44,8 @@ pub(super) fn write_data(
     }
     out.write_all(b"]")?;
     let drawn = || labels.order.iter().map(|label| &tree.labels()[label.index()]);
-    write_column("colour", drawn().map(|label| colour_of(label) as u64), out)?;
+    let colour = |label: &LabelId| u64::from(colours.of_label[label.index()]);
+    write_column("colour", labels.order.iter().map(colour), out)?;
     write_column("dashed", drawn().map(|label| u64::from(is_gap(label))), out)?;
     let position = |label: LabelId| u64::from(labels.position[label.index()]);
     write_column("label", nodes.iter().map(|node| position(node.label)), out)?;
@@ -62,15 +57,15 @@ pub(super) fn write_data(
     out.write_all(b"}")
 }
 
-fn write_sizes(out: &mut impl Write) -> io::Result<()> {
+fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Result<()> {
     let sizes = [
         ("margin", sizes::MARGIN),
-        ("row", sizes::ROW),
+        ("row", geometry.row),
         ("top", sizes::TOP),
         ("footerY", sizes::FOOTER_Y),
         ("footerLine", sizes::FOOTER_LINE),
         ("footerSize", sizes::FOOTER_SIZE),
-        ("fontSize", sizes::FONT_SIZE),
+        ("fontSize", geometry.font_size),
         ("titleSize", sizes::TITLE_SIZE),
         ("boldPercent", sizes::BOLD_PERCENT),
         ("gapFrom", sizes::GAP_FROM),
@@ -168,6 +163,7 @@ impl std::fmt::Display for Json<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{SvgConfig, write_svg};
     use super::*;
     use crate::test_trees::tree_of;
 
@@ -175,10 +171,11 @@ mod tests {
     fn columns_follow_the_nodes_in_pre_order() {
         let tree = tree_of(&[("c;b<>;\"x", 4), ("c;b<>", 2), ("d", 30), ("c;e;f;g_[k]", 1)]);
         let config = SvgConfig { title: "T&".to_owned(), ..SvgConfig::default() };
-        let scale = ValueScale::of(tree.value_type());
         let mut out = Vec::new();
-        write_data(&tree, &config, Geometry::of(&config), &scale, &mut out).unwrap();
+        write_svg(&tree, &config, &mut out).unwrap();
         let json = String::from_utf8(out).unwrap();
+        let (_, json) = json.split_once(r#"<metadata id="flame-data">"#).unwrap();
+        let (json, _) = json.split_once("</metadata>").unwrap();
         assert!(json.starts_with(
             r#"{"version":1,"title":"T\u0026","subtitle":"","footer":[],"width":1200"#
         ));
