@@ -1,4 +1,4 @@
-//! `cargo xtask bench record`: flame's bars, measured beside the profilers that people use now.
+//! `cargo xtask bench`: flame's bars, measured beside the profilers that people use now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,11 @@ mod memory;
 mod overhead;
 mod process;
 mod profiler;
+pub(crate) mod render;
 mod rooted;
 mod slowdown;
 mod source;
+pub(crate) mod stacks;
 mod table;
 
 use profiler::Profiler;

@@ -17,6 +17,8 @@ usage:
       --rounds N     runs, and pairs of windows, of each kind (7)
       --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
       --only NAME    compile, overhead, slowdown or memory alone
+  cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
+  cargo xtask bench stacks N  the input of that, with N distinct stacks
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +28,8 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "record", options @ ..] => bench::record(options),
+        ["bench", "render"] => bench::render::run(),
+        ["bench", "stacks", count] => bench::stacks::print(count),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
