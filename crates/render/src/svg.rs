@@ -9,6 +9,7 @@ mod data;
 mod document;
 mod frames;
 mod geometry;
+mod script;
 mod xml;
 
 use std::io::{self, Write};

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use flame_profile::CallTree;
 
 use super::geometry::{self as sizes, Geometry, MARGIN, ROW, TOP};
+use super::script::{STYLE, script};
 use super::xml::escape;
 use super::{SvgConfig, data, frames};
 use crate::amount::ValueScale;
@@ -13,22 +14,6 @@ use crate::colours::{FAMILIES, LABEL_COLOUR, family_of};
 use crate::layout::{Cell, Content};
 use crate::lines::{cut_end, wrap};
 
-/// The viewer, one function so that it leaves no names in the page.
-pub(super) const SCRIPT: &str = concat!(
-    "(() => {\n'use strict';\n",
-    include_str!("viewer/page.js"),
-    include_str!("viewer/tree.js"),
-    include_str!("viewer/amount.js"),
-    include_str!("viewer/text.js"),
-    include_str!("viewer/layout.js"),
-    include_str!("viewer/draw.js"),
-    include_str!("viewer/header.js"),
-    include_str!("viewer/zoom.js"),
-    include_str!("viewer/search.js"),
-    include_str!("viewer/events.js"),
-    "})();\n",
-);
-pub(super) const STYLE: &str = include_str!("viewer/style.css");
 const FONTS: &str = "Verdana, 'DejaVu Sans', sans-serif";
 
 /// Grey that is readable on white.
@@ -99,7 +84,7 @@ impl Picture<'_> {
         self.write_head(out)?;
         out.write_all(br#"<metadata id="flame-data">"#)?;
         data::write_data(self.tree, self.config, self.geometry, self.scale, out)?;
-        write!(out, "</metadata><script><![CDATA[{SCRIPT}]]></script></svg>")?;
+        write!(out, "</metadata><script><![CDATA[{}]]></script></svg>", script())?;
         out.write_all(b"\n")
     }
 

@@ -58,7 +58,17 @@ impl Graph {
     ) -> Option<Graph> {
         let mut browser = browser(size.0, size.1)?;
         browser.open_file(&write(&format!("{name}.svg"), &svg(tree, config))).unwrap();
-        Some(Graph { browser })
+        let mut graph = Graph { browser };
+        graph.wait_until("document.documentElement.hasAttribute('data-ready')");
+        Some(graph)
+    }
+
+    /// Waits until a condition holds, frame by frame; the browser's own limit ends a wait in vain.
+    pub(crate) fn wait_until(&mut self, condition: &str) {
+        self.eval(&format!(
+            "new Promise(done => (function look() {{ \
+             if ({condition}) done(); else requestAnimationFrame(look); }})())"
+        ));
     }
 
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
@@ -72,6 +82,15 @@ impl Graph {
              (document.getElementById({id:?}))"
         ));
         shown.as_str().unwrap().to_owned()
+    }
+
+    /// The markup of all boxes, without what is added for screen readers once there is time.
+    pub(crate) fn boxes(&mut self) -> String {
+        let boxes = self.eval(
+            "document.getElementById('frames').innerHTML \
+             .replace(/ (role|aria-[a-z]*|tabindex)=\"[^\"]*\"/g, '')",
+        );
+        boxes.as_str().unwrap().to_owned()
     }
 
     /// The names of the frames that are drawn, in the order of the file.

@@ -15,14 +15,17 @@ fn hovering_tells_total_and_self_and_leaving_clears_it() {
     let expect = "1,000 frames too thin to draw — total 5.00% (5.26% of parent), 5,000 samples";
     assert_eq!(graph.text("details"), expect);
     graph.browser.move_to(5.0, 5.0).unwrap();
-    assert_eq!(graph.text("details"), "Hover for details, click to zoom, Ctrl-F to search.");
+    assert_eq!(
+        graph.text("details"),
+        "Hover for details, click to zoom, Ctrl-F to search, ? for all keys."
+    );
     graph.check_quiet();
 }
 
 #[test]
 fn a_click_widens_the_frame_and_fades_its_callers() {
     let Some(mut graph) = Graph::open("click", &tree_of(&server())) else { return };
-    let before = graph.eval("document.getElementById('frames').innerHTML");
+    let before = graph.boxes();
     assert_eq!(graph.text("unzoom"), "");
     graph.click("parse");
     assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
@@ -41,7 +44,7 @@ fn a_click_widens_the_frame_and_fades_its_callers() {
     assert_eq!(graph.text("details"), expect);
 
     graph.browser.click_on("#unzoom").unwrap();
-    assert_eq!(graph.eval("document.getElementById('frames').innerHTML"), before);
+    assert_eq!(graph.boxes(), before);
     assert_eq!(graph.text("unzoom"), "");
     graph.check_quiet();
 }
@@ -92,6 +95,6 @@ fn frames_that_round_to_no_width_at_all_are_still_found() {
     assert_eq!(graph.eval("document.documentElement.getAttribute('height')"), "179");
     // The chain weighs less than a hundredth of a pixel: it can only be found by searching.
     graph.search("^f2999$");
-    assert_eq!(graph.text("matched"), "Matched: <0.01%");
+    assert_eq!(graph.text("matched"), "Matched: <0.01% (1 frame, 1 samples)");
     graph.check_quiet();
 }

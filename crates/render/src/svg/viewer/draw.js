@@ -1,39 +1,37 @@
 // Boxes as elements.
 
-let view = wholeView(), width = data.width, rows = 1, staticRows = 1;
+let view = null, width = data.width, rows = 1, staticRows = 1;
+let icicle = false;
 let cells = [];
 const cellOf = new Map();
-
-function element(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const key in attributes) made.setAttribute(key, attributes[key]);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
+const boxOf = new Map();
 
 const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
+const rowTop = depth => data.top + (icicle ? depth : rows - 1 - depth) * data.row;
+const fillOf = cell => cell.thin ? 'url(#thin)' : data.palette[paint[label[cell.node]] >> 1];
+
+function titleOf(cell) {
+  const size = share(cell.weight, total[0]);
+  if (cell.thin) return `… ${framesText(cell.last - cell.node)}, ${size}`;
+  return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size})`;
+}
 
 function drawCell(cell) {
   const g = element('g');
   const size = cell.right - cell.left, left = data.margin * 100 + cell.left;
-  const y = data.top + (rows - 1 - depth[cell.node]) * data.row;
+  const y = rowTop(depth[cell.node]);
   const drawn = size >= data.gapFrom ? size - data.gap : size;
-  const name = data.names[label[cell.node]];
-  const frameCount = cell.last - cell.node;
-  g.append(element('title', {}, cell.thin
-    ? `… ${group(frameCount)} ${frameCount === 1 ? 'frame' : 'frames'}, ${share(cell.weight, total[0])}`
-    : `${tooltipName(name)} (${amount(cell.weight)}, ${share(cell.weight, total[0])})`));
-  const rect = { x: left / 100, y, width: drawn / 100, height: data.row - 1 };
-  rect.fill = cell.thin ? 'url(#thin)' : data.palette[data.colour[label[cell.node]]];
+  g.append(element('title', {}, titleOf(cell)));
+  const rect = { x: left / 100, y, width: drawn / 100, height: data.row - 1, fill: fillOf(cell) };
   if (drawn >= data.roundFrom) rect.rx = 2;
-  if (!cell.thin && data.dashed[label[cell.node]]) {
+  if (!cell.thin && paint[label[cell.node]] & 1) {
     rect.stroke = '#8c959f';
     rect['stroke-dasharray'] = '3 2';
   }
   g.append(element('rect', rect));
   if (!cell.thin) {
     const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
-    const text = fit(name, room);
+    const text = fit(nameOf(cell.node), room);
     if (text) g.append(element('text', { x: (left + data.indent) / 100, y: y + 12 }, text));
   }
   if (cell.faded) g.setAttribute('opacity', '.5');
@@ -44,34 +42,61 @@ function drawCell(cell) {
 // end with going back to them.
 let kept = null;
 
-function draw() {
-  const before = rows;
-  const whole = view.up < 0;
-  if (whole && kept && kept.width === width) {
-    ({ cells, rows } = kept);
-    frames.replaceChildren(kept.boxes);
+function draw(next) {
+  const before = rows, wasWhole = view && view.up < 0, whole = next.up < 0;
+  if (wasWhole && !whole) kept = { width, icicle, cells, rows, frames };
+  view = next;
+  if (kept && (kept.width !== width || kept.icicle !== icicle)) kept = null;
+  if (whole && kept) {
+    frames.replaceWith(kept.frames);
+    ({ cells, rows, frames } = kept);
   } else {
     cells = layout(view, unitsOf(width));
     rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
-    const drawn = document.createDocumentFragment();
+    const drawn = frames.cloneNode(false);
     for (const cell of cells) drawn.append(drawCell(cell));
-    frames.replaceChildren(drawn);
+    frames.replaceWith(drawn);
+    frames = drawn;
   }
-  kept = whole || (kept && kept.width !== width) ? null : kept;
+  if (whole) kept = null;
   adopt();
   if (rows !== before) {
     resizeTo(rows);
     // The root stays where it was on the screen.
-    if (standalone) window.scrollBy(0, (rows - before) * data.row);
+    if (standalone && !icicle) window.scrollBy(0, (rows - before) * data.row);
   }
-  markMatches();
-  pin();
 }
 
 // Connects the boxes in the document with the cells that they show.
 function adopt() {
   cellOf.clear();
-  cells.forEach((cell, k) => cellOf.set(frames.children[k], cell));
+  boxOf.clear();
+  let box = frames.firstElementChild;
+  cells.forEach((cell, at) => {
+    cell.at = at;
+    cellOf.set(box, cell);
+    boxOf.set(cell.node, box);
+    box = box.nextElementSibling;
+  });
+  whenIdle(describeBoxes);
+}
+
+// What screen readers need; after the picture is there, since it takes longer than drawing.
+function describeBoxes() {
+  frames.setAttribute('role', 'tree');
+  frames.setAttribute('aria-label', data.title);
+  for (const [box, cell] of cellOf) {
+    if (box.hasAttribute('role')) continue;
+    box.setAttribute('role', 'treeitem');
+    box.setAttribute('aria-level', depth[cell.node] + 1);
+  }
+}
+
+let idle = 0;
+function whenIdle(act) {
+  const wait = window.requestIdleCallback || (act => setTimeout(act, 200));
+  (window.cancelIdleCallback || clearTimeout)(idle);
+  idle = wait(act);
 }
 
 function resizeTo(rows) {

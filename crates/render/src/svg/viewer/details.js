@@ -1,4 +1,4 @@
-// Hover and zoom.
+// The line of details.
 
 function tell(text, quiet) {
   details.textContent = text;
@@ -6,18 +6,30 @@ function tell(text, quiet) {
   details.setAttribute('fill', quiet ? '#59636e' : '#1f2328');
 }
 
+const filtered = () => state.hide.length + state.only.length > 0;
+
+// What stands there while nothing is pointed at.
+function hint(notice) {
+  const room = Math.floor((width - 2 * data.margin) * 1000 / data.fontSize);
+  let text = notice || 'Hover for details, click to zoom, Ctrl-F to search, ? for all keys.';
+  if (!notice && filtered()) {
+    text = `${share(count ? total[0] : ZERO, everything)} of all is shown; u undoes, Esc shows all.`;
+  }
+  tell(cutEnd(text, room), true);
+}
+
 function describe(cell) {
-  const of = [], zoomed = view.up >= 0, above = parent[cell.node];
-  if (zoomed && !cell.faded) of.push(share(cell.weight, view.span) + ' of view');
+  const of = [], above = parent[cell.node];
+  if (view.up >= 0 && !cell.faded) of.push(share(cell.weight, view.span) + ' of view');
   if (above > 0) of.push(share(cell.weight, total[above]) + ' of parent');
+  if (filtered()) of.push(share(cell.weight, everything) + ' of everything');
   let numbers = `total ${share(cell.weight, total[0])}`;
   if (of.length) numbers += ` (${of.join(', ')})`;
   if (!cell.thin) numbers += `, self ${share(selfOf[cell.node], total[0])}`;
   numbers += `, ${amount(cell.weight)}`;
-  const frameCount = cell.last - cell.node;
   const name = cell.thin
-    ? `${group(frameCount)} ${frameCount === 1 ? 'frame' : 'frames'} too thin to draw`
-    : data.names[label[cell.node]];
+    ? `${framesText(cell.last - cell.node)} too thin to draw`
+    : nameOf(cell.node);
   const room = (width - 2 * data.margin) * 1000 / data.fontSize - textWidth(' — ' + numbers);
   return (fit(name, room) || cutEnd(name, room)) + ' — ' + numbers;
 }
@@ -27,17 +39,4 @@ function cellAt(target) {
     if (cellOf.has(at)) return cellOf.get(at);
   }
   return null;
-}
-
-function zoom(to) {
-  const whole = view.up < 0;
-  if (whole && to.up < 0) return;
-  if (whole) {
-    kept = { width, cells, rows, boxes: document.createDocumentFragment() };
-    while (frames.firstChild) kept.boxes.append(frames.firstChild);
-  }
-  view = to;
-  draw();
-  placeHeader();
-  tell(HINT, true);
 }
