@@ -1,4 +1,5 @@
-//! `cargo xtask bench record`: flame's bars, measured beside the profilers that people use now.
+//! `cargo xtask bench record`: flame's bars, measured beside the profilers that people use now;
+//! `cargo xtask bench view`: the same for its SVG in a browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,12 @@ mod rooted;
 mod slowdown;
 mod source;
 mod table;
+mod view;
 
 use profiler::Profiler;
 use table::Table;
+
+pub(crate) use view::view;
 
 /// What the command line asks for.
 #[derive(Debug)]

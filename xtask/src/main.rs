@@ -1,4 +1,4 @@
-//! Maintainer tasks: `cargo xtask ci`, `cargo xtask fuzz` and `cargo xtask bench record`.
+//! Maintainer tasks: `cargo xtask ci`, `cargo xtask fuzz` and `cargo xtask bench`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
 
 use std::process::ExitCode;
@@ -17,6 +17,9 @@ usage:
       --rounds N     runs, and pairs of windows, of each kind (7)
       --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
       --only NAME    compile, overhead, slowdown or memory alone
+  cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
+      --rounds N     browsers of each kind (5)
+      --frames N     one size alone: 10000, 50000, 200000 or 1000000
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
+        ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
