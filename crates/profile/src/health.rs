@@ -113,6 +113,8 @@ pub struct Health {
     pub throttled: u64,
     /// Records that could not be decoded.
     pub undecodable_records: u64,
+    /// Lines of text input that could not be read.
+    pub skipped_lines: u64,
     /// Samples of the idle task, which are left out of the profile.
     pub idle_samples: u64,
     /// Samples by how the walk of their user stack ended.
@@ -151,6 +153,9 @@ impl Health {
         parts.push(format!("{} lost", self.lost_records));
         if self.throttled > 0 {
             parts.push(format!("throttled {} times", self.throttled));
+        }
+        if self.skipped_lines > 0 {
+            parts.push(format!("{} lines not readable", self.skipped_lines));
         }
         if let Some(coverage) = self.coverage {
             parts.push(format!("coverage {}", percent(coverage.fraction())));

@@ -3,17 +3,20 @@
 //! The viewer script formats the same numbers with the same steps of the same floating-point
 //! operations, so that a box says the same whether it was written here or drawn there.
 
-use flame_profile::{ValueType, Weight};
+use flame_profile::{CallTree, ValueType, Weight};
 
 const TIME: &[(u64, &str)] = &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
 const BYTES: &[(u64, &str)] =
     &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
 
 /// How weights of one value type are written.
+///
+/// With steps, a weight is written in the first one that it reaches, or in the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueScale {
-    /// Steps of the unit, largest first, the last of size 1; empty for plain counts.
-    pub(crate) steps: &'static [(u64, &'static str)],
+    /// Steps of the unit, largest first; empty for plain counts. The last has size 1 unless the
+    /// weights have decimal places.
+    pub(crate) steps: Vec<(u64, &'static str)>,
     /// What plain counts count, for example `samples`.
     pub(crate) noun: String,
 }
@@ -27,7 +30,22 @@ impl ValueScale {
             "count" => (&[][..], value_type.name.as_str()),
             unit => (&[][..], unit),
         };
-        ValueScale { steps, noun: crate::clean_name(noun).into_owned() }
+        ValueScale { steps: steps.to_vec(), noun: crate::clean_name(noun).into_owned() }
+    }
+
+    /// The scale of a tree's weights; `count_name` says what they count where that is known better.
+    pub fn of_tree(tree: &CallTree, count_name: Option<&str>) -> ValueScale {
+        let mut scale = ValueScale::of(tree.value_type());
+        if let Some(name) = count_name {
+            scale = ValueScale { steps: Vec::new(), noun: crate::clean_name(name).into_owned() };
+        }
+        let unit = 10_u64.saturating_pow(tree.decimals());
+        if unit > 1 && scale.steps.is_empty() {
+            scale.steps.push((unit, ""));
+        } else {
+            scale.steps.iter_mut().for_each(|(size, _)| *size = size.saturating_mul(unit));
+        }
+        scale
     }
 
     /// With what is counted: `1,234 samples`, `12.35 s`.
@@ -38,16 +56,16 @@ impl ValueScale {
 
     /// Without what is counted: `1,234`; a prefixed unit stays: `12.35 s`.
     pub fn number(&self, weight: Weight) -> String {
-        let step = self.steps.iter().find(|(size, _)| weight.0 >= *size || *size == 1);
-        match step {
-            None => group_thousands(weight.0),
-            Some((1, unit)) => format!("{} {unit}", group_thousands(weight.0)),
-            Some((size, unit)) => {
-                let hundredths = (weight.0 as f64 / *size as f64 * 100.0 + 0.5).floor() as u64;
-                let whole = group_thousands(hundredths / 100);
-                format!("{whole}.{:02} {unit}", hundredths % 100)
-            }
+        let reached = self.steps.iter().find(|(size, _)| weight.0 >= *size);
+        let Some((size, unit)) = reached.or(self.steps.last()) else {
+            return group_thousands(weight.0);
+        };
+        let mut text = group_thousands(weight.0 / size);
+        if *size > 1 {
+            let hundredths = (weight.0 as f64 / *size as f64 * 100.0 + 0.5).floor() as u64;
+            text = format!("{}.{:02}", group_thousands(hundredths / 100), hundredths % 100);
         }
+        if unit.is_empty() { text } else { format!("{text} {unit}") }
     }
 }
 
@@ -66,6 +84,18 @@ pub fn format_share(weight: Weight, total: Weight) -> String {
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)
 }
 
+/// What follows the share in the tooltip of a box that weighed something else before: how much
+/// that is of the whole. Nothing where nothing changed; `negate` asks the other way round.
+pub(crate) fn format_change(before: Weight, after: Weight, total: Weight, negate: bool) -> String {
+    let (larger, smaller) = (before.max(after), before.min(after));
+    if larger == smaller {
+        return String::new();
+    }
+    let sign = if (after > before) != negate { '+' } else { '-' };
+    let hundredths = ((larger - smaller).share_of(total) * 10_000.0 + 0.5).floor() as u64;
+    format!("; {sign}{}.{:02}%", group_thousands(hundredths / 100), hundredths % 100)
+}
+
 /// A number with commas: `1,234,567`.
 pub fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -81,6 +111,8 @@ pub fn group_thousands(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::{Columns, FoldedReader, SiblingOrder};
+
     use super::*;
 
     #[track_caller]
@@ -104,6 +136,29 @@ mod tests {
         check_amount("cpu", "nanoseconds", 999, "999 ns");
         check_amount("cpu", "nanoseconds", 0, "0 ns");
         check_amount("heap", "bytes", 1_536, "1.50 KiB");
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        let change = |before, after, negate| {
+            format_change(Weight(before), Weight(after), Weight(800), negate)
+        };
+        assert_eq!(change(4, 4, false), "");
+        assert_eq!(change(4, 8, false), "; +0.50%");
+        assert_eq!(change(8, 4, false), "; -0.50%");
+        assert_eq!(change(8, 4, true), "; +0.50%");
+        assert_eq!(change(9000, 0, false), "; -1,125.00%");
+    }
+
+    #[test]
+    fn fractions_have_two_places() {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader.read(&mut &b"a 1234.125\nb 0.5\n"[..]).unwrap();
+        let tree = reader.finish(ValueType::samples());
+        let scale = ValueScale::of_tree(&tree, None);
+        assert_eq!(scale.amount(tree.total()), "1,234.63 samples");
+        assert_eq!(scale.amount(Weight(500)), "0.50 samples");
+        assert_eq!(ValueScale::of_tree(&tree, Some("ms")).amount(Weight(4)), "0.00 ms");
     }
 
     #[test]

@@ -22,7 +22,26 @@ pub(crate) const WIDE: u16 = 1000;
 /// The width of accented Latin, Greek, Cyrillic and the like.
 pub(crate) const OTHER: u16 = 650;
 
-/// The width of one character.
+/// The widths of characters of one font.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Widths {
+    /// The width of every character; `None` = the table's.
+    pub(crate) uniform: Option<MilliEm>,
+}
+
+impl Widths {
+    /// The width of one character.
+    pub(crate) fn of_char(self, c: char) -> MilliEm {
+        self.uniform.unwrap_or_else(|| char_width(c))
+    }
+
+    /// The width of a text.
+    pub(crate) fn of_text(self, text: &str) -> MilliEm {
+        text.chars().map(|c| self.of_char(c)).fold(0, MilliEm::saturating_add)
+    }
+}
+
+/// The width of one character of the default fonts.
 pub(crate) fn char_width(c: char) -> MilliEm {
     let code = u32::from(c);
     let ascii = code.checked_sub(0x20).and_then(|index| ASCII.get(index as usize));
@@ -33,9 +52,9 @@ pub(crate) fn char_width(c: char) -> MilliEm {
     })
 }
 
-/// The width of a text.
+/// The width of a text in the default fonts.
 pub(crate) fn text_width(text: &str) -> MilliEm {
-    text.chars().map(char_width).fold(0, MilliEm::saturating_add)
+    Widths::default().of_text(text)
 }
 
 #[cfg(test)]

@@ -41,8 +41,16 @@ mod text;
 mod test_trees;
 
 pub use amount::{ValueScale, format_share, group_thousands};
+pub use colours::{
+    Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
+};
+pub use label::Shorten;
 pub use name::clean_name;
-pub use svg::{DEFAULT_MIN_WIDTH, DEFAULT_TITLE, DEFAULT_WIDTH, SvgConfig, write_svg};
+pub use svg::{
+    BoxAttributes, DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE,
+    DEFAULT_ROW_HEIGHT, DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth,
+    NameAttributes, SvgConfig, write_svg,
+};
 pub use text::{
     DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, TextConfig, write_functions, write_text,
 };

@@ -77,7 +77,8 @@ fn mark(kind: FrameKind) -> &'static str {
         FrameKind::Kernel => " [k]",
         FrameKind::Inlined => " [i]",
         FrameKind::Jit => " [j]",
-        FrameKind::User | FrameKind::Mark => "",
+        FrameKind::Waker => " [w]",
+        FrameKind::User | FrameKind::Library | FrameKind::Mark => "",
     }
 }
 
@@ -87,6 +88,7 @@ fn key_to_annotations(tree: &CallTree) -> String {
         (FrameKind::Kernel, "kernel"),
         (FrameKind::Inlined, "inlined"),
         (FrameKind::Jit, "JIT compiled"),
+        (FrameKind::Waker, "waker"),
     ];
     let occurs = |kind| tree.labels().iter().any(|label| label.kind == kind);
     let key: Vec<String> = kinds

@@ -150,10 +150,16 @@ fn sizes_that_make_no_sense_are_brought_into_range() {
     for (width, min_width) in
         [(0, 0.5), (u32::MAX, 0.5), (1200, 0.0), (1200, -1.0), (1200, f64::NAN)]
     {
-        let svg = svg_of(SERVER, &SvgConfig { width, min_width, ..SvgConfig::default() });
+        let svg = svg_of(
+            SERVER,
+            &SvgConfig { width, min_width: MinWidth::Pixels(min_width), ..SvgConfig::default() },
+        );
         assert!(boxes(&Document::parse(&svg).unwrap()).len() >= 4, "{width} {min_width}");
     }
-    let svg = svg_of(SERVER, &SvgConfig { min_width: f64::INFINITY, ..SvgConfig::default() });
+    let svg = svg_of(
+        SERVER,
+        &SvgConfig { min_width: MinWidth::Pixels(f64::INFINITY), ..SvgConfig::default() },
+    );
     assert_eq!(boxes(&Document::parse(&svg).unwrap()).len(), 2);
 }
 

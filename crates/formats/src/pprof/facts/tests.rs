@@ -23,6 +23,7 @@ fn whole_health() -> Health {
         throttled: 3,
         undecodable_records: 4,
         idle_samples: 5,
+        skipped_lines: 4,
         stack_ends: STACK_ENDS.into_iter().zip(1..).collect(),
         no_unwind_info: BTreeMap::from([(libfoo.clone(), 7), (String::new(), 1)]),
         unnamed: MISSINGS.into_iter().map(|m| (libfoo.clone(), m)).zip(8..).collect(),

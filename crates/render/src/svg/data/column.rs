@@ -17,12 +17,21 @@ pub(super) struct Column {
 const SMALL: usize = 1 << 18;
 
 /// Appends a number: seven bits a byte, the lowest first, all bytes but the last marked.
-pub(super) fn push(mut number: u64, out: &mut Vec<u8>) {
+fn push(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+/// Numbers one behind the other.
+pub(super) fn leb(numbers: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(numbers.len() + numbers.len() / 4 + 16);
+    for number in numbers {
+        push(number, &mut bytes);
+    }
+    bytes
 }
 
 /// Compresses the bytes of a column; the same bytes give the same text.
@@ -87,9 +96,7 @@ mod tests {
             (u64::MAX, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
         ];
         for (number, expect) in cases {
-            let mut out = Vec::new();
-            push(number, &mut out);
-            assert_eq!(out, expect, "{number}");
+            assert_eq!(leb([number].into_iter()), expect, "{number}");
         }
     }
 }

@@ -1,9 +1,9 @@
 // What a reader can do with the graph and with a box, with the keys for it.
 
-const ORDERS = { name: 'by name', weight: 'by weight', time: 'by time' };
+const ORDERS = { name: 'by name', weight: 'by weight', file: 'as it was recorded' };
 
 function nextOrder() {
-  const orders = data.byTime ? ['time', 'name', 'weight'] : ['name', 'weight'];
+  const orders = ['file', 'name', 'weight'].filter(order => order !== orderOfFile());
   return orders[(orders.indexOf(state.order) + 1) % orders.length];
 }
 

@@ -4,10 +4,11 @@
 let everything = ZERO;
 
 function arrange({ order, hide, only }) {
-  grow(data.byTime && order !== 'time' ? merged(base) : base);
+  grow(order === 'file' ? base : merged(base));
   everything = count ? total[0] : ZERO;
   if (count && (hide.length || only.length)) grow(picked(keptSelf(hide, only)));
-  if (order === 'weight') grow(picked(selfOf, true));
+  if (count && order === 'weight') grow(picked(selfOf, byWeight));
+  if (count && order === 'name') grow(picked(selfOf, byName));
 }
 
 // The self weights that are left when subtrees are hidden, and all stacks that lack a name.
@@ -26,8 +27,8 @@ function keptSelf(hide, only) {
   return kept;
 }
 
-// The nodes that those weights leave, siblings by weight or as they were.
-function picked(self, byWeight) {
+// The nodes that those weights leave, siblings in an order or as they were.
+function picked(self, compare) {
   const sums = weights(count), order = [];
   for (let i = count - 1; i >= 0; i--) {
     sums[i] += self[i];
@@ -38,53 +39,71 @@ function picked(self, byWeight) {
     const node = pending.pop(), above = [];
     order.push(node);
     for (let i = node + 1; i < end[node]; i = end[i]) if (sums[i] > 0) above.push(i);
-    if (byWeight) above.sort((a, b) => sums[a] < sums[b] ? 1 : sums[a] > sums[b] ? -1 : a - b);
+    if (compare) above.sort(compare);
     for (let k = above.length - 1; k >= 0; k--) pending.push(above[k]);
   }
-  const columns = {
-    label: new Uint32Array(order.length),
-    depth: new Uint32Array(order.length),
-    self: weights(order.length),
-  };
-  order.forEach((node, k) => {
-    columns.label[k] = label[node];
-    columns.depth[k] = depth[node];
-    columns.self[k] = self[node];
-  });
+  return columnsOf(order, { label, depth, self, before: selfBefore, fill: fillAt });
+}
+
+function columnsOf(order, from) {
+  const columns = {};
+  for (const name in from) {
+    const column = from[name];
+    if (!column) continue;
+    const to = columns[name] = new column.constructor(order.length);
+    for (let k = 0; k < order.length; k++) to[k] = column[order[k]];
+  }
   return columns;
 }
 
-// A tree in the order of time with siblings of one name put together, in the order of names.
+const byWeight = (a, b) => total[a] < total[b] ? 1 : total[a] > total[b] ? -1 : a - b;
+const byName = (a, b) => nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : a - b;
+
+// A tree in the order of time with siblings of one name put together.
 function merged(columns) {
   grow(columns);
-  const ids = new Map(), of = new Uint32Array(count), above = [], labels = [], depths = [], own = [];
+  const ids = new Map(), of = new Uint32Array(count), first = [], above = [];
+  const self = selfOf.slice(), before = selfBefore && selfBefore.slice();
   for (let i = 0; i < count; i++) {
     const under = i ? of[parent[i]] : 0, key = under * names.length + label[i];
-    let id = i ? ids.get(key) : undefined;
-    if (id === undefined) {
-      id = labels.length;
-      ids.set(key, id);
-      labels.push(label[i]);
-      depths.push(depth[i]);
-      own.push(ZERO);
-      above.push([]);
-      if (i) above[under].push(id);
+    const same = i ? ids.get(key) : undefined;
+    of[i] = same === undefined ? i : same;
+    if (same === undefined) {
+      ids.set(key, i);
+      first.push(i);
+      above[i] = [];
+      if (i) above[under].push(i);
+      continue;
     }
-    of[i] = id;
-    own[id] += selfOf[i];
+    self[same] += self[i];
+    if (before) before[same] += before[i];
   }
-  const order = [], pending = count ? [0] : [];
-  const byName = (a, b) => names[labels[a]] < names[labels[b]] ? 1 : -1;
+  if (first.length === count) return columns;
+  const order = [], pending = [0];
   while (pending.length) {
     const node = pending.pop();
     order.push(node);
-    pending.push(...above[node].sort(byName));
+    for (let k = above[node].length - 1; k >= 0; k--) pending.push(above[node][k]);
   }
-  const found = weights(order.length);
-  order.forEach((node, k) => { found[k] = own[node]; });
-  return {
-    label: Uint32Array.from(order, node => labels[node]),
-    depth: Uint32Array.from(order, node => depths[node]),
-    self: found,
-  };
+  return columnsOf(order, { label, depth, self, before, fill: fillAt });
+}
+
+// How siblings stand in the file: 'time' where a name is there twice, else 'name', 'weight' or ''.
+let known;
+function orderOfFile() {
+  if (known !== undefined) return known;
+  grow(base);
+  const last = new Int32Array(count).fill(-1);
+  let name = true, weight = true, twice = false;
+  for (let i = 1; i < count; i++) {
+    const before = last[parent[i]];
+    last[parent[i]] = i;
+    if (before < 0) continue;
+    if (label[before] === label[i]) twice = true;
+    if (name && byName(before, i) > 0) name = false;
+    if (weight && byWeight(before, i) > 0) weight = false;
+  }
+  known = twice ? 'time' : name ? 'name' : weight ? 'weight' : '';
+  arrange(state);
+  return known;
 }

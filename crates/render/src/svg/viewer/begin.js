@@ -1,31 +1,35 @@
 // The start, once the tree is there.
 
 function begin() {
-  const wanted = addressWorks ? stateOf(location) : INITIAL;
-  icicle = INITIAL.icicle;
   arrange(INITIAL);
-  if (standalone && !wanted.zoom) wanted.zoom = classicZoom(location);
-  addControls();
   view = wholeView();
+  // Not measured: that would lay out the page an additional time.
+  if (standalone) width = Math.max(200, Math.floor(window.innerWidth)) || width;
   cells = layout(view, unitsOf(width));
   rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
+  icicle = INITIAL.icicle;
+  const drawn = width === data.width && cells.length === frames.children.length;
+  if (drawn) adopt(); else drawCells();
   root.setAttribute('width', '100%');
   root.removeAttribute('viewBox');
-  width = Math.max(200, Math.floor(root.getBoundingClientRect().width)) || width;
-  if (width === data.width && cells.length === frames.children.length) adopt();
-  else draw(view);
-  placeFooter();
+  addControls();
+  if (!drawn) placeFooter();
   hint();
   placeHeader();
   listen();
+  const wanted = standalone ? stateOf(location) : INITIAL;
+  if (standalone && !wanted.zoom) wanted.zoom = classicZoom(location);
   apply(wanted);
-  pin();
-  // A tall graph opens at its root, not at its spires.
-  if (standalone && !icicle && root.getBoundingClientRect().height > window.innerHeight) {
-    window.scrollTo(0, document.documentElement.scrollHeight);
-  }
   if (standalone) publish();
-  root.setAttribute('data-ready', 'true');
+  requestAnimationFrame(() => {
+    follow();
+    // A tall graph opens at its root, not at its spires.
+    const height = +root.getAttribute('height');
+    if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
+    settle();
+    whenIdle(describeBoxes);
+    root.setAttribute('data-ready', 'true');
+  });
 }
 
 // The names that flamegraph.pl's pages have.

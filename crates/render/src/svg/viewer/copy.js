@@ -29,6 +29,6 @@ async function copy(text, what) {
   } catch (refused) {
     done = copyByHand(text);
   }
-  tell(done ? `Copied the ${what}: ${cutEnd(text, (width - 200) * 1000 / data.fontSize)}`
+  tell(done ? `Copied the ${what}: ${cutEnd(text, (width - 200) * 1000 / data.uiSize)}`
     : 'This page may not use the clipboard.');
 }

@@ -10,7 +10,7 @@ const filtered = () => state.hide.length + state.only.length > 0;
 
 // What stands there while nothing is pointed at.
 function hint(notice) {
-  const room = Math.floor((width - 2 * data.margin) * 1000 / data.fontSize);
+  const room = Math.floor((width - 2 * data.margin) * 1000 / data.uiSize);
   let text = notice || 'Hover for details, click to zoom, Ctrl-F to search, ? for all keys.';
   if (!notice && filtered()) {
     text = `${share(count ? total[0] : ZERO, everything)} of all is shown; u undoes, Esc shows all.`;
@@ -27,11 +27,13 @@ function describe(cell) {
   if (of.length) numbers += ` (${of.join(', ')})`;
   if (!cell.thin) numbers += `, self ${share(selfOf[cell.node], total[0])}`;
   numbers += `, ${amount(cell.weight)}`;
+  if (!cell.thin) numbers += change(cell.node);
   const name = cell.thin
     ? `${framesText(cell.last - cell.node)} too thin to draw`
     : nameOf(cell.node);
-  const room = (width - 2 * data.margin) * 1000 / data.fontSize - textWidth(' — ' + numbers);
-  return (fit(name, room) || cutEnd(name, room)) + ' — ' + numbers;
+  const kind = cell.thin || !data.nameType ? '' : data.nameType + ' ';
+  const room = (width - 2 * data.margin) * 1000 / data.uiSize - textWidth(kind + ' — ' + numbers);
+  return kind + (fit(name, room) || cutEnd(name, room)) + ' — ' + numbers;
 }
 
 function cellAt(target) {

@@ -8,31 +8,46 @@ const boxOf = new Map();
 
 const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
 const rowTop = depth => data.top + (icicle ? depth : rows - 1 - depth) * data.row;
-const fillOf = cell => cell.thin ? 'url(#thin)' : data.palette[paint[label[cell.node]] >> 1];
+const fillIndex = node => fillAt ? fillAt[node] : paint[label[node]] >> 1;
+const fillOf = cell => cell.thin ? 'url(#thin)' : data.palette[fillIndex(cell.node)];
+const attributesOf = cell => (!cell.thin && data.attributes && data.attributes[label[cell.node]]) || null;
+// The rectangle of a box, which may be within a link.
+const rectOf = box => box.children[1].localName === 'a' ? box.children[1].firstChild : box.children[1];
+
+const isDashed = cell => !cell.thin && (paint[label[cell.node]] & 1) === 1;
 
 function titleOf(cell) {
   const size = share(cell.weight, total[0]);
   if (cell.thin) return `… ${framesText(cell.last - cell.node)}, ${size}`;
-  return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size})`;
+  const own = attributesOf(cell);
+  if (own && own.title !== undefined) return own.title;
+  return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size}${change(cell.node)})`;
 }
 
 function drawCell(cell) {
-  const g = element('g');
+  const own = attributesOf(cell), g = element('g', own ? own.group : {});
   const size = cell.right - cell.left, left = data.margin * 100 + cell.left;
   const y = rowTop(depth[cell.node]);
   const drawn = size >= data.gapFrom ? size - data.gap : size;
   g.append(element('title', {}, titleOf(cell)));
   const rect = { x: left / 100, y, width: drawn / 100, height: data.row - 1, fill: fillOf(cell) };
   if (drawn >= data.roundFrom) rect.rx = 2;
-  if (!cell.thin && paint[label[cell.node]] & 1) {
+  if (isDashed(cell)) {
     rect.stroke = '#8c959f';
     rect['stroke-dasharray'] = '3 2';
+  } else if (data.stroke) rect.stroke = data.stroke;
+  let inner = g;
+  if (own && own.href !== undefined) {
+    inner = element('a', { href: own.href, target: own.target || '_top', ...own.link });
+    g.append(inner);
   }
-  g.append(element('rect', rect));
+  inner.append(element('rect', rect));
   if (!cell.thin) {
     const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
-    const text = fit(nameOf(cell.node), room);
-    if (text) g.append(element('text', { x: (left + data.indent) / 100, y: y + 12 }, text));
+    const text = fit(nameOf(cell.node), room, data.uniform), ink = data.inks && data.inks[fillIndex(cell.node)];
+    const at = { x: (left + data.indent) / 100, y: y + data.baseline };
+    if (ink) at.fill = ink;
+    if (text) inner.append(element('text', at, text));
   }
   if (cell.faded) g.setAttribute('opacity', '.5');
   return g;
@@ -43,6 +58,7 @@ function drawCell(cell) {
 let kept = null;
 
 function draw(next) {
+  finishDrawing();
   const before = rows, wasWhole = view && view.up < 0, whole = next.up < 0;
   if (wasWhole && !whole) kept = { width, icicle, cells, rows, frames };
   view = next;
@@ -50,21 +66,70 @@ function draw(next) {
   if (whole && kept) {
     frames.replaceWith(kept.frames);
     ({ cells, rows, frames } = kept);
+    adopt();
   } else {
     cells = layout(view, unitsOf(width));
     rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
-    const drawn = frames.cloneNode(false);
-    for (const cell of cells) drawn.append(drawCell(cell));
-    frames.replaceWith(drawn);
-    frames = drawn;
+    drawCells();
   }
   if (whole) kept = null;
-  adopt();
   if (rows !== before) {
     resizeTo(rows);
     // The root stays where it was on the screen.
-    if (standalone && !icicle) window.scrollBy(0, (rows - before) * data.row);
+    if (!icicle) settleSoon((rows - before) * data.row);
   }
+  whenIdle(describeBoxes);
+}
+
+// Boxes narrower than this can wait for the next frame when there are many.
+const NARROW = 300, MANY = 400, AT_ONCE = 1200;
+let undrawn = 0, drawing = 0, nextBox = null;
+
+function drawCells() {
+  const drawn = frames.cloneNode(false);
+  cellOf.clear();
+  boxOf.clear();
+  const many = cells.length > MANY;
+  cells.forEach((cell, at) => {
+    cell.at = at;
+    if (many && cell.right - cell.left < NARROW) return;
+    drawn.append(connect(drawCell(cell), cell));
+  });
+  frames.replaceWith(drawn);
+  frames = drawn;
+  if (!many) return;
+  undrawn = cells.length;
+  nextBox = null;
+  root.setAttribute('data-drawing', 'true');
+  drawing = requestAnimationFrame(drawMore);
+}
+
+// Puts the narrow boxes where they belong, from the last one to the first.
+function drawMore(_, most = AT_ONCE) {
+  for (let left = most; undrawn > 0 && left > 0;) {
+    const cell = cells[--undrawn];
+    let box = boxOf.get(cell.node);
+    if (!box) {
+      left--;
+      box = connect(drawCell(cell), cell);
+      frames.insertBefore(box, nextBox);
+      markBox(box, cell);
+    }
+    nextBox = box;
+  }
+  if (undrawn > 0) drawing = requestAnimationFrame(drawMore);
+  else root.removeAttribute('data-drawing');
+}
+
+function finishDrawing() {
+  cancelAnimationFrame(drawing);
+  if (undrawn > 0) drawMore(0, Infinity);
+}
+
+function connect(box, cell) {
+  cellOf.set(box, cell);
+  boxOf.set(cell.node, box);
+  return box;
 }
 
 // Connects the boxes in the document with the cells that they show.
@@ -74,15 +139,14 @@ function adopt() {
   let box = frames.firstElementChild;
   cells.forEach((cell, at) => {
     cell.at = at;
-    cellOf.set(box, cell);
-    boxOf.set(cell.node, box);
+    connect(box, cell);
     box = box.nextElementSibling;
   });
-  whenIdle(describeBoxes);
 }
 
 // What screen readers need; after the picture is there, since it takes longer than drawing.
 function describeBoxes() {
+  finishDrawing();
   frames.setAttribute('role', 'tree');
   frames.setAttribute('aria-label', data.title);
   for (const [box, cell] of cellOf) {
@@ -90,6 +154,8 @@ function describeBoxes() {
     box.setAttribute('role', 'treeitem');
     box.setAttribute('aria-level', depth[cell.node] + 1);
   }
+  // The way in for the tabulator key.
+  if (!selected && count) frames.firstElementChild.setAttribute('tabindex', '0');
 }
 
 let idle = 0;

@@ -100,7 +100,10 @@ function onClick(event) {
     closePanel();
     return;
   }
-  if (!cell) return;
+  // A link is followed, unless with the control key.
+  const link = event.target.closest && event.target.closest('a');
+  if (!cell || (link && !event.ctrlKey && !event.metaKey)) return;
+  if (link) event.preventDefault();
   if (event.altKey) hideCell(cell);
   else zoomTo(cell);
 }

@@ -63,12 +63,12 @@ function placeHeader() {
   byId('title').textContent = titleRoom < 30 ? '' : cutEnd(data.title, titleEm);
   const taken = placeChips(right);
   const room = right - data.margin - (taken ? taken + 20 : 0);
-  byId('subtitle').textContent = room < 30 ? '' : cutEnd(data.subtitle, milliEm(room) / data.fontSize);
+  byId('subtitle').textContent = room < 30 ? '' : cutEnd(data.subtitle, milliEm(room) / data.uiSize);
 }
 
 // The searches that are kept, left of the matched share; returns what both take.
 function placeChips(right) {
-  let taken = textWidth(matched.textContent) * data.fontSize / 1000;
+  let taken = textWidth(matched.textContent) * data.uiSize / 1000;
   for (const chip of chips.children) {
     const size = +chip.children[1].getAttribute('width');
     taken += size + (taken ? 10 : 0);
@@ -83,6 +83,20 @@ function placeFooter() {
   byId('footer').replaceChildren(...lines.map((line, k) =>
     element('text', { x: data.margin, y: data.footerY + k * data.footerLine }, line)));
   resizeTo(rows);
+}
+
+// Reading the window's position makes the browser lay out the page: once a frame, not more.
+let settling = 0, shift = 0;
+function settleSoon(by) {
+  shift += by;
+  if (!settling) settling = requestAnimationFrame(settle);
+}
+
+function settle() {
+  settling = 0;
+  if (shift && standalone) window.scrollBy(0, shift);
+  shift = 0;
+  pin();
 }
 
 // Keeps header and details in sight while a graph taller than the window scrolls.

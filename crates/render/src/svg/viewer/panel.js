@@ -6,7 +6,7 @@ let beforePanel = null;
 // `rows` are `[text, key, act]`; a row without `act` only tells of a key.
 function openPanel(rows, x, y, name) {
   closePanel();
-  const em = data.fontSize / 1000, widest = texts => Math.max(...texts.map(textWidth)) * em;
+  const em = data.uiSize / 1000, widest = texts => Math.max(...texts.map(textWidth)) * em;
   const keyWidth = widest(rows.map(row => row[1])), high = 22;
   const size = Math.ceil(widest(rows.map(row => row[0])) + keyWidth + 48);
   const height = rows.length * high + 12;

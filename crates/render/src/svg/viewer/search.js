@@ -1,7 +1,7 @@
 // Search by regular expression over all names, those of frames too thin to draw as well.
 
 // The colour of the search in the box, then those of the searches that are kept.
-const COLOURS = [data.searchColour || '#f05fd8', '#3dc9f5', '#9be22d', '#ffe14d', '#ff8674', '#c79bff'];
+const COLOURS = [data.searchColour, '#3dc9f5', '#9be22d', '#ffe14d', '#ff8674', '#c79bff'];
 const MOST = COLOURS.length - 1;
 
 let searches = [];
@@ -66,25 +66,26 @@ function matchedText(search) {
   const shares = `Matched: ${sharesOf(search)}`;
   const size = amount(matchedWeight(search, 0, count));
   const long = `${shares} (${framesText(search.before[count])}, ${size})`;
-  return textWidth(long) * data.fontSize / 1000 < width / 2 ? long : shares;
+  return textWidth(long) * data.uiSize / 1000 < width / 2 ? long : shares;
 }
 
 const holds = (search, cell) => search.hits && (cell.thin
   ? search.before[cell.last] > search.before[cell.node]
   : search.hits[label[cell.node]]);
 
+function markBox(box, cell) {
+  const found = searches.find(search => holds(search, cell));
+  const colour = found ? found.colour : '';
+  if ((cell.mark || '') === colour) return;
+  cell.mark = colour;
+  const thin = cell.thin && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
+  rectOf(box).setAttribute('fill', found ? thin : fillOf(cell));
+  outline(box, cell);
+}
+
 // Colours the boxes that are drawn, and writes the shares.
 function mark() {
-  for (const [box, cell] of cellOf) {
-    const found = searches.find(search => holds(search, cell));
-    const colour = found ? found.colour : '';
-    if ((cell.mark || '') === colour) continue;
-    cell.mark = colour;
-    const thin = cell.thin && colour === COLOURS[0] ? 'url(#thin-hit)' : colour;
-    box.children[1].setAttribute('fill', found ? thin : fillOf(cell));
-    if (found) box.setAttribute('class', cell.thin ? 'thin-hit' : 'hit');
-    else box.removeAttribute('class');
-  }
+  for (const [box, cell] of cellOf) markBox(box, cell);
   const typed = state.pattern ? searches[0] : null;
   const text = typed ? typed.complaint || matchedText(typed) : '';
   matched.textContent = text;
@@ -120,6 +121,7 @@ function keepSearch() {
 
 // To the next box that matches, or to the one before.
 function walkMatches(step) {
+  finishDrawing();
   const hits = cells.filter(cell => cell.mark);
   if (!hits.length) {
     if (searches.length) hint('No match in this view.');

@@ -3,11 +3,11 @@
 let selected = null;
 
 function select(cell, focus) {
+  finishDrawing();
   deselect();
   selected = cell;
   const box = boxOf.get(cell.node);
-  box.children[1].setAttribute('stroke', '#1f2328');
-  box.children[1].setAttribute('stroke-width', '2');
+  outline(box, cell);
   box.setAttribute('tabindex', '0');
   box.setAttribute('aria-selected', 'true');
   if (focus) box.focus({ preventScroll: true });
@@ -17,14 +17,22 @@ function select(cell, focus) {
 
 function deselect() {
   const box = selected && boxOf.get(selected.node);
-  if (box && cellOf.get(box) === selected) {
-    const rect = box.children[1], dashed = rect.hasAttribute('stroke-dasharray');
-    if (dashed) rect.setAttribute('stroke', '#8c959f'); else rect.removeAttribute('stroke');
-    rect.removeAttribute('stroke-width');
-    box.removeAttribute('tabindex');
-    box.removeAttribute('aria-selected');
-  }
+  const before = selected;
   selected = null;
+  if (!box || cellOf.get(box) !== before) return;
+  box.removeAttribute('tabindex');
+  box.removeAttribute('aria-selected');
+  outline(box, before);
+}
+
+// The edge of a box: whoever cannot tell the colours sees what matches and what is selected.
+function outline(box, cell) {
+  const rect = rectOf(box), dashed = isDashed(cell) ? '#8c959f' : data.stroke;
+  const stroke = cell === selected || cell.mark ? '#1f2328' : dashed;
+  if (stroke) rect.setAttribute('stroke', stroke); else rect.removeAttribute('stroke');
+  if (cell === selected) rect.setAttribute('stroke-width', '2');
+  else if (cell.mark) rect.setAttribute('stroke-width', '.7');
+  else rect.removeAttribute('stroke-width');
 }
 
 // Scrolls as little as it takes; header and details cover the edges of the window.

@@ -7,7 +7,7 @@ const INITIAL = {
   pattern: '',
   pinned: [],
   ignoreCase: false,
-  order: data.byTime ? 'time' : 'name',
+  order: 'file',
   icicle: Boolean(data.inverted),
   // Paths of runs that are left out; names that every stack must hold.
   hide: [],
@@ -35,7 +35,7 @@ function addressOf(state) {
 
 function stateOf(address) {
   const own = new URLSearchParams(address.hash.slice(1)), classic = new URLSearchParams(address.search);
-  const order = own.get('o'), known = order === 'name' || order === 'weight' || (order === 'time' && data.byTime);
+  const order = own.get('o'), known = order === 'name' || order === 'weight';
   return {
     zoom: own.get('z') || '',
     pattern: own.get('s') || (address.hash ? '' : classic.get('s') || ''),
@@ -132,7 +132,7 @@ function showRun(run) {
   const again = selected && { node: selected.node, focus: root.contains(document.activeElement) && cellOf.has(document.activeElement) };
   deselect();
   draw(viewOf(run));
-  pin();
+  settleSoon(0);
   const cell = again && cells.find(cell => cell.node === again.node);
   if (cell) select(cell, again.focus);
   else hint(!run.exact && count ? 'What the address points at is not here; this is the nearest.' : '');

@@ -2,9 +2,11 @@
 
 let count = 0;
 let label, depth, parent, end, total, selfOf, start;
+// Only in trees that have them: self weights before, and fills of single nodes.
+let selfBefore, fillAt;
 
 function grow(columns) {
-  ({ label, depth, self: selfOf } = columns);
+  ({ label, depth, self: selfOf, before: selfBefore, fill: fillAt } = columns);
   count = label.length;
   parent = new Int32Array(count);
   end = new Uint32Array(count);
