@@ -17,9 +17,12 @@ mod slowdown;
 mod source;
 pub(crate) mod stacks;
 mod table;
+mod view;
 
 use profiler::Profiler;
 use table::Table;
+
+pub(crate) use view::view;
 
 /// What the command line asks for.
 #[derive(Debug)]

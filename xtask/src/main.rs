@@ -1,4 +1,4 @@
-//! Maintainer tasks: `cargo xtask ci`, `cargo xtask fuzz` and `cargo xtask bench record`.
+//! Maintainer tasks: `cargo xtask ci`, `cargo xtask fuzz` and `cargo xtask bench`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
 
 use std::process::ExitCode;
@@ -19,6 +19,9 @@ usage:
       --only NAME    compile, overhead, slowdown or memory alone
   cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
   cargo xtask bench stacks N  the input of that, with N distinct stacks
+  cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
+      --rounds N     browsers of each kind (5)
+      --frames N     one size alone: 10000, 50000, 200000 or 1000000
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
+        ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "render"] => bench::render::run(),
         ["bench", "stacks", count] => bench::stacks::print(count),

@@ -12,6 +12,7 @@ mod document;
 mod frames;
 mod geometry;
 mod paint;
+mod script;
 mod xml;
 
 use std::io::{self, Write};

@@ -10,6 +10,8 @@ pub(crate) enum Unit {
     Complete,
     Count,
     Seconds,
+    /// Given in seconds like the other.
+    Milliseconds,
     MiB,
 }
 
@@ -53,6 +55,7 @@ fn text(unit: Unit, value: Option<f64>) -> String {
         Unit::Count => format!("{value:.0}"),
         Unit::Seconds if value < 1.0 => format!("{value:.3} s"),
         Unit::Seconds => format!("{value:.1} s"),
+        Unit::Milliseconds => format!("{:.0} ms", value * 1e3),
         Unit::MiB => format!("{value:.1} MiB"),
     }
 }
@@ -64,7 +67,8 @@ fn ratio(unit: Unit, flame: Option<f64>, peer: Option<f64>) -> String {
         return String::new();
     };
     // Differences within the noise have no meaningful ratio.
-    if unit == Unit::Count || flame < 0.005 || peer < 0.005 {
+    let least = if unit == Unit::Milliseconds { 0.0005 } else { 0.005 };
+    if unit == Unit::Count || flame < least || peer < least {
         return String::new();
     }
     let what = if unit == Unit::Complete { " missing" } else { "" };

@@ -7,6 +7,7 @@ use flame_profile::CallTree;
 use super::config::SvgConfig;
 use super::frames::Frames;
 use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
+use super::script::{STYLE, script};
 use super::xml::escape;
 use super::{data, paint};
 use crate::amount::ValueScale;
@@ -15,22 +16,6 @@ use crate::colours::{Colours, INK};
 use crate::layout::{Cell, Content};
 use crate::lines::{cut_end, wrap};
 
-/// The viewer, one function so that it leaves no names in the page.
-pub(super) const SCRIPT: &str = concat!(
-    "(() => {\n'use strict';\n",
-    include_str!("viewer/page.js"),
-    include_str!("viewer/tree.js"),
-    include_str!("viewer/amount.js"),
-    include_str!("viewer/text.js"),
-    include_str!("viewer/layout.js"),
-    include_str!("viewer/draw.js"),
-    include_str!("viewer/header.js"),
-    include_str!("viewer/zoom.js"),
-    include_str!("viewer/search.js"),
-    include_str!("viewer/events.js"),
-    "})();\n",
-);
-pub(super) const STYLE: &str = include_str!("viewer/style.css");
 /// Grey that is readable on white.
 const QUIET: &str = "#59636e";
 /// What `details` says until the script runs.
@@ -95,7 +80,7 @@ impl Picture<'_> {
             self.break_line(out)?;
             out.write_all(br#"<metadata id="flame-data">"#)?;
             data::write_data(self, out)?;
-            write!(out, "</metadata><script><![CDATA[{SCRIPT}]]></script>")?;
+            write!(out, "</metadata><script><![CDATA[{}]]></script>", script())?;
         }
         out.write_all(b"</svg>\n")
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::config::{DEFAULT_SEARCH_COLOUR, SvgConfig};
+use super::config::SvgConfig;
 use super::xml::escape;
 use crate::colours::{Background, ColourConfig, Colours, Fill, luminance};
 
@@ -60,9 +60,6 @@ pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write)
     if let Some(colour) = config.ui_colour {
         write!(out, "#title,#subtitle,#details,#matched,#legend,#footer,.button text")?;
         write!(out, "{{fill:{colour}!important}}")?;
-    }
-    if config.search_colour != DEFAULT_SEARCH_COLOUR {
-        write!(out, "#frames .hit rect{{fill:{}!important}}", config.search_colour)?;
     }
     out.write_all(b"</style>")
 }

@@ -175,9 +175,9 @@ fn time_is_shown_as_time() {
 fn script_and_style_cannot_end_early() {
     let svg = svg_of(SERVER, &SvgConfig::default());
     assert_eq!(svg.matches("]]>").count(), 1, "the end of the script");
-    assert!(!document::STYLE.contains(['<', '&']));
-    assert!(!document::SCRIPT.contains("</script"));
-    assert!(svg.contains(document::SCRIPT) && svg.contains(document::STYLE));
+    assert!(!script::STYLE.contains(['<', '&']));
+    assert!(!script::script().contains("</script"));
+    assert!(svg.contains(script::script()) && svg.contains(script::STYLE));
 }
 
 #[test]

@@ -29,9 +29,12 @@ fn it_works_in_a_srcdoc_frame() {
         const input = inside.querySelector('input'); \
         input.value = 'alloc'; \
         input.dispatchEvent(new Event('input')); \
-        return [frames.children.length, inside.getElementById('matched').textContent]; })()";
+        return [inside.getElementById('frames').children.length, inside.getElementById('matched').textContent]; })()";
     let found = browser.eval(click).unwrap();
-    assert_eq!(found, json!([5, "Matched: 16.67% of view, 10.00% of all"]));
+    assert_eq!(
+        found,
+        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
+    );
     assert_eq!(browser.problems(), [] as [&str; 0]);
 }
 
@@ -74,7 +77,7 @@ fn without_scripts_it_is_a_still_picture_without_dead_buttons() {
 fn an_empty_graph_has_nothing_to_complain_about() {
     let Some(mut graph) = Graph::open("empty", &tree_of::<&str>(&[])) else { return };
     graph.search("x");
-    assert_eq!(graph.text("matched"), "Matched: 0.00%");
+    assert_eq!(graph.text("matched"), "Matched: 0.00% (0 frames, 0 samples)");
     graph.check_quiet();
 }
 

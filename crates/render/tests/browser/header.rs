@@ -78,7 +78,10 @@ fn a_graph_taller_than_the_window_opens_at_its_root_with_the_controls_in_sight()
     graph.eval("window.scrollTo(0, 0)");
     graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
     graph.hover("f195");
-    assert_eq!(graph.text("details"), "f195 — total 100% (100% of parent), self 0.00%, 1 samples");
+    assert_eq!(
+        graph.text("details"),
+        "Function: f195 — total 100% (100% of parent), self 0.00%, 1 samples"
+    );
     let details = top(&mut graph, "details");
     assert!((850..900).contains(&details.as_i64().unwrap()), "{details}");
     graph.check_quiet();

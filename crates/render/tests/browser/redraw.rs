@@ -42,19 +42,19 @@ fn check(test: &str, value: ValueType, width: u32) {
     let footer = vec!["a line that says what was lost and what is uncertain ".repeat(9)];
     let config = SvgConfig { width, footer, ..SvgConfig::default() };
     let Some(mut graph) = Graph::open_sized(test, &tree, &config, (width, 900)) else { return };
-    let frames = "['frames', 'footer'].map(id => document.getElementById(id).innerHTML).join('')";
-    let written = graph.eval(frames);
+    let footer = "document.getElementById('footer').innerHTML";
+    let picture = |graph: &mut Graph| graph.boxes() + graph.eval(footer).as_str().unwrap();
+    let written = picture(&mut graph);
     let count = graph.names().len();
     assert!(count > 500, "{count} boxes");
     graph.browser.resize(width - 100, 900).unwrap();
     let wait = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))";
     graph.eval(wait);
-    let narrower = graph.eval(frames);
+    let narrower = picture(&mut graph);
     assert_ne!(narrower, written, "the graph follows the window");
     graph.browser.resize(width, 900).unwrap();
     graph.eval(wait);
-    let (drawn, written) = (graph.eval(frames), written);
-    let (drawn, written) = (drawn.as_str().unwrap(), written.as_str().unwrap());
+    let drawn = picture(&mut graph);
     for (drawn, written) in drawn.split("</g>").zip(written.split("</g>")) {
         assert_eq!(drawn, written);
     }
