@@ -14,7 +14,7 @@ pub(super) struct Column {
 }
 
 /// Up to here the best compression costs no time that anyone could notice.
-const SMALL: usize = 1 << 18;
+const SMALL: usize = 1 << 14;
 
 /// Appends a number: seven bits a byte, the lowest first, all bytes but the last marked.
 fn push(mut number: u64, out: &mut Vec<u8>) {
