@@ -12,23 +12,27 @@ use crate::call_tree::LabelId;
 
 /// Slots of a table that has grown for the first time; a power of two.
 const FIRST_SLOTS: usize = 1 << 8;
+/// Bytes of a name's length, which stands before the name.
+const LENGTH: usize = size_of::<u32>();
 
+/// Small, so that the table stays in a core's own cache.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Where the name starts in the buffer.
-    start: usize,
-    len: u32,
     /// Upper half of the name's hash; the lower chooses the slot.
     hash: u32,
-    label: Option<LabelId>,
+    /// Where the name stands in the buffer, its length first.
+    start: u32,
+    /// The position of its label, or [`FREE`].
+    label: u32,
 }
 
-const EMPTY: Slot = Slot { start: 0, len: 0, hash: 0, label: None };
+const FREE: u32 = u32::MAX;
+const EMPTY: Slot = Slot { hash: 0, start: 0, label: FREE };
 
 /// A map from names to labels.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// None, or a power of two, at most half of them taken.
+    /// None, or a power of two, at most three quarters of them taken.
     slots: Vec<Slot>,
     count: usize,
     bytes: Vec<u8>,
@@ -38,21 +42,25 @@ impl Names {
     /// The label of a name.
     pub(super) fn get(&self, name: &[u8]) -> Option<LabelId> {
         let slot = self.slots.get(self.place(name, hash(name))?)?;
-        slot.label
+        (slot.label != FREE).then(|| LabelId::from_index(slot.label))
     }
 
     /// Adds a name that is not in the table.
     pub(super) fn insert(&mut self, name: &[u8], label: LabelId) {
-        // A name of 4 GiB is not kept: it is looked up, and found in the tree, each time.
-        let Ok(len) = u32::try_from(name.len()) else { return };
-        if self.slots.len() <= self.count * 2 {
+        let (start, len) = (u32::try_from(self.bytes.len()), u32::try_from(name.len()));
+        // Beyond 4 GiB of names the others are found in the tree, each time.
+        let (Ok(start), Ok(len)) = (start, len) else { return };
+        let Some(label) = u32::try_from(label.index()).ok().filter(|label| *label != FREE) else {
+            return;
+        };
+        if self.slots.len() * 3 <= self.count * 4 {
             self.grow();
         }
         let hash = hash(name);
         let Some(place) = self.place(name, hash) else { return };
-        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&len.to_ne_bytes());
         self.bytes.extend_from_slice(name);
-        self.slots[place] = Slot { start, len, hash: (hash >> 32) as u32, label: Some(label) };
+        self.slots[place] = Slot { hash: (hash >> 32) as u32, start, label };
         self.count += 1;
     }
 
@@ -62,27 +70,31 @@ impl Names {
         let mut place = hash as usize & mask;
         loop {
             let slot = &self.slots[place];
-            let same = slot.hash == (hash >> 32) as u32 && slot.len as usize == name.len();
-            if slot.label.is_none()
-                || (same && self.bytes.get(slot.start..slot.start + name.len()) == Some(name))
-            {
+            let same = slot.hash == (hash >> 32) as u32;
+            if slot.label == FREE || (same && self.name(slot) == name) {
                 return Some(place);
             }
             place = (place + 1) & mask;
         }
     }
 
+    fn name(&self, slot: &Slot) -> &[u8] {
+        let rest = self.bytes.get(slot.start as usize..).unwrap_or_default();
+        let Some((len, rest)) = rest.split_first_chunk::<LENGTH>() else { return &[] };
+        rest.get(..u32::from_ne_bytes(*len) as usize).unwrap_or_default()
+    }
+
     fn grow(&mut self) {
         let slots = (self.slots.len() * 2).max(FIRST_SLOTS);
-        let old = std::mem::replace(&mut self.slots, vec![EMPTY; slots]);
-        for slot in old.into_iter().filter(|slot| slot.label.is_some()) {
-            let name = &self.bytes[slot.start..slot.start + slot.len as usize];
-            let mut place = hash(name) as usize & (slots - 1);
-            while self.slots[place].label.is_some() {
+        let mut grown = vec![EMPTY; slots];
+        for slot in self.slots.iter().filter(|slot| slot.label != FREE) {
+            let mut place = hash(self.name(slot)) as usize & (slots - 1);
+            while grown[place].label != FREE {
                 place = (place + 1) & (slots - 1);
             }
-            self.slots[place] = slot;
+            grown[place] = *slot;
         }
+        self.slots = grown;
     }
 }
 
