@@ -127,7 +127,7 @@ impl Graph {
         self.browser.move_to(x, y).unwrap();
     }
 
-    fn middle(&mut self, name: &str) -> (f64, f64) {
+    pub(crate) fn middle(&mut self, name: &str) -> (f64, f64) {
         self.wait_until(DRAWN);
         let find = find(name);
         let at = self.eval(&format!(
@@ -162,7 +162,7 @@ impl Graph {
 }
 
 /// An expression for the `<g>` whose tooltip starts with that name.
-fn find(name: &str) -> String {
+pub(crate) fn find(name: &str) -> String {
     let name = json!(name);
     format!(
         "Array.from(document.querySelectorAll('#frames g')).find(g => \

@@ -7,9 +7,12 @@
 mod test_trees;
 
 mod environment;
+mod filter;
 mod graph;
 mod header;
 mod hostile;
+mod keys;
 mod redraw;
 mod search;
+mod state;
 mod zoom;

@@ -155,7 +155,7 @@ function describeBoxes() {
     box.setAttribute('aria-level', depth[cell.node] + 1);
   }
   // The way in for the tabulator key.
-  if (!selected && count) frames.firstElementChild.setAttribute('tabindex', '0');
+  if (!selected && cells.length) frames.firstElementChild.setAttribute('tabindex', '0');
 }
 
 let idle = 0;
