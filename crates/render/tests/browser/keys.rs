@@ -77,7 +77,7 @@ fn the_root_of_an_icicle_is_left_downwards() {
 fn matches_are_walked_one_by_one_and_around() {
     let Some(mut graph) = Graph::open("next", &tree_of(&server())) else { return };
     graph.search("sys|leaf_3|alloc");
-    let mut at = |graph: &mut Graph| {
+    let at = |graph: &mut Graph| {
         let details = graph.text("details");
         details.split(" — ").next().unwrap().replace("Function: ", "")
     };

@@ -137,7 +137,7 @@ fn several_searches_stand_side_by_side_in_colours_of_their_own() {
     let chips = "Array.from(document.querySelectorAll('#searches text'), t => t.textContent)";
     assert_eq!(graph.eval(chips), json!(["parse 60.00% ×"]));
     graph.wait_until("location.hash === '#s=sys_&k=parse'");
-    graph.browser.click_on("#searches .button").unwrap();
+    graph.browser.click_on("#searches .chip").unwrap();
     assert_eq!(graph.eval(chips), json!([]));
     graph.browser.press("Escape").unwrap();
     assert_eq!(fills(&mut graph, &["parse", "sys_read"]), before);
