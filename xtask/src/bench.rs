@@ -1,5 +1,4 @@
-//! `cargo xtask bench record`: flame's bars, measured beside the profilers that people use now;
-//! `cargo xtask bench view`: the same for its SVG in a browser.
+//! `cargo xtask bench`: flame's bars, measured beside the profilers that people use now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +11,11 @@ mod memory;
 mod overhead;
 mod process;
 mod profiler;
+pub(crate) mod render;
 mod rooted;
 mod slowdown;
 mod source;
+pub(crate) mod stacks;
 mod table;
 mod view;
 

@@ -17,6 +17,8 @@ usage:
       --rounds N     runs, and pairs of windows, of each kind (7)
       --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
       --only NAME    compile, overhead, slowdown or memory alone
+  cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
+  cargo xtask bench stacks N  the input of that, with N distinct stacks
   cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
       --rounds N     browsers of each kind (5)
       --frames N     one size alone: 10000, 50000, 200000 or 1000000
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),
+        ["bench", "render"] => bench::render::run(),
+        ["bench", "stacks", count] => bench::stacks::print(count),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

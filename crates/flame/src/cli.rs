@@ -1,13 +1,17 @@
 //! The command line's definition.
 
 mod duration;
+mod picture;
 mod record;
+mod render;
 
 use clap::{ArgAction, Parser, Subcommand};
 
 use crate::terminal::Color;
 
+pub(crate) use picture::PictureArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use render::RenderArgs;
 
 /// From a running Linux process to a flame graph, in one binary.
 #[derive(Debug, Parser)]
@@ -26,8 +30,9 @@ pub(crate) struct Cli {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// Colour messages
+    /// Colour messages: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(value_parser = Color::parse)]
     pub(crate) color: Color,
 }
 
@@ -35,10 +40,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Sample a process, a program or the whole machine
     Record(RecordArgs),
+    /// Draw a profile that is there already
+    Render(RenderArgs),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   flame record -p 4242 -d 10s               attach for ten seconds: flame.svg
   flame record -o out.svg -- ./prog a b     launch, until it ends
-  sudo flame record -a -d 30s -o out.svg    the whole machine";
+  sudo flame record -a -d 30s -o out.svg    the whole machine
+  flame render out.folded -o out.svg        draw what another tool has recorded";

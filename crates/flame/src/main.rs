@@ -8,6 +8,7 @@ mod message;
 mod output;
 mod proc;
 mod record;
+mod render;
 mod sudo;
 mod terminal;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     start_tracing(cli.verbose);
     let result = match &cli.command {
         Command::Record(args) => record::run(args, &cli),
+        Command::Render(args) => render::run(args, &cli),
     };
     match result {
         Ok(code) => code,

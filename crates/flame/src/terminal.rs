@@ -2,14 +2,18 @@
 
 use std::io::IsTerminal;
 
+use flame_render::Palette;
 use terminal_size::terminal_size_of;
 
 /// When to colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
+    /// The same; the word was not meant for the terminal but names a palette, as scripts that
+    /// call flamegraph.pl have it.
+    Palette(Palette),
     /// Always.
     Always,
     /// Never.
@@ -17,13 +21,30 @@ pub(crate) enum Color {
 }
 
 impl Color {
+    /// Reads auto, always, never, or the name of a palette.
+    pub(crate) fn parse(text: &str) -> Result<Color, String> {
+        match text {
+            "auto" => Ok(Color::Auto),
+            "always" => Ok(Color::Always),
+            "never" => Ok(Color::Never),
+            _ => text.parse().map(Color::Palette).map_err(|palettes: String| {
+                format!("messages are coloured auto, always or never; {palettes}")
+            }),
+        }
+    }
+
+    /// The palette that was meant.
+    pub(crate) fn palette(self) -> Option<Palette> {
+        if let Color::Palette(palette) = self { Some(palette) } else { None }
+    }
+
     /// Whether to colour what goes to stderr.
     pub(crate) fn on_stderr(self) -> bool {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         match self {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => {
+            Color::Auto | Color::Palette(_) => {
                 let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
                 !set("NO_COLOR") && !dumb && std::io::stderr().is_terminal()
             }

@@ -12,6 +12,7 @@ use flame_sampler::{
 };
 
 use super::duration;
+use super::picture::PictureArgs;
 use crate::output::Format;
 
 const EXAMPLES: &str = "\
@@ -36,6 +37,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 }
 
 #[derive(Debug, Args)]
@@ -112,25 +116,21 @@ pub(crate) struct SamplingArgs {
     pub(crate) forward_exit: bool,
 }
 
-/// Several outputs of one recording.
+/// Outputs, several of one profile.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Write FILE (repeatable): .svg, .folded, .txt or .pb.gz; - is stdout [default: flame.svg]
+    /// Write FILE (repeatable): .svg, .folded, .txt or .pb.gz; - is stdout
     #[arg(short, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
 
-    /// Format of files whose ending does not say it, and of stdout [default: folded]
+    /// Format of stdout, and of files whose ending does not say it
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 
     /// Overwrite a flame.svg that flame did not write
     #[arg(long)]
     pub(crate) force: bool,
-
-    /// Headline of the picture
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) title: Option<String>,
 
     /// Value that weighs the boxes: samples, or the event's own (cpu for clocks)
     #[arg(long, value_name = "NAME")]

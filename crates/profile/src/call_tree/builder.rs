@@ -122,6 +122,11 @@ impl TreeBuilder {
         self.before[node.0 as usize] += weight;
     }
 
+    /// Whether there is nothing but the root.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
     /// How many decimal places the weights have.
     pub fn decimals(&self) -> u32 {
         self.decimals

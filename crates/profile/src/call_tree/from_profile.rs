@@ -14,12 +14,18 @@ impl CallTree {
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
         let mut builder = TreeBuilder::new();
-        add_profile(profile, options, &mut builder);
+        builder.add_profile(profile, options);
         builder.finish(value_type, options.order)
     }
 }
 
-/// Adds the stacks of a profile to a tree that grows.
+impl TreeBuilder {
+    /// Adds the stacks of a profile, behind what is here. Samples that weigh 0 leave no node.
+    pub fn add_profile(&mut self, profile: &Profile, options: &TreeOptions) {
+        add_profile(profile, options, self);
+    }
+}
+
 fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuilder) {
     let value = options.value.unwrap_or(profile.default_value);
     let mut threads: Vec<Option<LabelId>> = Vec::new();

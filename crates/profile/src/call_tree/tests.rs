@@ -139,13 +139,21 @@ fn the_root_can_be_widened_and_never_narrowed() {
 #[test]
 fn weights_can_be_scaled_and_never_overflow() {
     let mut tree = tree_of(&[("c", 4)]);
-    assert_eq!(tree.scale(25, 2), Ok(()));
-    assert_eq!(
-        (tree.decimals(), lines(&tree)),
-        (2, vec!["0 all 100 0".to_owned(), "1 c 100 100".to_owned()])
-    );
+    assert_eq!(tree.scale(27, 2), Ok(()));
+    assert_eq!((tree.decimals(), &*lines(&tree).join(", ")), (2, "0 all 108 0, 1 c 108 108"));
+    assert_eq!(tree.scale(100, 1), Ok(()));
+    assert_eq!((tree.decimals(), tree.total()), (1, Weight(108)));
+    assert_eq!(tree.scale(5, 0), Ok(()));
+    assert_eq!((tree.decimals(), tree.total()), (0, Weight(54)));
     assert_eq!(tree.scale(u64::MAX, 0), Err(TooLarge));
-    assert_eq!(tree.total(), Weight(100));
+    assert_eq!(tree.total(), Weight(54));
+}
+
+#[test]
+fn a_profile_of_a_tree_gives_the_tree_again() {
+    let tree = tree_of(&[("c;a;x", 1), ("c;b;x", 2), ("c", 4), ("d;b", 8)]);
+    let again = CallTree::from_profile(&tree.to_profile(), &TreeOptions::default());
+    assert_eq!(lines(&again), lines(&tree));
 }
 
 #[test]

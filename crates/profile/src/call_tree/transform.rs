@@ -1,6 +1,9 @@
 //! Call trees made from call trees: reversed, cut at a base, reordered, scaled.
 
 use super::{BuilderNode, CallTree, LabelId, NodeId, SiblingOrder, TreeBuilder};
+use crate::frame::Location;
+use crate::ids::{StackId, ThreadId};
+use crate::profile::{Profile, Thread};
 use crate::units::Weight;
 
 /// Weights that were to be multiplied would not fit into 64 bits.
@@ -16,6 +19,36 @@ impl std::fmt::Display for TooLarge {
 impl std::error::Error for TooLarge {}
 
 impl CallTree {
+    /// A profile of the same stacks: the outermost frames become threads, weights are rounded to
+    /// whole units. What each node weighed before is not in it.
+    pub fn to_profile(&self) -> Profile {
+        let mut profile = Profile::new(vec![self.value_type.clone()]);
+        let unit = 10_u64.saturating_pow(self.decimals);
+        let mut path: Vec<(ThreadId, StackId)> = Vec::new();
+        for node in &self.nodes[1..] {
+            path.truncate(node.depth as usize - 1);
+            let label = self.label(node);
+            let (thread, stack) = match path.last() {
+                None => {
+                    let name = profile.intern(&label.name);
+                    let thread = Thread { name, process: None, pid: None, tid: None };
+                    (profile.add_whole_thread(thread), StackId::EMPTY)
+                }
+                Some((thread, above)) => {
+                    let frame = profile.add_frame(&label.name, label.kind);
+                    let location = profile.add_location(Location::named(frame));
+                    (*thread, profile.push_stack(*above, location))
+                }
+            };
+            path.push((thread, stack));
+            let weight = node.self_weight.0.saturating_add(unit / 2) / unit;
+            if weight > 0 {
+                profile.add_sample(thread, stack, &[weight]);
+            }
+        }
+        profile
+    }
+
     /// The tree of the stacks turned round: leaves stand at the root, their callers above them.
     #[must_use]
     pub fn reversed(&self, order: SiblingOrder) -> CallTree {
@@ -120,6 +153,27 @@ impl CallTree {
             before.self_weight.0 *= factor;
         }
         self.decimals += decimals;
+        self.drop_needless_decimals();
         Ok(())
+    }
+
+    /// Takes off decimal places that are zero in all weights.
+    fn drop_needless_decimals(&mut self) {
+        let ends_in_zero = |tree: &CallTree| {
+            let before = tree.before.iter().flatten().map(|before| before.self_weight);
+            let mut weights = tree.nodes.iter().map(|node| node.self_weight).chain(before);
+            weights.all(|weight| weight.0.is_multiple_of(10))
+        };
+        while self.decimals > 0 && ends_in_zero(self) {
+            for node in &mut self.nodes {
+                node.total.0 /= 10;
+                node.self_weight.0 /= 10;
+            }
+            for before in self.before.iter_mut().flatten() {
+                before.total.0 /= 10;
+                before.self_weight.0 /= 10;
+            }
+            self.decimals -= 1;
+        }
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Count {
 }
 
 impl Count {
+    pub(super) const ZERO: Count = Count { digits: 0, decimals: 0 };
+
     /// Reads digits with an optional fraction and exponent; `None` for anything else, and for
     /// what does not fit into 64 bits.
     pub(super) fn parse(text: &[u8]) -> Option<Count> {

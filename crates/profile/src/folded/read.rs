@@ -179,12 +179,18 @@ impl FoldedReader {
     }
 
     /// The call tree of all that was read.
-    pub fn finish(mut self, value_type: ValueType) -> CallTree {
+    pub fn finish(self, value_type: ValueType) -> CallTree {
+        let order = self.order;
+        self.into_builder().finish(value_type, order)
+    }
+
+    /// The tree as it has grown, to be merged with others.
+    pub fn into_builder(mut self) -> TreeBuilder {
         if self.columns == Columns::Two {
             // A tree without any lines is one of two profiles all the same.
             self.builder.add_before(BuilderNode::ROOT, Weight(0));
         }
-        self.builder.finish(value_type, self.order)
+        self.builder
     }
 
     /// Reads whole lines, the last perhaps without its end.
@@ -223,14 +229,11 @@ impl FoldedReader {
         if is_comment(trimmed) {
             return Ok(None);
         }
-        let (stack, before) = match (self.columns, cut_count(stack)) {
-            (Columns::One, _) => (stack, None),
-            (Columns::Two, Some((stack, before))) => (stack, Some(before)),
-            (Columns::Two, None) => return Err(FoldedError::OneCount),
+        let (stack, before) = match self.columns {
+            Columns::One => (stack, Count::ZERO),
+            Columns::Two => cut_count(stack).ok_or(FoldedError::OneCount)?,
         };
-        let before = before.map(|before| self.weight(before));
-        let after = self.weight(after);
-        let (Some(after), Some(before)) = (after, before.unwrap_or(Some(Weight(0)))) else {
+        let (Some(before), Some(after)) = (self.weight(before), self.weight(after)) else {
             self.skipped_lines += 1;
             return Ok(None);
         };
