@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use flame_browser::Launch;
@@ -70,7 +71,9 @@ struct Picture {
 
 impl Picture {
     fn look(&mut self) -> Result<()> {
-        self.times.push(page::measure(&self.path, &Launch::default())?);
+        // What takes flamegraph.pl seconds takes it minutes on a busy machine.
+        let launch = Launch { limit: Duration::from_secs(300), ..Launch::default() };
+        self.times.push(page::measure(&self.path, &launch)?);
         Ok(())
     }
 

@@ -168,6 +168,6 @@ function whenIdle(act) {
 function resizeTo(rows) {
   const bottom = data.top + rows * data.row;
   const lines = byId('footer').children.length;
-  root.setAttribute('height', bottom + data.footerY + lines * data.footerLine);
+  root.setAttribute('height', bottom + data.footerY + legendExtra + lines * data.footerLine);
   byId('foot').setAttribute('transform', `translate(0 ${bottom})`);
 }
