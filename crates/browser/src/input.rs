@@ -43,6 +43,21 @@ impl Browser {
         Ok(())
     }
 
+    /// Clicks the left button at a point with the control key held.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn click_control(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({
+                "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1,
+                "modifiers": CONTROL,
+            });
+            self.call("Input.dispatchMouseEvent", event)?;
+        }
+        Ok(())
+    }
+
     /// Puts a finger down at a point; from the first time on the page has a touch screen.
     ///
     /// # Errors

@@ -50,22 +50,43 @@ impl ValueScale {
 
     /// With what is counted: `1,234 samples`, `12.35 s`.
     pub fn amount(&self, weight: Weight) -> String {
-        let number = self.number(weight);
-        if self.noun.is_empty() { number } else { format!("{number} {}", self.noun) }
+        let mut text = String::new();
+        self.push_amount(weight, &mut text);
+        text
     }
 
     /// Without what is counted: `1,234`; a prefixed unit stays: `12.35 s`.
     pub fn number(&self, weight: Weight) -> String {
+        let mut text = String::new();
+        self.push_number(weight, &mut text);
+        text
+    }
+
+    /// Appends what [`ValueScale::amount`] gives.
+    pub(crate) fn push_amount(&self, weight: Weight, out: &mut String) {
+        self.push_number(weight, out);
+        if !self.noun.is_empty() {
+            out.push(' ');
+            out.push_str(&self.noun);
+        }
+    }
+
+    fn push_number(&self, weight: Weight, out: &mut String) {
         let reached = self.steps.iter().find(|(size, _)| weight.0 >= *size);
         let Some((size, unit)) = reached.or(self.steps.last()) else {
-            return group_thousands(weight.0);
+            return push_grouped(weight.0, out);
         };
-        let mut text = group_thousands(weight.0 / size);
         if *size > 1 {
             let hundredths = (weight.0 as f64 / *size as f64 * 100.0 + 0.5).floor() as u64;
-            text = format!("{}.{:02}", group_thousands(hundredths / 100), hundredths % 100);
+            push_grouped(hundredths / 100, out);
+            push_hundredths(hundredths, out);
+        } else {
+            push_grouped(weight.0, out);
         }
-        if unit.is_empty() { text } else { format!("{text} {unit}") }
+        if !unit.is_empty() {
+            out.push(' ');
+            out.push_str(unit);
+        }
     }
 }
 
@@ -73,15 +94,47 @@ impl ValueScale {
 ///
 /// `100%` means all of it and nothing less; what is there but rounds to nothing is `<0.01%`.
 pub fn format_share(weight: Weight, total: Weight) -> String {
+    let mut text = String::new();
+    push_share(weight, total, &mut text);
+    text
+}
+
+/// Appends what [`format_share`] gives.
+pub(crate) fn push_share(weight: Weight, total: Weight, out: &mut String) {
     let hundredths = (weight.share_of(total) * 10_000.0 + 0.5).floor() as u64;
     if weight == total && weight.0 > 0 {
-        return "100%".to_owned();
+        return out.push_str("100%");
     }
     if weight.0 > 0 && hundredths == 0 {
-        return "<0.01%".to_owned();
+        return out.push_str("<0.01%");
     }
     let hundredths = hundredths.min(9_999);
-    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+    push_digits(hundredths / 100, out);
+    push_hundredths(hundredths, out);
+    out.push('%');
+}
+
+/// Appends a number in decimal digits. Pictures are mostly numbers: `write!` would take most of
+/// the time of the whole file.
+pub(crate) fn push_digits(mut number: u64, out: &mut String) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
+/// Appends a point and the last two digits.
+fn push_hundredths(number: u64, out: &mut String) {
+    out.push('.');
+    out.push(char::from(b'0' + (number / 10 % 10) as u8));
+    out.push(char::from(b'0' + (number % 10) as u8));
 }
 
 /// What follows the share in the tooltip of a box that weighed something else before: how much
@@ -98,15 +151,22 @@ pub(crate) fn format_change(before: Weight, after: Weight, total: Weight, negate
 
 /// A number with commas: `1,234,567`.
 pub fn group_thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
+    let mut text = String::new();
+    push_grouped(number, &mut text);
+    text
+}
+
+/// Appends what [`group_thousands`] gives.
+pub(crate) fn push_grouped(number: u64, out: &mut String) {
+    if number < 1000 {
+        return push_digits(number, out);
     }
-    grouped
+    push_grouped(number / 1000, out);
+    let rest = number % 1000;
+    out.push(',');
+    for place in [100, 10, 1] {
+        out.push(char::from(b'0' + (rest / place % 10) as u8));
+    }
 }
 
 #[cfg(test)]

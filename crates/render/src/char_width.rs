@@ -22,6 +22,9 @@ pub(crate) const WIDE: u16 = 1000;
 /// The width of accented Latin, Greek, Cyrillic and the like.
 pub(crate) const OTHER: u16 = 650;
 
+/// The width of `'`.
+const NARROWEST: MilliEm = 275;
+
 /// The widths of characters of one font.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Widths {
@@ -33,6 +36,23 @@ impl Widths {
     /// The width of one character.
     pub(crate) fn of_char(self, c: char) -> MilliEm {
         self.uniform.unwrap_or_else(|| char_width(c))
+    }
+
+    /// No text but the empty one is narrower than this.
+    pub(crate) fn narrowest(self) -> MilliEm {
+        self.uniform.unwrap_or(NARROWEST)
+    }
+
+    /// Whether a text is at most `max` wide; looks no further than it has to.
+    pub(crate) fn fits(self, text: &str, max: MilliEm) -> bool {
+        let mut left = max;
+        text.chars().all(|c| match left.checked_sub(self.of_char(c)) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        })
     }
 
     /// The width of a text.
@@ -60,6 +80,21 @@ pub(crate) fn text_width(text: &str) -> MilliEm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_narrower_than_the_narrowest() {
+        let least = ASCII.iter().copied().chain([WIDE, OTHER]).min();
+        assert_eq!(least.map(MilliEm::from), Some(NARROWEST));
+    }
+
+    #[test]
+    fn a_text_fits_where_it_is_not_wider() {
+        for text in ["", "main", "größe 日本…"] {
+            let width = text_width(text);
+            assert!(Widths::default().fits(text, width));
+            assert!(width == 0 || !Widths::default().fits(text, width - 1));
+        }
+    }
 
     #[test]
     fn a_text_is_as_wide_as_its_characters() {

@@ -22,19 +22,22 @@ pub enum Shorten {
 
 /// The longest form of `name` that is at most `max` wide; `None` where no useful one is.
 pub(crate) fn fit(name: &str, max: MilliEm, shorten: Shorten, widths: Widths) -> Option<String> {
-    if widths.of_text(name) <= max {
+    if widths.fits(name, max) {
         return Some(name.to_owned());
+    }
+    if max < widths.narrowest() {
+        return None;
     }
     if shorten == Shorten::Right {
         return cut_right(name, max, widths);
     }
     let short = strip_arguments(name);
-    if widths.of_text(&short) <= max {
+    if widths.fits(&short, max) {
         return Some(short);
     }
     let mut last = short.as_str();
     for tail in tails(&short) {
-        if widths.of_text(tail) <= max {
+        if widths.fits(tail, max) {
             return Some(tail.to_owned());
         }
         last = tail;

@@ -76,6 +76,8 @@ impl From<io::Error> for FoldedError {
     }
 }
 
+type Names = IndexMap<Box<[u8]>, LabelId, FxBuildHasher>;
+
 /// A frame of the line before: where its name ends there, and its node.
 #[derive(Clone, Copy, Debug)]
 struct PathEntry {
@@ -89,6 +91,8 @@ struct PathEntry {
 ///   with an optional fraction and exponent, kept exactly.
 /// - `\r`, blanks and tabs around a line are left out, and so are blank lines and comments, which
 ///   start with `#` and a blank.
+/// - The first frame is taken for the name of a thread or process, as all collapsing tools that
+///   know it write it.
 /// - A name that ends in `_[k]`, `_[i]`, `_[j]` or `_[w]` is of that kind of code.
 /// - `; ` within open square brackets parts no frames: `<[u8; 8] as Debug>::fmt` is one.
 /// - Bytes that are not UTF-8 become `\xNN` in the name.
@@ -110,7 +114,9 @@ pub struct FoldedReader {
     order: SiblingOrder,
     builder: TreeBuilder,
     /// Names as they stand in the text, with their annotation.
-    names: IndexMap<Box<[u8]>, LabelId, FxBuildHasher>,
+    names: Names,
+    /// The same for first frames.
+    first_names: Names,
     /// The frames of the line before.
     path: Vec<PathEntry>,
     /// The stack of the line before, between two blocks.
@@ -128,7 +134,8 @@ impl FoldedReader {
             columns,
             order,
             builder: TreeBuilder::new(),
-            names: IndexMap::default(),
+            names: Names::default(),
+            first_names: Names::default(),
             path: Vec::new(),
             before: Vec::new(),
             skipped_lines: 0,
@@ -272,7 +279,7 @@ impl FoldedReader {
         };
         loop {
             let end = frame_end(stack, at);
-            let label = self.label(&stack[at..end]);
+            let label = self.label(&stack[at..end], at == 0);
             node = self.builder.child(node, label);
             self.path.push(PathEntry { end, node });
             if end == stack.len() {
@@ -282,15 +289,17 @@ impl FoldedReader {
         }
     }
 
-    fn label(&mut self, name: &[u8]) -> LabelId {
-        if let Some(label) = self.names.get(name) {
+    fn label(&mut self, name: &[u8], is_first: bool) -> LabelId {
+        let names = if is_first { &mut self.first_names } else { &mut self.names };
+        if let Some(label) = names.get(name) {
             return *label;
         }
         let (bare, kind) = FrameKind::of_annotated(name);
         let text = readable(bare);
-        let kind = if is_mark(&text) { FrameKind::Mark } else { kind };
+        let is_mark = is_mark(&text) || (is_first && kind == FrameKind::User);
+        let kind = if is_mark { FrameKind::Mark } else { kind };
         let label = self.builder.label(&text, kind);
-        self.names.insert(name.into(), label);
+        names.insert(name.into(), label);
         label
     }
 

@@ -1,6 +1,7 @@
 //! Everything around the boxes: header, controls, details, legend, footer, style and script.
 
 use std::io::{self, Write};
+use std::thread;
 
 use flame_profile::CallTree;
 
@@ -71,18 +72,44 @@ impl Picture<'_> {
         self.break_line(out)?;
         paint::write_background(&config.colours, out)?;
         self.break_line(out)?;
+        if !config.script {
+            self.write_visible(&footer, out)?;
+            return out.write_all(b"</svg>\n");
+        }
+        let data = self.write_beside_data(&footer, out)?;
+        self.break_line(out)?;
+        out.write_all(br#"<metadata id="flame-data">"#)?;
+        out.write_all(&data)?;
+        write!(out, "</metadata><script><![CDATA[{}]]></script></svg>", script())?;
+        out.write_all(b"\n")
+    }
+
+    /// Everything that can be seen but the background.
+    fn write_visible(&self, footer: &[String], out: &mut impl Write) -> io::Result<()> {
         self.write_frames(out)?;
         self.break_line(out)?;
-        self.write_foot(&footer, out)?;
+        self.write_foot(footer, out)?;
         self.break_line(out)?;
-        self.write_head(out)?;
-        if config.script {
-            self.break_line(out)?;
-            out.write_all(br#"<metadata id="flame-data">"#)?;
-            data::write_data(self, out)?;
-            write!(out, "</metadata><script><![CDATA[{}]]></script>", script())?;
+        self.write_head(out)
+    }
+
+    /// Writes what can be seen and returns the data, which is made at the same time where there is
+    /// enough of it: compressing takes longer than drawing.
+    fn write_beside_data(&self, footer: &[String], out: &mut impl Write) -> io::Result<Vec<u8>> {
+        const WORTH_A_THREAD: usize = 5_000;
+        let make_data = || {
+            let mut data = Vec::new();
+            data::write_data(self, &mut data).map(|()| data)
+        };
+        if self.tree.nodes().len() < WORTH_A_THREAD {
+            self.write_visible(footer, out)?;
+            return make_data();
         }
-        out.write_all(b"</svg>\n")
+        thread::scope(|scope| {
+            let data = scope.spawn(make_data);
+            self.write_visible(footer, out)?;
+            data.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// Where the file is to be read by people.
@@ -97,7 +124,8 @@ impl Picture<'_> {
             write!(out, r#" font-size="{}""#, geometry.font_size)?;
         }
         out.write_all(b">")?;
-        Frames { tree, config, geometry, scale, colours, rows }.write(self.cells, out)?;
+        let frames = Frames::new((tree, scale), config, geometry, colours, rows);
+        frames.write(self.cells, out)?;
         out.write_all(b"</g>")?;
         if self.cells.is_empty() {
             let (x, y) = (geometry.width / 2, TOP + 17);

@@ -37,7 +37,7 @@ self          total          function
  600  60.00%    700  70.00%  parse
  290  29.00%    290  29.00%  sys_read [k]
  100  10.00%    100  10.00%  alloc [i]
-   … 8 more
+   … 9 more
 
   total     self  call tree
  99.90%    0.30%  server → _start → main

@@ -7,12 +7,12 @@ fn read(text: &[u8]) -> FoldedReader {
     reader
 }
 
-/// The tree as `depth name kind total self` lines, without the root.
+/// The tree as `depth name kind total self` lines, without the root; first frames are marks.
 fn lines(tree: &CallTree) -> Vec<String> {
     let line = |node: &Node| {
         let label = tree.label(node);
         let (total, self_weight) = (node.total, node.self_weight);
-        let kind = if label.kind == FrameKind::User {
+        let kind = if label.kind == FrameKind::User || node.depth == 1 {
             String::new()
         } else {
             format!(" {:?}", label.kind)
@@ -75,6 +75,14 @@ fn empty_frames_are_kept() {
         0,
         &["1  2 0", "2 x 2 2", "1 a 1 0", "2  1 0", "3 b 1 1", "1 c 3 0", "2  3 3"],
     );
+}
+
+#[test]
+fn the_first_frame_is_a_thread_unless_it_says_otherwise() {
+    let tree = read(b"a;a 1\nb_[k] 2\n").finish(ValueType::samples());
+    let kinds: Vec<FrameKind> =
+        tree.nodes()[1..].iter().map(|node| tree.label(node).kind).collect();
+    assert_eq!(kinds, [FrameKind::Mark, FrameKind::User, FrameKind::Kernel]);
 }
 
 #[test]
