@@ -127,7 +127,7 @@ impl Graph {
         self.browser.move_to(x, y).unwrap();
     }
 
-    fn middle(&mut self, name: &str) -> (f64, f64) {
+    pub(crate) fn middle(&mut self, name: &str) -> (f64, f64) {
         self.wait_until(DRAWN);
         let find = find(name);
         let at = self.eval(&format!(
@@ -157,12 +157,18 @@ impl Graph {
     #[track_caller]
     pub(crate) fn check_quiet(&mut self) {
         assert_eq!(self.browser.problems(), [] as [&str; 0]);
-        assert_eq!(self.browser.requests().len(), 1, "{:?}", self.browser.requests());
+        assert_eq!(self.requests().len(), 1, "{:?}", self.requests());
+    }
+
+    /// What was requested; browsers look for the icon of a server by themselves.
+    pub(crate) fn requests(&mut self) -> Vec<String> {
+        let requests = self.browser.requests().iter();
+        requests.filter(|url| !url.ends_with("/favicon.ico")).cloned().collect()
     }
 }
 
 /// An expression for the `<g>` whose tooltip starts with that name.
-fn find(name: &str) -> String {
+pub(crate) fn find(name: &str) -> String {
     let name = json!(name);
     format!(
         "Array.from(document.querySelectorAll('#frames g')).find(g => \

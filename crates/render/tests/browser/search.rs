@@ -112,3 +112,34 @@ fn shares_of_random_trees_are_exact() {
     }
     graph.check_quiet();
 }
+
+/// The fills of the boxes of those names.
+fn fills(graph: &mut Graph, names: &[&str]) -> serde_json::Value {
+    let fills = names.iter().map(|name| {
+        graph.eval(&format!(
+            "({}).querySelector('rect').getAttribute('fill')",
+            crate::graph::find(name)
+        ))
+    });
+    fills.collect()
+}
+
+#[test]
+fn several_searches_stand_side_by_side_in_colours_of_their_own() {
+    let Some(mut graph) = Graph::open("several_searches", &tree_of(&server())) else { return };
+    let before = fills(&mut graph, &["parse", "sys_read"]);
+    graph.search("parse");
+    graph.browser.press_control("Enter").unwrap();
+    assert_eq!(graph.text("matched"), "", "the box is free again");
+    graph.browser.type_text("sys_").unwrap();
+    assert_eq!(fills(&mut graph, &["parse", "sys_read"]), json!(["#3dc9f5", "#f05fd8"]));
+    assert_eq!(graph.text("matched"), "Matched: 35.00% (2 frames, 35,000 samples)");
+    let chips = "Array.from(document.querySelectorAll('#searches text'), t => t.textContent)";
+    assert_eq!(graph.eval(chips), json!(["parse 60.00% ×"]));
+    graph.wait_until("location.hash === '#s=sys_&k=parse'");
+    graph.browser.click_on("#searches .chip").unwrap();
+    assert_eq!(graph.eval(chips), json!([]));
+    graph.browser.press("Escape").unwrap();
+    assert_eq!(fills(&mut graph, &["parse", "sys_read"]), before);
+    graph.check_quiet();
+}

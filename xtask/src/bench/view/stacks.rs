@@ -96,7 +96,7 @@ pub(super) fn folded(frames: u32) -> String {
             at = &nodes[at.parent as usize];
         }
         path.reverse();
-        let weight = (1.0 / (random.skewed(1) + 1e-6)).powf(1.1) as u64 + 1;
+        let weight = (1.0 / (random.skewed(1) + 1e-6)).powf(0.9) as u64 + 1;
         writeln!(text, "{} {weight}", path.join(";")).expect("text grows in memory");
     }
     text

@@ -13,8 +13,9 @@ pub(super) struct Column {
     pub(super) text: String,
 }
 
-/// Up to here the best compression costs no time that anyone could notice.
-const SMALL: usize = 1 << 14;
+/// Up to here better compression costs no time that anyone could notice. The best one takes many
+/// times as long on columns of few distinct values.
+const SMALL: usize = 1 << 16;
 
 /// Appends a number: seven bits a byte, the lowest first, all bytes but the last marked.
 fn push(mut number: u64, out: &mut Vec<u8>) {
@@ -36,7 +37,7 @@ pub(super) fn leb(numbers: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
 
 /// Compresses the bytes of a column; the same bytes give the same text.
 pub(super) fn compress(bytes: &[u8]) -> Column {
-    let level = if bytes.len() <= SMALL { 9 } else { 3 };
+    let level = if bytes.len() <= SMALL { 6 } else { 3 };
     let mut deflate = Compress::new(Compression::new(level), false);
     let mut packed = Vec::with_capacity(bytes.len() / 2 + 64);
     loop {

@@ -155,7 +155,7 @@ function describeBoxes() {
     box.setAttribute('aria-level', depth[cell.node] + 1);
   }
   // The way in for the tabulator key.
-  if (!selected && count) frames.firstElementChild.setAttribute('tabindex', '0');
+  if (!selected && cells.length) frames.firstElementChild.setAttribute('tabindex', '0');
 }
 
 let idle = 0;
@@ -168,6 +168,6 @@ function whenIdle(act) {
 function resizeTo(rows) {
   const bottom = data.top + rows * data.row;
   const lines = byId('footer').children.length;
-  root.setAttribute('height', bottom + data.footerY + lines * data.footerLine);
+  root.setAttribute('height', bottom + data.footerY + legendExtra + lines * data.footerLine);
   byId('foot').setAttribute('transform', `translate(0 ${bottom})`);
 }

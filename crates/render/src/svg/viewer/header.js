@@ -80,9 +80,34 @@ function placeChips(right) {
 function placeFooter() {
   const room = Math.floor((width - 2 * data.margin) * 1000 / data.footerSize);
   const lines = data.footer.flatMap(line => wrap(line, room));
+  placeLegend();
   byId('footer').replaceChildren(...lines.map((line, k) =>
     element('text', { x: data.margin, y: data.footerY + k * data.footerLine }, line)));
   resizeTo(rows);
+}
+
+// The entries of the legend, in as many lines as it takes.
+let legendExtra = 0;
+function placeLegend() {
+  const entries = byId('legend').children, right = width - data.margin;
+  let left = data.margin, extra = 0;
+  for (let k = 0; k + 1 < entries.length; k += 2) {
+    const mark = entries[k], text = entries[k + 1];
+    const size = 16 + Math.floor(textWidth(text.textContent) * data.footerSize / 1000);
+    if (left + size > right && left > data.margin) {
+      left = data.margin;
+      extra += data.footerLine;
+    }
+    mark.setAttribute('x', left);
+    text.setAttribute('x', left + 16);
+    for (const part of [mark, text]) {
+      if (extra) part.setAttribute('transform', `translate(0 ${extra})`); else part.removeAttribute('transform');
+    }
+    left += size + 18;
+  }
+  legendExtra = extra;
+  if (extra) byId('footer').setAttribute('transform', `translate(0 ${extra})`);
+  else byId('footer').removeAttribute('transform');
 }
 
 // Reading the window's position makes the browser lay out the page: once a frame, not more.

@@ -6,7 +6,7 @@ let beforePanel = null;
 // `rows` are `[text, key, act]`; a row without `act` only tells of a key.
 function openPanel(rows, x, y, name) {
   closePanel();
-  const em = data.uiSize / 1000, widest = texts => Math.max(...texts.map(textWidth)) * em;
+  const em = data.uiSize / 1000, widest = texts => Math.max(...texts.map(text => textWidth(text))) * em;
   const keyWidth = widest(rows.map(row => row[1])), high = 22;
   const size = Math.ceil(widest(rows.map(row => row[0])) + keyWidth + 48);
   const height = rows.length * high + 12;
@@ -30,9 +30,11 @@ function openPanel(rows, x, y, name) {
   const left = Math.max(0, Math.min(x, width - size - 2));
   const above = standalone ? window.scrollY : 0;
   const lowest = standalone ? Math.max(above, above + window.innerHeight - height - 2) : Infinity;
-  panel.setAttribute('transform', `translate(${left} ${Math.max(0, Math.min(y, lowest))})`);
-  // In a page a low graph would cut it.
+  const top = Math.max(0, Math.min(y, lowest));
+  panel.setAttribute('transform', `translate(${left} ${top})`);
+  // A low graph would cut it.
   root.setAttribute('overflow', 'visible');
+  if (standalone) root.setAttribute('height', Math.max(+root.getAttribute('height'), top + height + 4));
   root.append(panel);
   beforePanel = document.activeElement;
   stepInPanel(1);
@@ -43,6 +45,7 @@ function closePanel() {
   panel.remove();
   panel = null;
   root.removeAttribute('overflow');
+  resizeTo(rows);
   if (beforePanel && beforePanel.focus && root.contains(beforePanel)) beforePanel.focus({ preventScroll: true });
 }
 

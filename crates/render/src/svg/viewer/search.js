@@ -101,6 +101,7 @@ function drawChips() {
     const size = Math.ceil(textWidth(text) * 11 / 1000) + 14;
     const chip = makeButton('', text, size, 'Remove this search');
     chip.removeAttribute('id');
+    chip.setAttribute('class', 'chip');
     chip.children[1].setAttribute('height', 18);
     chip.children[1].setAttribute('fill', search.colour);
     chip.children[2].setAttribute('y', 13);
