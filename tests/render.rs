@@ -259,7 +259,7 @@ fn two_counts_a_line_are_a_differential_graph() {
     assert_eq!(title("shrank"), "shrank (15 samples, 37.50%; -12.50%)");
     assert_eq!(title("same"), "same (5 samples, 12.50%)");
     assert_eq!(of_box(&svg, "grew", "fill"), "#ff0000");
-    assert!(svg.contains("1 stacks are gone since"));
+    assert!(svg.contains("1 stack is gone"));
     let negated = svg_of(text, &["--negate"]);
     assert_eq!(of_box(&negated, "grew", "fill"), "#0000ff");
     let safe = svg_of(text, &["--colors-diff", "safe"]);

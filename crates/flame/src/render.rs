@@ -69,10 +69,11 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
         both.filter(|(node, before)| node.total.0 == 0 && before.self_weight.0 > 0).count() as u64
     };
     match tree.before().map(gone) {
-        Some(gone) if gone > 0 => lines.push(format!(
-            "{} stacks are gone since and have no width here; swap the counts to see them",
-            group_thousands(gone)
-        )),
+        Some(gone) if gone > 0 => {
+            let noun = if gone == 1 { "stack is" } else { "stacks are" };
+            let gone = group_thousands(gone);
+            lines.push(format!("{gone} {noun} gone: no width here; swap the counts to see it"));
+        }
         _ => {}
     }
     lines.extend(health.notes.iter().cloned());

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn json_has_functions_and_nodes() {
-        let text = written(|tree, out| write_json(tree, out));
+        let text = written(write_json);
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["total"], 8);
         assert_eq!(json["value"]["name"], "samples");
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn csv_quotes_names() {
-        let text = written(|tree, out| write_csv(tree, out));
+        let text = written(write_csv);
         let expect = "self,self_share,total,total_share,kind,function\r\n\
                       4,0.500000,4,0.500000,kernel,\"r␁\"\r\n\
                       3,0.375000,3,0.375000,user,\"c\"\r\n\
