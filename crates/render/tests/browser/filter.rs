@@ -20,7 +20,7 @@ fn siblings_can_stand_by_weight() {
     let Some(mut graph) = Graph::open("by_weight", &tree_of(&server())) else { return };
     let before = graph.boxes();
     graph.browser.press("o").unwrap();
-    assert_eq!(graph.eval("location.hash"), "#o=weight");
+    assert_eq!(graph.address(), "#o=weight");
     let names = graph.names();
     let expect = [
         "all",
@@ -73,7 +73,7 @@ fn a_focus_leaves_the_stacks_that_hold_the_function() {
     let Some(mut graph) = Graph::open("focus", &tree_of(&stacks)) else { return };
     graph.hover("abc");
     graph.browser.press("f").unwrap();
-    assert_eq!(graph.eval("location.hash"), "#f=abc");
+    assert_eq!(graph.address(), "#f=abc");
     let focused = graph.boxes();
     graph.check_quiet();
     // The first name is the thread's; `abc` may be that, too.

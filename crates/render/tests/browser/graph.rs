@@ -87,6 +87,15 @@ impl Graph {
         shown.as_str().unwrap().to_owned()
     }
 
+    /// What the address ends with; it changes a moment after the picture.
+    pub(crate) fn address(&mut self) -> String {
+        let hash = self.eval(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => \
+             setTimeout(() => done(location.hash)))))",
+        );
+        hash.as_str().unwrap().to_owned()
+    }
+
     /// The markup of all boxes, without what is added for screen readers once there is time.
     pub(crate) fn boxes(&mut self) -> String {
         self.wait_until(DRAWN);

@@ -59,10 +59,7 @@ fn the_root_of_an_icicle_is_left_downwards() {
     let Some(mut graph) = Graph::open("icicle_keys", &tree_of(&server())) else { return };
     let (root, top) = (graph.frame("all")[1].clone(), graph.frame("parse")[1].clone());
     graph.browser.press("i").unwrap();
-    assert_eq!(
-        (&graph.frame("all")[1], graph.eval("location.hash")),
-        (&json!(62), "#v=icicle".into())
-    );
+    assert_eq!((&graph.frame("all")[1], graph.address()), (&json!(62), "#v=icicle".into()));
     assert_eq!(graph.frame("parse")[1], json!(62 + 3 * 17));
     for (key, expect) in [("ArrowDown", "all"), ("ArrowDown", "idle"), ("ArrowUp", "all")] {
         graph.browser.press(key).unwrap();
@@ -103,7 +100,7 @@ fn letters_that_are_typed_into_the_search_do_nothing_else() {
     for key in ["h", "i", "o", "u", "?", "0", "c"] {
         graph.browser.press(key).unwrap();
     }
-    assert_eq!((graph.names(), graph.eval("location.hash")), (before, "".into()));
+    assert_eq!((graph.names(), graph.address()), (before, String::new()));
     assert_eq!(graph.eval("document.querySelector('#panel') === null"), true);
     graph.check_quiet();
 }
@@ -125,13 +122,13 @@ fn the_list_of_keys_says_and_does_what_there_is() {
     for key in ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"] {
         graph.browser.press(key).unwrap();
     }
-    assert_eq!(graph.eval("location.hash"), "#v=icicle");
+    assert_eq!(graph.address(), "#v=icicle");
     assert_eq!(graph.eval("document.querySelector('#panel') === null"), true);
     graph.browser.click_on("#help").unwrap();
     assert_eq!(graph.eval("document.querySelectorAll('#panel').length"), 1);
     graph.browser.press("Escape").unwrap();
     assert_eq!(graph.eval("document.querySelectorAll('#panel').length"), 0);
-    assert_eq!(graph.eval("location.hash"), "#v=icicle", "Escape closed the list and no more");
+    assert_eq!(graph.address(), "#v=icicle", "Escape closed the list and no more");
     graph.check_quiet();
 }
 

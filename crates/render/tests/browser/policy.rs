@@ -31,7 +31,7 @@ fn over_http_it_works_and_asks_for_nothing_more() {
     graph.search("alloc");
     assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
     assert_eq!(graph.hits(), json!(["alloc"]));
-    assert!(graph.eval("location.hash").as_str().unwrap().starts_with("#z="));
+    assert!(graph.address().starts_with("#z="));
     graph.check_quiet();
 }
 

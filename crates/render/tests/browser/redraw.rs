@@ -138,7 +138,7 @@ fn a_chart_in_the_order_of_time_can_be_put_together_by_name() {
     let chart = graph.names();
     assert_eq!(chart, ["all", "t", "a", "x", "b", "a", "x", "y"]);
     graph.browser.press("o").unwrap();
-    assert_eq!(graph.eval("location.hash"), "#o=name");
+    assert_eq!(graph.address(), "#o=name");
     assert_eq!(graph.names(), ["all", "t", "a", "x", "y", "b"]);
     graph.hover("x");
     let expect = "Function: x — total 70.00% (87.50% of parent), self 70.00%, 7 samples";
@@ -148,7 +148,7 @@ fn a_chart_in_the_order_of_time_can_be_put_together_by_name() {
     {
         graph.browser.press("o").unwrap();
         assert_eq!(
-            (graph.eval("location.hash"), graph.names()),
+            (graph.address(), graph.names()),
             (hash.into(), names.iter().map(|n| (*n).to_owned()).collect())
         );
     }

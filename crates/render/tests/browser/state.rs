@@ -6,10 +6,6 @@ use serde_json::json;
 use crate::graph::{Graph, server, svg, write};
 use crate::test_trees::tree_of;
 
-fn address(graph: &mut Graph) -> String {
-    graph.eval("location.hash").as_str().unwrap().to_owned()
-}
-
 /// Loads what the browser shows once more, or another file with the same address behind it.
 fn reload(graph: &mut Graph, name: &str, behind: &str) {
     let path = std::fs::canonicalize(write(name, "")).unwrap();
@@ -28,12 +24,12 @@ fn a_zoom_and_a_search_survive_a_reload() {
     graph.browser.press_control("i").unwrap();
     let (names, matched) = (graph.names(), graph.text("matched"));
     assert_eq!(matched, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)");
-    let behind = address(&mut graph);
+    let behind = graph.address();
     assert!(behind.contains("z=") && behind.contains("s=ALLOC&i=1"), "{behind}");
     reload(&mut graph, "state_again.svg", &behind);
     assert_eq!((graph.names(), graph.text("matched")), (names, matched));
     assert_eq!(graph.eval("document.querySelector('input').value"), "ALLOC");
-    assert_eq!(address(&mut graph), behind);
+    assert_eq!(graph.address(), behind);
     graph.check_quiet();
 }
 
@@ -83,7 +79,7 @@ fn what_is_typed_reaches_the_address_once_it_pauses() {
 fn an_address_that_has_gone_stale_leads_to_what_is_left() {
     let Some(mut graph) = Graph::open("stale", &tree_of(&server())) else { return };
     graph.click("parse");
-    let behind = address(&mut graph);
+    let behind = graph.address();
     // The last four characters stand for `parse`.
     let gone = format!("{}AAAA", &behind[..behind.len() - 4]);
     reload(&mut graph, "stale_again.svg", &gone);
@@ -112,7 +108,7 @@ fn addresses_of_flamegraph_pl_are_understood() {
 fn an_address_outlives_the_file_that_it_was_made_for() {
     let Some(mut graph) = Graph::open("outlives", &tree_of(&server())) else { return };
     graph.click("parse");
-    let behind = address(&mut graph);
+    let behind = graph.address();
     let mut stacks = server();
     stacks.push(("another;main;parse".to_owned(), 70_000));
     stacks.push(("server;a;b".to_owned(), 70_000));

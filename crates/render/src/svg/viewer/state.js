@@ -59,12 +59,21 @@ function classicZoom(address) {
   return found ? pathOf(found.node) : '';
 }
 
-function write(push) {
-  clearTimeout(writing);
-  writing = 0;
-  if (!addressWorks) return;
+// Changing the address takes longer than drawing, so it waits until the picture is there; while
+// somebody types, until that pauses: browsers limit how often an address may change.
+let waiting = 0, pendingWrite = '';
+function writeLater(how, delay) {
+  clearTimeout(waiting);
+  pendingWrite = pendingWrite || how;
+  waiting = setTimeout(writeNow, delay);
+}
+
+function writeNow() {
+  clearTimeout(waiting);
+  const how = pendingWrite;
+  pendingWrite = '';
+  if (!how || !addressWorks) return;
   try {
-    const how = push ? 'pushState' : 'replaceState';
     history[how]({ flame: steps }, '', addressOf(state));
   } catch (refused) {
     // Frames made from text, and sandboxes, have no address to change.
@@ -72,29 +81,24 @@ function write(push) {
   }
 }
 
-// Typing changes the address once it pauses: browsers limit how often that may be.
-let writing = 0;
-function writeSoon() {
-  clearTimeout(writing);
-  writing = setTimeout(write, 250);
-}
-
-function go(change, soon) {
+// Goes on to another state, one step; what is typed belongs to the step before.
+function go(change, typed) {
   const next = { ...state, ...change };
   if (!differs(next, state, Object.keys(INITIAL))) return;
-  if (soon) {
+  if (typed) {
     apply(next);
-    writeSoon();
+    writeLater('replaceState', 250);
     return;
   }
-  if (writing) write();
+  writeNow();
   past.push(state);
   steps++;
   apply(next);
-  write(true);
+  writeLater('pushState', 0);
 }
 
 function undo() {
+  writeNow();
   if (addressWorks && steps > 0) history.back();
   else if (past.length) apply(past.pop());
 }
@@ -102,8 +106,8 @@ function undo() {
 function comeBack(event) {
   const before = event.state && event.state.flame;
   steps = Number.isInteger(before) ? before : 0;
-  clearTimeout(writing);
-  writing = 0;
+  clearTimeout(waiting);
+  pendingWrite = '';
   apply(stateOf(location));
 }
 
