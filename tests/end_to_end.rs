@@ -22,6 +22,8 @@ mod outputs;
 #[cfg(test)]
 mod privileges;
 #[cfg(test)]
+mod render;
+#[cfg(test)]
 mod runtimes;
 #[cfg(test)]
 mod scale;

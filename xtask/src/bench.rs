@@ -1,5 +1,4 @@
-//! `cargo xtask bench record` and `accuracy`: flame's bars, measured beside the profilers that people
-//! use now.
+//! `cargo xtask bench`: flame's bars, measured beside the profilers that people use now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +12,18 @@ mod memory;
 mod overhead;
 mod process;
 mod profiler;
+pub(crate) mod render;
 mod rooted;
 mod slowdown;
 mod source;
+pub(crate) mod stacks;
 mod table;
+mod view;
 
 use profiler::{PerfWay, Profiler};
 use table::Table;
+
+pub(crate) use view::view;
 
 /// What the command line asks for.
 #[derive(Debug)]

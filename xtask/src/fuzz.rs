@@ -24,6 +24,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("maps", 4096),
     ("perf_map", 4096),
     ("jitdump", 4096),
+    ("folded", 4096),
     ("kallsyms", 4096),
     ("elf", 40960),
     ("debug_files", 40960),

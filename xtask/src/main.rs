@@ -20,6 +20,11 @@ usage:
   cargo xtask bench accuracy  programs whose shares are known, beside perf and samply
       --seconds N    CPU seconds of each program (5)
       --only NAME    short-lived, rhythm or stacks alone
+  cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
+  cargo xtask bench stacks N  the input of that, with N distinct stacks
+  cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
+      --rounds N     browsers of each kind (5)
+      --frames N     one size alone: 10000, 50000, 200000 or 1000000
 ";
 
 fn main() -> ExitCode {
@@ -28,8 +33,11 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
+        ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
+        ["bench", "render"] => bench::render::run(),
+        ["bench", "stacks", count] => bench::stacks::print(count),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -30,6 +30,67 @@ impl Browser {
         Ok(())
     }
 
+    /// Clicks the right button at a point.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn right_click(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        self.move_to(x, y)?;
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "right", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Clicks the left button at a point with the control key held.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn click_control(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({
+                "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1,
+                "modifiers": CONTROL,
+            });
+            self.call("Input.dispatchMouseEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a finger down at a point; from the first time on the page has a touch screen.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn touch_start(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        self.call("Emulation.setTouchEmulationEnabled", json!({ "enabled": true }))?;
+        let event = json!({ "type": "touchStart", "touchPoints": [{ "x": x, "y": y }] });
+        self.call("Input.dispatchTouchEvent", event).map(drop)
+    }
+
+    /// Lifts the finger.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn touch_end(&mut self) -> Result<(), Error> {
+        let event = json!({ "type": "touchEnd", "touchPoints": [] });
+        self.call("Input.dispatchTouchEvent", event).map(drop)
+    }
+
+    /// Puts the text of the clipboard into whatever has the focus.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn paste(&mut self) -> Result<(), Error> {
+        let event = json!({
+            "type": "rawKeyDown", "key": "v", "modifiers": CONTROL, "windowsVirtualKeyCode": 86,
+            "commands": ["paste"],
+        });
+        self.call("Input.dispatchKeyEvent", event)?;
+        let event = json!({ "type": "keyUp", "key": "v", "modifiers": CONTROL });
+        self.call("Input.dispatchKeyEvent", event).map(drop)
+    }
+
     /// Clicks the middle of the first element that a CSS selector finds.
     ///
     /// # Errors
@@ -81,6 +142,13 @@ impl Browser {
             "Escape" => 27,
             "Enter" => 13,
             "F3" => 114,
+            "Backspace" => 8,
+            "Tab" => 9,
+            "Home" => 36,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
             key => key.bytes().next().map_or(0, |byte| u32::from(byte.to_ascii_uppercase())),
         };
         for kind in ["rawKeyDown", "keyUp"] {

@@ -2,7 +2,9 @@
 
 mod doctor;
 mod duration;
+mod picture;
 mod record;
+mod render;
 mod symbols;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -10,7 +12,9 @@ use clap::{ArgAction, Parser, Subcommand};
 use crate::terminal::Color;
 
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use picture::PictureArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;
 
 /// From a running Linux process to a flame graph, in one binary.
@@ -30,8 +34,9 @@ pub(crate) struct Cli {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// Colour messages
+    /// Colour messages: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(value_parser = Color::parse)]
     pub(crate) color: Color,
 }
 
@@ -39,6 +44,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Sample a process, a program or the whole machine
     Record(Box<RecordArgs>),
+    /// Draw a profile that is there already
+    Render(Box<RenderArgs>),
     Doctor(DoctorArgs),
 }
 
@@ -47,4 +54,5 @@ Examples:
   flame record -p 4242 -d 10s               attach for ten seconds: flame.svg
   flame record -o out.svg -- ./prog a b     launch, until it ends
   sudo flame record -a -d 30s -o out.svg    the whole machine
+  flame render out.folded -o out.svg        draw what another tool has recorded
   flame doctor -p 4242                      what is in the way of a complete profile";

@@ -11,6 +11,7 @@ mod privileges;
 mod proc;
 mod process_root;
 mod record;
+mod render;
 mod runtimes;
 mod sudo;
 mod terminal;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Record(args) => record::run(args, &cli),
         Command::Doctor(args) => doctor::run(args, &cli),
+        Command::Render(args) => render::run(args, &cli),
     };
     match result {
         Ok(code) => code,

@@ -57,6 +57,12 @@ impl Failure {
     }
 }
 
+/// Prints something that the user should know although flame goes on.
+pub(crate) fn warn(what: &str, color: Color) {
+    let paint = Paint(color.on_stderr());
+    let _ = writeln!(io::stderr(), "{} {what}", paint.yellow("warning:"));
+}
+
 /// The system's reason in lower case and without its number: `permission denied`.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,6 +1,7 @@
 //! Output files: found writable before the recording starts, written whole or not at all.
 
 mod file;
+mod picture;
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -10,16 +11,16 @@ use std::path::{Path, PathBuf};
 use caps::CapsHashSet;
 use flame_formats::write_pprof;
 use flame_profile::{Annotations, CallTree, Profile, Recursion, TreeOptions, write_folded};
-use flame_render::{SvgConfig, TextConfig, write_svg, write_text};
+use flame_render::{Report, TextConfig, write_csv, write_json, write_markdown, write_svg};
+use flame_render::{write_terminal, write_text};
 
-use crate::cli::OutputArgs;
-use crate::message::{Failure, reason};
+use crate::cli::{OutputArgs, PictureArgs};
+use crate::message::{Failure, reason, warn};
 use crate::privileges;
+use crate::terminal::Color;
 use file::Destination;
 pub(crate) use file::Written;
-
-/// What is written when nothing is asked for.
-const DEFAULT_OUTPUT: &str = "flame.svg";
+use picture::Picture;
 
 /// How an output is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +33,28 @@ pub(crate) enum Format {
     Text,
     /// pprof, the profile with everything in it.
     Pprof,
+    /// A flame graph of characters.
+    Terminal,
+    /// Functions and nodes for programs.
+    Json,
+    /// Functions for spreadsheets.
+    Csv,
+    /// A comment for a code review.
+    Markdown,
 }
 
 impl Format {
     /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 4] = [Format::Svg, Format::Folded, Format::Text, Format::Pprof];
+    pub(crate) const ALL: [Format; 8] = [
+        Format::Svg,
+        Format::Folded,
+        Format::Text,
+        Format::Pprof,
+        Format::Terminal,
+        Format::Json,
+        Format::Csv,
+        Format::Markdown,
+    ];
 
     /// The name as `--format` takes it.
     pub(crate) fn name(self) -> &'static str {
@@ -45,56 +63,92 @@ impl Format {
             Format::Folded => "folded",
             Format::Text => "txt",
             Format::Pprof => "pprof",
+            Format::Terminal => "term",
+            Format::Json => "json",
+            Format::Csv => "csv",
+            Format::Markdown => "md",
         }
     }
 
     /// The format that the ending of a file's name chooses.
     fn of_ending(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 6] = [
+        let endings: [(&str, Format); 9] = [
             (".svg", Format::Svg),
             (".folded", Format::Folded),
             (".collapsed", Format::Folded),
             (".txt", Format::Text),
             (".pb.gz", Format::Pprof),
             (".pprof", Format::Pprof),
+            (".json", Format::Json),
+            (".csv", Format::Csv),
+            (".md", Format::Markdown),
         ];
         endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
     }
 }
 
-/// The outputs of a recording, validated.
+/// What is written when nothing is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    /// The file; `-` is stdout.
+    pub(crate) path: &'static str,
+    /// Whether that file is left alone when it is there and flame did not write it.
+    pub(crate) keeps_foreign: bool,
+    /// The format of stdout.
+    pub(crate) on_stdout: Format,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown<'a> {
+    /// The tree that outputs are made of.
+    pub(crate) tree: &'a CallTree,
+    /// The profile that the tree is of, where there is one.
+    pub(crate) profile: Option<&'a Profile>,
+    /// What stands over the picture when the user named nothing; otherwise what the profile says.
+    pub(crate) title: Option<&'a str>,
+    /// Lines at the foot.
+    pub(crate) footer: &'a [String],
+}
+
+/// The outputs of a profile, validated.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     files: Vec<(Destination, Format)>,
-    options: Options,
-}
-
-#[derive(Debug)]
-struct Options {
-    title: Option<String>,
     value: Option<String>,
     tree: TreeOptions,
     annotations: Annotations,
+    picture: Picture,
+    color: Color,
 }
 
 impl Outputs {
     /// Decides formats and checks that every output can be written.
-    pub(crate) fn prepare(args: &OutputArgs) -> Result<Outputs, Failure> {
+    pub(crate) fn prepare(
+        args: &OutputArgs,
+        picture: &PictureArgs,
+        color: Color,
+        defaults: Defaults,
+    ) -> Result<Outputs, Failure> {
         let paths = match &*args.output {
-            [] => vec![PathBuf::from(DEFAULT_OUTPUT)],
+            [] => vec![PathBuf::from(defaults.path)],
             paths => paths.to_vec(),
         };
         let mut files = Vec::new();
         for path in paths {
-            let format = format_of(&path, args.format)?;
+            let format = format_of(&path, args.format, defaults.on_stdout)?;
             let destination = Destination::prepare(&path)?;
-            if args.output.is_empty() && !args.force {
+            if args.output.is_empty() && defaults.keeps_foreign && !args.force {
                 refuse_foreign(&path)?;
             }
             files.push((destination, format));
         }
-        let mut tree = TreeOptions::default();
+        let picture = Picture::prepare(picture, color)?;
+        for complaint in &picture.complaints {
+            warn(complaint, color);
+        }
+        let mut tree = TreeOptions { order: picture.order(), ..TreeOptions::default() };
         tree.root.process = args.threads;
         tree.root.pid = args.root_pid || args.root_tid;
         tree.root.tid = args.root_tid;
@@ -102,8 +156,7 @@ impl Outputs {
             tree.recursion = Recursion::Collapse;
         }
         let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
-        let (title, value) = (args.title.clone(), args.value.clone());
-        Ok(Outputs { files, options: Options { title, value, tree, annotations } })
+        Ok(Outputs { files, value: args.value.clone(), tree, annotations, picture, color })
     }
 
     /// The capabilities without which the files cannot be written, as far as flame has them.
@@ -113,68 +166,110 @@ impl Outputs {
 
     /// Whether the value asked for is one that a recording of those value names has.
     pub(crate) fn check_value(&self, names: &[String]) -> Result<(), Failure> {
-        match &self.options.value {
+        match &self.value {
             Some(value) if !names.contains(value) => Err(Failure::usage(format!(
-                "no value {value} in this recording: it has {}",
+                "no value {value} in this profile: it has {}",
                 names.join(" and ")
             ))),
             _ => Ok(()),
         }
     }
 
+    /// How trees are made of a profile.
+    pub(crate) fn tree_options(&self, profile: &Profile) -> TreeOptions {
+        let named = self.value.as_deref().and_then(|value| profile.value_named(value));
+        TreeOptions { value: named, ..self.tree }
+    }
+
+    /// How trees are made of what is no profile.
+    pub(crate) fn default_tree_options(&self) -> TreeOptions {
+        self.tree
+    }
+
     /// The call tree that the outputs show.
-    pub(crate) fn tree(&self, profile: &Profile) -> CallTree {
-        let named = self.options.value.as_deref().and_then(|value| profile.value_named(value));
-        CallTree::from_profile(profile, &TreeOptions { value: named, ..self.options.tree })
+    pub(crate) fn tree(&self, profile: &Profile) -> Result<CallTree, Failure> {
+        self.shape(CallTree::from_profile(profile, &self.tree_options(profile)))
+    }
+
+    /// A tree as the picture options want it: cut, turned, scaled.
+    pub(crate) fn shape(&self, tree: CallTree) -> Result<CallTree, Failure> {
+        let (tree, complaint) = self.picture.shape(tree)?;
+        if let Some(complaint) = complaint {
+            warn(&complaint, self.color);
+        }
+        Ok(tree)
     }
 
     /// Writes all outputs; a failure of one does not keep the others from being written.
-    pub(crate) fn write(
-        &self,
-        profile: &Profile,
-        tree: &CallTree,
-        footer: &[String],
-    ) -> (Vec<Written>, Vec<Failure>) {
+    pub(crate) fn write(&self, shown: &Shown<'_>) -> (Vec<Written>, Vec<Failure>) {
         privileges::raise_kept();
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {
-            let result = destination.write(&mut |mut out| match format {
-                Format::Svg => write_svg(tree, &self.svg_config(profile, footer), &mut out),
-                Format::Folded => write_folded(tree, self.options.annotations, &mut out),
-                Format::Text => write_text(tree, &self.text_config(profile, footer), &mut out),
-                Format::Pprof => write_pprof(profile, &mut out),
-            });
+            let result = destination.write(&mut |out| self.write_one(shown, *format, out));
             match result {
-                Ok(file) => written.extend(file),
+                Ok(file) => {
+                    let opens = self.picture.args.open && *format == Format::Svg;
+                    if let Some(file) = file.as_ref().filter(|_| opens) {
+                        failures.extend(picture::open_in_browser(&file.path).err());
+                    }
+                    written.extend(file);
+                }
                 Err(error) => failures.push(cannot_write(destination, &error)),
             }
         }
+        failures.extend(self.picture.keep_colours(shown.tree).err());
         (written, failures)
     }
 
-    fn title(&self, profile: &Profile) -> Option<String> {
-        self.options.title.clone().or_else(|| profile.meta.target.clone())
+    fn write_one(
+        &self,
+        shown: &Shown<'_>,
+        format: Format,
+        mut out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let target = shown.profile.and_then(|profile| profile.meta.target.as_deref());
+        let title = shown.title.or(target);
+        match format {
+            Format::Svg => write_svg(shown.tree, &self.picture.svg(title, shown.footer), &mut out),
+            Format::Folded => write_folded(shown.tree, self.annotations, &mut out),
+            Format::Text => {
+                write_text(shown.tree, &self.text_config(title, shown.footer), &mut out)
+            }
+            Format::Pprof => match shown.profile {
+                Some(profile) => write_pprof(profile, &mut out),
+                None => write_pprof(&shown.tree.to_profile(), &mut out),
+            },
+            Format::Terminal => {
+                write_terminal(shown.tree, &self.picture.terminal(title, self.color), &mut out)
+            }
+            Format::Json => write_json(shown.tree, &mut out),
+            Format::Csv => write_csv(shown.tree, &mut out),
+            Format::Markdown => {
+                let config = self.text_config(title, shown.footer);
+                write_markdown(shown.tree, &config, &mut out)
+            }
+        }
     }
 
-    fn svg_config(&self, profile: &Profile, footer: &[String]) -> SvgConfig {
-        let default = SvgConfig::default();
-        let title = self.title(profile).unwrap_or_else(|| default.title.clone());
-        SvgConfig { title, footer: footer.to_vec(), ..default }
-    }
-
-    fn text_config(&self, profile: &Profile, footer: &[String]) -> TextConfig {
-        let header = self.title(profile).into_iter().chain(footer.iter().cloned()).collect();
-        TextConfig { header, ..TextConfig::default() }
+    fn text_config(&self, title: Option<&str>, footer: &[String]) -> TextConfig {
+        let args = &self.picture.args;
+        let title = args.title.as_deref().or(title).map(str::to_owned);
+        let footer = if args.no_metadata { &[] } else { footer };
+        let header = title.into_iter().chain(footer.iter().cloned()).collect();
+        let default = TextConfig::default();
+        let min_share = args.min_share.unwrap_or(default.min_share);
+        let report = if args.flat { Report::Flat } else { Report::Full };
+        TextConfig { header, min_share, report, count_name: args.countname.clone(), ..default }
     }
 }
 
-fn format_of(path: &Path, asked: Option<Format>) -> Result<Format, Failure> {
-    let default = (path == Path::new("-")).then_some(Format::Folded);
+fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Format, Failure> {
+    let default = (path == Path::new("-")).then_some(asked.unwrap_or(on_stdout));
     let format = Format::of_ending(path).or(asked).or(default);
     format.ok_or_else(|| {
         Failure::usage(format!("cannot tell the format of {} from its ending", path.display()))
-            .why("flame writes .svg, .folded, .txt and .pb.gz")
+            .why("flame writes .svg, .folded, .txt, .pb.gz, .json, .csv and .md")
             .or_try("--format svg, or another ending")
     })
 }

@@ -30,13 +30,14 @@ use flame_unwind::Architecture;
 use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
-use crate::output::Outputs;
+use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::terminal::Paint;
 use crate::{privileges, proc};
 use collector::Collector;
 use debug_files::DebugPlaces;
 use progress::Progress;
 use signals::StopSignals;
+pub(crate) use summary::footer;
 
 /// How long to wait for the kernel at most between two looks at the clock and the target.
 const LOOK: Duration = Duration::from_millis(100);
@@ -44,11 +45,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long a launched program gets to end once the recording is over and it was asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a recording is written to and as when nothing is asked for.
+const DEFAULTS: Defaults =
+    Defaults { path: "flame.svg", keeps_foreign: true, on_stdout: Format::Folded };
+
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     // Before anything else: from here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
-    let outputs = Outputs::prepare(&args.output)?;
+    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, DEFAULTS)?;
     let mut target = target::Started::start(&args.target, &args.sampling)?;
     let result = record(args, cli, &outputs, &mut target, &signals);
     if result.is_err() {
@@ -138,10 +143,11 @@ struct Done {
 fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport>, Failure> {
     let Done { profile, exit, unseen, images, strict } = done;
     let paint = Paint(cli.color.on_stderr());
-    let tree = outputs.tree(&profile);
+    let tree = outputs.tree(&profile)?;
     tracing::info!(nodes = tree.nodes().len(), "call tree built");
-    let footer = summary::footer(&profile);
-    let (written, failures) = outputs.write(&profile, &tree, &footer);
+    let footer = footer(&profile);
+    let shown = Shown { tree: &tree, profile: Some(&profile), title: None, footer: &footer };
+    let (written, failures) = outputs.write(&shown);
     tracing::info!("written");
     if !cli.quiet {
         summary::print(&profile, &tree, &written, exit, paint);

@@ -6,14 +6,18 @@ use crate::ids::{FrameId, ImageId, StrId};
 /// Where a frame's code came from; renderers colour by it, folded text marks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
-    /// A function of a program or library.
+    /// A function of a program, or of a library where it is not known to be of one.
     User,
+    /// A function of a shared library. Call trees tell it from the image; folded text does not.
+    Library,
     /// A function of the kernel or of a module; `_[k]` in folded text.
     Kernel,
     /// A function that the compiler inlined into its caller; `_[i]` in folded text.
     Inlined,
     /// A function that a runtime compiled while running; `_[j]` in folded text.
     Jit,
+    /// A function on the stack of whoever woke the sampled thread; `_[w]` in folded text.
+    Waker,
     /// Not a function: the thread's name, or a mark such as `[truncated stack]`.
     Mark,
 }
@@ -25,7 +29,21 @@ impl FrameKind {
             FrameKind::Kernel => "_[k]",
             FrameKind::Inlined => "_[i]",
             FrameKind::Jit => "_[j]",
-            FrameKind::User | FrameKind::Mark => "",
+            FrameKind::Waker => "_[w]",
+            FrameKind::User | FrameKind::Library | FrameKind::Mark => "",
+        }
+    }
+
+    /// The name without its annotation, and the kind that the annotation says; [`FrameKind::User`]
+    /// without one.
+    pub fn of_annotated(name: &[u8]) -> (&[u8], FrameKind) {
+        let [head @ .., b'_', b'[', letter, b']'] = name else { return (name, FrameKind::User) };
+        match letter {
+            b'k' => (head, FrameKind::Kernel),
+            b'i' => (head, FrameKind::Inlined),
+            b'j' => (head, FrameKind::Jit),
+            b'w' => (head, FrameKind::Waker),
+            _ => (name, FrameKind::User),
         }
     }
 }

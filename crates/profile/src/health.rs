@@ -123,6 +123,8 @@ pub struct Health {
     /// Tasks that the target started and that ended before a sample of them was taken, where
     /// sampling task by task does not see them.
     pub short_tasks: u64,
+    /// Lines of text input that could not be read.
+    pub skipped_lines: u64,
     /// Samples of the idle task, which are left out of the profile.
     pub idle_samples: u64,
     /// Samples by how the walk of their user stack ended.
@@ -206,6 +208,9 @@ impl Health {
         }
         if self.short_tasks > 0 {
             parts.push(format!("{} short-lived tasks not seen", self.short_tasks));
+        }
+        if self.skipped_lines > 0 {
+            parts.push(format!("{} lines not readable", self.skipped_lines));
         }
         if let Some(coverage) = self.coverage {
             parts.push(format!("coverage {}", percent(coverage.fraction())));

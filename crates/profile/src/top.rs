@@ -17,7 +17,7 @@ pub struct FunctionShare {
     pub total: Weight,
 }
 
-/// All functions (threads' names and marks left out), most self weight first, then most total,
+/// All functions (threads' names and marks left out, unless samples end in them), most self weight first, then most total,
 /// then by name.
 pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
     let mut shares: FxHashMap<LabelId, FunctionShare> = FxHashMap::default();
@@ -31,9 +31,6 @@ pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
         path.push(node.label);
         let seen = &mut on_path[node.label.index()];
         *seen += 1;
-        if tree.label(node).kind == FrameKind::Mark {
-            continue;
-        }
         let zero = Weight(0);
         let share = shares.entry(node.label);
         let share =
@@ -43,7 +40,11 @@ pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
             share.total += node.total;
         }
     }
-    let mut shares: Vec<FunctionShare> = shares.into_values().collect();
+    let is_mark = |share: &FunctionShare| {
+        tree.labels()[share.label.index()].kind == FrameKind::Mark && share.self_weight == Weight(0)
+    };
+    let mut shares: Vec<FunctionShare> =
+        shares.into_values().filter(|share| !is_mark(share)).collect();
     shares.sort_by(|a, b| {
         let weights = (b.self_weight, b.total).cmp(&(a.self_weight, a.total));
         weights.then_with(|| tree.labels()[a.label.index()].cmp(&tree.labels()[b.label.index()]))

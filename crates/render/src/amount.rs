@@ -3,17 +3,20 @@
 //! The viewer script formats the same numbers with the same steps of the same floating-point
 //! operations, so that a box says the same whether it was written here or drawn there.
 
-use flame_profile::{ValueType, Weight};
+use flame_profile::{CallTree, ValueType, Weight};
 
 const TIME: &[(u64, &str)] = &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
 const BYTES: &[(u64, &str)] =
     &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
 
 /// How weights of one value type are written.
+///
+/// With steps, a weight is written in the first one that it reaches, or in the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueScale {
-    /// Steps of the unit, largest first, the last of size 1; empty for plain counts.
-    pub(crate) steps: &'static [(u64, &'static str)],
+    /// Steps of the unit, largest first; empty for plain counts. The last has size 1 unless the
+    /// weights have decimal places.
+    pub(crate) steps: Vec<(u64, &'static str)>,
     /// What plain counts count, for example `samples`.
     pub(crate) noun: String,
 }
@@ -27,26 +30,62 @@ impl ValueScale {
             "count" => (&[][..], value_type.name.as_str()),
             unit => (&[][..], unit),
         };
-        ValueScale { steps, noun: crate::clean_name(noun).into_owned() }
+        ValueScale { steps: steps.to_vec(), noun: crate::clean_name(noun).into_owned() }
+    }
+
+    /// The scale of a tree's weights; `count_name` says what they count where that is known better.
+    pub fn of_tree(tree: &CallTree, count_name: Option<&str>) -> ValueScale {
+        let mut scale = ValueScale::of(tree.value_type());
+        if let Some(name) = count_name {
+            scale = ValueScale { steps: Vec::new(), noun: crate::clean_name(name).into_owned() };
+        }
+        let unit = 10_u64.saturating_pow(tree.decimals());
+        if unit > 1 && scale.steps.is_empty() {
+            scale.steps.push((unit, ""));
+        } else {
+            scale.steps.iter_mut().for_each(|(size, _)| *size = size.saturating_mul(unit));
+        }
+        scale
     }
 
     /// With what is counted: `1,234 samples`, `12.35 s`.
     pub fn amount(&self, weight: Weight) -> String {
-        let number = self.number(weight);
-        if self.noun.is_empty() { number } else { format!("{number} {}", self.noun) }
+        let mut text = String::new();
+        self.push_amount(weight, &mut text);
+        text
     }
 
     /// Without what is counted: `1,234`; a prefixed unit stays: `12.35 s`.
     pub fn number(&self, weight: Weight) -> String {
-        let step = self.steps.iter().find(|(size, _)| weight.0 >= *size || *size == 1);
-        match step {
-            None => group_thousands(weight.0),
-            Some((1, unit)) => format!("{} {unit}", group_thousands(weight.0)),
-            Some((size, unit)) => {
-                let hundredths = (weight.0 as f64 / *size as f64 * 100.0 + 0.5).floor() as u64;
-                let whole = group_thousands(hundredths / 100);
-                format!("{whole}.{:02} {unit}", hundredths % 100)
-            }
+        let mut text = String::new();
+        self.push_number(weight, &mut text);
+        text
+    }
+
+    /// Appends what [`ValueScale::amount`] gives.
+    pub(crate) fn push_amount(&self, weight: Weight, out: &mut String) {
+        self.push_number(weight, out);
+        if !self.noun.is_empty() {
+            out.push(' ');
+            out.push_str(&self.noun);
+        }
+    }
+
+    fn push_number(&self, weight: Weight, out: &mut String) {
+        let reached = self.steps.iter().find(|(size, _)| weight.0 >= *size);
+        let Some((size, unit)) = reached.or(self.steps.last()) else {
+            return push_grouped(weight.0, out);
+        };
+        if *size > 1 {
+            let hundredths = (weight.0 as f64 / *size as f64 * 100.0 + 0.5).floor() as u64;
+            push_grouped(hundredths / 100, out);
+            push_hundredths(hundredths, out);
+        } else {
+            push_grouped(weight.0, out);
+        }
+        if !unit.is_empty() {
+            out.push(' ');
+            out.push_str(unit);
         }
     }
 }
@@ -55,32 +94,85 @@ impl ValueScale {
 ///
 /// `100%` means all of it and nothing less; what is there but rounds to nothing is `<0.01%`.
 pub fn format_share(weight: Weight, total: Weight) -> String {
+    let mut text = String::new();
+    push_share(weight, total, &mut text);
+    text
+}
+
+/// Appends what [`format_share`] gives.
+pub(crate) fn push_share(weight: Weight, total: Weight, out: &mut String) {
     let hundredths = (weight.share_of(total) * 10_000.0 + 0.5).floor() as u64;
     if weight == total && weight.0 > 0 {
-        return "100%".to_owned();
+        return out.push_str("100%");
     }
     if weight.0 > 0 && hundredths == 0 {
-        return "<0.01%".to_owned();
+        return out.push_str("<0.01%");
     }
     let hundredths = hundredths.min(9_999);
-    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+    push_digits(hundredths / 100, out);
+    push_hundredths(hundredths, out);
+    out.push('%');
+}
+
+/// Appends a number in decimal digits. Pictures are mostly numbers: `write!` would take most of
+/// the time of the whole file.
+pub(crate) fn push_digits(mut number: u64, out: &mut String) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
+/// Appends a point and the last two digits.
+fn push_hundredths(number: u64, out: &mut String) {
+    out.push('.');
+    out.push(char::from(b'0' + (number / 10 % 10) as u8));
+    out.push(char::from(b'0' + (number % 10) as u8));
+}
+
+/// What follows the share in the tooltip of a box that weighed something else before: how much
+/// that is of the whole. Nothing where nothing changed; `negate` asks the other way round.
+pub(crate) fn format_change(before: Weight, after: Weight, total: Weight, negate: bool) -> String {
+    let (larger, smaller) = (before.max(after), before.min(after));
+    if larger == smaller {
+        return String::new();
+    }
+    let sign = if (after > before) != negate { '+' } else { '-' };
+    let hundredths = ((larger - smaller).share_of(total) * 10_000.0 + 0.5).floor() as u64;
+    format!("; {sign}{}.{:02}%", group_thousands(hundredths / 100), hundredths % 100)
 }
 
 /// A number with commas: `1,234,567`.
 pub fn group_thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
+    let mut text = String::new();
+    push_grouped(number, &mut text);
+    text
+}
+
+/// Appends what [`group_thousands`] gives.
+pub(crate) fn push_grouped(number: u64, out: &mut String) {
+    if number < 1000 {
+        return push_digits(number, out);
     }
-    grouped
+    push_grouped(number / 1000, out);
+    let rest = number % 1000;
+    out.push(',');
+    for place in [100, 10, 1] {
+        out.push(char::from(b'0' + (rest / place % 10) as u8));
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::{Columns, FoldedReader, SiblingOrder};
+
     use super::*;
 
     #[track_caller]
@@ -104,6 +196,29 @@ mod tests {
         check_amount("cpu", "nanoseconds", 999, "999 ns");
         check_amount("cpu", "nanoseconds", 0, "0 ns");
         check_amount("heap", "bytes", 1_536, "1.50 KiB");
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        let change = |before, after, negate| {
+            format_change(Weight(before), Weight(after), Weight(800), negate)
+        };
+        assert_eq!(change(4, 4, false), "");
+        assert_eq!(change(4, 8, false), "; +0.50%");
+        assert_eq!(change(8, 4, false), "; -0.50%");
+        assert_eq!(change(8, 4, true), "; +0.50%");
+        assert_eq!(change(9000, 0, false), "; -1,125.00%");
+    }
+
+    #[test]
+    fn fractions_have_two_places() {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader.read(&mut &b"a 1234.125\nb 0.5\n"[..]).unwrap();
+        let tree = reader.finish(ValueType::samples());
+        let scale = ValueScale::of_tree(&tree, None);
+        assert_eq!(scale.amount(tree.total()), "1,234.63 samples");
+        assert_eq!(scale.amount(Weight(500)), "0.50 samples");
+        assert_eq!(ValueScale::of_tree(&tree, Some("ms")).amount(Weight(4)), "0.00 ms");
     }
 
     #[test]

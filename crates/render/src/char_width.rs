@@ -22,7 +22,46 @@ pub(crate) const WIDE: u16 = 1000;
 /// The width of accented Latin, Greek, Cyrillic and the like.
 pub(crate) const OTHER: u16 = 650;
 
-/// The width of one character.
+/// The width of `'`.
+const NARROWEST: MilliEm = 275;
+
+/// The widths of characters of one font.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Widths {
+    /// The width of every character; `None` = the table's.
+    pub(crate) uniform: Option<MilliEm>,
+}
+
+impl Widths {
+    /// The width of one character.
+    pub(crate) fn of_char(self, c: char) -> MilliEm {
+        self.uniform.unwrap_or_else(|| char_width(c))
+    }
+
+    /// No text but the empty one is narrower than this.
+    pub(crate) fn narrowest(self) -> MilliEm {
+        self.uniform.unwrap_or(NARROWEST)
+    }
+
+    /// Whether a text is at most `max` wide; looks no further than it has to.
+    pub(crate) fn fits(self, text: &str, max: MilliEm) -> bool {
+        let mut left = max;
+        text.chars().all(|c| match left.checked_sub(self.of_char(c)) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        })
+    }
+
+    /// The width of a text.
+    pub(crate) fn of_text(self, text: &str) -> MilliEm {
+        text.chars().map(|c| self.of_char(c)).fold(0, MilliEm::saturating_add)
+    }
+}
+
+/// The width of one character of the default fonts.
 pub(crate) fn char_width(c: char) -> MilliEm {
     let code = u32::from(c);
     let ascii = code.checked_sub(0x20).and_then(|index| ASCII.get(index as usize));
@@ -33,14 +72,29 @@ pub(crate) fn char_width(c: char) -> MilliEm {
     })
 }
 
-/// The width of a text.
+/// The width of a text in the default fonts.
 pub(crate) fn text_width(text: &str) -> MilliEm {
-    text.chars().map(char_width).fold(0, MilliEm::saturating_add)
+    Widths::default().of_text(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_narrower_than_the_narrowest() {
+        let least = ASCII.iter().copied().chain([WIDE, OTHER]).min();
+        assert_eq!(least.map(MilliEm::from), Some(NARROWEST));
+    }
+
+    #[test]
+    fn a_text_fits_where_it_is_not_wider() {
+        for text in ["", "main", "größe 日本…"] {
+            let width = text_width(text);
+            assert!(Widths::default().fits(text, width));
+            assert!(width == 0 || !Widths::default().fits(text, width - 1));
+        }
+    }
 
     #[test]
     fn a_text_is_as_wide_as_its_characters() {

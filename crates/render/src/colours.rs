@@ -1,79 +1,219 @@
-//! A colour for each name: the kind of code chooses a family, a hash of the name a shade of it.
+//! A colour for each box: by the kind of code, by one of the palettes that people know, or by the
+//! difference of two profiles.
 //!
-//! A name has the same colour in every graph, for ever. Families lie apart in hue and lightness so
-//! that they can be told from each other without seeing red from green, and dark text is readable
-//! on every shade.
+//! A name has the same colour in every graph of a palette, for ever. Text on boxes is readable
+//! whatever their colour: [`Rgb::ink`] chooses between dark and white.
 
-use flame_profile::{FrameKind, Label};
+mod background;
+mod classic;
+mod delta;
+mod family;
+mod palette;
+mod rgb;
+mod vector;
 
-/// An sRGB colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rgb(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+use std::collections::BTreeMap;
 
-impl std::fmt::Display for Rgb {
+use flame_profile::{CallTree, FrameKind, Label};
+use rustc_hash::FxHashMap;
+
+pub use background::Background;
+pub use classic::Hue;
+pub use delta::DeltaColours;
+pub use palette::{Language, Palette};
+pub use rgb::Rgb;
+pub(crate) use rgb::{INK, luminance};
+pub use vector::Variation;
+
+/// How boxes are coloured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColourConfig {
+    /// Which colours.
+    pub palette: Palette,
+    /// What chooses a shade within the palette.
+    pub variation: Variation,
+    /// Colours that are given already, by name as in folded text, with annotation.
+    pub known: BTreeMap<String, Rgb>,
+    /// The wider a box the redder, whatever its name.
+    pub by_width: bool,
+    /// Colours of a tree that has weights before and after.
+    pub delta: DeltaColours,
+    /// Swaps the colours of growth and shrinking.
+    pub negate: bool,
+    /// Behind the boxes; `None` = white, or dark on a dark page.
+    pub background: Option<Background>,
+}
+
+/// What a box is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fill {
+    /// One colour.
+    Flat(Rgb),
+    /// The hatch of that number, over that colour.
+    Hatch(u8, Rgb),
+}
+
+impl Fill {
+    /// The colour alone.
+    pub(crate) fn colour(self) -> Rgb {
+        match self {
+            Fill::Flat(colour) | Fill::Hatch(_, colour) => colour,
+        }
+    }
+
+    /// The text colour of boxes filled so, where it is not the picture's own.
+    pub(crate) fn ink(self) -> Option<&'static str> {
+        self.colour().ink()
+    }
+}
+
+impl std::fmt::Display for Fill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+        match self {
+            Fill::Flat(colour) => colour.fmt(f),
+            Fill::Hatch(number, _) => write!(f, "url(#less{number})"),
+        }
     }
 }
 
-/// Text on boxes, in light and in dark pages alike.
-pub(crate) const LABEL_COLOUR: Rgb = Rgb(0x1f, 0x23, 0x28);
-
-/// Shades of a family.
-pub(crate) const SHADES: usize = 32;
-
-/// A kind of code with its place in the legend and its range of colours.
+/// The colours of one tree.
 #[derive(Debug)]
-pub(crate) struct Family {
-    pub(crate) name: &'static str,
-    from: Rgb,
-    to: Rgb,
+pub(crate) struct Colours {
+    /// Each fill once; the others refer to it.
+    pub(crate) fills: Vec<Fill>,
+    /// For each label of the tree, the position of its fill; `u32::MAX` where no node has it.
+    pub(crate) of_label: Vec<u32>,
+    /// For each node, where nodes of one name differ in colour; `None` = `of_label` says it all.
+    pub(crate) of_node: Option<Vec<u32>>,
+    /// What the colours mean.
+    pub(crate) legend: Vec<(Fill, &'static str)>,
 }
 
-/// The families in the order of the legend.
-pub(crate) const FAMILIES: [Family; 5] = [
-    Family { name: "user", from: Rgb(0xf9, 0xd4, 0x7c), to: Rgb(0xf0, 0x93, 0x70) },
-    Family { name: "inlined", from: Rgb(0xae, 0xe4, 0xdf), to: Rgb(0x78, 0xc5, 0xcc) },
-    Family { name: "kernel", from: Rgb(0xcb, 0xc5, 0xf3), to: Rgb(0x9d, 0xa5, 0xe0) },
-    Family { name: "JIT", from: Rgb(0xc9, 0xe0, 0x97), to: Rgb(0x8f, 0xc4, 0x83) },
-    Family { name: "thread, mark", from: Rgb(0xe1, 0xe4, 0xe8), to: Rgb(0xcd, 0xd3, 0xda) },
-];
-
-impl Family {
-    /// The shade in the middle, for the legend.
-    pub(crate) fn middle(&self) -> Rgb {
-        self.shade(SHADES / 2)
-    }
-
-    fn shade(&self, shade: usize) -> Rgb {
-        let mix = |from: u8, to: u8| {
-            let (from, to, last) = (usize::from(from), usize::from(to), SHADES - 1);
-            ((from * (last - shade) + to * shade + last / 2) / last) as u8
+impl Colours {
+    /// Chooses the colours.
+    pub(crate) fn of(tree: &CallTree, config: &ColourConfig) -> Colours {
+        let mut fills = Fills::default();
+        if tree.before().is_some() {
+            return delta::colours(tree, config, fills);
+        }
+        // In the order of the nodes, which does not depend on that of the input.
+        let mut of_label = vec![u32::MAX; tree.labels().len()];
+        for node in tree.nodes() {
+            let position = &mut of_label[node.label.index()];
+            if *position == u32::MAX {
+                *position = fills.position(fill_of(tree.label(node), config));
+            }
+        }
+        let of_node = match config.palette {
+            _ if config.by_width => Some(by_width(tree, &mut fills)),
+            Palette::Chain => Some(chain(tree, config, &mut fills)),
+            _ => None,
         };
-        let (from, to) = (self.from, self.to);
-        Rgb(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+        let legend = match config.palette {
+            Palette::Kinds if of_node.is_none() => family::legend(tree),
+            _ => Vec::new(),
+        };
+        Colours { fills: fills.fills, of_label, of_node, legend }
+    }
+
+    /// The position of the fill of a node.
+    pub(crate) fn fill(&self, tree: &CallTree, node: usize) -> u32 {
+        match &self.of_node {
+            Some(of_node) => of_node[node],
+            None => self.of_label[tree.nodes()[node].label.index()],
+        }
     }
 }
 
-/// The position of a kind's family in [`FAMILIES`].
-pub(crate) fn family_of(kind: FrameKind) -> usize {
-    match kind {
-        FrameKind::User => 0,
-        FrameKind::Inlined => 1,
-        FrameKind::Kernel => 2,
-        FrameKind::Jit => 3,
-        FrameKind::Mark => 4,
+/// Fills, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Fills {
+    fills: Vec<Fill>,
+    positions: FxHashMap<Fill, u32>,
+}
+
+impl Fills {
+    pub(crate) fn position(&mut self, fill: Fill) -> u32 {
+        let next = self.fills.len() as u32;
+        let position = *self.positions.entry(fill).or_insert(next);
+        if position == next {
+            self.fills.push(fill);
+        }
+        position
     }
 }
 
-/// All colours, [`SHADES`] for each family.
-pub(crate) fn palette() -> Vec<Rgb> {
-    FAMILIES.iter().flat_map(|family| (0..SHADES).map(|shade| family.shade(shade))).collect()
+/// The colours of all names of a tree, as a file of consistent colours holds them: by the name with
+/// its annotation. Names that had a colour already keep it.
+pub fn name_colours(tree: &CallTree, config: &ColourConfig) -> BTreeMap<String, Rgb> {
+    let mut colours = config.known.clone();
+    for node in tree.nodes().get(1..).unwrap_or_default() {
+        let label = tree.label(node);
+        let name = annotated(label);
+        if !is_separator(&label.name) && !colours.contains_key(&name) {
+            colours.insert(name, colour_of(label, config));
+        }
+    }
+    colours
 }
 
-/// The position of a label's colour in [`palette`].
-pub(crate) fn colour_of(label: &Label) -> usize {
-    family_of(label.kind) * SHADES + hash(&label.name) as usize % SHADES
+fn fill_of(label: &Label, config: &ColourConfig) -> Fill {
+    Fill::Flat(colour_of(label, config))
+}
+
+fn colour_of(label: &Label, config: &ColourConfig) -> Rgb {
+    match label.name.as_str() {
+        "--" => return Rgb(160, 160, 160),
+        "-" => return Rgb(200, 200, 200),
+        _ => {}
+    }
+    let known = (!config.known.is_empty()).then(|| config.known.get(&annotated(label))).flatten();
+    if let Some(colour) = known {
+        return *colour;
+    }
+    match config.palette.hue_of(label) {
+        None => family::colour_of(label, config.variation),
+        Some(hue) => hue.colour(config.variation.vector(label)),
+    }
+}
+
+/// The name as it stands in folded text.
+fn annotated(label: &Label) -> String {
+    format!("{}{}", label.name, label.kind.annotation())
+}
+
+/// Whether a name parts stacks that were put together, as off-CPU and waker stacks are.
+fn is_separator(name: &str) -> bool {
+    matches!(name, "-" | "--")
+}
+
+/// Redness by the square root of the share of the whole, so that small shares still differ.
+fn by_width(tree: &CallTree, fills: &mut Fills) -> Vec<u32> {
+    let colour = |share: f64| {
+        let others = (225.0 * (1.0 - share.sqrt())).round() as u8;
+        Fill::Flat(Rgb(255, others, others))
+    };
+    let total = tree.total();
+    tree.nodes().iter().map(|node| fills.position(colour(node.total.share_of(total)))).collect()
+}
+
+/// In a chain graph whatever stands above the first `--` belongs to a waker.
+fn chain(tree: &CallTree, config: &ColourConfig, fills: &mut Fills) -> Vec<u32> {
+    let mut wakes = vec![false; tree.nodes().len()];
+    let mut colours = Vec::with_capacity(wakes.len());
+    for (index, node) in tree.nodes().iter().enumerate() {
+        let parent = node.parent.index();
+        wakes[index] =
+            wakes[parent] || (index > 0 && tree.label(&tree.nodes()[parent]).name == "--");
+        let label = tree.label(node);
+        let fill = if wakes[index] && label.kind != FrameKind::Waker {
+            fill_of(&Label { name: label.name.clone(), kind: FrameKind::Waker }, config)
+        } else {
+            fill_of(label, config)
+        };
+        colours.push(fills.position(fill));
+    }
+    colours
 }
 
 /// Whether a label is a mark such as `[truncated stack]`, which stands for what is not known; it
@@ -82,82 +222,5 @@ pub(crate) fn is_gap(label: &Label) -> bool {
     label.kind == FrameKind::Mark && label.name.starts_with('[')
 }
 
-/// FNV-1a, its upper bits folded into the lower ones that choose the shade.
-fn hash(name: &str) -> u32 {
-    let hash = name
-        .bytes()
-        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    hash ^ (hash >> 15)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Relative luminance as WCAG 2.1 defines it.
-    fn luminance(colour: Rgb) -> f64 {
-        let linear = |channel: u8| {
-            let c = f64::from(channel) / 255.0;
-            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * linear(colour.0) + 0.7152 * linear(colour.1) + 0.0722 * linear(colour.2)
-    }
-
-    fn contrast(a: Rgb, b: Rgb) -> f64 {
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
-
-    #[test]
-    fn text_is_readable_on_every_colour() {
-        let colours = palette();
-        assert_eq!(colours.len(), FAMILIES.len() * SHADES);
-        for colour in colours {
-            let contrast = contrast(colour, LABEL_COLOUR);
-            assert!(contrast >= 4.5, "{colour}: {contrast:.2}");
-        }
-        // `.hit rect` of viewer/style.css.
-        assert!(contrast(Rgb(0xf0, 0x5f, 0xd8), LABEL_COLOUR) >= 4.5);
-    }
-
-    #[test]
-    fn a_name_keeps_its_colour_for_ever() {
-        let colour = |name: &str, kind| {
-            palette()[colour_of(&Label { name: name.to_owned(), kind })].to_string()
-        };
-        let found = [
-            colour("main", FrameKind::User),
-            colour("main", FrameKind::Inlined),
-            colour("do_syscall_64", FrameKind::Kernel),
-            colour("Foo.bar", FrameKind::Jit),
-            colour("all", FrameKind::Mark),
-        ];
-        assert_eq!(found, ["#f6c179", "#9edbd9", "#a7ace4", "#a4ce8a", "#d8dce2"]);
-    }
-
-    #[test]
-    fn no_colour_belongs_to_two_families() {
-        let mut colours: Vec<String> = palette().iter().map(Rgb::to_string).collect();
-        let families = |colours: &[String]| colours.len();
-        let all = families(&colours);
-        colours.sort();
-        colours.dedup();
-        assert!(all - colours.len() <= FAMILIES.len() * 8, "shades repeat within a family only");
-        for (index, family) in FAMILIES.iter().enumerate() {
-            for other in &FAMILIES[index + 1..] {
-                let clash =
-                    (0..SHADES).any(|a| (0..SHADES).any(|b| family.shade(a) == other.shade(b)));
-                assert!(!clash, "{} and {}", family.name, other.name);
-            }
-        }
-    }
-
-    #[test]
-    fn every_shade_of_a_family_is_used() {
-        let mut seen = [false; SHADES];
-        for number in 0..500 {
-            seen[hash(&format!("function_{number}")) as usize % SHADES] = true;
-        }
-        assert_eq!(seen, [true; SHADES]);
-    }
-}
+mod tests;

@@ -4,29 +4,61 @@
 //! segments (`tokio::runtime::worker::poll` -> `worker::poll`), then the middle. The viewer script
 //! does the same by the same steps.
 
-use crate::char_width::{MilliEm, char_width, text_width};
+use crate::char_width::{MilliEm, Widths};
 
 const ELLIPSIS: char = '…';
 /// Boxes that cannot show this many characters of a long name stay blank.
 const MIN_KEPT: usize = 3;
 
+/// How a name is made to fit its box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shorten {
+    /// Generic arguments go first, then leading path segments, then the middle.
+    #[default]
+    UsefulEnd,
+    /// The end is cut off.
+    Right,
+}
+
 /// The longest form of `name` that is at most `max` wide; `None` where no useful one is.
-pub(crate) fn fit(name: &str, max: MilliEm) -> Option<String> {
-    if text_width(name) <= max {
+pub(crate) fn fit(name: &str, max: MilliEm, shorten: Shorten, widths: Widths) -> Option<String> {
+    if widths.fits(name, max) {
         return Some(name.to_owned());
     }
+    if max < widths.narrowest() {
+        return None;
+    }
+    if shorten == Shorten::Right {
+        return cut_right(name, max, widths);
+    }
     let short = strip_arguments(name);
-    if text_width(&short) <= max {
+    if widths.fits(&short, max) {
         return Some(short);
     }
     let mut last = short.as_str();
     for tail in tails(&short) {
-        if text_width(tail) <= max {
+        if widths.fits(tail, max) {
             return Some(tail.to_owned());
         }
         last = tail;
     }
-    cut_middle(last, max)
+    cut_middle(last, max, widths)
+}
+
+/// The start of a name.
+fn cut_right(name: &str, max: MilliEm, widths: Widths) -> Option<String> {
+    let mut left = max.checked_sub(widths.of_char(ELLIPSIS))?;
+    let mut cut = String::new();
+    for c in name.chars() {
+        match left.checked_sub(widths.of_char(c)) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+        cut.push(c);
+    }
+    let useful = cut.chars().count() >= MIN_KEPT;
+    cut.push(ELLIPSIS);
+    useful.then_some(cut)
 }
 
 /// Where a scan of a name stands.
@@ -129,14 +161,14 @@ fn tails(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The two ends of a name, a little more of the start.
-fn cut_middle(name: &str, max: MilliEm) -> Option<String> {
+fn cut_middle(name: &str, max: MilliEm, widths: Widths) -> Option<String> {
     let chars: Vec<char> = name.chars().collect();
-    let mut left = max.checked_sub(char_width(ELLIPSIS))?;
+    let mut left = max.checked_sub(widths.of_char(ELLIPSIS))?;
     let (mut head, mut tail) = (0, 0);
     while head + tail < chars.len() {
         let from_head = head <= tail;
         let next = if from_head { chars[head] } else { chars[chars.len() - 1 - tail] };
-        let Some(rest) = left.checked_sub(char_width(next)) else { break };
+        let Some(rest) = left.checked_sub(widths.of_char(next)) else { break };
         left = rest;
         if from_head { head += 1 } else { tail += 1 }
     }
@@ -150,6 +182,7 @@ fn cut_middle(name: &str, max: MilliEm) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::char_width::text_width;
 
     #[test]
     fn arguments_are_left_out() {
@@ -181,7 +214,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, room_for: &str, expect: Option<&str>) {
-        let label = fit(name, text_width(room_for));
+        let label = fit(name, text_width(room_for), Shorten::UsefulEnd, Widths::default());
         assert_eq!(label.as_deref(), expect, "{name} in the room of {room_for}");
     }
 
@@ -207,12 +240,30 @@ mod tests {
     }
 
     #[test]
+    fn the_end_can_go_instead() {
+        let cut =
+            |room_for| fit("epoll_wait", text_width(room_for), Shorten::Right, Widths::default());
+        assert_eq!(cut("epoll_wait").as_deref(), Some("epoll_wait"));
+        assert_eq!(cut("epoll…").as_deref(), Some("epoll…"));
+        assert_eq!(cut("ep…"), None);
+    }
+
+    #[test]
+    fn characters_of_one_width_need_no_table() {
+        let widths = Widths { uniform: Some(600) };
+        assert_eq!(fit("epoll_wait", 6000, Shorten::Right, widths).as_deref(), Some("epoll_wait"));
+        assert_eq!(fit("epoll_wait", 5999, Shorten::Right, widths).as_deref(), Some("epoll_wa…"));
+    }
+
+    #[test]
     fn a_label_is_never_wider_than_its_room() {
         let names = ["<A<B> as C>::d::{closure#1}", "日本語の関数", "x", "a/b/c/d", "::::", "(((("];
         for name in names {
             for max in 0..12_000 {
-                if let Some(label) = fit(name, max) {
-                    assert!(text_width(&label) <= max, "{name} {max} {label}");
+                for shorten in [Shorten::UsefulEnd, Shorten::Right] {
+                    if let Some(label) = fit(name, max, shorten, Widths::default()) {
+                        assert!(text_width(&label) <= max, "{name} {max} {label}");
+                    }
                 }
             }
         }

@@ -5,10 +5,14 @@
 //! nothing is lost to thinness. Whatever is needed to read the picture is a presentation
 //! attribute, since some viewers drop scripts and style sheets alike.
 
+mod attributes;
+mod config;
 mod data;
 mod document;
 mod frames;
 mod geometry;
+mod paint;
+mod script;
 mod xml;
 
 use std::io::{self, Write};
@@ -16,44 +20,14 @@ use std::io::{self, Write};
 use flame_profile::CallTree;
 
 use crate::amount::ValueScale;
+use crate::colours::Colours;
 use crate::layout::layout;
+pub use attributes::{BoxAttributes, NameAttributes};
+pub use config::{
+    DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE, DEFAULT_ROW_HEIGHT,
+    DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth, SvgConfig,
+};
 use geometry::Geometry;
-
-/// Wide enough to read on a laptop, narrow enough for a page.
-pub const DEFAULT_WIDTH: u32 = 1200;
-/// What stands over a graph when nothing better is known.
-pub const DEFAULT_TITLE: &str = "Flame Graph";
-/// Half a pixel: thinner boxes add ink but no information.
-pub const DEFAULT_MIN_WIDTH: f64 = 0.5;
-
-/// What the SVG says besides the tree.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SvgConfig {
-    /// The headline; also the title of the document.
-    pub title: String,
-    /// A smaller line under the title.
-    pub subtitle: Option<String>,
-    /// Width of the picture in pixels, [`DEFAULT_WIDTH`] by default; at least 200. With scripts
-    /// it follows the window.
-    pub width: u32,
-    /// Boxes thinner than this many pixels are drawn as part of a run, [`DEFAULT_MIN_WIDTH`] by
-    /// default; at least 0.01. They are in the data all the same.
-    pub min_width: f64,
-    /// Lines at the foot: the profile's health, how it was taken.
-    pub footer: Vec<String>,
-}
-
-impl Default for SvgConfig {
-    fn default() -> SvgConfig {
-        SvgConfig {
-            title: DEFAULT_TITLE.to_owned(),
-            subtitle: None,
-            width: DEFAULT_WIDTH,
-            min_width: DEFAULT_MIN_WIDTH,
-            footer: Vec::new(),
-        }
-    }
-}
 
 /// Writes the flame graph of a tree.
 ///
@@ -65,9 +39,11 @@ pub fn write_svg(tree: &CallTree, config: &SvgConfig, out: &mut impl Write) -> i
     let geometry = Geometry::of(config);
     let cells = layout(tree, geometry.frames_width(), geometry.min_width);
     let rows = cells.iter().map(|cell| cell.depth + 1).max().unwrap_or(1);
-    let scale = ValueScale::of(tree.value_type());
+    let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
+    let colours = Colours::of(tree, &config.colours);
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
-    let picture = document::Picture { tree, config, geometry, cells: &cells, rows, scale: &scale };
+    let (cells, scale, colours) = (&cells[..], &scale, &colours);
+    let picture = document::Picture { tree, config, geometry, cells, rows, scale, colours };
     picture.write(&mut out)?;
     out.flush()
 }

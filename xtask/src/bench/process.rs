@@ -105,7 +105,7 @@ fn steady(looks: &[(f64, f64)], wall_seconds: f64) -> Option<f64> {
 }
 
 /// The largest resident size that a process has had so far, in bytes.
-fn high_water(pid: u32) -> Option<u64> {
+pub(super) fn high_water(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)

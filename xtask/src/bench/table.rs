@@ -14,6 +14,8 @@ pub(crate) enum Unit {
     /// A share that should be 100 %, neither less nor more, and is compared with nothing.
     Share,
     Seconds,
+    /// Given in seconds like the other.
+    Milliseconds,
     MiB,
 }
 
@@ -60,6 +62,7 @@ fn text(unit: Unit, value: Option<f64>) -> String {
         Unit::Seconds if value < 1.0 => format!("{value:.3} s"),
         Unit::Seconds => format!("{value:.1} s"),
         Unit::MiB if value < 1.0 => format!("{:.0} KiB", value * 1024.0),
+        Unit::Milliseconds => format!("{:.0} ms", value * 1e3),
         Unit::MiB => format!("{value:.1} MiB"),
     }
 }
@@ -71,7 +74,9 @@ fn ratio(unit: Unit, flame: Option<f64>, peer: Option<f64>) -> String {
         return String::new();
     };
     // Differences within the noise have no meaningful ratio.
-    if matches!(unit, Unit::Count | Unit::Number | Unit::Share) || flame < 0.005 || peer < 0.005 {
+    let least = if unit == Unit::Milliseconds { 0.0005 } else { 0.005 };
+    let plain = matches!(unit, Unit::Count | Unit::Number | Unit::Share);
+    if plain || flame < least || peer < least {
         return String::new();
     }
     let what = if unit == Unit::Complete { " missing" } else { "" };

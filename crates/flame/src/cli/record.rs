@@ -11,6 +11,7 @@ use flame_sampler::{
     CallGraph, EventType, FIRST_STACK_COPY, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
+use super::picture::PictureArgs;
 use super::{SymbolArgs, duration};
 use crate::output::Format;
 
@@ -47,6 +48,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
+
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 }
 
 #[derive(Debug, Args)]
@@ -158,25 +162,21 @@ pub(crate) struct SamplingArgs {
     pub(crate) forward_exit: bool,
 }
 
-/// Several outputs of one recording.
+/// Outputs, several of one profile.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Write FILE (repeatable): .svg, .folded, .txt or .pb.gz; - is stdout [default: flame.svg]
+    /// Write FILE (repeatable): .svg .folded .txt .pb.gz .json .csv .md; - is stdout
     #[arg(short, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
 
-    /// Format of files whose ending does not say it, and of stdout [default: folded]
+    /// Format of stdout, and of files whose ending does not say it
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 
     /// Overwrite a flame.svg that flame did not write
     #[arg(long, hide_short_help = true)]
     pub(crate) force: bool,
-
-    /// Headline of the picture
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) title: Option<String>,
 
     /// Value that weighs the boxes: samples, or the event's own (cpu for clocks)
     #[arg(long, value_name = "NAME")]

@@ -24,7 +24,7 @@ const UNNAMED: usize = 3;
 const BAR: usize = 10;
 
 /// The lines at the foot of pictures: how the profile was taken, and how far to trust it.
-pub(super) fn footer(profile: &Profile) -> Vec<String> {
+pub(crate) fn footer(profile: &Profile) -> Vec<String> {
     let mut lines = vec![how(&profile.meta), profile.health.one_line()];
     lines.extend(profile.health.notes.iter().cloned());
     lines

@@ -65,6 +65,7 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
         ("health.outside_mappings", health.outside_mappings),
         ("health.short_tasks", health.short_tasks),
         ("health.idle_samples", health.idle_samples),
+        ("health.skipped_lines", health.skipped_lines),
     ];
     for (key, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         fact(key, count.to_string());
@@ -176,6 +177,7 @@ impl FactReader {
             "short_tasks" => health.short_tasks = value.parse().ok()?,
             "undecodable_records" => health.undecodable_records = value.parse().ok()?,
             "idle_samples" => health.idle_samples = value.parse().ok()?,
+            "skipped_lines" => health.skipped_lines = value.parse().ok()?,
             "coverage" => {
                 let (sampled, accounted) = value.split_once(' ')?;
                 let sampled = Nanos(sampled.parse().ok()?);

@@ -13,6 +13,8 @@ pub(super) fn code(kind: FrameKind) -> u32 {
         FrameKind::Inlined => 3,
         FrameKind::Jit => 4,
         FrameKind::Mark => 5,
+        FrameKind::Library => 6,
+        FrameKind::Waker => 7,
     }
 }
 
@@ -24,6 +26,8 @@ pub(super) fn from_code(code: u32) -> Option<FrameKind> {
         3 => Some(FrameKind::Inlined),
         4 => Some(FrameKind::Jit),
         5 => Some(FrameKind::Mark),
+        6 => Some(FrameKind::Library),
+        7 => Some(FrameKind::Waker),
         _ => None,
     }
 }
@@ -37,7 +41,7 @@ pub(super) const WITH_MAPPING: [FrameKind; 4] =
 /// Names in brackets tell pprof that there is no file to look symbols up in.
 pub(super) fn mapping_name(kind: FrameKind) -> Option<&'static str> {
     match kind {
-        FrameKind::User => None,
+        FrameKind::User | FrameKind::Library | FrameKind::Waker => None,
         FrameKind::Kernel => Some("[kernel]"),
         FrameKind::Jit => Some("[jit]"),
         FrameKind::Inlined => Some("[inlined]"),
@@ -78,11 +82,13 @@ mod tests {
             FrameKind::Inlined,
             FrameKind::Jit,
             FrameKind::Mark,
+            FrameKind::Library,
+            FrameKind::Waker,
         ];
         for kind in kinds {
             assert_eq!(from_code(code(kind)), Some(kind));
         }
-        assert_eq!((from_code(0), from_code(6)), (None, None));
+        assert_eq!((from_code(0), from_code(8)), (None, None));
     }
 
     #[test]

@@ -1,6 +1,10 @@
 use super::*;
+use crate::address::{FileOffset, ProcessAddress};
 use crate::frame::Location;
+use crate::ids::StackId;
 use crate::ids::{Pid, Tid};
+use crate::image::Image;
+use crate::profile::Profile;
 
 /// A profile of `comm;outermost;...;leaf` stacks, each with its weight.
 pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
@@ -135,4 +139,134 @@ fn collapsed_stacks_of_different_depth_share_their_boxes() {
     let options = TreeOptions { recursion: Recursion::Collapse, ..TreeOptions::default() };
     let expect = ["0 all 7 0", "1 c 7 0", "2 m 7 0", "3 f 7 4", "4 x 3 3"];
     assert_eq!(lines(&CallTree::from_profile(&profile, &options)), expect);
+}
+
+fn tree_of(stacks: &[(&str, u64)]) -> CallTree {
+    CallTree::from_profile(&profile_of(stacks), &TreeOptions::default())
+}
+
+#[test]
+fn reversed_stacks_start_at_their_leaves() {
+    let tree = tree_of(&[("c;a;x", 1), ("c;b;x", 2), ("c", 4)]);
+    let expect = ["0 all 7 0", "1 c 4 4", "1 x 3 0", "2 a 1 0", "3 c 1 1", "2 b 2 0", "3 c 2 2"];
+    assert_eq!(lines(&tree.reversed(SiblingOrder::Name)), expect);
+}
+
+#[test]
+fn a_base_may_be_any_frame_and_the_innermost_counts() {
+    let tree = tree_of(&[("c;a;x;a;y", 1), ("c;b;x", 2), ("a", 4), ("c;a", 8)]);
+    let bases = ["a".to_owned()];
+    // A function and a thread of one name are two things.
+    let expect = ["0 all 13 0", "1 a 9 8", "2 y 1 1", "1 a 4 4"];
+    assert_eq!(lines(&tree.from_bases(&bases, SiblingOrder::Name)), expect);
+    assert_eq!(lines(&tree.from_bases(&["zz".to_owned()], SiblingOrder::Name)), ["0 all 0 0"]);
+    assert_eq!(lines(&tree.from_bases(&[], SiblingOrder::Name)), lines(&tree));
+}
+
+#[test]
+fn callers_of_a_function_bring_its_weight() {
+    let tree = tree_of(&[("c;a;f;x", 1), ("c;b;f;f;y", 2), ("c;b;f", 4), ("c;b", 8)]);
+    let expect = ["0 all 7 0", "1 f 7 0", "2 a 1 0", "3 c 1 1", "2 b 6 0", "3 c 6 6"];
+    assert_eq!(lines(&tree.callers("f", SiblingOrder::Name)), expect);
+    assert_eq!(lines(&tree.callers("g", SiblingOrder::Name)), ["0 all 0 0"]);
+}
+
+#[test]
+fn siblings_can_stand_by_weight() {
+    let profile = profile_of(&[("c;a", 1), ("c;b;x", 3), ("c;b;y", 4), ("c;d", 7)]);
+    let options = TreeOptions { order: SiblingOrder::Weight, ..TreeOptions::default() };
+    let tree = CallTree::from_profile(&profile, &options);
+    let expect = ["0 all 15 0", "1 c 15 0", "2 b 7 0", "3 y 4 4", "3 x 3 3", "2 d 7 7", "2 a 1 1"];
+    assert_eq!(lines(&tree), expect);
+    let ends: Vec<u32> = tree.nodes().iter().map(|node| node.end).collect();
+    assert_eq!(ends, [7, 7, 5, 4, 5, 6, 7]);
+    let parents: Vec<u32> = tree.nodes().iter().map(|node| node.parent.0).collect();
+    assert_eq!(parents, [0, 0, 1, 2, 2, 1, 1]);
+}
+
+#[test]
+fn the_root_can_be_widened_and_never_narrowed() {
+    let mut tree = tree_of(&[("c", 4)]);
+    assert!(!tree.widen(Weight(3)));
+    assert!(tree.widen(Weight(10)));
+    assert_eq!(lines(&tree), ["0 all 10 6", "1 c 4 4"]);
+}
+
+#[test]
+fn weights_can_be_scaled_and_never_overflow() {
+    let mut tree = tree_of(&[("c", 4)]);
+    assert_eq!(tree.scale(27, 2), Ok(()));
+    assert_eq!((tree.decimals(), &*lines(&tree).join(", ")), (2, "0 all 108 0, 1 c 108 108"));
+    assert_eq!(tree.scale(100, 1), Ok(()));
+    assert_eq!((tree.decimals(), tree.total()), (1, Weight(108)));
+    assert_eq!(tree.scale(5, 0), Ok(()));
+    assert_eq!((tree.decimals(), tree.total()), (0, Weight(54)));
+    assert_eq!(tree.scale(u64::MAX, 0), Err(TooLarge));
+    assert_eq!(tree.total(), Weight(54));
+}
+
+#[test]
+fn a_profile_of_a_tree_gives_the_tree_again() {
+    let tree = tree_of(&[("c;a;x", 1), ("c;b;x", 2), ("c", 4), ("d;b", 8)]);
+    let again = CallTree::from_profile(&tree.to_profile(), &TreeOptions::default());
+    assert_eq!(lines(&again), lines(&tree));
+}
+
+#[test]
+fn merging_early_changes_nothing() {
+    let stacks = ["b;x", "a;y;z", "b;x", "a;y", "b", "a;y;z"];
+    let grow = |compact: bool| {
+        let mut builder = TreeBuilder::new();
+        for (stack, weight) in stacks.iter().zip(1..) {
+            let below = |at, name: &str| {
+                let label = builder.label(name, FrameKind::User);
+                builder.child(at, label)
+            };
+            let leaf = stack.split(';').fold(BuilderNode::ROOT, below);
+            builder.add(leaf, Weight(weight));
+            builder.add_before(leaf, Weight(1));
+            if compact {
+                builder.compact();
+            }
+        }
+        builder
+    };
+    for order in [SiblingOrder::Name, SiblingOrder::First, SiblingOrder::Weight] {
+        let (early, late) = (grow(true), grow(false));
+        let early = early.finish(ValueType::samples(), order);
+        let late = late.finish(ValueType::samples(), order);
+        assert_eq!(lines(&early), lines(&late), "{order:?}");
+        assert_eq!(early.before(), late.before(), "{order:?}");
+        assert_eq!(late.total(), Weight(21));
+    }
+}
+
+#[test]
+fn functions_of_shared_libraries_are_told_from_the_image() {
+    let mut profile = Profile::new(vec![ValueType::samples()]);
+    let thread = profile.add_thread("c", Pid(1), Tid(1));
+    for path in ["/usr/lib/libc.so.6", "/usr/bin/prog.social", "/opt/x.so (deleted)", "[vdso]"] {
+        let image = profile.add_image(Image {
+            path: path.to_owned(),
+            build_id: None,
+            start: ProcessAddress(0),
+            end: ProcessAddress(1),
+            offset: FileOffset(0),
+        });
+        let frame = profile.add_frame(path, FrameKind::User);
+        let location = Location { image: Some(image), ..Location::named(frame) };
+        let location = profile.add_location(location);
+        let stack = profile.push_stack(StackId::EMPTY, location);
+        profile.add_sample(thread, stack, &[1]);
+    }
+    let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+    let kind = |node: &Node| (tree.label(node).name.as_str(), tree.label(node).kind);
+    let kinds: Vec<_> = tree.nodes().iter().skip(2).map(kind).collect();
+    let expect = [
+        ("/opt/x.so (deleted)", FrameKind::Library),
+        ("/usr/bin/prog.social", FrameKind::User),
+        ("/usr/lib/libc.so.6", FrameKind::Library),
+        ("[vdso]", FrameKind::Library),
+    ];
+    assert_eq!(kinds, expect);
 }

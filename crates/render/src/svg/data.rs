@@ -1,112 +1,175 @@
-//! The whole tree as JSON: a table of names and three columns over the nodes in pre-order.
+//! The whole tree for the script: a JSON object of sizes and texts, and compressed columns.
 //!
-//! `label` is the position in the table of names, `up` how many levels to climb from the node
-//! before to find the parent (0: the node before is the parent), `self` the self weight. Totals,
-//! depths and positions follow from these. Weights above 2^53 lose digits in JavaScript.
+//! | column | one for each | holds |
+//! |---|---|---|
+//! | `names` | name | the text, each ended by a line feed (which no clean name holds) |
+//! | `paint` | name | twice the place of its fill in `palette`, plus 1 for a dashed edge |
+//! | `label` | node in pre-order | 0 for a name that was not met before, else its place plus 1 |
+//! | `up` | node | how many levels to climb from the node before to find the parent |
+//! | `self` | node | the self weight |
+//! | `before` | node | the self weight before, in a tree that has one |
+//! | `fill` | node | the place of its fill, where nodes of one name differ |
+//!
+//! Numbers are LEB128, but for `label`: all lowest bytes, then all second ones and so on, which
+//! packs better. A column is raw deflate (RFC 1951) in base64. Totals, depths and positions follow
+//! from these. Names are numbered as the nodes first use them, so the bytes depend on the tree
+//! alone; equal subtrees have equal runs of `label` and `up`, which is what deflate finds.
+
+mod column;
+mod json;
+mod look;
 
 use std::io::{self, Write};
 
-use flame_profile::{CallTree, LabelId};
+use flame_profile::{CallTree, LabelId, Node};
 
-use super::SvgConfig;
-use super::geometry::{self as sizes, Geometry};
-use crate::amount::ValueScale;
-use crate::char_width;
+use self::column::{Column, compress};
+use self::json::Json;
+use super::document::Picture;
 use crate::clean_name;
-use crate::colours::{colour_of, is_gap, palette};
+use crate::colours::{Colours, is_gap};
+
+/// Whole numbers are exact in JavaScript's ordinary numbers up to here; above, the script uses
+/// big integers.
+const EXACT: u64 = 1 << 53;
 
 /// Writes one JSON object that holds no `<`, `>` or `&`.
-pub(super) fn write_data(
-    tree: &CallTree,
-    config: &SvgConfig,
-    geometry: Geometry,
-    scale: &ValueScale,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub(super) fn write_data(picture: &Picture<'_>, out: &mut impl Write) -> io::Result<()> {
+    let (tree, config) = (picture.tree, picture.config);
     let nodes = if tree.total().0 == 0 { &[] } else { tree.nodes() };
-    let labels = LabelOrder::of(tree);
+    let order = LabelOrder::of(tree, nodes);
     let title = clean_name(&config.title);
     let subtitle = clean_name(config.subtitle.as_deref().unwrap_or(""));
-    write!(out, r#"{{"version":1,"title":{},"subtitle":{}"#, Json(&title), Json(&subtitle))?;
+    write!(out, r#"{{"version":2,"title":{},"subtitle":{}"#, Json(&title), Json(&subtitle))?;
     out.write_all(br#","footer":["#)?;
     for (index, line) in config.footer.iter().enumerate() {
         write!(out, "{}{}", comma(index), Json(&clean_name(line)))?;
     }
     out.write_all(b"]")?;
-    write!(out, r#","width":{},"minWidth":{}"#, geometry.width, geometry.min_width)?;
-    write_sizes(out)?;
-    write!(out, r#","noun":{},"steps":["#, Json(&scale.noun))?;
-    for (index, (size, unit)) in scale.steps.iter().enumerate() {
-        write!(out, "{}[{size},{}]", comma(index), Json(unit))?;
+    look::write_sizes(picture.geometry, out)?;
+    look::write_amounts(picture.scale, out)?;
+    look::write_colours(config, picture.colours, out)?;
+    let drawn = order.order.iter().map(|label| &tree.labels()[label.index()]);
+    look::write_attributes(&config.attributes, drawn, out)?;
+    let big = u8::from(tree.total().0 > EXACT);
+    write!(out, r#","count":{},"labels":{},"big":{big}"#, nodes.len(), order.order.len())?;
+    let columns = Columns { tree, nodes, order: &order, colours: picture.colours };
+    out.write_all(br#","columns":{"#)?;
+    for (index, (name, column)) in columns.compressed().iter().enumerate() {
+        write!(out, r#"{}"{name}":[{},""#, comma(index), column.size)?;
+        out.write_all(column.text.as_bytes())?;
+        out.write_all(b"\"]")?;
     }
-    out.write_all(br#"],"palette":["#)?;
-    for (index, colour) in palette().iter().enumerate() {
-        write!(out, r#"{}"{colour}""#, comma(index))?;
-    }
-    out.write_all(br#"],"names":["#)?;
-    for (index, label) in labels.order.iter().enumerate() {
-        let name = clean_name(&tree.labels()[label.index()].name);
-        write!(out, "{}{}", comma(index), Json(&name))?;
-    }
-    out.write_all(b"]")?;
-    let drawn = || labels.order.iter().map(|label| &tree.labels()[label.index()]);
-    write_column("colour", drawn().map(|label| colour_of(label) as u64), out)?;
-    write_column("dashed", drawn().map(|label| u64::from(is_gap(label))), out)?;
-    let position = |label: LabelId| u64::from(labels.position[label.index()]);
-    write_column("label", nodes.iter().map(|node| position(node.label)), out)?;
-    let depths = nodes.iter().map(|node| node.depth);
-    // The root's own parent would be one level above it.
-    let ups = depths.clone().zip(depths.skip(1)).map(|(before, here)| before + 1 - here);
-    write_column("up", nodes.iter().take(1).map(|_| 0).chain(ups.map(u64::from)), out)?;
-    write_column("self", nodes.iter().map(|node| node.self_weight.0), out)?;
-    out.write_all(b"}")
+    out.write_all(b"}}")
 }
 
-fn write_sizes(out: &mut impl Write) -> io::Result<()> {
-    let sizes = [
-        ("margin", sizes::MARGIN),
-        ("row", sizes::ROW),
-        ("top", sizes::TOP),
-        ("footerY", sizes::FOOTER_Y),
-        ("footerLine", sizes::FOOTER_LINE),
-        ("footerSize", sizes::FOOTER_SIZE),
-        ("fontSize", sizes::FONT_SIZE),
-        ("titleSize", sizes::TITLE_SIZE),
-        ("boldPercent", sizes::BOLD_PERCENT),
-        ("gapFrom", sizes::GAP_FROM),
-        ("gap", sizes::GAP),
-        ("roundFrom", sizes::ROUND_FROM),
-        ("indent", sizes::LABEL_INDENT),
-        ("wideFrom", char_width::WIDE_FROM),
-        ("wide", u32::from(char_width::WIDE)),
-        ("other", u32::from(char_width::OTHER)),
-    ];
-    for (name, size) in sizes {
-        write!(out, r#","{name}":{size}"#)?;
+/// What the columns are made of.
+struct Columns<'a> {
+    tree: &'a CallTree,
+    /// None in a tree without weight.
+    nodes: &'a [Node],
+    order: &'a LabelOrder,
+    colours: &'a Colours,
+}
+
+impl Columns<'_> {
+    /// All columns, side by side on two threads where there is enough to do.
+    fn compressed(&self) -> Vec<(&'static str, Column)> {
+        const WORTH_A_THREAD: usize = 20_000;
+        let label = || ("label", compress(&self.labels()));
+        if self.nodes.len() < WORTH_A_THREAD {
+            return std::iter::once(label()).chain(self.others()).collect();
+        }
+        std::thread::scope(|scope| {
+            let label = scope.spawn(label);
+            let others = self.others();
+            let label = label.join().expect("compressing bytes in memory cannot fail");
+            std::iter::once(label).chain(others).collect()
+        })
     }
-    write_column("ascii", char_width::ASCII.iter().map(|width| u64::from(*width)), out)
+
+    /// All but `label`, which takes as long as they do together.
+    fn others(&self) -> Vec<(&'static str, Column)> {
+        let mut found = vec![
+            ("names", compress(&self.names())),
+            ("paint", compress(&self.paints())),
+            ("up", compress(&self.ups())),
+            ("self", compress(&column::leb(self.nodes.iter().map(|node| node.self_weight.0)))),
+        ];
+        if let Some(before) = self.tree.before().filter(|_| !self.nodes.is_empty()) {
+            let before = column::leb(before.iter().map(|before| before.self_weight.0));
+            found.push(("before", compress(&before)));
+        }
+        if let Some(fills) = self.colours.of_node.as_ref().filter(|_| !self.nodes.is_empty()) {
+            let fills = column::leb(fills.iter().map(|fill| u64::from(*fill)));
+            found.push(("fill", compress(&fills)));
+        }
+        found
+    }
+
+    fn names(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for label in &self.order.order {
+            let name = &self.tree.labels()[label.index()].name;
+            bytes.extend_from_slice(clean_name(name).as_bytes());
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+
+    fn paints(&self) -> Vec<u8> {
+        let paint = |label: &LabelId| {
+            let dashed = is_gap(&self.tree.labels()[label.index()]);
+            u64::from(self.colours.of_label[label.index()]) * 2 + u64::from(dashed)
+        };
+        column::leb(self.order.order.iter().map(paint))
+    }
+
+    fn labels(&self) -> Vec<u8> {
+        let numbers = &self.order.numbers;
+        let mut bytes = Vec::with_capacity(2 * numbers.len());
+        let most = self.order.order.len() as u32;
+        for plane in (0..4).filter(|plane| *plane == 0 || most >> (8 * plane) > 0) {
+            bytes.extend(numbers.iter().map(|number| (number >> (8 * plane)) as u8));
+        }
+        bytes
+    }
+
+    fn ups(&self) -> Vec<u8> {
+        // The root's own parent would be one level above it.
+        let mut below = 0;
+        column::leb(self.nodes.iter().map(|node| {
+            let up = below - node.depth;
+            below = node.depth + 1;
+            u64::from(up)
+        }))
+    }
 }
 
 /// Labels in the order in which the nodes first use them, so that the file does not depend on
 /// the order in which the profile met them.
 struct LabelOrder {
     order: Vec<LabelId>,
-    /// For each label of the tree, its position in `order`.
-    position: Vec<u32>,
+    /// The column `label`.
+    numbers: Vec<u32>,
 }
 
 impl LabelOrder {
-    fn of(tree: &CallTree) -> LabelOrder {
-        let mut position = vec![u32::MAX; tree.labels().len()];
+    fn of(tree: &CallTree, nodes: &[Node]) -> LabelOrder {
+        // For each label of the tree its place in `order` plus 1; 0 = not met yet.
+        let mut places = vec![0u32; tree.labels().len()];
         let mut order = Vec::new();
-        for node in tree.nodes() {
-            let place = &mut position[node.label.index()];
-            if *place == u32::MAX {
-                *place = order.len() as u32;
+        let mut number = |node: &Node| {
+            let place = &mut places[node.label.index()];
+            let number = *place;
+            if number == 0 {
                 order.push(node.label);
+                *place = order.len() as u32;
             }
-        }
-        LabelOrder { order, position }
+            number
+        };
+        let numbers = nodes.iter().map(&mut number).collect();
+        LabelOrder { order, numbers }
     }
 }
 
@@ -114,85 +177,5 @@ fn comma(index: usize) -> &'static str {
     if index == 0 { "" } else { "," }
 }
 
-/// Writes `,"name":[1,2,3]`. Millions of numbers go through here: `write!` would take most of the
-/// time of the whole file.
-fn write_column(
-    name: &str,
-    numbers: impl Iterator<Item = u64>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    write!(out, r#","{name}":["#)?;
-    let mut digits = [0u8; 21];
-    let mut separator = false;
-    for mut number in numbers {
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        if separator {
-            at -= 1;
-            digits[at] = b',';
-        }
-        separator = true;
-        out.write_all(&digits[at..])?;
-    }
-    out.write_all(b"]")
-}
-
-/// A JSON string that is at the same time plain XML text; the text is clean already.
-struct Json<'t>(&'t str);
-
-impl std::fmt::Display for Json<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use std::fmt::Write;
-        f.write_char('"')?;
-        let special = |c: char| c.is_control() || matches!(c, '"' | '\\' | '<' | '>' | '&');
-        let mut rest = self.0;
-        while let Some(at) = rest.find(special) {
-            f.write_str(&rest[..at])?;
-            let mut chars = rest[at..].chars();
-            if let Some(c) = chars.next() {
-                write!(f, "\\u{:04x}", u32::from(c))?;
-            }
-            rest = chars.as_str();
-        }
-        f.write_str(rest)?;
-        f.write_char('"')
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_trees::tree_of;
-
-    #[test]
-    fn columns_follow_the_nodes_in_pre_order() {
-        let tree = tree_of(&[("c;b<>;\"x", 4), ("c;b<>", 2), ("d", 30), ("c;e;f;g_[k]", 1)]);
-        let config = SvgConfig { title: "T&".to_owned(), ..SvgConfig::default() };
-        let scale = ValueScale::of(tree.value_type());
-        let mut out = Vec::new();
-        write_data(&tree, &config, Geometry::of(&config), &scale, &mut out).unwrap();
-        let json = String::from_utf8(out).unwrap();
-        assert!(json.starts_with(
-            r#"{"version":1,"title":"T\u0026","subtitle":"","footer":[],"width":1200"#
-        ));
-        let names = r#""names":["all","c","b\u003c\u003e","\u0022x","e","f","g","d"]"#;
-        assert!(json.contains(names), "{json}");
-        let columns =
-            r#""label":[0,1,2,3,4,5,6,7],"up":[0,0,0,0,2,0,0,4],"self":[0,0,2,4,0,0,1,30]}"#;
-        assert!(json.ends_with(columns), "{json}");
-    }
-
-    #[test]
-    fn numbers_of_any_length_are_written_whole() {
-        let mut out = Vec::new();
-        write_column("n", [0, 9, 10, u64::MAX].into_iter(), &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), r#","n":[0,9,10,18446744073709551615]"#);
-    }
-}
+mod tests;

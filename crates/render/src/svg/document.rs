@@ -1,35 +1,21 @@
 //! Everything around the boxes: header, controls, details, legend, footer, style and script.
 
 use std::io::{self, Write};
+use std::thread;
 
 use flame_profile::CallTree;
 
-use super::geometry::{self as sizes, Geometry, MARGIN, ROW, TOP};
+use super::config::SvgConfig;
+use super::frames::Frames;
+use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
+use super::script::{STYLE, script};
 use super::xml::escape;
-use super::{SvgConfig, data, frames};
+use super::{data, paint};
 use crate::amount::ValueScale;
 use crate::clean_name;
-use crate::colours::{FAMILIES, LABEL_COLOUR, family_of};
+use crate::colours::{Colours, INK};
 use crate::layout::{Cell, Content};
 use crate::lines::{cut_end, wrap};
-
-/// The viewer, one function so that it leaves no names in the page.
-pub(super) const SCRIPT: &str = concat!(
-    "(() => {\n'use strict';\n",
-    include_str!("viewer/page.js"),
-    include_str!("viewer/tree.js"),
-    include_str!("viewer/amount.js"),
-    include_str!("viewer/text.js"),
-    include_str!("viewer/layout.js"),
-    include_str!("viewer/draw.js"),
-    include_str!("viewer/header.js"),
-    include_str!("viewer/zoom.js"),
-    include_str!("viewer/search.js"),
-    include_str!("viewer/events.js"),
-    "})();\n",
-);
-pub(super) const STYLE: &str = include_str!("viewer/style.css");
-const FONTS: &str = "Verdana, 'DejaVu Sans', sans-serif";
 
 /// Grey that is readable on white.
 const QUIET: &str = "#59636e";
@@ -37,16 +23,6 @@ const QUIET: &str = "#59636e";
 const NO_SCRIPT: &str =
     "A still picture here: open the file itself in a browser to zoom and to search.";
 const NO_SAMPLES: &str = "no samples: nothing was recorded, or a filter left nothing";
-
-/// Hatches for runs of frames too thin to draw: at rest, and with a match among them.
-const PATTERNS: &str = concat!(
-    r#"<defs><pattern id="thin" width="4" height="4" patternUnits="userSpaceOnUse" "#,
-    r##"patternTransform="rotate(45)"><rect width="4" height="4" fill="#eceef1"/>"##,
-    r##"<rect width="1.6" height="4" fill="#afb8c1"/></pattern>"##,
-    r#"<pattern id="thin-hit" width="4" height="4" patternUnits="userSpaceOnUse" "#,
-    r##"patternTransform="rotate(45)"><rect width="4" height="4" fill="#eceef1"/>"##,
-    r##"<rect width="2.2" height="4" fill="#f05fd8"/></pattern></defs>"##,
-);
 
 /// The buttons; hidden until the script, without which they are dead, shows and places them.
 const CONTROLS: &str = concat!(
@@ -71,36 +47,91 @@ pub(super) struct Picture<'a> {
     /// Rows of boxes, at least 1.
     pub(super) rows: u32,
     pub(super) scale: &'a ValueScale,
+    pub(super) colours: &'a Colours,
 }
 
 impl Picture<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let (width, rows) = (self.geometry.width, self.rows);
+        let (width, rows, config) = (self.geometry.width, self.rows, self.config);
         let footer = self.footer_lines();
         let height = self.geometry.height(rows, footer.len());
-        let title = escape(&self.config.title);
         out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")?;
         write!(
             out,
             r#"<svg xmlns="http://www.w3.org/2000/svg" class="flame-graph" width="{width}" "#
         )?;
         write!(out, r#"height="{height}" viewBox="0 0 {width} {height}" "#)?;
-        write!(out, r#"font-family="{FONTS}" font-size="12" fill="{LABEL_COLOUR}">"#)?;
-        write!(out, "<title>{title}</title><style>{STYLE}</style>{PATTERNS}")?;
-        out.write_all(br##"<rect id="background" width="100%" height="100%" fill="#fff"/>"##)?;
-        write!(out, r#"<g id="frames" fill="{LABEL_COLOUR}" stroke-width="1">"#)?;
-        frames::write_frames(self.tree, self.cells, rows, self.scale, out)?;
+        let fonts = escape(&config.fonts);
+        let size = sizes::UI_FONT_SIZE;
+        write!(out, r#"font-family="{fonts}" font-size="{size}" fill="{INK}">"#)?;
+        self.break_line(out)?;
+        write!(out, "<title>{}</title>", escape(&config.title))?;
+        paint::write_notes(config, out)?;
+        paint::write_style(config, STYLE, out)?;
+        paint::write_definitions(self.colours, &config.colours, out)?;
+        self.break_line(out)?;
+        paint::write_background(&config.colours, out)?;
+        self.break_line(out)?;
+        if !config.script {
+            self.write_visible(&footer, out)?;
+            return out.write_all(b"</svg>\n");
+        }
+        let data = self.write_beside_data(&footer, out)?;
+        self.break_line(out)?;
+        out.write_all(br#"<metadata id="flame-data">"#)?;
+        out.write_all(&data)?;
+        write!(out, "</metadata><script><![CDATA[{}]]></script></svg>", script())?;
+        out.write_all(b"\n")
+    }
+
+    /// Everything that can be seen but the background.
+    fn write_visible(&self, footer: &[String], out: &mut impl Write) -> io::Result<()> {
+        self.write_frames(out)?;
+        self.break_line(out)?;
+        self.write_foot(footer, out)?;
+        self.break_line(out)?;
+        self.write_head(out)
+    }
+
+    /// Writes what can be seen and returns the data, which is made at the same time where there is
+    /// enough of it: compressing takes longer than drawing.
+    fn write_beside_data(&self, footer: &[String], out: &mut impl Write) -> io::Result<Vec<u8>> {
+        const WORTH_A_THREAD: usize = 5_000;
+        let make_data = || {
+            let mut data = Vec::new();
+            data::write_data(self, &mut data).map(|()| data)
+        };
+        if self.tree.nodes().len() < WORTH_A_THREAD {
+            self.write_visible(footer, out)?;
+            return make_data();
+        }
+        thread::scope(|scope| {
+            let data = scope.spawn(make_data);
+            self.write_visible(footer, out)?;
+            data.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Where the file is to be read by people.
+    fn break_line(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.config.pretty { out.write_all(b"\n") } else { Ok(()) }
+    }
+
+    fn write_frames(&self, out: &mut impl Write) -> io::Result<()> {
+        let Picture { tree, config, geometry, scale, colours, rows, .. } = *self;
+        write!(out, r#"<g id="frames" fill="{INK}" stroke-width="1""#)?;
+        if geometry.font_size != sizes::UI_FONT_SIZE {
+            write!(out, r#" font-size="{}""#, geometry.font_size)?;
+        }
+        out.write_all(b">")?;
+        let frames = Frames::new((tree, scale), config, geometry, colours, rows);
+        frames.write(self.cells, out)?;
         out.write_all(b"</g>")?;
         if self.cells.is_empty() {
-            let (x, y) = (width / 2, TOP + ROW);
+            let (x, y) = (geometry.width / 2, TOP + 17);
             write!(out, r#"<text x="{x}" y="{y}" text-anchor="middle">{NO_SAMPLES}</text>"#)?;
         }
-        self.write_foot(&footer, out)?;
-        self.write_head(out)?;
-        out.write_all(br#"<metadata id="flame-data">"#)?;
-        data::write_data(self.tree, self.config, self.geometry, self.scale, out)?;
-        write!(out, "</metadata><script><![CDATA[{SCRIPT}]]></script></svg>")?;
-        out.write_all(b"\n")
+        Ok(())
     }
 
     /// Comes after the boxes, over which the script moves it while a tall page scrolls.
@@ -109,15 +140,25 @@ impl Picture<'_> {
         let title_room = room / sizes::TITLE_SIZE * 100 / sizes::BOLD_PERCENT;
         let title = cut_end(&clean_name(&self.config.title), title_room);
         let subtitle = clean_name(self.config.subtitle.as_deref().unwrap_or(""));
-        let subtitle = cut_end(&subtitle, room / sizes::FONT_SIZE);
-        let size = sizes::TITLE_SIZE;
-        let height = TOP - 6;
+        let subtitle = cut_end(&subtitle, room / sizes::UI_FONT_SIZE);
+        let (size, height) = (sizes::TITLE_SIZE, TOP - 6);
+        let (fill, quiet) = self.ui_fills();
         out.write_all(br#"<g id="head">"#)?;
         write!(out, r##"<rect class="bar" width="100%" height="{height}" fill="#fff"/>"##)?;
-        write!(out, r#"<text id="title" x="{MARGIN}" y="28" font-size="{size}" "#)?;
+        write!(out, r#"<text id="title" x="{MARGIN}" y="28" font-size="{size}" fill="{fill}" "#)?;
         write!(out, r#"font-weight="bold">{}</text>"#, escape(&title))?;
-        write!(out, r#"<text id="subtitle" x="{MARGIN}" y="48" fill="{QUIET}">"#)?;
-        write!(out, "{}</text>{CONTROLS}</g>", escape(&subtitle))
+        write!(out, r#"<text id="subtitle" x="{MARGIN}" y="48" fill="{quiet}">"#)?;
+        write!(out, "{}</text>", escape(&subtitle))?;
+        if self.config.script {
+            out.write_all(CONTROLS.as_bytes())?;
+        }
+        out.write_all(b"</g>")
+    }
+
+    /// The colours of the title, and of what is less important.
+    fn ui_fills(&self) -> (String, String) {
+        let chosen = self.config.ui_colour.map(|colour| colour.to_string());
+        (chosen.clone().unwrap_or(INK.to_string()), chosen.unwrap_or(QUIET.to_owned()))
     }
 
     fn footer_lines(&self) -> Vec<String> {
@@ -126,11 +167,12 @@ impl Picture<'_> {
     }
 
     fn write_foot(&self, footer: &[String], out: &mut impl Write) -> io::Result<()> {
-        let y = TOP + self.rows * ROW;
+        let y = self.geometry.bottom(self.rows);
+        let (_, quiet) = self.ui_fills();
         write!(out, r#"<g id="foot" transform="translate(0 {y})">"#)?;
         self.write_legend(out)?;
         let size = sizes::FOOTER_SIZE;
-        write!(out, r#"<g id="footer" font-size="{size}" fill="{QUIET}">"#)?;
+        write!(out, r#"<g id="footer" font-size="{size}" fill="{quiet}">"#)?;
         for (index, line) in footer.iter().enumerate() {
             let y = sizes::FOOTER_Y + index as u32 * sizes::FOOTER_LINE;
             write!(out, r#"<text x="{MARGIN}" y="{y}">{}</text>"#, escape(line))?;
@@ -139,29 +181,21 @@ impl Picture<'_> {
         write!(out, r#"<g id="status" transform="translate(0 {y})">"#)?;
         out.write_all(br##"<rect class="bar" y="2" width="100%" height="26" fill="#fff"/>"##)?;
         let y = sizes::DETAILS_Y;
-        write!(
-            out,
-            r#"<text id="details" x="{MARGIN}" y="{y}" fill="{QUIET}">{NO_SCRIPT}</text>"#
-        )?;
+        let hint = if self.config.script { NO_SCRIPT } else { "" };
+        write!(out, r#"<text id="details" x="{MARGIN}" y="{y}" fill="{quiet}">{hint}</text>"#)?;
         out.write_all(b"</g>")
     }
 
     /// Only what the graph holds.
     fn write_legend(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut families: Vec<usize> =
-            self.tree.labels().iter().map(|label| family_of(label.kind)).collect();
-        families.sort_unstable();
-        families.dedup();
-        let mut entries: Vec<(String, &str)> = families
-            .into_iter()
-            .filter_map(|family| FAMILIES.get(family))
-            .map(|family| (family.middle().to_string(), family.name))
-            .collect();
+        let legend = self.colours.legend.iter();
+        let mut entries: Vec<(String, &str)> =
+            legend.map(|(fill, name)| (fill.to_string(), *name)).collect();
         if self.cells.iter().any(|cell| matches!(cell.content, Content::Thin { .. })) {
             entries.push(("url(#thin)".to_owned(), "too thin to draw"));
         }
         let size = sizes::FOOTER_SIZE;
-        write!(out, r#"<g id="legend" font-size="{size}" fill="{QUIET}">"#)?;
+        write!(out, r#"<g id="legend" font-size="{size}" fill="{}">"#, self.ui_fills().1)?;
         let mut x = MARGIN;
         for (fill, name) in entries {
             let (text_x, y) = (x + 16, sizes::LEGEND_Y);

@@ -2,81 +2,206 @@
 
 use std::io::{self, Write};
 
-use super::geometry::{GAP, GAP_FROM, LABEL_INDENT, MARGIN, ROUND_FROM, ROW, TOP};
-use super::geometry::{UNITS_PER_PIXEL, label_room};
-use super::xml::{Pixels, escape};
-use crate::amount::{ValueScale, format_share, group_thousands};
+use super::attributes::BoxAttributes;
+use super::config::SvgConfig;
+use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, MARGIN, ROUND_FROM, UNITS_PER_PIXEL};
+use super::xml::{push_escaped, push_pixels};
+use crate::amount::{ValueScale, format_change, push_digits, push_grouped, push_share};
 use crate::clean_name;
-use crate::colours::{colour_of, is_gap, palette};
+use crate::colours::{Colours, is_gap};
 use crate::label::fit;
 use crate::layout::{Cell, Content};
 use crate::name::tooltip_name;
-use flame_profile::{CallTree, Label, Node};
+use flame_profile::{CallTree, Label, NodeId, Weight};
 
-/// Writes the cells into the group `frames`. The viewer script's `drawCell` makes the same
-/// elements with the same attributes in the same order; a browser test compares the two.
-pub(super) fn write_frames(
-    tree: &CallTree,
-    cells: &[Cell],
+/// Text that has come together is written from this length on.
+const FLUSH: usize = 1 << 16;
+
+/// Writes the boxes of a picture. The viewer script's `drawCell` makes the same elements with the
+/// same attributes in the same order; a browser test compares the two.
+pub(super) struct Frames<'a> {
+    tree: &'a CallTree,
+    config: &'a SvgConfig,
+    geometry: Geometry,
+    scale: &'a ValueScale,
+    colours: &'a Colours,
+    /// Rows of boxes, at least 1.
     rows: u32,
-    scale: &ValueScale,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let colours = palette();
-    for cell in cells {
-        let top = TOP + (rows - 1 - cell.depth) * ROW;
-        match cell.content {
-            Content::Frame(id) => {
-                let node = &tree.nodes()[id.index()];
-                let label = tree.label(node);
-                write!(out, "<g><title>{}</title>", escape(&tooltip(tree, node, label, scale)))?;
-                write_rect(cell, top, &colours[colour_of(label)].to_string(), is_gap(label), out)?;
-                write_label(cell, top, &label.name, out)?;
+    /// For each fill of `colours` its text, and the colour of text on it where it has its own.
+    fills: Vec<(String, Option<&'static str>)>,
+    stroke: Option<String>,
+}
+
+/// How one box looks.
+struct Look<'a> {
+    fill: &'a str,
+    dashed: bool,
+    stroke: Option<&'a str>,
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(
+        (tree, scale): (&'a CallTree, &'a ValueScale),
+        config: &'a SvgConfig,
+        geometry: Geometry,
+        colours: &'a Colours,
+        rows: u32,
+    ) -> Frames<'a> {
+        let fills = colours.fills.iter().map(|fill| (fill.to_string(), fill.ink())).collect();
+        let stroke = config.stroke_colour.map(|colour| colour.to_string());
+        Frames { tree, config, geometry, scale, colours, rows, fills, stroke }
+    }
+
+    pub(super) fn write(&self, cells: &[Cell], out: &mut impl Write) -> io::Result<()> {
+        let mut text = String::with_capacity(FLUSH + 4096);
+        for cell in cells {
+            text.push_str(if self.config.pretty { "\n  <g" } else { "<g" });
+            match cell.content {
+                Content::Frame(id) => self.push_frame(cell, id, &mut text),
+                Content::Thin { frames, weight } => {
+                    self.push_thin(cell, frames, weight, &mut text);
+                }
             }
-            Content::Thin { frames, weight } => {
-                let noun = if frames == 1 { "frame" } else { "frames" };
-                let (count, share) = (group_thousands(frames), format_share(weight, tree.total()));
-                write!(out, "<g><title>… {count} {noun}, {}</title>", escape(&share))?;
-                write_rect(cell, top, "url(#thin)", false, out)?;
+            text.push_str("</g>");
+            if text.len() >= FLUSH {
+                out.write_all(text.as_bytes())?;
+                text.clear();
             }
         }
-        out.write_all(b"</g>")?;
+        out.write_all(text.as_bytes())
     }
-    Ok(())
+
+    fn push_thin(&self, cell: &Cell, frames: u64, weight: Weight, out: &mut String) {
+        out.push_str("><title>… ");
+        push_grouped(frames, out);
+        out.push_str(if frames == 1 { " frame, " } else { " frames, " });
+        self.push_share(weight, out);
+        out.push_str("</title>");
+        let look = Look { fill: "url(#thin)", dashed: false, stroke: self.stroke.as_deref() };
+        self.push_rect(cell, &look, out);
+    }
+
+    fn push_frame(&self, cell: &Cell, id: NodeId, out: &mut String) {
+        let label = self.tree.label(&self.tree.nodes()[id.index()]);
+        let attributes = match self.config.attributes.is_empty() {
+            true => None,
+            false => self.config.attributes.of(&label.name),
+        };
+        for (name, value) in attributes.iter().flat_map(|attributes| &attributes.group) {
+            push_attribute(name, value, out);
+        }
+        out.push_str("><title>");
+        match attributes.and_then(|attributes| attributes.title.as_deref()) {
+            Some(title) => push_escaped(title, out),
+            None => self.push_tooltip(id, label, out),
+        }
+        out.push_str("</title>");
+        let link = attributes.filter(|attributes| attributes.href.is_some());
+        if let Some(attributes) = link {
+            push_link(attributes, out);
+        }
+        let fill = self.fills.get(self.colours.fill(self.tree, id.index()) as usize);
+        let (fill, ink) = fill.map_or(("#fff", None), |(fill, ink)| (fill.as_str(), *ink));
+        let look = Look { fill, dashed: is_gap(label), stroke: self.stroke.as_deref() };
+        self.push_rect(cell, &look, out);
+        self.push_label(cell, &label.name, ink, out);
+        if link.is_some() {
+            out.push_str("</a>");
+        }
+    }
+
+    fn push_tooltip(&self, id: NodeId, label: &Label, out: &mut String) {
+        let node = &self.tree.nodes()[id.index()];
+        push_escaped(&tooltip_name(&clean_name(&label.name)), out);
+        out.push_str(" (");
+        // The noun may be anything that the user named.
+        let start = out.len();
+        self.scale.push_amount(node.total, out);
+        if out[start..].contains(['<', '>', '&', '"', '\'']) {
+            let amount = out.split_off(start);
+            push_escaped(&amount, out);
+        }
+        out.push_str(", ");
+        self.push_share(node.total, out);
+        if let Some(before) = self.tree.before().and_then(|before| before.get(id.index())) {
+            let (total, negate) = (self.tree.total(), self.config.colours.negate);
+            out.push_str(&format_change(before.self_weight, node.self_weight, total, negate));
+        }
+        out.push(')');
+    }
+
+    /// A share, of which `<0.01%` needs an escape.
+    fn push_share(&self, weight: Weight, out: &mut String) {
+        let start = out.len();
+        push_share(weight, self.tree.total(), out);
+        if out[start..].starts_with('<') {
+            out.replace_range(start..=start, "&lt;");
+        }
+    }
+
+    fn push_rect(&self, cell: &Cell, look: &Look<'_>, out: &mut String) {
+        let width = cell.right - cell.left;
+        let drawn = if width >= GAP_FROM { width - GAP } else { width };
+        out.push_str("<rect x=\"");
+        push_pixels(MARGIN * UNITS_PER_PIXEL + cell.left, out);
+        out.push_str("\" y=\"");
+        push_digits(self.geometry.box_top(cell.depth, self.rows), out);
+        out.push_str("\" width=\"");
+        push_pixels(drawn, out);
+        out.push_str("\" height=\"");
+        push_digits(u64::from(self.geometry.row - 1), out);
+        out.push_str("\" fill=\"");
+        out.push_str(look.fill);
+        out.push('"');
+        if drawn >= ROUND_FROM {
+            out.push_str(r#" rx="2""#);
+        }
+        if look.dashed {
+            out.push_str(r##" stroke="#8c959f" stroke-dasharray="3 2""##);
+        } else if let Some(stroke) = look.stroke {
+            push_attribute("stroke", stroke, out);
+        }
+        out.push_str("/>");
+    }
+
+    fn push_label(&self, cell: &Cell, name: &str, ink: Option<&str>, out: &mut String) {
+        let geometry = &self.geometry;
+        let room = geometry.label_room(cell.right - cell.left);
+        // Most boxes of a large graph have no room for anything.
+        if room < geometry.widths.narrowest() {
+            return;
+        }
+        let label = fit(&clean_name(name), room, self.config.shorten, geometry.widths);
+        let Some(label) = label.filter(|label| !label.is_empty()) else { return };
+        out.push_str("<text x=\"");
+        push_pixels(MARGIN * UNITS_PER_PIXEL + cell.left + LABEL_INDENT, out);
+        out.push_str("\" y=\"");
+        let top = geometry.box_top(cell.depth, self.rows);
+        push_digits(top + u64::from(geometry.baseline()), out);
+        out.push('"');
+        if let Some(ink) = ink {
+            push_attribute("fill", ink, out);
+        }
+        out.push('>');
+        push_escaped(&label, out);
+        out.push_str("</text>");
+    }
 }
 
-fn tooltip(tree: &CallTree, node: &Node, label: &Label, scale: &ValueScale) -> String {
-    let name = clean_name(&label.name);
-    let share = format_share(node.total, tree.total());
-    format!("{} ({}, {share})", tooltip_name(&name), scale.amount(node.total))
+fn push_attribute(name: &str, value: &str, out: &mut String) {
+    out.push(' ');
+    out.push_str(name);
+    out.push_str("=\"");
+    push_escaped(value, out);
+    out.push('"');
 }
 
-fn write_rect(
-    cell: &Cell,
-    top: u32,
-    fill: &str,
-    dashed: bool,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let width = cell.right - cell.left;
-    let drawn = if width >= GAP_FROM { width - GAP } else { width };
-    let x = Pixels(MARGIN * UNITS_PER_PIXEL + cell.left);
-    let (width, height) = (Pixels(drawn), ROW - 1);
-    write!(out, r#"<rect x="{x}" y="{top}" width="{width}" height="{height}" fill="{fill}""#)?;
-    if drawn >= ROUND_FROM {
-        out.write_all(br#" rx="2""#)?;
+fn push_link(attributes: &BoxAttributes, out: &mut String) {
+    out.push_str("<a");
+    push_attribute("href", attributes.href.as_deref().unwrap_or_default(), out);
+    push_attribute("target", attributes.target.as_deref().unwrap_or("_top"), out);
+    for (name, value) in &attributes.link {
+        push_attribute(name, value, out);
     }
-    if dashed {
-        out.write_all(br##" stroke="#8c959f" stroke-dasharray="3 2""##)?;
-    }
-    out.write_all(b"/>")
-}
-
-fn write_label(cell: &Cell, top: u32, name: &str, out: &mut impl Write) -> io::Result<()> {
-    let label = fit(&clean_name(name), label_room(cell.right - cell.left));
-    if let Some(label) = label.filter(|label| !label.is_empty()) {
-        let x = Pixels(MARGIN * UNITS_PER_PIXEL + cell.left + LABEL_INDENT);
-        write!(out, r#"<text x="{x}" y="{}">{}</text>"#, top + 12, escape(&label))?;
-    }
-    Ok(())
+    out.push('>');
 }

@@ -1,13 +1,12 @@
 //! Sizes of the picture. The viewer script gets the same numbers with the data.
 
-use super::SvgConfig;
+use super::config::{Direction, MinWidth, SvgConfig};
+use crate::char_width::Widths;
 use crate::layout::Units;
 
 pub(super) const UNITS_PER_PIXEL: u32 = 100;
 /// Blank to the left and right of the boxes.
 pub(super) const MARGIN: u32 = 10;
-/// Height of a row with the pixel that parts it from the next.
-pub(super) const ROW: u32 = 17;
 /// Title and subtitle stand above the boxes.
 pub(super) const TOP: u32 = 62;
 /// Below the boxes: the line of details, then the legend, then the footer.
@@ -15,7 +14,7 @@ pub(super) const DETAILS_Y: u32 = 20;
 pub(super) const LEGEND_Y: u32 = 44;
 pub(super) const FOOTER_Y: u32 = 66;
 pub(super) const FOOTER_LINE: u32 = 16;
-pub(super) const FONT_SIZE: u32 = 12;
+pub(super) const UI_FONT_SIZE: u32 = 12;
 pub(super) const TITLE_SIZE: u32 = 17;
 pub(super) const FOOTER_SIZE: u32 = 11;
 /// Bold letters are wider than the table of widths says.
@@ -34,16 +33,35 @@ const MIN_PICTURE_WIDTH: u32 = 200;
 pub(super) struct Geometry {
     /// Width of the picture in pixels.
     pub(super) width: u32,
+    /// Height of a row with the pixel that parts it from the next, in pixels.
+    pub(super) row: u32,
+    /// Size of the text in boxes, in pixels.
+    pub(super) font_size: u32,
+    /// Widths of the characters in boxes.
+    pub(super) widths: Widths,
     /// Thinner boxes are not drawn alone.
     pub(super) min_width: Units,
+    /// Which way the boxes grow.
+    pub(super) direction: Direction,
 }
 
 impl Geometry {
     pub(super) fn of(config: &SvgConfig) -> Geometry {
         let width = config.width.clamp(MIN_PICTURE_WIDTH, 100_000);
-        // A cast from a float saturates, and takes what is no number for 0.
-        let min_width = (config.min_width * f64::from(UNITS_PER_PIXEL)).round() as Units;
-        Geometry { width, min_width: min_width.max(1) }
+        let frames = f64::from((width - 2 * MARGIN) * UNITS_PER_PIXEL);
+        let min_width = match config.min_width {
+            MinWidth::Pixels(pixels) => pixels * f64::from(UNITS_PER_PIXEL),
+            MinWidth::Percent(percent) => frames * percent / 100.0,
+        };
+        Geometry {
+            width,
+            row: config.row_height.clamp(4, 1000),
+            font_size: config.font_size.clamp(4, 100),
+            widths: Widths { uniform: config.font_width.map(|width| width.max(1)) },
+            // A cast from a float saturates, and takes what is no number for 0.
+            min_width: (min_width.round() as Units).max(1),
+            direction: config.direction,
+        }
     }
 
     /// The width of the root's box.
@@ -51,15 +69,35 @@ impl Geometry {
         (self.width - 2 * MARGIN) * UNITS_PER_PIXEL
     }
 
+    /// The upper edge of the boxes at a depth, of `rows` in all.
+    pub(super) fn box_top(self, depth: u32, rows: u32) -> u64 {
+        let row = match self.direction {
+            Direction::Up => rows - 1 - depth,
+            Direction::Down => depth,
+        };
+        u64::from(TOP) + u64::from(row) * u64::from(self.row)
+    }
+
+    /// From the upper edge of a box to the line that its text stands on: capitals, which are
+    /// seven tenths of the font's size high, are in the middle.
+    pub(super) fn baseline(self) -> u32 {
+        (5 * (self.row - 1) + 36 * self.font_size / 10) / 10
+    }
+
+    /// The lower edge of the boxes.
+    pub(super) fn bottom(self, rows: u32) -> u64 {
+        u64::from(TOP) + u64::from(rows) * u64::from(self.row)
+    }
+
     /// Height of the whole picture in pixels.
     pub(super) fn height(self, rows: u32, footer_lines: usize) -> u64 {
-        let frames = u64::from(TOP) + u64::from(rows) * u64::from(ROW);
-        frames + u64::from(FOOTER_Y) + footer_lines as u64 * u64::from(FOOTER_LINE)
+        self.bottom(rows) + u64::from(FOOTER_Y) + footer_lines as u64 * u64::from(FOOTER_LINE)
     }
-}
 
-/// The room for text in a box of that width, in thousandths of the font size.
-pub(super) fn label_room(width: Units) -> u32 {
-    let inner = width.saturating_sub(LABEL_INDENT + LABEL_INDENT / 2);
-    inner * 10 / FONT_SIZE
+    /// The room for text in a box of that width, in thousandths of the font size.
+    pub(super) fn label_room(self, width: Units) -> u32 {
+        let inner = width.saturating_sub(LABEL_INDENT + LABEL_INDENT / 2);
+        let room = u64::from(inner) * 10 / u64::from(self.font_size);
+        u32::try_from(room).unwrap_or(u32::MAX)
+    }
 }

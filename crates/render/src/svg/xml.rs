@@ -1,8 +1,8 @@
 //! Text that may stand in XML, whatever it was.
 
 use std::borrow::Cow;
-use std::fmt;
 
+use crate::amount::push_digits;
 use crate::clean_name;
 use crate::layout::Units;
 
@@ -32,18 +32,29 @@ fn escape_clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Hundredths of a pixel as a decimal number without needless digits: `10`, `10.5`, `10.25`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pixels(pub(super) Units);
+/// Appends what [`escape`] gives; plain names, which most are, are looked at once.
+pub(super) fn push_escaped(text: &str, out: &mut String) {
+    let plain = |byte: u8| {
+        (b' '..0x7f).contains(&byte) && !matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'')
+    };
+    if text.bytes().all(plain) {
+        out.push_str(text);
+    } else {
+        out.push_str(&escape(text));
+    }
+}
 
-impl fmt::Display for Pixels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, part) = (self.0 / 100, self.0 % 100);
-        match part {
-            0 => write!(f, "{whole}"),
-            part if part % 10 == 0 => write!(f, "{whole}.{}", part / 10),
-            part => write!(f, "{whole}.{part:02}"),
-        }
+/// Appends hundredths of a pixel as a decimal number without needless digits: `10`, `10.5`,
+/// `10.25`.
+pub(super) fn push_pixels(units: Units, out: &mut String) {
+    push_digits(u64::from(units / 100), out);
+    let part = units % 100;
+    if part > 0 {
+        out.push('.');
+        out.push(char::from(b'0' + (part / 10) as u8));
+    }
+    if !part.is_multiple_of(10) {
+        out.push(char::from(b'0' + (part % 10) as u8));
     }
 }
 
@@ -61,9 +72,11 @@ mod tests {
     #[test]
     fn pixels_have_no_needless_digits() {
         for (units, expect) in
-            [(0, "0"), (7, "0.07"), (1000, "10"), (1050, "10.5"), (1234, "12.34")]
+            [(0, "0"), (7, "0.07"), (70, "0.7"), (1000, "10"), (1050, "10.5"), (1234, "12.34")]
         {
-            assert_eq!(Pixels(units).to_string(), expect);
+            let mut text = String::new();
+            push_pixels(units, &mut text);
+            assert_eq!(text, expect);
         }
     }
 }

@@ -37,7 +37,7 @@ self          total          function
  600  60.00%    700  70.00%  parse
  290  29.00%    290  29.00%  sys_read [k]
  100  10.00%    100  10.00%  alloc [i]
-   … 8 more
+   … 9 more
 
   total     self  call tree
  99.90%    0.30%  server → _start → main
@@ -90,7 +90,7 @@ fn names_cannot_drive_the_terminal() {
 fn time_is_written_in_its_units() {
     let tree = tree_of_value(&[("t;f", 2_500_000_000)], ValueType::new("cpu", "nanoseconds"));
     let mut out = Vec::new();
-    write_functions(&tree, 1, &mut out).unwrap();
+    write_functions(&tree, &ValueScale::of_tree(&tree, None), 1, &mut out).unwrap();
     let expect = "  self           total          function\n2.50 s    100%  2.50 s    100%  f\n";
     assert_eq!(String::from_utf8(out).unwrap(), expect);
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::graph::{Graph, browser, server, svg, write};
+use crate::serve::serve;
 use crate::test_trees::tree_of;
 use flame_render::SvgConfig;
 
@@ -29,10 +30,99 @@ fn it_works_in_a_srcdoc_frame() {
         const input = inside.querySelector('input'); \
         input.value = 'alloc'; \
         input.dispatchEvent(new Event('input')); \
-        return [frames.children.length, inside.getElementById('matched').textContent]; })()";
+        return [inside.getElementById('frames').children.length, inside.getElementById('matched').textContent]; })()";
     let found = browser.eval(click).unwrap();
-    assert_eq!(found, json!([5, "Matched: 16.67% of view, 10.00% of all"]));
+    assert_eq!(
+        found,
+        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
+    );
     assert_eq!(browser.problems(), [] as [&str; 0]);
+}
+
+/// Zooms into `parse` and searches in a document; the boxes and the share then.
+const USE: &str = "const used = inside => { \
+    const boxes = () => inside.getElementById('frames').children; \
+    const parse = Array.from(boxes()).find(g => /^parse/.test(g.textContent)); \
+    parse.querySelector('rect').dispatchEvent(new MouseEvent('click', { bubbles: true })); \
+    const input = inside.querySelector('input'); \
+    input.value = 'alloc'; \
+    input.dispatchEvent(new Event('input')); \
+    return [boxes().length, inside.getElementById('matched').textContent]; };";
+
+#[test]
+fn it_works_in_a_frame_made_of_a_blob() {
+    let Some(mut browser) = browser(1000, 700) else { return };
+    // Files have no origin that a blob could share.
+    let address = serve("text/html", "", "<!DOCTYPE html><meta charset=utf-8><body>");
+    browser.navigate(&format!("http://{address}/")).unwrap();
+    let svg = json!(svg(&tree_of(&server()), &SvgConfig::default()));
+    let found = browser
+        .eval(&format!(
+            "{USE} new Promise(done => {{ const frame = document.createElement('iframe'); \
+             frame.width = 900; frame.onload = () => done(used(frame.contentDocument)); \
+             frame.src = URL.createObjectURL(new Blob([{svg}], {{ type: 'image/svg+xml' }})); \
+             document.body.append(frame); }})"
+        ))
+        .unwrap();
+    assert_eq!(
+        found,
+        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
+    );
+    assert_eq!(browser.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn it_works_in_a_sandbox_that_allows_scripts_alone() {
+    let Some(mut browser) = browser(1000, 700) else { return };
+    // The frame has an origin of its own: it has to send what it found.
+    let inside = format!(
+        "<!DOCTYPE html><meta charset=utf-8><body>{}<script>{USE} \
+         parent.postMessage(used(document), '*');</script>",
+        inline_svg()
+    );
+    browser.open_file(&write("sandbox.html", "<!DOCTYPE html><meta charset=utf-8><body>")).unwrap();
+    let found = browser
+        .eval(&format!(
+            "new Promise(done => {{ addEventListener('message', event => done(event.data)); \
+             const frame = document.createElement('iframe'); frame.sandbox = 'allow-scripts'; \
+             frame.width = 900; frame.srcdoc = {}; document.body.append(frame); }})",
+            json!(inside)
+        ))
+        .unwrap();
+    assert_eq!(
+        found,
+        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
+    );
+    assert_eq!(browser.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn one_sample_is_a_graph() {
+    let Some(mut graph) = Graph::open("one", &tree_of(&[("t;f", 1)])) else { return };
+    assert_eq!(graph.names(), ["all", "t", "f"]);
+    graph.click("f");
+    graph.search("f");
+    assert_eq!(graph.text("matched"), "Matched: 100% of view, 100% of all (1 frame, 1 samples)");
+    graph.check_quiet();
+}
+
+#[test]
+fn screens_of_any_density_and_readers_of_any_taste_are_served() {
+    let Some(mut graph) = Graph::open("density", &tree_of(&server())) else { return };
+    let features = [("forced-colors", "active"), ("prefers-reduced-motion", "reduce")];
+    for density in [1, 2, 3] {
+        let metrics =
+            json!({ "width": 1200, "height": 900, "deviceScaleFactor": density, "mobile": false });
+        graph.browser.call("Emulation.setDeviceMetricsOverride", metrics).unwrap();
+        for (feature, value) in features {
+            graph.browser.emulate_media(feature, value).unwrap();
+            graph.click("parse");
+            assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
+            graph.browser.press("Escape").unwrap();
+            assert_eq!(graph.names().len(), 10);
+        }
+    }
+    graph.check_quiet();
 }
 
 #[test]
@@ -74,7 +164,7 @@ fn without_scripts_it_is_a_still_picture_without_dead_buttons() {
 fn an_empty_graph_has_nothing_to_complain_about() {
     let Some(mut graph) = Graph::open("empty", &tree_of::<&str>(&[])) else { return };
     graph.search("x");
-    assert_eq!(graph.text("matched"), "Matched: 0.00%");
+    assert_eq!(graph.text("matched"), "Matched: 0.00% (0 frames, 0 samples)");
     graph.check_quiet();
 }
 

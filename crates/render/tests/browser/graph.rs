@@ -7,6 +7,9 @@ use flame_profile::CallTree;
 use flame_render::{SvgConfig, write_svg};
 use serde_json::{Value, json};
 
+/// All boxes are there: of many, the narrow ones are drawn a frame later.
+const DRAWN: &str = "!document.querySelector('[data-drawing]')";
+
 pub(crate) struct Graph {
     pub(crate) browser: Browser,
 }
@@ -58,7 +61,17 @@ impl Graph {
     ) -> Option<Graph> {
         let mut browser = browser(size.0, size.1)?;
         browser.open_file(&write(&format!("{name}.svg"), &svg(tree, config))).unwrap();
-        Some(Graph { browser })
+        let mut graph = Graph { browser };
+        graph.wait_until("document.documentElement.hasAttribute('data-ready')");
+        Some(graph)
+    }
+
+    /// Waits until a condition holds, frame by frame; the browser's own limit ends a wait in vain.
+    pub(crate) fn wait_until(&mut self, condition: &str) {
+        self.eval(&format!(
+            "new Promise(done => (function look() {{ \
+             if ({condition}) done(); else requestAnimationFrame(look); }})())"
+        ));
     }
 
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
@@ -74,8 +87,28 @@ impl Graph {
         shown.as_str().unwrap().to_owned()
     }
 
+    /// What the address ends with; it changes a moment after the picture.
+    pub(crate) fn address(&mut self) -> String {
+        let hash = self.eval(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => \
+             setTimeout(() => done(location.hash)))))",
+        );
+        hash.as_str().unwrap().to_owned()
+    }
+
+    /// The markup of all boxes, without what is added for screen readers once there is time.
+    pub(crate) fn boxes(&mut self) -> String {
+        self.wait_until(DRAWN);
+        let boxes = self.eval(
+            "document.getElementById('frames').innerHTML \
+             .replace(/ (role|aria-[a-z]*|tabindex)=\"[^\"]*\"/g, '')",
+        );
+        boxes.as_str().unwrap().to_owned()
+    }
+
     /// The names of the frames that are drawn, in the order of the file.
     pub(crate) fn names(&mut self) -> Vec<String> {
+        self.wait_until(DRAWN);
         let names = self.eval(
             "Array.from(document.querySelectorAll('#frames title'), \
              t => t.textContent.replace(/ [(][^(]*[)]$/, ''))",
@@ -103,7 +136,8 @@ impl Graph {
         self.browser.move_to(x, y).unwrap();
     }
 
-    fn middle(&mut self, name: &str) -> (f64, f64) {
+    pub(crate) fn middle(&mut self, name: &str) -> (f64, f64) {
+        self.wait_until(DRAWN);
         let find = find(name);
         let at = self.eval(&format!(
             "(r => [r.x + r.width / 2, r.y + r.height / 2])\
@@ -120,9 +154,11 @@ impl Graph {
 
     /// Names of the frames that are marked as matches.
     pub(crate) fn hits(&mut self) -> Value {
+        self.wait_until(DRAWN);
         self.eval(
-            "Array.from(document.querySelectorAll('#frames .hit title, #frames .thin-hit title'), \
-             t => t.textContent.replace(/ [(][^(]*[)]$/, ''))",
+            "Array.from(document.querySelectorAll('#frames g')) \
+             .filter(g => g.querySelector('rect').getAttribute('stroke-width') === '.7') \
+             .map(g => g.firstChild.textContent.replace(/ [(][^(]*[)]$/, ''))",
         )
     }
 
@@ -130,12 +166,18 @@ impl Graph {
     #[track_caller]
     pub(crate) fn check_quiet(&mut self) {
         assert_eq!(self.browser.problems(), [] as [&str; 0]);
-        assert_eq!(self.browser.requests().len(), 1, "{:?}", self.browser.requests());
+        assert_eq!(self.requests().len(), 1, "{:?}", self.requests());
+    }
+
+    /// What was requested; browsers look for the icon of a server by themselves.
+    pub(crate) fn requests(&mut self) -> Vec<String> {
+        let requests = self.browser.requests().iter();
+        requests.filter(|url| !url.ends_with("/favicon.ico")).cloned().collect()
     }
 }
 
 /// An expression for the `<g>` whose tooltip starts with that name.
-fn find(name: &str) -> String {
+pub(crate) fn find(name: &str) -> String {
     let name = json!(name);
     format!(
         "Array.from(document.querySelectorAll('#frames g')).find(g => \

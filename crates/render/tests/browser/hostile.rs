@@ -100,7 +100,10 @@ fn names_are_shown_as_the_text_that_they_are() {
     };
     graph.hover(name);
     let details = graph.text("details");
-    assert_eq!(details, format!("{name} — total 100% (100% of parent), self 100%, 1 samples"));
+    assert_eq!(
+        details,
+        format!("Function: {name} — total 100% (100% of parent), self 100%, 1 samples")
+    );
     let label: Value =
         graph.eval("document.querySelector('#frames g:last-child text').textContent");
     assert_eq!(label, name);

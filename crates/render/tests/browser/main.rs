@@ -6,10 +6,17 @@
 #[path = "../../src/test_trees.rs"]
 mod test_trees;
 
+mod access;
 mod environment;
+mod filter;
 mod graph;
 mod header;
 mod hostile;
+mod keys;
+mod policy;
 mod redraw;
 mod search;
+mod serve;
+mod state;
+mod tree;
 mod zoom;

@@ -1,7 +1,9 @@
 //! The script must draw what the file says: same boxes, same labels, same colours, same numbers.
 
-use flame_profile::ValueType;
-use flame_render::SvgConfig;
+use flame_profile::{CallTree, Columns, FoldedReader, SiblingOrder, ValueType};
+use flame_render::{
+    ColourConfig, DeltaColours, Direction, MinWidth, NameAttributes, Shorten, SvgConfig,
+};
 
 use crate::graph::Graph;
 use crate::test_trees::{Random, tree_of_value};
@@ -39,26 +41,139 @@ fn stacks(seed: u64) -> Vec<(String, u64)> {
 #[track_caller]
 fn check(test: &str, value: ValueType, width: u32) {
     let tree = tree_of_value(&stacks(7), value);
+    check_tree(test, &tree, SvgConfig { width, ..SvgConfig::default() }, 500);
+}
+
+/// Makes the page narrower and as wide as before again, so that all is drawn anew.
+#[track_caller]
+fn check_tree(test: &str, tree: &CallTree, config: SvgConfig, at_least: usize) {
     let footer = vec!["a line that says what was lost and what is uncertain ".repeat(9)];
-    let config = SvgConfig { width, footer, ..SvgConfig::default() };
-    let Some(mut graph) = Graph::open_sized(test, &tree, &config, (width, 900)) else { return };
-    let frames = "['frames', 'footer'].map(id => document.getElementById(id).innerHTML).join('')";
-    let written = graph.eval(frames);
+    let (width, config) = (config.width, SvgConfig { footer, ..config });
+    let Some(mut graph) = Graph::open_sized(test, tree, &config, (width, 900)) else { return };
+    let footer = "document.getElementById('footer').innerHTML";
+    let picture = |graph: &mut Graph| graph.boxes() + graph.eval(footer).as_str().unwrap();
+    let written = picture(&mut graph);
     let count = graph.names().len();
-    assert!(count > 500, "{count} boxes");
+    assert!(count > at_least, "{count} boxes");
     graph.browser.resize(width - 100, 900).unwrap();
     let wait = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))";
     graph.eval(wait);
-    let narrower = graph.eval(frames);
+    let narrower = picture(&mut graph);
     assert_ne!(narrower, written, "the graph follows the window");
     graph.browser.resize(width, 900).unwrap();
     graph.eval(wait);
-    let (drawn, written) = (graph.eval(frames), written);
-    let (drawn, written) = (drawn.as_str().unwrap(), written.as_str().unwrap());
+    let drawn = picture(&mut graph);
     for (drawn, written) in drawn.split("</g>").zip(written.split("</g>")) {
         assert_eq!(drawn, written);
     }
     assert_eq!(drawn.len(), written.len());
+    graph.check_quiet();
+}
+
+fn folded(text: &str, columns: Columns, order: SiblingOrder) -> CallTree {
+    let mut reader = FoldedReader::new(columns, order);
+    reader.read(&mut text.as_bytes()).unwrap();
+    assert_eq!(reader.skipped_lines(), 0);
+    reader.finish(ValueType::samples())
+}
+
+/// Colours, sizes and what else can be chosen, all at once.
+#[test]
+fn what_was_chosen_is_drawn_again_as_it_was_chosen() {
+    let (attributes, complaints) = NameAttributes::parse(
+        "f::<fn(A) -> B>::g\thref=https://example.com/?a=1&b=<2>\ttitle=a \"link\"\tclass=own\n\
+         ::::\tg_extra=data-x=\"1\"\ta_extra=rel=\"nofollow\"\thref=#x\ttarget=_blank\n",
+    );
+    assert_eq!(complaints, [""; 0]);
+    let config = SvgConfig {
+        direction: Direction::Down,
+        row_height: 24,
+        font_size: 14,
+        font_width: Some(601),
+        shorten: Shorten::Right,
+        min_width: MinWidth::Pixels(1.5),
+        stroke_colour: Some("#123456".parse().unwrap()),
+        count_name: Some("<b>ticks</b>".to_owned()),
+        colours: ColourConfig { palette: "blue".parse().unwrap(), ..ColourConfig::default() },
+        attributes,
+        ..SvgConfig::default()
+    };
+    check_tree("redraw_chosen", &tree_of_value(&stacks(3), ValueType::samples()), config, 300);
+}
+
+#[test]
+fn a_picture_of_two_profiles_is_drawn_again_with_what_changed() {
+    let text: String = stacks(5)
+        .iter()
+        .enumerate()
+        .map(|(n, (stack, weight))| {
+            let before = if n % 3 == 0 { *weight } else { weight * (n as u64 % 5) };
+            format!("{stack} {before} {weight}\n")
+        })
+        .collect();
+    let tree = folded(&text, Columns::Two, SiblingOrder::Name);
+    for (name, delta, negate) in
+        [("delta", DeltaColours::RedBlue, false), ("delta_safe", DeltaColours::Safe, true)]
+    {
+        let colours = ColourConfig { delta, negate, ..ColourConfig::default() };
+        check_tree(name, &tree, SvgConfig { colours, ..SvgConfig::default() }, 300);
+    }
+}
+
+#[test]
+fn fractions_and_the_order_of_time_are_drawn_again() {
+    let text: String =
+        stacks(6).iter().map(|(stack, weight)| format!("{stack} {weight}.25\n")).collect();
+    let tree = folded(&text, Columns::One, SiblingOrder::Time);
+    let colours = ColourConfig { by_width: true, ..ColourConfig::default() };
+    check_tree("redraw_time_order", &tree, SvgConfig { colours, ..SvgConfig::default() }, 300);
+}
+
+/// A flame chart becomes a flame graph, and a chart again.
+#[test]
+fn a_chart_in_the_order_of_time_can_be_put_together_by_name() {
+    let text = "t;a;x 3\nt;b 2\nt;a;x 4\nt;a;y 1\n";
+    let tree = folded(text, Columns::One, SiblingOrder::Time);
+    let Some(mut graph) = Graph::open("chart", &tree) else { return };
+    let chart = graph.names();
+    assert_eq!(chart, ["all", "t", "a", "x", "b", "a", "x", "y"]);
+    graph.browser.press("o").unwrap();
+    assert_eq!(graph.address(), "#o=name");
+    assert_eq!(graph.names(), ["all", "t", "a", "x", "y", "b"]);
+    graph.hover("x");
+    let expect = "Function: x — total 70.00% (87.50% of parent), self 70.00%, 7 samples";
+    assert_eq!(graph.text("details"), expect);
+    for (hash, names) in
+        [("#o=weight", &["all", "t", "a", "x", "y", "b"][..]), ("", &chart_names())]
+    {
+        graph.browser.press("o").unwrap();
+        assert_eq!(
+            (graph.address(), graph.names()),
+            (hash.into(), names.iter().map(|n| (*n).to_owned()).collect())
+        );
+    }
+    graph.check_quiet();
+}
+
+fn chart_names() -> [&'static str; 8] {
+    ["all", "t", "a", "x", "b", "a", "x", "y"]
+}
+
+#[test]
+fn a_link_is_followed_and_zooms_with_the_control_key() {
+    let (attributes, _) = NameAttributes::parse("parse\thref=#linked\ttarget=_self\n");
+    let config = SvgConfig { attributes, ..SvgConfig::default() };
+    let tree = crate::test_trees::tree_of(&crate::graph::server());
+    let Some(mut graph) = Graph::open_sized("link", &tree, &config, (1200, 900)) else { return };
+    let count = graph.names().len();
+    graph.click("parse");
+    graph.wait_until("location.hash === '#linked'");
+    assert_eq!(graph.names().len(), count);
+    let (x, y) = graph.middle("parse");
+    graph.browser.click_control(x, y).unwrap();
+    assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
+    graph.search("parse");
+    assert_eq!(graph.hits(), serde_json::json!(["parse"]));
     graph.check_quiet();
 }
 

@@ -1,5 +1,5 @@
 use flame_profile::{CallTree, Weight};
-use flame_render::format_share;
+use flame_render::{format_share, group_thousands};
 use serde_json::json;
 
 use crate::graph::{Graph, server};
@@ -7,15 +7,18 @@ use crate::test_trees::{Random, tree_of};
 
 /// Weight of the nodes whose name is one of `names`, those above another counted once.
 fn matched(tree: &CallTree, names: &[&str]) -> String {
-    let mut weight = Weight(0);
+    let (mut weight, mut frames) = (Weight(0), 0);
     let mut covered_to = 0;
     for (index, node) in tree.nodes().iter().enumerate() {
-        if index >= covered_to && names.contains(&tree.label(node).name.as_str()) {
+        let matches = names.contains(&tree.label(node).name.as_str());
+        frames += u64::from(matches);
+        if index >= covered_to && matches {
             weight += node.total;
             covered_to = node.end as usize;
         }
     }
-    format!("Matched: {}", format_share(weight, tree.total()))
+    let (share, frames) = (format_share(weight, tree.total()), group_thousands(frames));
+    format!("Matched: {share} ({frames} frames, {} samples)", group_thousands(weight.0))
 }
 
 #[test]
@@ -23,7 +26,7 @@ fn the_share_counts_frames_too_thin_to_draw() {
     let tree = tree_of(&server());
     let Some(mut graph) = Graph::open("share", &tree) else { return };
     graph.search("^leaf_[37]$");
-    assert_eq!(graph.text("matched"), "Matched: 1.00%");
+    assert_eq!(graph.text("matched"), "Matched: 1.00% (100 frames, 1,000 samples)");
     assert_eq!(graph.text("matched"), matched(&tree, &["leaf_3", "leaf_7"]));
     assert_eq!(graph.hits(), json!(["… 1,000 frames, 5.00%"]));
     graph.check_quiet();
@@ -33,14 +36,14 @@ fn the_share_counts_frames_too_thin_to_draw() {
 fn names_match_and_numbers_in_tooltips_do_not() {
     let Some(mut graph) = Graph::open("names", &tree_of(&server())) else { return };
     for (pattern, share, hits) in [
-        ("samples|%", "0.00%", json!([])),
-        ("^main$", "95.00%", json!(["main"])),
-        ("^mai$", "0.00%", json!([])),
-        ("sys_", "35.00%", json!(["sys_wait", "sys_read"])),
-        ("PARSE", "0.00%", json!([])),
+        ("samples|%", "0.00% (0 frames, 0 samples)", json!([])),
+        ("^main$", "95.00% (1 frame, 95,000 samples)", json!(["main"])),
+        ("^mai$", "0.00% (0 frames, 0 samples)", json!([])),
+        ("sys_", "35.00% (2 frames, 35,000 samples)", json!(["sys_wait", "sys_read"])),
+        ("PARSE", "0.00% (0 frames, 0 samples)", json!([])),
         // One above the other: the lower one holds both.
-        ("parse|alloc", "60.00%", json!(["parse", "alloc"])),
-        ("\\-?read", "30.00%", json!(["read", "sys_read"])),
+        ("parse|alloc", "60.00% (2 frames, 60,000 samples)", json!(["parse", "alloc"])),
+        ("\\-?read", "30.00% (2 frames, 30,000 samples)", json!(["read", "sys_read"])),
     ] {
         graph.search(pattern);
         assert_eq!(graph.text("matched"), format!("Matched: {share}"), "{pattern}");
@@ -57,9 +60,9 @@ fn case_can_be_ignored() {
     let Some(mut graph) = Graph::open("case", &tree_of(&server())) else { return };
     graph.search("PARSE");
     graph.browser.press_control("i").unwrap();
-    assert_eq!(graph.text("matched"), "Matched: 60.00%");
+    assert_eq!(graph.text("matched"), "Matched: 60.00% (1 frame, 60,000 samples)");
     graph.browser.click_on("#ignorecase").unwrap();
-    assert_eq!(graph.text("matched"), "Matched: 0.00%");
+    assert_eq!(graph.text("matched"), "Matched: 0.00% (0 frames, 0 samples)");
     graph.check_quiet();
 }
 
@@ -67,14 +70,20 @@ fn case_can_be_ignored() {
 fn while_zoomed_the_share_of_the_view_is_told_too() {
     let Some(mut graph) = Graph::open("zoomed_search", &tree_of(&server())) else { return };
     graph.search("alloc|read");
-    assert_eq!(graph.text("matched"), "Matched: 40.00%");
+    assert_eq!(graph.text("matched"), "Matched: 40.00% (3 frames, 40,000 samples)");
     graph.click("parse");
-    assert_eq!(graph.text("matched"), "Matched: 16.67% of view, 40.00% of all");
+    assert_eq!(
+        graph.text("matched"),
+        "Matched: 16.67% of view, 40.00% of all (3 frames, 40,000 samples)"
+    );
     assert_eq!(graph.hits(), json!(["alloc"]));
     graph.search("main");
-    assert_eq!(graph.text("matched"), "Matched: 100% of view, 95.00% of all");
+    assert_eq!(
+        graph.text("matched"),
+        "Matched: 100% of view, 95.00% of all (1 frame, 95,000 samples)"
+    );
     graph.browser.click_on("#unzoom").unwrap();
-    assert_eq!(graph.text("matched"), "Matched: 95.00%");
+    assert_eq!(graph.text("matched"), "Matched: 95.00% (1 frame, 95,000 samples)");
     graph.check_quiet();
 }
 
@@ -87,7 +96,7 @@ fn a_bad_pattern_is_shown_as_such() {
     assert_eq!(graph.eval("document.querySelector('input').className"), "flame-input bad");
     assert_eq!(graph.hits(), json!([]));
     graph.search("par(se)");
-    assert_eq!(graph.text("matched"), "Matched: 60.00%");
+    assert_eq!(graph.text("matched"), "Matched: 60.00% (1 frame, 60,000 samples)");
     assert_eq!(graph.eval("document.querySelector('input').className"), "flame-input");
     graph.check_quiet();
 }
@@ -101,5 +110,36 @@ fn shares_of_random_trees_are_exact() {
         graph.search(&format!("^({})$", names.join("|")));
         assert_eq!(graph.text("matched"), matched(&tree, names), "{names:?}");
     }
+    graph.check_quiet();
+}
+
+/// The fills of the boxes of those names.
+fn fills(graph: &mut Graph, names: &[&str]) -> serde_json::Value {
+    let fills = names.iter().map(|name| {
+        graph.eval(&format!(
+            "({}).querySelector('rect').getAttribute('fill')",
+            crate::graph::find(name)
+        ))
+    });
+    fills.collect()
+}
+
+#[test]
+fn several_searches_stand_side_by_side_in_colours_of_their_own() {
+    let Some(mut graph) = Graph::open("several_searches", &tree_of(&server())) else { return };
+    let before = fills(&mut graph, &["parse", "sys_read"]);
+    graph.search("parse");
+    graph.browser.press_control("Enter").unwrap();
+    assert_eq!(graph.text("matched"), "", "the box is free again");
+    graph.browser.type_text("sys_").unwrap();
+    assert_eq!(fills(&mut graph, &["parse", "sys_read"]), json!(["#3dc9f5", "#f05fd8"]));
+    assert_eq!(graph.text("matched"), "Matched: 35.00% (2 frames, 35,000 samples)");
+    let chips = "Array.from(document.querySelectorAll('#searches text'), t => t.textContent)";
+    assert_eq!(graph.eval(chips), json!(["parse 60.00% ×"]));
+    graph.wait_until("location.hash === '#s=sys_&k=parse'");
+    graph.browser.click_on("#searches .chip").unwrap();
+    assert_eq!(graph.eval(chips), json!([]));
+    graph.browser.press("Escape").unwrap();
+    assert_eq!(fills(&mut graph, &["parse", "sys_read"]), before);
     graph.check_quiet();
 }

@@ -9,20 +9,23 @@ const THIN: &str = "… 1,000 frames, 5.00%";
 fn hovering_tells_total_and_self_and_leaving_clears_it() {
     let Some(mut graph) = Graph::open("hover", &tree_of(&server())) else { return };
     graph.hover("parse");
-    let expect = "parse — total 60.00% (63.16% of parent), self 50.00%, 60,000 samples";
+    let expect = "Function: parse — total 60.00% (63.16% of parent), self 50.00%, 60,000 samples";
     assert_eq!(graph.text("details"), expect);
     graph.hover(THIN);
     let expect = "1,000 frames too thin to draw — total 5.00% (5.26% of parent), 5,000 samples";
     assert_eq!(graph.text("details"), expect);
     graph.browser.move_to(5.0, 5.0).unwrap();
-    assert_eq!(graph.text("details"), "Hover for details, click to zoom, Ctrl-F to search.");
+    assert_eq!(
+        graph.text("details"),
+        "Hover for details, click to zoom, Ctrl-F to search, ? for all keys."
+    );
     graph.check_quiet();
 }
 
 #[test]
 fn a_click_widens_the_frame_and_fades_its_callers() {
     let Some(mut graph) = Graph::open("click", &tree_of(&server())) else { return };
-    let before = graph.eval("document.getElementById('frames').innerHTML");
+    let before = graph.boxes();
     assert_eq!(graph.text("unzoom"), "");
     graph.click("parse");
     assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
@@ -36,12 +39,12 @@ fn a_click_widens_the_frame_and_fades_its_callers() {
     let alloc = graph.frame("alloc");
     assert_eq!((&alloc[0], &alloc[2]), (&json!(10), &json!(196.17)));
     graph.hover("alloc");
-    let expect = "alloc — total 10.00% (16.67% of view, 16.67% of parent), self 10.00%, \
+    let expect = "Function: alloc — total 10.00% (16.67% of view, 16.67% of parent), self 10.00%, \
                   10,000 samples";
     assert_eq!(graph.text("details"), expect);
 
     graph.browser.click_on("#unzoom").unwrap();
-    assert_eq!(graph.eval("document.getElementById('frames').innerHTML"), before);
+    assert_eq!(graph.boxes(), before);
     assert_eq!(graph.text("unzoom"), "");
     graph.check_quiet();
 }
@@ -76,7 +79,8 @@ fn a_click_on_what_is_too_thin_shows_it() {
     let third = graph.frame("thin_002");
     assert_eq!((&third[0], &third[2]), (&json!(14.72), &json!(1.86)));
     graph.hover("thin_002");
-    let expect = "thin_002 — total 0.01% (0.20% of view, 0.01% of parent), self 0.00%, 10 samples";
+    let expect =
+        "Function: thin_002 — total 0.01% (0.20% of view, 0.01% of parent), self 0.00%, 10 samples";
     assert_eq!(graph.text("details"), expect);
     graph.browser.press("Escape").unwrap();
     assert_eq!(graph.names().len(), 10);
@@ -92,6 +96,6 @@ fn frames_that_round_to_no_width_at_all_are_still_found() {
     assert_eq!(graph.eval("document.documentElement.getAttribute('height')"), "179");
     // The chain weighs less than a hundredth of a pixel: it can only be found by searching.
     graph.search("^f2999$");
-    assert_eq!(graph.text("matched"), "Matched: <0.01%");
+    assert_eq!(graph.text("matched"), "Matched: <0.01% (1 frame, 1 samples)");
     graph.check_quiet();
 }

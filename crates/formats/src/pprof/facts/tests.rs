@@ -27,6 +27,7 @@ fn whole_health() -> Health {
         short_tasks: 9,
         undecodable_records: 4,
         idle_samples: 5,
+        skipped_lines: 4,
         stack_ends: STACK_ENDS.into_iter().zip(1..).collect(),
         completed: Completion::ALL.into_iter().zip(21..).collect(),
         not_completed: NotCompleted::ALL.into_iter().zip(31..).collect(),

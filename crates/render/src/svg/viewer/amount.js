@@ -2,23 +2,33 @@
 
 const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 const twoDigits = n => String(n % 100).padStart(2, '0');
+const framesText = n => group(n) + (n === 1 ? ' frame' : ' frames');
 
 function amount(weight) {
-  const step = data.steps.find(([size]) => weight >= size || size === 1);
-  let text;
-  if (!step) text = group(weight);
-  else if (step[0] === 1) text = group(weight) + ' ' + step[1];
-  else {
-    const hundredths = Math.floor(weight / step[0] * 100 + 0.5);
-    text = group(Math.floor(hundredths / 100)) + '.' + twoDigits(hundredths) + ' ' + step[1];
+  const steps = data.steps, [size, unit] = steps.find(step => weight >= step[0]) || steps[steps.length - 1] || [1, ''];
+  let text = group(weight);
+  if (size > 1) {
+    const hundredths = Math.floor(Number(weight) / size * 100 + 0.5);
+    text = group(Math.floor(hundredths / 100)) + '.' + twoDigits(hundredths);
   }
+  if (unit) text += ' ' + unit;
   return data.noun ? text + ' ' + data.noun : text;
 }
 
 function share(weight, whole) {
   if (weight === whole && weight > 0) return '100%';
-  const hundredths = whole > 0 ? Math.floor(weight / whole * 10000 + 0.5) : 0;
+  const hundredths = whole > 0 ? Math.floor(Number(weight) / Number(whole) * 10000 + 0.5) : 0;
   if (weight > 0 && hundredths === 0) return '<0.01%';
   const shown = Math.min(hundredths, 9999);
   return Math.floor(shown / 100) + '.' + twoDigits(shown) + '%';
+}
+
+// What follows the share of a box that weighed something else before.
+function change(node) {
+  if (!selfBefore || selfBefore[node] === selfOf[node]) return '';
+  const grew = selfOf[node] > selfBefore[node];
+  const size = grew ? selfOf[node] - selfBefore[node] : selfBefore[node] - selfOf[node];
+  const hundredths = Math.floor(Number(size) / Number(total[0]) * 10000 + 0.5);
+  const sign = grew !== Boolean(data.negate) ? '+' : '-';
+  return `; ${sign}${group(Math.floor(hundredths / 100))}.${twoDigits(hundredths)}%`;
 }

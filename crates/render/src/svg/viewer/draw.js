@@ -1,40 +1,53 @@
 // Boxes as elements.
 
-let view = wholeView(), width = data.width, rows = 1, staticRows = 1;
+let view = null, width = data.width, rows = 1, staticRows = 1;
+let icicle = false;
 let cells = [];
 const cellOf = new Map();
-
-function element(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const key in attributes) made.setAttribute(key, attributes[key]);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
+const boxOf = new Map();
 
 const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
+const rowTop = depth => data.top + (icicle ? depth : rows - 1 - depth) * data.row;
+const fillIndex = node => fillAt ? fillAt[node] : paint[label[node]] >> 1;
+const fillOf = cell => cell.thin ? 'url(#thin)' : data.palette[fillIndex(cell.node)];
+const attributesOf = cell => (!cell.thin && data.attributes && data.attributes[label[cell.node]]) || null;
+// The rectangle of a box, which may be within a link.
+const rectOf = box => box.children[1].localName === 'a' ? box.children[1].firstChild : box.children[1];
+
+const isDashed = cell => !cell.thin && (paint[label[cell.node]] & 1) === 1;
+
+function titleOf(cell) {
+  const size = share(cell.weight, total[0]);
+  if (cell.thin) return `… ${framesText(cell.last - cell.node)}, ${size}`;
+  const own = attributesOf(cell);
+  if (own && own.title !== undefined) return own.title;
+  return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size}${change(cell.node)})`;
+}
 
 function drawCell(cell) {
-  const g = element('g');
+  const own = attributesOf(cell), g = element('g', own ? own.group : {});
   const size = cell.right - cell.left, left = data.margin * 100 + cell.left;
-  const y = data.top + (rows - 1 - depth[cell.node]) * data.row;
+  const y = rowTop(depth[cell.node]);
   const drawn = size >= data.gapFrom ? size - data.gap : size;
-  const name = data.names[label[cell.node]];
-  const frameCount = cell.last - cell.node;
-  g.append(element('title', {}, cell.thin
-    ? `… ${group(frameCount)} ${frameCount === 1 ? 'frame' : 'frames'}, ${share(cell.weight, total[0])}`
-    : `${tooltipName(name)} (${amount(cell.weight)}, ${share(cell.weight, total[0])})`));
-  const rect = { x: left / 100, y, width: drawn / 100, height: data.row - 1 };
-  rect.fill = cell.thin ? 'url(#thin)' : data.palette[data.colour[label[cell.node]]];
+  g.append(element('title', {}, titleOf(cell)));
+  const rect = { x: left / 100, y, width: drawn / 100, height: data.row - 1, fill: fillOf(cell) };
   if (drawn >= data.roundFrom) rect.rx = 2;
-  if (!cell.thin && data.dashed[label[cell.node]]) {
+  if (isDashed(cell)) {
     rect.stroke = '#8c959f';
     rect['stroke-dasharray'] = '3 2';
+  } else if (data.stroke) rect.stroke = data.stroke;
+  let inner = g;
+  if (own && own.href !== undefined) {
+    inner = element('a', { href: own.href, target: own.target || '_top', ...own.link });
+    g.append(inner);
   }
-  g.append(element('rect', rect));
+  inner.append(element('rect', rect));
   if (!cell.thin) {
     const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
-    const text = fit(name, room);
-    if (text) g.append(element('text', { x: (left + data.indent) / 100, y: y + 12 }, text));
+    const text = fit(nameOf(cell.node), room, data.uniform), ink = data.inks && data.inks[fillIndex(cell.node)];
+    const at = { x: (left + data.indent) / 100, y: y + data.baseline };
+    if (ink) at.fill = ink;
+    if (text) inner.append(element('text', at, text));
   }
   if (cell.faded) g.setAttribute('opacity', '.5');
   return g;
@@ -44,39 +57,117 @@ function drawCell(cell) {
 // end with going back to them.
 let kept = null;
 
-function draw() {
-  const before = rows;
-  const whole = view.up < 0;
-  if (whole && kept && kept.width === width) {
-    ({ cells, rows } = kept);
-    frames.replaceChildren(kept.boxes);
+function draw(next) {
+  finishDrawing();
+  const before = rows, wasWhole = view && view.up < 0, whole = next.up < 0;
+  if (wasWhole && !whole) kept = { width, icicle, cells, rows, frames };
+  view = next;
+  if (kept && (kept.width !== width || kept.icicle !== icicle)) kept = null;
+  if (whole && kept) {
+    frames.replaceWith(kept.frames);
+    ({ cells, rows, frames } = kept);
+    adopt();
   } else {
     cells = layout(view, unitsOf(width));
     rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
-    const drawn = document.createDocumentFragment();
-    for (const cell of cells) drawn.append(drawCell(cell));
-    frames.replaceChildren(drawn);
+    drawCells();
   }
-  kept = whole || (kept && kept.width !== width) ? null : kept;
-  adopt();
+  if (whole) kept = null;
   if (rows !== before) {
     resizeTo(rows);
     // The root stays where it was on the screen.
-    if (standalone) window.scrollBy(0, (rows - before) * data.row);
+    if (!icicle) settleSoon((rows - before) * data.row);
   }
-  markMatches();
-  pin();
+  whenIdle(describeBoxes);
+}
+
+// Boxes narrower than this can wait for the next frame when there are many.
+const NARROW = 300, MANY = 400, AT_ONCE = 1200;
+let undrawn = 0, drawing = 0, nextBox = null;
+
+function drawCells() {
+  const drawn = frames.cloneNode(false);
+  cellOf.clear();
+  boxOf.clear();
+  const many = cells.length > MANY;
+  cells.forEach((cell, at) => {
+    cell.at = at;
+    if (many && cell.right - cell.left < NARROW) return;
+    drawn.append(connect(drawCell(cell), cell));
+  });
+  frames.replaceWith(drawn);
+  frames = drawn;
+  if (!many) return;
+  undrawn = cells.length;
+  nextBox = null;
+  root.setAttribute('data-drawing', 'true');
+  drawing = requestAnimationFrame(drawMore);
+}
+
+// Puts the narrow boxes where they belong, from the last one to the first.
+function drawMore(_, most = AT_ONCE) {
+  for (let left = most; undrawn > 0 && left > 0;) {
+    const cell = cells[--undrawn];
+    let box = boxOf.get(cell.node);
+    if (!box) {
+      left--;
+      box = connect(drawCell(cell), cell);
+      frames.insertBefore(box, nextBox);
+      markBox(box, cell);
+    }
+    nextBox = box;
+  }
+  if (undrawn > 0) drawing = requestAnimationFrame(drawMore);
+  else root.removeAttribute('data-drawing');
+}
+
+function finishDrawing() {
+  cancelAnimationFrame(drawing);
+  if (undrawn > 0) drawMore(0, Infinity);
+}
+
+function connect(box, cell) {
+  cellOf.set(box, cell);
+  boxOf.set(cell.node, box);
+  return box;
 }
 
 // Connects the boxes in the document with the cells that they show.
 function adopt() {
   cellOf.clear();
-  cells.forEach((cell, k) => cellOf.set(frames.children[k], cell));
+  boxOf.clear();
+  let box = frames.firstElementChild;
+  cells.forEach((cell, at) => {
+    cell.at = at;
+    connect(box, cell);
+    box = box.nextElementSibling;
+  });
+}
+
+// What screen readers need; after the picture is there, since it takes longer than drawing.
+function describeBoxes() {
+  finishDrawing();
+  frames.setAttribute('role', 'tree');
+  frames.setAttribute('aria-label', data.title);
+  for (const [box, cell] of cellOf) {
+    if (box.hasAttribute('role')) continue;
+    box.setAttribute('role', 'treeitem');
+    box.setAttribute('aria-level', depth[cell.node] + 1);
+  }
+  // The way in for the tabulator key.
+  if (!selected && cells.length) frames.firstElementChild.setAttribute('tabindex', '0');
+}
+
+let idle = 0;
+function whenIdle(act) {
+  const wait = window.requestIdleCallback || (act => setTimeout(act, 200));
+  (window.cancelIdleCallback || clearTimeout)(idle);
+  idle = wait(act);
 }
 
 function resizeTo(rows) {
   const bottom = data.top + rows * data.row;
   const lines = byId('footer').children.length;
-  root.setAttribute('height', bottom + data.footerY + lines * data.footerLine);
+  root.setAttribute('height', bottom + data.footerY + legendExtra + lines * data.footerLine);
   byId('foot').setAttribute('transform', `translate(0 ${bottom})`);
 }

@@ -2,13 +2,11 @@
 
 // A view is a run of sibling nodes [first, last) that fills the width, over its ancestors. The
 // whole graph is the run of the root alone; a run of frames too thin to draw is a view as well.
-const wholeView = () => ({ first: 0, last: count, base: 0, span: total[0], up: -1 });
+const wholeView = () => ({ first: 0, last: count, base: ZERO, span: count ? total[0] : ZERO, up: -1 });
 
-function viewOf(cell) {
-  if (cell.node === 0) return wholeView();
-  const span = cell.thin ? cell.weight : total[cell.node];
-  const { node: first, last } = cell;
-  return { first, last, base: start[first], span, up: parent[first] };
+function viewOf({ first, last }) {
+  if (first === 0) return wholeView();
+  return { first, last, base: start[first], span: sumOf(first, last), up: parent[first] };
 }
 
 function layout(view, width) {
@@ -18,7 +16,8 @@ function layout(view, width) {
     cells.push({ node: i, last: end[i], left: 0, right: width, weight: total[i], faded: true });
   }
   cells.reverse();
-  const edge = w => Math.min(Math.floor((w - view.base) * width / view.span + 0.5), width);
+  const span = Number(view.span);
+  const edge = w => Math.min(Math.floor(Number(w - view.base) * width / span + 0.5), width);
   const pending = siblings(view.first, view.last, edge).reverse();
   while (pending.length) {
     const cell = pending.pop();

@@ -1,80 +1,136 @@
 // Search by regular expression over all names, those of frames too thin to draw as well.
 
-let ignoreCase = false;
-// For each name whether it matches; null while nothing is searched for.
-let hits = null;
-// Matching nodes before each position, so that a thin run knows whether it holds one.
-let hitsBefore = null;
+// The colour of the search in the box, then those of the searches that are kept.
+const COLOURS = [data.searchColour, '#3dc9f5', '#9be22d', '#ffe14d', '#ff8674', '#c79bff'];
+const MOST = COLOURS.length - 1;
 
-function search(pattern) {
-  hits = hitsBefore = null;
-  let complaint = '';
-  if (pattern) {
-    try {
-      const regex = new RegExp(pattern, ignoreCase ? 'iu' : 'u');
-      hits = data.names.map(name => regex.test(name));
-    } catch (strict) {
-      // Escapes such as `\-` are errors in unicode mode only; people type them.
-      try {
-        const regex = new RegExp(pattern, ignoreCase ? 'i' : '');
-        hits = data.names.map(name => regex.test(name));
-      } catch (error) {
-        complaint = 'Bad pattern: ' + String(error.message).split(': ').pop();
-      }
-    }
+let searches = [];
+
+function matcherOf(pattern, ignoreCase) {
+  try {
+    return new RegExp(pattern, ignoreCase ? 'iu' : 'u');
+  } catch (strict) {
+    // Escapes such as `\-` are errors in unicode mode only; people type them.
+    return new RegExp(pattern, ignoreCase ? 'i' : '');
   }
-  if (hits) {
-    hitsBefore = new Uint32Array(count + 1);
-    for (let i = 0; i < count; i++) hitsBefore[i + 1] = hitsBefore[i] + (hits[label[i]] ? 1 : 0);
+}
+
+// For each name whether it matches; matching nodes before each position, so that a thin run knows
+// whether it holds one.
+function searchFor(pattern, colour) {
+  const found = { pattern, colour, hits: null, before: null, complaint: '' };
+  try {
+    const matcher = matcherOf(pattern, state.ignoreCase);
+    found.hits = Uint8Array.from(names, name => matcher.test(name) ? 1 : 0);
+  } catch (error) {
+    found.complaint = 'Bad pattern: ' + String(error.message).split(': ').pop();
+    return found;
   }
+  found.before = new Uint32Array(count + 1);
+  for (let i = 0; i < count; i++) found.before[i + 1] = found.before[i] + found.hits[label[i]];
+  return found;
+}
+
+function searchAll() {
+  searches = state.pinned.map((pattern, k) => searchFor(pattern, COLOURS[k % MOST + 1]));
+  if (state.pattern) searches.unshift(searchFor(state.pattern, COLOURS[0]));
+  const complaint = state.pattern ? searches[0].complaint : '';
   input.setAttribute('class', complaint ? 'flame-input bad' : 'flame-input');
   input.setAttribute('aria-invalid', complaint ? 'true' : 'false');
-  markMatches(complaint);
-  placeHeader();
+  button.ignorecase.setAttribute('aria-pressed', String(state.ignoreCase));
 }
 
 // Weight of the matches in a run of siblings; a match above another counts once.
-function matchedWeight(first, last) {
-  let weight = 0;
+function matchedWeight({ hits, before }, first, last) {
+  let weight = ZERO;
   for (let i = first; i < last;) {
     if (hits[label[i]]) {
       weight += total[i];
       i = end[i];
-    } else i++;
+    } else if (before[end[i]] === before[i]) i = end[i];
+    else i++;
   }
   return weight;
 }
 
-function matchedText() {
-  const all = share(matchedWeight(0, count), total[0]);
-  if (view.up < 0) return `Matched: ${all}`;
+function sharesOf(search) {
+  const all = share(matchedWeight(search, 0, count), count ? total[0] : ZERO);
+  if (view.up < 0) return all;
   let covered = false;
-  for (let i = view.up; i >= 0; i = parent[i]) covered = covered || hits[label[i]];
-  const inView = covered ? view.span : matchedWeight(view.first, view.last);
-  return `Matched: ${share(inView, view.span)} of view, ${all} of all`;
+  for (let i = view.up; i >= 0; i = parent[i]) covered = covered || search.hits[label[i]];
+  const inView = covered ? view.span : matchedWeight(search, view.first, view.last);
+  return `${share(inView, view.span)} of view, ${all} of all`;
 }
 
-function markMatches(complaint) {
-  for (const [g, cell] of cellOf) {
-    let mark = '';
-    if (hits && cell.thin) mark = hitsBefore[cell.last] > hitsBefore[cell.node] ? 'thin-hit' : '';
-    else if (hits) mark = hits[label[cell.node]] ? 'hit' : '';
-    if (mark) g.setAttribute('class', mark); else g.removeAttribute('class');
-  }
-  const text = complaint || (hits ? matchedText() : '');
+function matchedText(search) {
+  const shares = `Matched: ${sharesOf(search)}`;
+  const size = amount(matchedWeight(search, 0, count));
+  const long = `${shares} (${framesText(search.before[count])}, ${size})`;
+  return textWidth(long) * data.uiSize / 1000 < width / 2 ? long : shares;
+}
+
+const holds = (search, cell) => search.hits && (cell.thin
+  ? search.before[cell.last] > search.before[cell.node]
+  : search.hits[label[cell.node]]);
+
+function markBox(box, cell) {
+  const found = searches.find(search => holds(search, cell));
+  const colour = found ? found.colour : '';
+  if ((cell.mark || '') === colour) return;
+  cell.mark = colour;
+  const thin = cell.thin && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
+  rectOf(box).setAttribute('fill', found ? thin : fillOf(cell));
+  outline(box, cell);
+}
+
+// Colours the boxes that are drawn, and writes the shares.
+function mark() {
+  for (const [box, cell] of cellOf) markBox(box, cell);
+  const typed = state.pattern ? searches[0] : null;
+  const text = typed ? typed.complaint || matchedText(typed) : '';
   matched.textContent = text;
-  matched.setAttribute('class', complaint ? 'bad' : '');
+  matched.setAttribute('class', typed && typed.complaint ? 'bad' : '');
   show(matched, text !== '');
+  drawChips();
 }
 
-function setIgnoreCase(on) {
-  ignoreCase = on;
-  button.ignorecase.setAttribute('aria-pressed', String(on));
-  search(input.value);
+function drawChips() {
+  const kept = searches.slice(state.pattern ? 1 : 0);
+  chips.replaceChildren(...kept.map((search, k) => {
+    const text = `${cutEnd(search.pattern, 12000)} ${search.hits ? sharesOf(search) : '?'} ×`;
+    const size = Math.ceil(textWidth(text) * 11 / 1000) + 14;
+    const chip = makeButton('', text, size, 'Remove this search');
+    chip.removeAttribute('id');
+    chip.setAttribute('class', 'chip');
+    chip.children[1].setAttribute('height', 18);
+    chip.children[1].setAttribute('fill', search.colour);
+    chip.children[2].setAttribute('y', 13);
+    chip.children[2].setAttribute('fill', '#1f2328');
+    chip.addEventListener('click', () => go({ pinned: state.pinned.filter((_, other) => other !== k) }));
+    return chip;
+  }));
 }
 
-function resetSearch() {
+// Keeps the search in the box, which is empty then.
+function keepSearch() {
+  const { pattern, pinned } = state;
+  if (!pattern || pinned.length >= MOST) return;
   input.value = '';
-  search('');
-  input.blur();
+  go({ pattern: '', pinned: [...pinned, pattern] });
+  input.focus();
+}
+
+// To the next box that matches, or to the one before.
+function walkMatches(step) {
+  finishDrawing();
+  const hits = cells.filter(cell => cell.mark);
+  if (!hits.length) {
+    if (searches.length) hint('No match in this view.');
+    return;
+  }
+  const here = selected ? selected.at : step > 0 ? -1 : cells.length;
+  const next = step > 0
+    ? hits.find(cell => cell.at > here) || hits[0]
+    : hits.filter(cell => cell.at < here).pop() || hits[hits.length - 1];
+  select(next);
 }

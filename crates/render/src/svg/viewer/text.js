@@ -1,27 +1,39 @@
 // Text in the room there is, as label.rs and lines.rs fit it.
 
-function charWidth(c) {
+function charWidth(c, uniform) {
+  if (uniform) return uniform;
   const code = c.codePointAt(0);
   const ascii = data.ascii[code - 32];
   return ascii !== undefined ? ascii : code >= data.wideFrom ? data.wide : data.other;
 }
 
-function textWidth(text) {
+function textWidth(text, uniform) {
   let width = 0;
-  for (const c of text) width += charWidth(c);
+  for (const c of text) width += charWidth(c, uniform);
   return width;
 }
 
-function fit(name, max) {
-  if (textWidth(name) <= max) return name;
+// `uniform` is the width of every character where that was chosen, else 0.
+function fit(name, max, uniform) {
+  if (textWidth(name, uniform) <= max) return name;
+  if (data.cutRight) return cutRight(name, max, uniform);
   const short = stripArguments(name);
-  if (textWidth(short) <= max) return short;
+  if (textWidth(short, uniform) <= max) return short;
   let last = short;
   for (const tail of tails(short)) {
-    if (textWidth(tail) <= max) return tail;
+    if (textWidth(tail, uniform) <= max) return tail;
     last = tail;
   }
-  return cutMiddle(last, max);
+  return cutMiddle(last, max, uniform);
+}
+
+function cutRight(name, max, uniform) {
+  const chars = Array.from(name);
+  let left = max - charWidth('…', uniform), kept = 0;
+  while (kept < chars.length && left >= charWidth(chars[kept], uniform)) {
+    left -= charWidth(chars[kept++], uniform);
+  }
+  return left < 0 || kept < 3 ? null : chars.slice(0, kept).join('') + '…';
 }
 
 function cutEnd(name, max) {
@@ -99,13 +111,13 @@ function* tails(name) {
   }
 }
 
-function cutMiddle(name, max) {
+function cutMiddle(name, max, uniform) {
   const chars = Array.from(name);
-  let left = max - data.wide, head = 0, tail = 0;
+  let left = max - charWidth('…', uniform), head = 0, tail = 0;
   if (left < 0) return null;
   while (head + tail < chars.length) {
     const fromHead = head <= tail;
-    left -= charWidth(fromHead ? chars[head] : chars[chars.length - 1 - tail]);
+    left -= charWidth(fromHead ? chars[head] : chars[chars.length - 1 - tail], uniform);
     if (left < 0) break;
     if (fromHead) head++; else tail++;
   }

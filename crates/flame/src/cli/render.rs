@@ -1,0 +1,31 @@
+//! `flame render`: its arguments as they are typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::picture::PictureArgs;
+use super::record::OutputArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  flame render out.folded -o out.svg
+  flame render cpu.pb.gz --title 'before the fix' --colors java --open
+  stackcollapse-perf.pl out.perf | flame render - > out.svg
+  flame render web1.folded web2.folded -o both.svg     several are merged
+  flame render out.folded -o out.txt                   a report to read";
+
+/// Draw a profile: folded text or pprof, whichever it is
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RenderArgs {
+    /// Profiles, which are merged; - is stdin
+    #[arg(required = true, value_name = "PROFILE")]
+    pub(crate) profiles: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
+}

@@ -1,0 +1,241 @@
+//! The picture options as typed into what the tree and the SVG are made with.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flame_profile::{CallTree, SiblingOrder, TooLarge, Weight};
+use flame_render::{
+    ColourConfig, Direction, NameAttributes, Rgb, Shorten, SvgConfig, TerminalConfig, Variation,
+    clean_name, name_colours,
+};
+
+use crate::cli::PictureArgs;
+use crate::message::{Failure, reason};
+use crate::terminal::{self, Color};
+
+/// What pictures look like, validated, with the files that say so read.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub(super) args: PictureArgs,
+    config: SvgConfig,
+    /// What could not be used of the files.
+    pub(super) complaints: Vec<String>,
+}
+
+impl Picture {
+    pub(super) fn prepare(args: &PictureArgs, color: Color) -> Result<Picture, Failure> {
+        let mut complaints = Vec::new();
+        let config = svg_config(args, color, &mut complaints)?;
+        Ok(Picture { args: args.clone(), config, complaints })
+    }
+
+    pub(super) fn order(&self) -> SiblingOrder {
+        match (self.args.flamechart, self.args.no_sort) {
+            (true, _) => SiblingOrder::Time,
+            (_, true) => SiblingOrder::First,
+            _ => SiblingOrder::Name,
+        }
+    }
+
+    /// Cuts, turns, scales and widens the tree. Also says what was not done.
+    pub(super) fn shape(&self, mut tree: CallTree) -> Result<(CallTree, Option<String>), Failure> {
+        if !self.args.base.is_empty() {
+            tree = tree.from_bases(&self.args.base, self.order());
+        }
+        if self.args.reverse {
+            tree = tree.reversed(self.order());
+        }
+        if let Some(name) = &self.args.callers {
+            tree = tree.callers(name, self.order());
+            if tree.nodes().len() == 1 {
+                let what = format!("no function {} in this profile", clean_name(name));
+                return Err(Failure::new(what).or_try("--flat --format txt, to see the names"));
+            }
+        }
+        let mut complaint = None;
+        if let Some(total) = self.args.total {
+            let unit = 10_u64.saturating_pow(tree.decimals());
+            if !tree.widen(Weight(total.saturating_mul(unit))) {
+                let weighs = tree.total().0.div_ceil(unit);
+                complaint =
+                    Some(format!("--total {total} is left out: the samples weigh {weighs}"));
+            }
+        }
+        if let Some(factor) = self.args.factor {
+            let scaled = tree.scale(factor.digits, factor.decimals);
+            scaled.map_err(|error: TooLarge| {
+                Failure::usage("--factor is too large").why(error.to_string())
+            })?;
+        }
+        Ok((tree, complaint))
+    }
+
+    /// How an SVG looks; `title` is what is known of the profile.
+    pub(super) fn svg(&self, title: Option<&str>, footer: &[String]) -> SvgConfig {
+        let mut config = self.config.clone();
+        if let (None, Some(title)) = (&self.args.title, title) {
+            config.title = title.to_owned();
+        }
+        if !self.args.no_metadata {
+            config.footer = footer.to_vec();
+        }
+        config
+    }
+
+    /// How a terminal shows a tree.
+    pub(super) fn terminal(&self, title: Option<&str>, color: Color) -> TerminalConfig {
+        TerminalConfig {
+            title: self.args.title.clone().or_else(|| title.map(str::to_owned)),
+            columns: terminal::columns_of_stdout(),
+            depth: color.depth_of_stdout(),
+            colours: self.config.colours.clone(),
+            direction: self.config.direction,
+            count_name: self.args.countname.clone(),
+        }
+    }
+
+    /// Adds the colours of a tree's names to the file of consistent colours, where there is one.
+    pub(super) fn keep_colours(&self, tree: &CallTree) -> Result<(), Failure> {
+        let Some(path) = self.args.cp.as_deref().filter(|_| tree.before().is_none()) else {
+            return Ok(());
+        };
+        let mut text = String::new();
+        for (name, Rgb(r, g, b)) in name_colours(tree, &self.config.colours) {
+            // A line feed would end the entry in the middle of its name.
+            text += &format!("{}->rgb({r},{g},{b})\n", name.replace(['\n', '\r'], " "));
+        }
+        fs::write(path, text).map_err(|error| cannot("write", path, &error))
+    }
+}
+
+fn svg_config(
+    args: &PictureArgs,
+    color: Color,
+    complaints: &mut Vec<String>,
+) -> Result<SvgConfig, Failure> {
+    let default = SvgConfig::default();
+    Ok(SvgConfig {
+        title: args.title.clone().unwrap_or_else(|| default_title(args).to_owned()),
+        subtitle: args.subtitle.clone(),
+        width: args.width.unwrap_or(default.width),
+        row_height: args.height.unwrap_or(default.row_height),
+        min_width: args.minwidth.unwrap_or(default.min_width),
+        fonts: args.fonttype.clone().unwrap_or(default.fonts),
+        font_size: args.fontsize.unwrap_or(default.font_size),
+        font_width: args.fontwidth,
+        count_name: args.countname.clone(),
+        name_type: args.nametype.clone().unwrap_or(default.name_type),
+        direction: if args.inverted { Direction::Down } else { Direction::Up },
+        shorten: if args.truncate_text_right { Shorten::Right } else { Shorten::UsefulEnd },
+        colours: colour_config(args, color, complaints)?,
+        search_colour: args.search_color.unwrap_or(default.search_colour),
+        ui_colour: args.uicolor,
+        stroke_colour: args.stroke_color.and_then(|stroke| stroke.0),
+        notes: args.notes.clone(),
+        attributes: attributes(args.nameattr.as_deref(), complaints)?,
+        script: !args.no_javascript,
+        pretty: args.pretty_xml,
+        footer: Vec::new(),
+    })
+}
+
+fn default_title(args: &PictureArgs) -> &'static str {
+    match (args.flamechart, args.inverted) {
+        (true, _) => "Flame Chart",
+        (_, true) => "Icicle Graph",
+        _ => flame_render::DEFAULT_TITLE,
+    }
+}
+
+fn colour_config(
+    args: &PictureArgs,
+    color: Color,
+    complaints: &mut Vec<String>,
+) -> Result<ColourConfig, Failure> {
+    let seed =
+        || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
+    let variation = match (args.hash, args.random) {
+        (true, _) => Variation::Prefix,
+        (_, true) => Variation::Random(seed()),
+        _ => Variation::Name,
+    };
+    Ok(ColourConfig {
+        palette: args.colors.or(color.palette()).unwrap_or_default(),
+        variation,
+        known: known_colours(args.cp.as_deref(), complaints)?,
+        by_width: args.colordiffusion,
+        delta: args.colors_diff.unwrap_or_default(),
+        negate: args.negate,
+        background: args.bgcolors,
+    })
+}
+
+/// Reads lines of `name->rgb(r,g,b)`; a file that is not there yet has none.
+fn known_colours(
+    path: Option<&Path>,
+    complaints: &mut Vec<String>,
+) -> Result<BTreeMap<String, Rgb>, Failure> {
+    let Some(path) = path else { return Ok(BTreeMap::new()) };
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        result => result.map_err(|error| cannot("read", path, &error))?,
+    };
+    let text = String::from_utf8_lossy(&text);
+    let mut colours = BTreeMap::new();
+    let mut bad = 0;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        // The last arrow: names may hold one, as that of a method `operator->` does.
+        let entry =
+            line.rsplit_once("->").and_then(|(name, colour)| Some((name, colour.parse().ok()?)));
+        match entry {
+            Some((name, colour)) => drop(colours.insert(name.to_owned(), colour)),
+            None => bad += 1,
+        }
+    }
+    if bad > 0 {
+        complaints.push(format!(
+            "{bad} lines of {} are left out: they are not NAME->rgb(R,G,B)",
+            shown(path)
+        ));
+    }
+    Ok(colours)
+}
+
+fn attributes(
+    path: Option<&Path>,
+    complaints: &mut Vec<String>,
+) -> Result<NameAttributes, Failure> {
+    let Some(path) = path else { return Ok(NameAttributes::default()) };
+    let text = fs::read(path).map_err(|error| cannot("read", path, &error))?;
+    let (attributes, found) = NameAttributes::parse(&String::from_utf8_lossy(&text));
+    complaints.extend(found.iter().map(|what| format!("{}, {}", shown(path), clean_name(what))));
+    Ok(attributes)
+}
+
+fn shown(path: &Path) -> String {
+    clean_name(&path.display().to_string()).into_owned()
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {}", shown(path), reason(error)))
+}
+
+/// Shows a picture in the user's browser, which goes on without flame.
+pub(super) fn open_in_browser(path: &Path) -> Result<(), Failure> {
+    use std::process::{Command, Stdio};
+    let named = std::env::var_os("BROWSER").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let usual = ["xdg-open", "wslview", "open"].map(PathBuf::from);
+    for program in named.into_iter().chain(usual) {
+        let mut command = Command::new(program);
+        command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if command.spawn().is_ok() {
+            return Ok(());
+        }
+    }
+    Err(Failure::new(format!("cannot open {}: no browser was found", shown(path)))
+        .why("neither $BROWSER nor xdg-open can be started")
+        .or_try(format!("firefox {}", shown(path))))
+}

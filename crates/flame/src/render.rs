@@ -1,0 +1,88 @@
+//! `flame render`: profiles that are there already, merged and drawn.
+
+mod input;
+mod source;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use flame_profile::{CallTree, Health};
+use flame_render::{clean_name, group_thousands};
+
+use crate::cli::{Cli, RenderArgs};
+use crate::message::{Failure, warn};
+use crate::output::{Defaults, Format, Outputs, Shown, Written};
+use crate::record::footer;
+use crate::terminal::Paint;
+use input::Inputs;
+
+/// A picture on stdout, as flamegraph.pl writes it; one of characters on a terminal.
+fn defaults() -> Defaults {
+    let on_terminal = std::io::stdout().is_terminal();
+    let on_stdout = if on_terminal { Format::Terminal } else { Format::Svg };
+    Defaults { path: "-", keeps_foreign: false, on_stdout }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, defaults())?;
+    let inputs = Inputs::read(&args.profiles, &outputs)?;
+    let Inputs { tree, profile, health, .. } = inputs;
+    if health.skipped_lines > 0 && !cli.quiet {
+        let count = group_thousands(health.skipped_lines);
+        warn(&format!("{count} lines are left out: no stack with a count at their end"), cli.color);
+    }
+    let tree = outputs.shape(tree)?;
+    let names: Vec<String> = args
+        .profiles
+        .iter()
+        .map(|path| clean_name(&path.display().to_string()).into_owned())
+        .collect();
+    let footer = match &profile {
+        Some(profile) => footer(profile),
+        None => footer_of_text(&names, &health, &tree),
+    };
+    let shown = Shown { tree: &tree, profile: profile.as_ref(), title: None, footer: &footer };
+    let (written, failures) = outputs.write(&shown);
+    if !cli.quiet {
+        say(&written, Paint(cli.color.on_stderr()));
+    }
+    let mut failures = failures.into_iter();
+    let first = failures.next();
+    failures.for_each(|failure| failure.print(cli.color));
+    first.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// What is known of folded text: where it came from, and what of it could not be read.
+fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<String> {
+    let mut line = match names {
+        [name] if name == "-" => "from stdin".to_owned(),
+        names => format!("from {}", names.join(", ")),
+    };
+    line += concat!(", flame ", env!("CARGO_PKG_VERSION"));
+    let mut lines = vec![line];
+    if health.skipped_lines > 0 {
+        lines.push(format!("{} lines not readable", group_thousands(health.skipped_lines)));
+    }
+    let gone = |before: &[flame_profile::Before]| {
+        let both = tree.nodes().iter().zip(before);
+        both.filter(|(node, before)| node.total.0 == 0 && before.self_weight.0 > 0).count() as u64
+    };
+    match tree.before().map(gone) {
+        Some(gone) if gone > 0 => {
+            let noun = if gone == 1 { "stack is" } else { "stacks are" };
+            let gone = group_thousands(gone);
+            lines.push(format!("{gone} {noun} gone: no width here; swap the counts to see it"));
+        }
+        _ => {}
+    }
+    lines.extend(health.notes.iter().cloned());
+    lines
+}
+
+fn say(written: &[Written], paint: Paint) {
+    for file in written {
+        let path = paint.bold(&clean_name(&file.path.display().to_string()));
+        let _ = writeln!(std::io::stderr(), "wrote {path} ({} bytes)", group_thousands(file.len));
+    }
+}

@@ -1,0 +1,234 @@
+//! Profiles from files, recognised by what is in them, merged into one call tree.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use flame_formats::read_pprof;
+use flame_profile::{
+    CallTree, Columns, FoldedError, FoldedReader, Health, Profile, SiblingOrder, TreeBuilder,
+    ValueType,
+};
+
+use super::source::{Part, Source};
+use crate::message::{Failure, reason};
+use crate::output::Outputs;
+
+/// More threads than this wait for memory, not for cores.
+const MAX_THREADS: u64 = 8;
+
+/// Everything that was read.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    pub(super) tree: CallTree,
+    /// The profile, where it was one and nothing else.
+    pub(super) profile: Option<Profile>,
+    pub(super) health: Health,
+}
+
+/// What one file held.
+enum Read {
+    Folded(Box<FoldedReader>, Columns),
+    Pprof(Box<Profile>),
+}
+
+impl Inputs {
+    /// Reads the files in their order.
+    pub(super) fn read(paths: &[PathBuf], outputs: &Outputs) -> Result<Inputs, Failure> {
+        if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+            return Err(Failure::usage("stdin can be read once only"));
+        }
+        let order = outputs.default_tree_options().order;
+        let mut merge = Merge::default();
+        let mut profiles = Vec::new();
+        for path in paths {
+            match read(path, order)? {
+                Read::Folded(reader, columns) => merge.add_folded(path, *reader, columns)?,
+                Read::Pprof(profile) => {
+                    merge.add_profile(path, &profile, outputs)?;
+                    profiles.push(*profile);
+                }
+            }
+        }
+        let tree = merge.builder.finish(merge.value.unwrap_or_else(ValueType::samples), order);
+        if tree.nodes().len() == 1 {
+            return Err(nothing(paths, &merge.health));
+        }
+        let alone = paths.len() == 1;
+        let profile = profiles.pop().filter(|_| alone);
+        Ok(Inputs { tree, profile, health: merge.health })
+    }
+}
+
+/// What has come together so far.
+#[derive(Default)]
+struct Merge {
+    builder: TreeBuilder,
+    value: Option<ValueType>,
+    columns: Option<Columns>,
+    health: Health,
+}
+
+impl Merge {
+    fn add_folded(
+        &mut self,
+        path: &Path,
+        reader: FoldedReader,
+        columns: Columns,
+    ) -> Result<(), Failure> {
+        self.check(path, columns, ValueType::samples())?;
+        self.health.skipped_lines += reader.skipped_lines();
+        self.append(reader.into_builder());
+        Ok(())
+    }
+
+    fn add_profile(
+        &mut self,
+        path: &Path,
+        profile: &Profile,
+        outputs: &Outputs,
+    ) -> Result<(), Failure> {
+        let names: Vec<String> =
+            profile.value_types().iter().map(|value| value.name.clone()).collect();
+        outputs.check_value(&names)?;
+        let options = outputs.tree_options(profile);
+        let value = options.value.unwrap_or(profile.default_value);
+        let value_type = profile.value_types().get(value).cloned();
+        self.check(path, Columns::One, value_type.unwrap_or_else(ValueType::samples))?;
+        self.health.notes.extend(profile.health.notes.iter().cloned());
+        let mut builder = TreeBuilder::new();
+        builder.add_profile(profile, &options);
+        self.append(builder);
+        Ok(())
+    }
+
+    /// The first tree is taken as it is, which is all there is most of the time.
+    fn append(&mut self, builder: TreeBuilder) {
+        if self.builder.is_empty() {
+            self.builder = builder;
+        } else {
+            self.builder.append(builder);
+        }
+    }
+
+    /// Weights of two kinds have no sum.
+    fn check(&mut self, path: &Path, columns: Columns, value: ValueType) -> Result<(), Failure> {
+        let cannot = |why: String| {
+            let failure = Failure::new(format!("cannot merge {} with the others", path.display()));
+            Err(failure.why(why))
+        };
+        if self.columns.is_some_and(|others| others != columns) {
+            return cannot("one has two counts a line, another has one".to_owned());
+        }
+        match &self.value {
+            Some(others) if *others != value => {
+                let text = |value: &ValueType| format!("{} in {}", value.name, value.unit);
+                cannot(format!("it counts {}, they count {}", text(&value), text(others)))
+                    .map_err(|failure: Failure| failure.or_try("--value samples, if all have it"))
+            }
+            _ => {
+                (self.columns, self.value) = (Some(columns), Some(value));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn read(path: &Path, order: SiblingOrder) -> Result<Read, Failure> {
+    let failure = |error: &io::Error| unreadable(path, error);
+    let source = Source::open(path).map_err(|error| failure(&error))?;
+    let head = source.head().map_err(|error| failure(&error))?;
+    if is_binary(&head) {
+        let bytes = source.bytes().map_err(|error| failure(&error))?;
+        match read_pprof(&bytes) {
+            Ok(profile) => return Ok(Read::Pprof(Box::new(profile))),
+            // Folded text with control characters in its names; nothing else is known.
+            Err(_) if has_counts(&head) => {
+                return read_folded(path, &Source::Memory(bytes), &head, order);
+            }
+            Err(error) => {
+                return Err(Failure::new(format!("cannot read {}: {error}", path.display()))
+                    .why("flame render reads folded text and pprof, both also gzipped"));
+            }
+        }
+    }
+    read_folded(path, &source, &head, order)
+}
+
+fn read_folded(
+    path: &Path,
+    source: &Source,
+    head: &[u8],
+    order: SiblingOrder,
+) -> Result<Read, Failure> {
+    let columns = Columns::detect(head);
+    let first = read_parts(source, columns, order);
+    let result = match first {
+        Err(FoldedError::OneCount) => {
+            read_parts(source, Columns::One, order).map(|reader| (reader, Columns::One))
+        }
+        result => result.map(|reader| (reader, columns)),
+    };
+    match result {
+        Ok((reader, columns)) => Ok(Read::Folded(Box::new(reader), columns)),
+        Err(FoldedError::Io(error)) => Err(unreadable(path, &error)),
+        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+/// Reads the parts of a source side by side.
+fn read_parts(
+    source: &Source,
+    columns: Columns,
+    order: SiblingOrder,
+) -> Result<FoldedReader, FoldedError> {
+    let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let read_part = |mut part: Part<'_>| {
+        let mut reader = FoldedReader::new(columns, order);
+        reader.read(&mut part).map(|()| reader)
+    };
+    let mut parts = source.parts(threads.min(MAX_THREADS))?;
+    let first = parts.remove(0);
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            parts.into_iter().map(|part| scope.spawn(move || read_part(part))).collect();
+        let mut reader = read_part(first)?;
+        for other in others {
+            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            reader.append(other);
+        }
+        Ok(reader)
+    })
+}
+
+/// Whether bytes hold what text does not.
+fn is_binary(head: &[u8]) -> bool {
+    head.iter().any(|byte| matches!(byte, 0..=8 | 14..=26))
+}
+
+/// Whether at least one line ends with a count.
+fn has_counts(head: &[u8]) -> bool {
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+    reader.read(&mut &head[..]).is_ok() && !reader.into_builder().is_empty()
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot read {}: {}", path.display(), reason(error)));
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            failure.why("its compressed data is broken or cut off")
+        }
+        _ => failure,
+    }
+}
+
+fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
+    match health.skipped_lines {
+        0 => failure.why("there is no line with a count above zero"),
+        1 => failure.why("its only line does not end with a count"),
+        lines => failure.why(format!("none of its {lines} lines ends with a count")),
+    }
+    .or_try("a file of lines such as main;parse;read 7, or a pprof file")
+}

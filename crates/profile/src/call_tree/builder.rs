@@ -1,0 +1,230 @@
+//! A call tree while it grows: nodes in order of creation, merged once at the end.
+//!
+//! A child is always a new node, without a look whether its parent has one of that name already:
+//! such a look is a cache miss for every frame of a large profile. Equal siblings are merged by
+//! [`TreeBuilder::finish`], which has to order siblings by name anyway.
+
+use indexmap::{Equivalent, IndexSet};
+use rustc_hash::FxBuildHasher;
+
+use super::merge::Merge;
+use super::{CallTree, Label, LabelId, Recursion, SiblingOrder};
+use crate::frame::FrameKind;
+use crate::units::{ValueType, Weight};
+
+/// Grown trees below this many nodes are not worth merging early.
+const MIN_COMPACTION: usize = 1 << 22;
+
+/// A node of a [`TreeBuilder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuilderNode(u32);
+
+impl BuilderNode {
+    /// The root, which stands for the whole profile.
+    pub const ROOT: BuilderNode = BuilderNode(0);
+}
+
+/// A call tree while it grows.
+///
+/// ```
+/// use flame_profile::{BuilderNode, FrameKind, SiblingOrder, TreeBuilder, ValueType, Weight};
+///
+/// let mut builder = TreeBuilder::new();
+/// let main = builder.label("main", FrameKind::User);
+/// let parse = builder.label("parse_json", FrameKind::User);
+/// let outer = builder.child(BuilderNode::ROOT, main);
+/// let inner = builder.child(outer, parse);
+/// builder.add(inner, Weight(7));
+/// let tree = builder.finish(ValueType::samples(), SiblingOrder::Name);
+/// assert_eq!(tree.nodes().len(), 3);
+/// assert_eq!(tree.total(), Weight(7));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TreeBuilder {
+    labels: IndexSet<Label, FxBuildHasher>,
+    nodes: Vec<Grown>,
+    /// For each node its self weight in the earlier profile; empty when there is none.
+    before: Vec<Weight>,
+    decimals: u32,
+    compact_at: usize,
+}
+
+/// A node; its parent has a smaller index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grown {
+    pub(super) self_weight: Weight,
+    pub(super) parent: u32,
+    pub(super) label: u32,
+}
+
+/// A label that is looked up without making a string of it.
+#[derive(Hash)]
+struct LabelKey<'n> {
+    name: &'n str,
+    kind: FrameKind,
+}
+
+impl Equivalent<Label> for LabelKey<'_> {
+    fn equivalent(&self, label: &Label) -> bool {
+        self.name == label.name && self.kind == label.kind
+    }
+}
+
+impl Default for TreeBuilder {
+    fn default() -> TreeBuilder {
+        TreeBuilder::new()
+    }
+}
+
+impl TreeBuilder {
+    /// A root alone.
+    pub fn new() -> TreeBuilder {
+        let mut builder = TreeBuilder {
+            labels: IndexSet::default(),
+            nodes: Vec::new(),
+            before: Vec::new(),
+            decimals: 0,
+            compact_at: MIN_COMPACTION,
+        };
+        let label = builder.label("all", FrameKind::Mark).0;
+        builder.nodes.push(Grown { self_weight: Weight(0), parent: 0, label });
+        builder
+    }
+
+    /// The id of a label, new or known.
+    pub fn label(&mut self, name: &str, kind: FrameKind) -> LabelId {
+        LabelId(match self.labels.get_index_of(&LabelKey { name, kind }) {
+            Some(index) => index as u32,
+            None => self.labels.insert_full(Label { name: name.to_owned(), kind }).0 as u32,
+        })
+    }
+
+    /// A new node below `parent`.
+    ///
+    /// # Panics
+    /// At 2^32 nodes; [`TreeBuilder::compact`] keeps trees of repeated stacks far from that.
+    pub fn child(&mut self, parent: BuilderNode, label: LabelId) -> BuilderNode {
+        let id = u32::try_from(self.nodes.len()).expect("a tree has less than 2^32 nodes");
+        self.nodes.push(Grown { self_weight: Weight(0), parent: parent.0, label: label.0 });
+        BuilderNode(id)
+    }
+
+    /// A new node below `parent`, or the node that the path returns to if the new one would end a
+    /// run of nodes that stands there twice: see [`Recursion::Collapse`].
+    pub fn child_or_repeated(&mut self, parent: BuilderNode, label: LabelId) -> BuilderNode {
+        // The labels from the child outwards to below the thread's name, as far as they matter,
+        // and the nodes that they belong to but for the child's.
+        let mut labels = vec![label.0];
+        let mut nodes = Vec::new();
+        let mut at = parent;
+        while labels.len() < 2 * Recursion::LONGEST_RUN {
+            let node = self.nodes[at.0 as usize];
+            // The root has itself as its parent, and the threads' names have the root.
+            if node.parent == 0 {
+                break;
+            }
+            labels.push(node.label);
+            nodes.push(at);
+            at = BuilderNode(node.parent);
+        }
+        let is_repeated = |run: &usize| labels[..*run] == labels[*run..2 * run];
+        match (1..=labels.len() / 2).find(is_repeated) {
+            Some(run) => nodes[run - 1],
+            None => self.child(parent, label),
+        }
+    }
+
+    /// Adds to the self weight of a node.
+    pub fn add(&mut self, node: BuilderNode, weight: Weight) {
+        self.nodes[node.0 as usize].self_weight += weight;
+    }
+
+    /// Adds to the self weight that a node had in the earlier of two profiles.
+    pub fn add_before(&mut self, node: BuilderNode, weight: Weight) {
+        if self.before.len() < self.nodes.len() {
+            self.before.resize(self.nodes.len(), Weight(0));
+        }
+        self.before[node.0 as usize] += weight;
+    }
+
+    /// Whether there is nothing but the root.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// How many decimal places the weights have.
+    pub fn decimals(&self) -> u32 {
+        self.decimals
+    }
+
+    /// Gives the weights more decimal places; false, and nothing happens, when one would not fit.
+    pub fn add_decimals(&mut self, more: u32) -> bool {
+        let Some(factor) = 10_u64.checked_pow(more) else { return false };
+        let total: Weight = self.nodes.iter().map(|node| node.self_weight).sum();
+        let before: Weight = self.before.iter().copied().sum();
+        if total.max(before).0.checked_mul(factor).is_none() {
+            return false;
+        }
+        let weights = self.nodes.iter_mut().map(|node| &mut node.self_weight);
+        weights.chain(&mut self.before).for_each(|weight| weight.0 *= factor);
+        self.decimals += more;
+        true
+    }
+
+    /// Whether so many nodes have come together that [`TreeBuilder::compact`] is due.
+    pub fn is_crowded(&self) -> bool {
+        self.nodes.len() >= self.compact_at
+    }
+
+    /// Merges equal siblings now, so that memory grows with distinct stacks and not with the
+    /// length of the input. The nodes given out so far are no longer valid.
+    pub fn compact(&mut self) {
+        let merge = Merge::new(&self.nodes, self.labels.len(), SiblingOrder::First);
+        let (nodes, before) = merge.run(&self.before);
+        let grown = |node: &super::Node| Grown {
+            self_weight: node.self_weight,
+            parent: node.parent.0,
+            label: node.label.0,
+        };
+        self.nodes = nodes.iter().map(grown).collect();
+        self.before = before.iter().map(|before| before.self_weight).collect();
+        self.compact_at = MIN_COMPACTION.max(self.nodes.len() * 2);
+    }
+
+    /// Adds all nodes of another tree, behind those that are here already.
+    pub fn append(&mut self, mut other: TreeBuilder) {
+        let (here, there) = (self.decimals, other.decimals);
+        // What does not fit keeps fewer places and saturates later: the sums are beyond 64 bits.
+        let _ = self.add_decimals(there.saturating_sub(here));
+        let _ = other.add_decimals(here.saturating_sub(there));
+        let labels: Vec<u32> =
+            other.labels.iter().map(|label| self.label(&label.name, label.kind).0).collect();
+        let offset = self.nodes.len() as u32 - 1;
+        self.nodes[0].self_weight += other.nodes[0].self_weight;
+        if !other.before.is_empty() || !self.before.is_empty() {
+            self.before.resize(self.nodes.len(), Weight(0));
+            other.before.resize(other.nodes.len(), Weight(0));
+            self.before[0] += other.before[0];
+            self.before.extend(&other.before[1..]);
+        }
+        self.nodes.extend(other.nodes[1..].iter().map(|node| Grown {
+            self_weight: node.self_weight,
+            parent: if node.parent == 0 { 0 } else { node.parent + offset },
+            label: labels[node.label as usize],
+        }));
+    }
+
+    /// Merges equal siblings, orders them and sums the weights up.
+    pub fn finish(self, value_type: ValueType, order: SiblingOrder) -> CallTree {
+        let first = if order == SiblingOrder::Weight { SiblingOrder::Name } else { order };
+        let mut merge = Merge::new(&self.nodes, self.labels.len(), first);
+        if first == SiblingOrder::Name {
+            merge.rank_by(&self.labels);
+        }
+        let (nodes, before) = merge.run(&self.before);
+        let before = (!self.before.is_empty()).then_some(before);
+        let labels = self.labels.into_iter().collect();
+        let tree = CallTree { value_type, decimals: self.decimals, labels, nodes, before };
+        if order == SiblingOrder::Weight { tree.heaviest_first() } else { tree }
+    }
+}

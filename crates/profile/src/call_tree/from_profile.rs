@@ -1,0 +1,160 @@
+//! A profile's samples into a call tree.
+
+use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, RootFrame, SiblingOrder};
+use crate::call_tree::{TreeBuilder, TreeOptions};
+use crate::frame::FrameKind;
+use crate::ids::{LocationId, StackId, ThreadId};
+use crate::profile::Profile;
+use crate::units::{ValueType, Weight};
+
+impl CallTree {
+    /// Merges the stacks of a profile. Samples that weigh 0 leave no node.
+    pub fn from_profile(profile: &Profile, options: &TreeOptions) -> CallTree {
+        let value = options.value.unwrap_or(profile.default_value);
+        let value_type = profile.value_types().get(value).cloned();
+        let value_type = value_type.unwrap_or_else(ValueType::samples);
+        let mut builder = TreeBuilder::new();
+        builder.add_profile(profile, options);
+        builder.finish(value_type, options.order)
+    }
+}
+
+impl TreeBuilder {
+    /// Adds the stacks of a profile, behind what is here. Samples that weigh 0 leave no node.
+    pub fn add_profile(&mut self, profile: &Profile, options: &TreeOptions) {
+        add_profile(profile, options, self);
+    }
+}
+
+fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuilder) {
+    let value = options.value.unwrap_or(profile.default_value);
+    let mut threads: Vec<Option<LabelId>> = Vec::new();
+    // Samples of one root together, so that each stack has at most one node at a time.
+    let mut samples: Vec<(LabelId, StackId, Weight)> = Vec::new();
+    for sample in profile.samples() {
+        let weight = sample.values.get(value).copied().unwrap_or(0);
+        if weight == 0 {
+            continue;
+        }
+        let thread = sample.thread.index();
+        if threads.len() <= thread {
+            threads.resize(thread + 1, None);
+        }
+        let root = *threads[thread].get_or_insert_with(|| {
+            builder.label(&root_name(profile, sample.thread, options.root), FrameKind::Mark)
+        });
+        samples.push((root, sample.stack, Weight(weight)));
+    }
+    if options.order == SiblingOrder::Name || options.order == SiblingOrder::Weight {
+        samples.sort_by_key(|(root, ..)| *root);
+    }
+    let mut grower = Grower::new(profile, options.recursion);
+    for of_root in samples.chunk_by(|a, b| a.0 == b.0) {
+        let root = builder.child(BuilderNode::ROOT, of_root[0].0);
+        for (_, stack, weight) in of_root {
+            let node = grower.node(builder, root, *stack);
+            builder.add(node, *weight);
+        }
+    }
+}
+
+/// Gives stacks their nodes.
+struct Grower<'p> {
+    profile: &'p Profile,
+    recursion: Recursion,
+    /// For each stack the root that it was last met under, and its innermost node there.
+    nodes: Vec<Option<(BuilderNode, BuilderNode)>>,
+    /// For each location its labels, outermost first; empty = not met yet.
+    labels: Vec<Vec<LabelId>>,
+    pending: Vec<(StackId, LocationId)>,
+}
+
+impl<'p> Grower<'p> {
+    fn new(profile: &'p Profile, recursion: Recursion) -> Grower<'p> {
+        Grower {
+            profile,
+            recursion,
+            nodes: vec![None; profile.stacks().len()],
+            labels: vec![Vec::new(); profile.locations().len()],
+            pending: Vec::new(),
+        }
+    }
+
+    /// Descends to the deepest prefix of the stack that already has a node, then comes back.
+    fn node(
+        &mut self,
+        builder: &mut TreeBuilder,
+        root: BuilderNode,
+        stack: StackId,
+    ) -> BuilderNode {
+        let stacks = self.profile.stacks();
+        let (mut at, mut node) = (stack, root);
+        while let Some(location) = stacks.entry(at) {
+            match self.nodes[at.index()] {
+                Some((under, innermost)) if under == root => {
+                    node = innermost;
+                    break;
+                }
+                _ => self.pending.push((at, location)),
+            }
+            at = stacks.parent(at);
+        }
+        while let Some((stack, location)) = self.pending.pop() {
+            let labels = &mut self.labels[location.index()];
+            if labels.is_empty() {
+                add_labels(self.profile, location, builder, labels);
+            }
+            for label in labels {
+                node = match self.recursion {
+                    Recursion::Keep => builder.child(node, *label),
+                    Recursion::Collapse => builder.child_or_repeated(node, *label),
+                };
+            }
+            self.nodes[stack.index()] = Some((root, node));
+        }
+        node
+    }
+}
+
+/// The labels of the frames at a location, outermost first.
+fn add_labels(
+    profile: &Profile,
+    location: LocationId,
+    builder: &mut TreeBuilder,
+    labels: &mut Vec<LabelId>,
+) {
+    let location = profile.location(location);
+    let image = location.image.and_then(|image| profile.images().get(image.index()));
+    let in_library = image.is_some_and(|image| is_library(&image.path));
+    for frame in location.frames.iter().rev() {
+        let frame = profile.frame(*frame);
+        let kind = match frame.kind {
+            FrameKind::User if in_library => FrameKind::Library,
+            kind => kind,
+        };
+        labels.push(builder.label(profile.text(frame.name), kind));
+    }
+}
+
+/// Whether an image is a shared library by its name: `libc.so.6`, `foo.so`, `ld-linux.so.2`.
+fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    name.ends_with(".so") || name.contains(".so.") || name == "[vdso]"
+}
+
+fn root_name(profile: &Profile, thread: ThreadId, root: RootFrame) -> String {
+    let thread = profile.thread(thread);
+    let mut name = profile.text(thread.name).to_owned();
+    let process = thread.process.filter(|process| root.process && *process != thread.name);
+    if let Some(process) = process {
+        name = format!("{}/{name}", profile.text(process));
+    }
+    let pid = thread.pid.filter(|_| root.pid).map(|pid| pid.to_string());
+    let tid = thread.tid.filter(|_| root.tid).map(|tid| tid.to_string());
+    let ids: Vec<String> = pid.into_iter().chain(tid).collect();
+    if !ids.is_empty() {
+        name = format!("{name}-{}", ids.join("/"));
+    }
+    name
+}

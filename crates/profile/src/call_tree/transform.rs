@@ -1,0 +1,207 @@
+//! Call trees made from call trees: reversed, cut at a base, reordered, scaled.
+
+use super::{BuilderNode, CallTree, Label, LabelId, NodeId, SiblingOrder, TreeBuilder};
+use crate::frame::Location;
+use crate::ids::{StackId, ThreadId};
+use crate::profile::{Profile, Thread};
+use crate::units::Weight;
+
+/// Weights that were to be multiplied would not fit into 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the weights would be larger than 64 bits")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+impl CallTree {
+    /// A profile of the same stacks: the outermost frames become threads, weights are rounded to
+    /// whole units. What each node weighed before is not in it.
+    pub fn to_profile(&self) -> Profile {
+        let mut profile = Profile::new(vec![self.value_type.clone()]);
+        let unit = 10_u64.saturating_pow(self.decimals);
+        let mut path: Vec<(ThreadId, StackId)> = Vec::new();
+        for node in &self.nodes[1..] {
+            path.truncate(node.depth as usize - 1);
+            let label = self.label(node);
+            let (thread, stack) = match path.last() {
+                None => {
+                    let name = profile.intern(&label.name);
+                    let thread = Thread { name, process: None, pid: None, tid: None };
+                    (profile.add_whole_thread(thread), StackId::EMPTY)
+                }
+                Some((thread, above)) => {
+                    let frame = profile.add_frame(&label.name, label.kind);
+                    let location = profile.add_location(Location::named(frame));
+                    (*thread, profile.push_stack(*above, location))
+                }
+            };
+            path.push((thread, stack));
+            let weight = node.self_weight.0.saturating_add(unit / 2) / unit;
+            if weight > 0 {
+                profile.add_sample(thread, stack, &[weight]);
+            }
+        }
+        profile
+    }
+
+    /// The tree of the stacks turned round: leaves stand at the root, their callers above them.
+    #[must_use]
+    pub fn reversed(&self, order: SiblingOrder) -> CallTree {
+        self.with_paths(order, |path| path.reverse())
+    }
+
+    /// Only the stacks that have a function of one of those names, without what called the
+    /// innermost of them. Everything when there is no name.
+    #[must_use]
+    pub fn from_bases(&self, names: &[String], order: SiblingOrder) -> CallTree {
+        if names.is_empty() {
+            return self.clone();
+        }
+        let is_base: Vec<bool> =
+            self.labels.iter().map(|label| names.contains(&label.name)).collect();
+        self.with_paths(order, |path| match path.iter().rposition(|label| is_base[label.index()]) {
+            Some(at) => drop(path.drain(..at)),
+            None => path.clear(),
+        })
+    }
+
+    /// Who calls a function: the function at the root, its callers above it, with the weight that
+    /// they bring. Where it calls itself, the outermost call counts.
+    #[must_use]
+    pub fn callers(&self, name: &str, order: SiblingOrder) -> CallTree {
+        let mut builder = TreeBuilder::new();
+        let mut index = 1;
+        while let Some(node) = self.nodes.get(index) {
+            if self.label(node).name != name {
+                index += 1;
+                continue;
+            }
+            let mut at = NodeId(index as u32);
+            let mut to = BuilderNode::ROOT;
+            while at != NodeId::ROOT {
+                let node = &self.nodes[at.index()];
+                let Label { name, kind } = self.label(node);
+                let label = builder.label(name, *kind);
+                to = builder.child(to, label);
+                at = node.parent;
+            }
+            builder.add(to, node.total);
+            index = node.end as usize;
+        }
+        let mut tree = builder.finish(self.value_type.clone(), order);
+        tree.decimals = self.decimals;
+        tree
+    }
+
+    /// The tree with each stack changed; stacks that become empty are left out.
+    fn with_paths(&self, order: SiblingOrder, change: impl Fn(&mut Vec<LabelId>)) -> CallTree {
+        let mut builder = TreeBuilder::new();
+        let labels: Vec<LabelId> =
+            self.labels.iter().map(|label| builder.label(&label.name, label.kind)).collect();
+        let mut path: Vec<LabelId> = Vec::new();
+        let mut stack = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate().skip(1) {
+            path.truncate(node.depth as usize - 1);
+            path.push(node.label);
+            let before = self.before.as_ref().map(|before| before[index].self_weight);
+            if node.self_weight == Weight(0) && before.unwrap_or_default() == Weight(0) {
+                continue;
+            }
+            stack.clone_from(&path);
+            change(&mut stack);
+            if stack.is_empty() {
+                continue;
+            }
+            let below = |at, label: &LabelId| builder.child(at, labels[label.index()]);
+            let leaf = stack.iter().fold(BuilderNode::ROOT, below);
+            builder.add(leaf, node.self_weight);
+            if let Some(before) = before {
+                builder.add_before(leaf, before);
+            }
+            if builder.is_crowded() && order != SiblingOrder::Time {
+                builder.compact();
+            }
+        }
+        let mut tree = builder.finish(self.value_type.clone(), order);
+        tree.decimals = self.decimals;
+        tree
+    }
+
+    /// The same tree with the heaviest of siblings first.
+    pub(super) fn heaviest_first(self) -> CallTree {
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        let mut before = self.before.as_ref().map(|_| Vec::with_capacity(self.nodes.len()));
+        let mut pending = vec![(NodeId::ROOT, NodeId::ROOT)];
+        let mut children: Vec<(NodeId, Weight)> = Vec::new();
+        while let Some((old, parent)) = pending.pop() {
+            let id = NodeId(nodes.len() as u32);
+            let node = self.nodes[old.index()];
+            // The nodes below keep their number, so the end moves with the start.
+            nodes.push(super::Node { parent, end: id.0 + (node.end - old.0), ..node });
+            if let (Some(to), Some(from)) = (&mut before, &self.before) {
+                to.push(from[old.index()]);
+            }
+            children.extend(self.children(old).map(|(child, node)| (child, node.total)));
+            children.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+            pending.extend(children.drain(..).rev().map(|(child, _)| (child, id)));
+        }
+        CallTree { nodes, before, ..self }
+    }
+
+    /// Widens the root so that it weighs `total`: shares are then shares of that. False, and
+    /// nothing happens, when the samples weigh more.
+    pub fn widen(&mut self, total: Weight) -> bool {
+        let Some(missing) = total.0.checked_sub(self.total().0) else { return false };
+        let root = &mut self.nodes[0];
+        root.self_weight += Weight(missing);
+        root.total = total;
+        true
+    }
+
+    /// Multiplies all weights by `factor` and takes `decimals` of their digits for decimal places:
+    /// 25 and 2 multiply by 0.25.
+    ///
+    /// # Errors
+    /// When a weight would not fit; the tree is as it was then.
+    pub fn scale(&mut self, factor: u64, decimals: u32) -> Result<(), TooLarge> {
+        let before = self.before.as_ref().and_then(|before| before.first());
+        let most = self.total().max(before.map_or(Weight(0), |before| before.total));
+        most.0.checked_mul(factor).ok_or(TooLarge)?;
+        for node in &mut self.nodes {
+            node.total.0 *= factor;
+            node.self_weight.0 *= factor;
+        }
+        for before in self.before.iter_mut().flatten() {
+            before.total.0 *= factor;
+            before.self_weight.0 *= factor;
+        }
+        self.decimals += decimals;
+        self.drop_needless_decimals();
+        Ok(())
+    }
+
+    /// Takes off decimal places that are zero in all weights.
+    fn drop_needless_decimals(&mut self) {
+        let ends_in_zero = |tree: &CallTree| {
+            let before = tree.before.iter().flatten().map(|before| before.self_weight);
+            let mut weights = tree.nodes.iter().map(|node| node.self_weight).chain(before);
+            weights.all(|weight| weight.0.is_multiple_of(10))
+        };
+        while self.decimals > 0 && ends_in_zero(self) {
+            for node in &mut self.nodes {
+                node.total.0 /= 10;
+                node.self_weight.0 /= 10;
+            }
+            for before in self.before.iter_mut().flatten() {
+                before.total.0 /= 10;
+                before.self_weight.0 /= 10;
+            }
+            self.decimals -= 1;
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Folded text into a call tree, without a profile in between.
+//!
+//! Lines of collapsed stacks are mostly sorted, so a line is compared with the one before first,
+//! and only what differs is split into frames and looked up. Nothing hangs on the order, though:
+//! unsorted lines make more nodes, which are merged now and then.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use memchr::memchr;
+
+use super::count::{Count, MAX_DECIMALS};
+use super::names::Names;
+use crate::call_tree::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder};
+use crate::frame::FrameKind;
+use crate::units::{ValueType, Weight};
+
+/// What is read at a time: little enough to stay in a core's own cache.
+const BLOCK: usize = 1 << 18;
+
+/// How many counts every line ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// One: a profile.
+    One,
+    /// Two: a profile before and one after, as difffolded.pl writes them.
+    Two,
+}
+
+impl Columns {
+    /// What the first line with a stack among these bytes has. Whether all others have as many
+    /// shows when they are read.
+    pub fn detect(start: &[u8]) -> Columns {
+        let lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let mut lines = lines.filter(|line| !is_comment(line));
+        match lines.find_map(|line| cut_count(line).map(|(rest, _)| rest)) {
+            Some(rest) if cut_count(rest).is_some() => Columns::Two,
+            _ => Columns::One,
+        }
+    }
+}
+
+/// Why folded text cannot be read on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FoldedError {
+    /// Reading failed.
+    Io(io::Error),
+    /// Lines were taken to end with two counts, but here is one that does not: the first of two
+    /// numbers at the end of the others is part of a name. Read it again as [`Columns::One`].
+    OneCount,
+}
+
+impl fmt::Display for FoldedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FoldedError::Io(_) => "folded text cannot be read",
+            FoldedError::OneCount => "not every line ends with two counts",
+        })
+    }
+}
+
+impl std::error::Error for FoldedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FoldedError::Io(error) => Some(error),
+            FoldedError::OneCount => None,
+        }
+    }
+}
+
+impl From<io::Error> for FoldedError {
+    fn from(error: io::Error) -> FoldedError {
+        FoldedError::Io(error)
+    }
+}
+
+/// A frame of the line before: where its name ends there, and its node.
+#[derive(Clone, Copy, Debug)]
+struct PathEntry {
+    end: usize,
+    node: BuilderNode,
+}
+
+/// Reads folded text, from one input or several.
+///
+/// - A line is frames parted by `;`, outermost first, then blanks or tabs, then a count: digits
+///   with an optional fraction and exponent, kept exactly.
+/// - `\r`, blanks and tabs around a line are left out, and so are blank lines and comments, which
+///   start with `#` and a blank.
+/// - The first frame is taken for the name of a thread or process, as all collapsing tools that
+///   know it write it.
+/// - A name that ends in `_[k]`, `_[i]`, `_[j]` or `_[w]` is of that kind of code.
+/// - `; ` within open square brackets parts no frames: `<[u8; 8] as Debug>::fmt` is one.
+/// - Bytes that are not UTF-8 become `\xNN` in the name.
+/// - Lines without a stack or a count that can be read are counted, not drawn.
+///
+/// ```
+/// use flame_profile::{Columns, FoldedReader, SiblingOrder, ValueType, Weight};
+///
+/// let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+/// reader.read(&mut &b"server;main;parse 7\nserver;main 0.5\nnonsense\n"[..])?;
+/// assert_eq!(reader.skipped_lines(), 1);
+/// let tree = reader.finish(ValueType::samples());
+/// assert_eq!((tree.total(), tree.decimals()), (Weight(75), 1));
+/// # Ok::<(), flame_profile::FoldedError>(())
+/// ```
+#[derive(Debug)]
+pub struct FoldedReader {
+    columns: Columns,
+    order: SiblingOrder,
+    builder: TreeBuilder,
+    /// Names as they stand in the text, with their annotation.
+    names: Names,
+    /// The same for first frames.
+    first_names: Names,
+    /// The frames of the line before.
+    path: Vec<PathEntry>,
+    /// The stack of the line before, between two blocks.
+    before: Vec<u8>,
+    skipped_lines: u64,
+    /// Whether the sums have no room for more decimal places.
+    is_full: bool,
+}
+
+impl FoldedReader {
+    /// Reads lines that all end with as many counts. With [`SiblingOrder::Time`] the order of the
+    /// lines is kept.
+    pub fn new(columns: Columns, order: SiblingOrder) -> FoldedReader {
+        FoldedReader {
+            columns,
+            order,
+            builder: TreeBuilder::new(),
+            names: Names::default(),
+            first_names: Names::default(),
+            path: Vec::new(),
+            before: Vec::new(),
+            skipped_lines: 0,
+            is_full: false,
+        }
+    }
+
+    /// Lines that have no stack or no count that can be read.
+    pub fn skipped_lines(&self) -> u64 {
+        self.skipped_lines
+    }
+
+    /// Reads an input to its end. Needs little memory besides that for the tree, however long the
+    /// input is.
+    ///
+    /// # Errors
+    /// Those of `input`, and [`FoldedError::OneCount`].
+    pub fn read(&mut self, input: &mut impl Read) -> Result<(), FoldedError> {
+        let mut block = vec![0; BLOCK];
+        let mut filled = 0;
+        loop {
+            if filled == block.len() {
+                // A line that is longer than the block.
+                block.resize(block.len() * 2, 0);
+            }
+            let count = match input.read(&mut block[filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            };
+            if count == 0 {
+                return self.read_lines(&block[..filled]);
+            }
+            let fresh = filled;
+            filled += count;
+            let Some(last) = memchr::memrchr(b'\n', &block[fresh..filled]) else { continue };
+            let end = fresh + last + 1;
+            self.read_lines(&block[..end])?;
+            block.copy_within(end..filled, 0);
+            filled -= end;
+        }
+    }
+
+    /// Adds what another reader has read, behind what is here.
+    pub fn append(&mut self, other: FoldedReader) {
+        self.builder.append(other.builder);
+        self.skipped_lines += other.skipped_lines;
+        self.forget_path();
+    }
+
+    /// The call tree of all that was read.
+    pub fn finish(self, value_type: ValueType) -> CallTree {
+        let order = self.order;
+        self.into_builder().finish(value_type, order)
+    }
+
+    /// The tree as it has grown, to be merged with others.
+    pub fn into_builder(mut self) -> TreeBuilder {
+        if self.columns == Columns::Two {
+            // A tree without any lines is one of two profiles all the same.
+            self.builder.add_before(BuilderNode::ROOT, Weight(0));
+        }
+        self.builder
+    }
+
+    /// Reads whole lines, the last perhaps without its end.
+    fn read_lines(&mut self, block: &[u8]) -> Result<(), FoldedError> {
+        let before = std::mem::take(&mut self.before);
+        let mut before: &[u8] = &before;
+        let mut rest = block;
+        while !rest.is_empty() {
+            let common = common_prefix(before, rest);
+            // There is no line end in what both have in common.
+            let end = memchr(b'\n', &rest[common..]).map_or(rest.len(), |end| common + end);
+            if let Some(stack) = self.read_line(&rest[..end], common)? {
+                before = stack;
+            }
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+        self.before = before.to_vec();
+        Ok(())
+    }
+
+    /// Reads a line whose first `common` bytes are those of the stack before. Returns its stack,
+    /// which `path` is then that of; `None` when `path` is as it was.
+    fn read_line<'l>(
+        &mut self,
+        line: &'l [u8],
+        common: usize,
+    ) -> Result<Option<&'l [u8]>, FoldedError> {
+        let trimmed = line.trim_ascii_start();
+        // What is shifted has nothing in common with the line before.
+        let common = if trimmed.len() == line.len() { common } else { 0 };
+        let Some((stack, after)) = cut_count(trimmed) else {
+            let nothing = trimmed.is_empty() || is_comment(trimmed.trim_ascii_end());
+            self.skipped_lines += u64::from(!nothing);
+            return Ok(None);
+        };
+        if is_comment(trimmed) {
+            return Ok(None);
+        }
+        let (stack, before) = match self.columns {
+            Columns::One => (stack, Count::ZERO),
+            Columns::Two => cut_count(stack).ok_or(FoldedError::OneCount)?,
+        };
+        let (Some(before), Some(after)) = (self.weight(before), self.weight(after)) else {
+            self.skipped_lines += 1;
+            return Ok(None);
+        };
+        if after == Weight(0) && before == Weight(0) {
+            return Ok(None);
+        }
+        if self.builder.is_crowded() && self.order != SiblingOrder::Time {
+            self.builder.compact();
+            self.forget_path();
+        }
+        let leaf = self.descend(stack, common.min(stack.len()));
+        self.builder.add(leaf, after);
+        if self.columns == Columns::Two {
+            self.builder.add_before(leaf, before);
+        }
+        Ok(Some(stack))
+    }
+
+    /// The node of a stack whose first `common` bytes are those of the stack before.
+    fn descend(&mut self, stack: &[u8], common: usize) -> BuilderNode {
+        let shared = |end: usize| {
+            let ends_here = match stack.get(end) {
+                None => true,
+                Some(b';') => stack.get(end + 1) != Some(&b' '),
+                Some(_) => false,
+            };
+            end <= common && ends_here
+        };
+        while self.path.last().is_some_and(|last| !shared(last.end)) {
+            self.path.pop();
+        }
+        let (mut node, mut at) = match self.path.last() {
+            Some(last) if last.end == stack.len() => return last.node,
+            Some(last) => (last.node, last.end + 1),
+            None => (BuilderNode::ROOT, 0),
+        };
+        loop {
+            let end = frame_end(stack, at);
+            let label = self.label(&stack[at..end], at == 0);
+            node = self.builder.child(node, label);
+            self.path.push(PathEntry { end, node });
+            if end == stack.len() {
+                return node;
+            }
+            at = end + 1;
+        }
+    }
+
+    fn label(&mut self, name: &[u8], is_first: bool) -> LabelId {
+        let names = if is_first { &mut self.first_names } else { &mut self.names };
+        if let Some(label) = names.get(name) {
+            return label;
+        }
+        let (bare, kind) = FrameKind::of_annotated(name);
+        let text = readable(bare);
+        let is_mark = is_mark(&text) || (is_first && kind == FrameKind::User);
+        let kind = if is_mark { FrameKind::Mark } else { kind };
+        let label = self.builder.label(&text, kind);
+        names.insert(name, label);
+        label
+    }
+
+    /// A count in the tree's decimal places, of which there are more if it has to be.
+    fn weight(&mut self, count: Count) -> Option<Weight> {
+        let decimals = self.builder.decimals();
+        if count.decimals > decimals {
+            // Adding places takes a pass over the tree: when the sums have no room, try once.
+            if self.is_full || !self.builder.add_decimals(count.decimals - decimals) {
+                self.is_full = true;
+                return None;
+            }
+        }
+        count.at(self.builder.decimals()).map(Weight)
+    }
+
+    fn forget_path(&mut self) {
+        self.path.clear();
+    }
+}
+
+const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any number of places");
+
+fn is_comment(line: &[u8]) -> bool {
+    matches!(line, [b'#'] | [b'#', b' ' | b'\t', ..])
+}
+
+/// Marks that stand for what is not known, as flame and the collapsing scripts write them.
+fn is_mark(name: &str) -> bool {
+    matches!(name, "[truncated stack]" | "[unknown]" | "-" | "--")
+}
+
+/// Cuts the last word off a line when it is a count: what stands before it, and the count.
+fn cut_count(line: &[u8]) -> Option<(&[u8], Count)> {
+    let line = line.trim_ascii_end();
+    let start = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+    let count = Count::parse(&line[start + 1..])?;
+    let stack = line[..start].trim_ascii_end();
+    (!stack.is_empty()).then_some((stack, count))
+}
+
+/// Where the frame that starts at `at` ends.
+fn frame_end(stack: &[u8], at: usize) -> usize {
+    let mut from = at;
+    while let Some(found) = memchr(b';', &stack[from..]) {
+        let end = from + found;
+        if stack.get(end + 1) != Some(&b' ') || !has_open_bracket(&stack[at..end]) {
+            return end;
+        }
+        from = end + 1;
+    }
+    stack.len()
+}
+
+fn has_open_bracket(name: &[u8]) -> bool {
+    let count = |bracket: u8| name.iter().filter(|byte| **byte == bracket).count();
+    count(b'[') > count(b']')
+}
+
+/// The length of what two texts start with.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));
+    let whole = steps.take_while(|(a, b)| a == b).count() * STEP;
+    let rest = a[whole..].iter().zip(&b[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
+}
+
+/// A name as text; bytes that are not UTF-8 become `\xNN`.
+fn readable(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+use super::*;
+use crate::call_tree::Node;
+
+fn read(text: &[u8]) -> FoldedReader {
+    let mut reader = FoldedReader::new(Columns::detect(text), SiblingOrder::Name);
+    reader.read(&mut &*text).unwrap();
+    reader
+}
+
+/// The tree as `depth name kind total self` lines, without the root; first frames are marks.
+fn lines(tree: &CallTree) -> Vec<String> {
+    let line = |node: &Node| {
+        let label = tree.label(node);
+        let (total, self_weight) = (node.total, node.self_weight);
+        let kind = if label.kind == FrameKind::User || node.depth == 1 {
+            String::new()
+        } else {
+            format!(" {:?}", label.kind)
+        };
+        format!("{} {}{kind} {total} {self_weight}", node.depth, label.name)
+    };
+    tree.nodes().iter().skip(1).map(line).collect()
+}
+
+#[track_caller]
+fn check(text: &[u8], skipped: u64, expect: &[&str]) {
+    let reader = read(text);
+    assert_eq!(reader.skipped_lines(), skipped);
+    assert_eq!(lines(&reader.finish(ValueType::samples())), expect);
+}
+
+#[test]
+fn lines_with_common_starts_share_nodes() {
+    check(
+        b"a;b;c 1\na;b;d 2\na;bb 3\na 4\nz 5\n",
+        0,
+        &["1 a 10 4", "2 b 3 0", "3 c 1 1", "3 d 2 2", "2 bb 3 3", "1 z 5 5"],
+    );
+}
+
+#[test]
+fn the_order_of_the_lines_does_not_matter() {
+    let sorted = b"a 100\na-b 50\na;c 100\n".as_slice();
+    let expect = ["1 a 200 100", "2 c 100 100", "1 a-b 50 50"];
+    check(sorted, 0, &expect);
+    check(b"a;c 60\na 100\na-b 50\na;c 40\n", 0, &expect);
+}
+
+#[test]
+fn a_line_that_is_the_start_of_the_one_before_is_a_stack_of_its_own() {
+    check(b"a;b;c 1\na;b 2\na;b;c 4\n", 0, &["1 a 7 0", "2 b 7 2", "3 c 5 5"]);
+    check(b"a;bc 1\na;b 2\n", 0, &["1 a 3 0", "2 b 2 2", "2 bc 1 1"]);
+}
+
+#[test]
+fn blanks_tabs_and_line_ends_of_other_systems_are_left_out() {
+    let expect = ["1 a 6 0", "2 b c 6 6"];
+    check(b"a;b c 1\r\n\r\n  a;b c\t2 \r\n\n\ta;b c   3\t\n", 0, &expect);
+}
+
+#[test]
+fn comments_are_left_out_and_names_with_a_hash_are_not() {
+    check(b"# made by a tool 12\n#\n#foo 13\n# \n#\t5\n", 0, &["1 #foo 13 13"]);
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_counted() {
+    check(b"a 1\nb\n-5\n7\nc -1\nd 1x\ne nan\n", 6, &["1 a 1 1"]);
+}
+
+#[test]
+fn empty_frames_are_kept() {
+    check(
+        b"a;;b 1\n;x 2\nc; 3\n",
+        0,
+        &["1  2 0", "2 x 2 2", "1 a 1 0", "2  1 0", "3 b 1 1", "1 c 3 0", "2  3 3"],
+    );
+}
+
+#[test]
+fn the_first_frame_is_a_thread_unless_it_says_otherwise() {
+    let tree = read(b"a;a 1\nb_[k] 2\n").finish(ValueType::samples());
+    let kinds: Vec<FrameKind> =
+        tree.nodes()[1..].iter().map(|node| tree.label(node).kind).collect();
+    assert_eq!(kinds, [FrameKind::Mark, FrameKind::User, FrameKind::Kernel]);
+}
+
+#[test]
+fn annotations_are_kinds() {
+    check(
+        b"t;r_[k] 1\nt;r_[i] 2\nt;r_[j] 3\nt;r_[w] 4\nt;r_[x] 5\nt;[unknown] 6\n",
+        0,
+        &[
+            "1 t 21 0",
+            "2 [unknown] Mark 6 6",
+            "2 r Kernel 1 1",
+            "2 r Inlined 2 2",
+            "2 r Jit 3 3",
+            "2 r Waker 4 4",
+            "2 r_[x] 5 5",
+        ],
+    );
+}
+
+#[test]
+fn a_semicolon_in_an_array_type_parts_no_frames() {
+    check(
+        b"t;<[u8; 8] as Debug>::fmt;x 1\nt;<[u8; 9]>;y 2\nt;a; b 3\n",
+        0,
+        &[
+            "1 t 6 0",
+            "2 <[u8; 8] as Debug>::fmt 1 0",
+            "3 x 1 1",
+            "2 <[u8; 9]> 2 0",
+            "3 y 2 2",
+            "2 a 3 0",
+            "3  b 3 3",
+        ],
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_stay_apart_and_readable() {
+    check(b"gr\xf6\xdfe 1\ngr\xf6e 2\n", 0, &[r"1 gr\xf6\xdfe 1 1", r"1 gr\xf6e 2 2"]);
+}
+
+#[test]
+fn fractions_give_the_tree_decimal_places() {
+    let tree = read(b"a 1\na;b 0.25\nc 1e3\nd 0.5\n").finish(ValueType::samples());
+    assert_eq!(tree.decimals(), 2);
+    assert_eq!(lines(&tree), ["1 a 125 100", "2 b 25 25", "1 c 100000 100000", "1 d 50 50"]);
+}
+
+#[test]
+fn a_fraction_that_the_sums_have_no_room_for_is_counted() {
+    check(b"a 9000000000000000000\nb 0.5\n", 1, &["1 a 9000000000000000000 9000000000000000000"]);
+}
+
+#[test]
+fn two_counts_on_every_line_are_before_and_after() {
+    let tree = read(b"a;b 5 7\na;c 10 0\na 0 1\nd 0 0\n").finish(ValueType::samples());
+    assert_eq!(lines(&tree), ["1 a 8 1", "2 b 7 7", "2 c 0 0"]);
+    let before: Vec<_> =
+        tree.before().unwrap().iter().map(|b| (b.total.0, b.self_weight.0)).collect();
+    assert_eq!(before, [(15, 0), (15, 0), (5, 5), (10, 10)]);
+}
+
+#[test]
+fn a_number_at_the_end_of_some_names_is_no_count() {
+    check(b"a 1\nredis 7 12\n", 0, &["1 a 1 1", "1 redis 7 12 12"]);
+    let text = b"redis 7 12\na 1\n";
+    assert_eq!(Columns::detect(text), Columns::Two);
+    let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+    assert!(matches!(reader.read(&mut &text[..]), Err(FoldedError::OneCount)));
+    assert_eq!(Columns::detect(b"# 1 2\n\nx\nsome name 3\n"), Columns::One);
+    assert_eq!(Columns::detect(b""), Columns::One);
+}
+
+#[test]
+fn three_numbers_are_a_name_and_two_counts() {
+    let tree = read(b"a 1 2 3\n").finish(ValueType::samples());
+    assert_eq!(lines(&tree), ["1 a 1 3 3"]);
+    assert!(tree.before().is_some());
+}
+
+/// One byte a call: every way in which blocks can part lines.
+struct Dripping<'t>(&'t [u8]);
+
+impl Read for Dripping<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(&mut into[..1])
+    }
+}
+
+#[test]
+fn blocks_may_end_anywhere() {
+    let text = b"a;b 1\na;b;c 2\r\n# x 3\na;b;d 4\nq 1.5";
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+    reader.read(&mut Dripping(text)).unwrap();
+    assert_eq!(
+        lines(&reader.finish(ValueType::samples())),
+        lines(&read(text).finish(ValueType::samples()))
+    );
+}
+
+#[test]
+fn lines_longer_than_a_block_are_whole() {
+    let name = "x".repeat(3 * BLOCK);
+    let text = format!("a;{name} 2\na;{name};b 3\n");
+    let tree = read(text.as_bytes()).finish(ValueType::samples());
+    let names: Vec<usize> = tree.nodes().iter().map(|node| tree.label(node).name.len()).collect();
+    assert_eq!(names, [3, 1, 3 * BLOCK, 1]);
+    assert_eq!(tree.total(), Weight(5));
+}
+
+#[test]
+fn readers_put_together_are_one() {
+    let text = b"a;b 1\na;b;c 2\na;d 0.5\n".as_slice();
+    let (first, second) = text.split_at(6);
+    let mut reader = read(first);
+    reader.append(read(second));
+    let tree = reader.finish(ValueType::samples());
+    assert_eq!(lines(&tree), lines(&read(text).finish(ValueType::samples())));
+}
+
+#[test]
+fn time_order_merges_neighbours_only() {
+    let text = b"t;b 1\nt;a 2\nt;b 3\nt;b;c 4\n";
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Time);
+    reader.read(&mut &text[..]).unwrap();
+    let tree = reader.finish(ValueType::samples());
+    assert_eq!(lines(&tree), ["1 t 10 0", "2 b 1 1", "2 a 2 2", "2 b 7 3", "3 c 4 4"]);
+}
+
+#[test]
+fn first_order_merges_all_and_weight_order_sorts() {
+    let text = b"t;b 1\nt;a 2\nt;c 4\nt;b 3\n";
+    let tree = |order| {
+        let mut reader = FoldedReader::new(Columns::One, order);
+        reader.read(&mut &text[..]).unwrap();
+        lines(&reader.finish(ValueType::samples()))
+    };
+    assert_eq!(tree(SiblingOrder::First), ["1 t 10 0", "2 b 4 4", "2 a 2 2", "2 c 4 4"]);
+    assert_eq!(tree(SiblingOrder::Weight), ["1 t 10 0", "2 b 4 4", "2 c 4 4", "2 a 2 2"]);
+}

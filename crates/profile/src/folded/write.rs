@@ -1,0 +1,217 @@
+//! Call trees written as folded text.
+//!
+//! The format has no quoting, so a name may not hold what it uses; see [`write_folded`].
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::count::Count;
+use crate::call_tree::{CallTree, Label};
+use crate::units::Weight;
+
+/// Whether names carry the `_[k]`, `_[i]` and `_[j]` suffixes that palettes recognise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Annotations {
+    /// Written where a label's kind has one; the default, as flamegraph.pl's palettes expect.
+    #[default]
+    Write,
+    /// Left out.
+    Omit,
+}
+
+/// Writes one line for each node with self weight, sorted by bytes.
+///
+/// In names `;` becomes `:` and control characters become blanks, so that a name is always one
+/// frame of one line; a blank before trailing digits of a leaf becomes `_`, since readers would
+/// take the digits for a second count. Blanks at both ends of a line are left out, a stack that is
+/// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by that share a line. A tree with
+/// weights before and after has both on each line, as difffolded.pl writes them.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_folded(
+    tree: &CallTree,
+    annotations: Annotations,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let text = |label| frame_text(label, annotations);
+    let names: Vec<String> = tree.labels().iter().map(text).collect();
+    let mut lines: Vec<(String, Counts)> = Vec::new();
+    // Length of `path` up to and with each of the current node's ancestors.
+    let mut lengths: Vec<usize> = Vec::new();
+    let mut path = String::new();
+    for (index, node) in tree.nodes().iter().enumerate().skip(1) {
+        lengths.truncate(node.depth as usize - 1);
+        path.truncate(lengths.last().copied().unwrap_or(0));
+        if !path.is_empty() {
+            path.push(';');
+        }
+        path.push_str(&names[node.label.index()]);
+        lengths.push(path.len());
+        let before = tree.before().and_then(|before| before.get(index));
+        let counts = Counts {
+            before: before.map_or(Weight(0), |before| before.self_weight),
+            after: node.self_weight,
+        };
+        if counts.after > Weight(0) || counts.before > Weight(0) {
+            lines.push((as_stack(&without_trailing_number(&path)), counts));
+        }
+    }
+    lines.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut lines = lines.into_iter().peekable();
+    while let Some((path, mut counts)) = lines.next() {
+        while let Some((_, more)) = lines.next_if(|(next, _)| *next == path) {
+            counts.before += more.before;
+            counts.after += more.after;
+        }
+        write!(out, "{path}")?;
+        if tree.before().is_some() {
+            write_count(counts.before, tree.decimals(), out)?;
+        }
+        write_count(counts.after, tree.decimals(), out)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// What stands at the end of a line.
+struct Counts {
+    before: Weight,
+    after: Weight,
+}
+
+/// Writes a blank and the number, without needless digits.
+fn write_count(weight: Weight, decimals: u32, out: &mut impl Write) -> io::Result<()> {
+    let unit = 10_u64.saturating_pow(decimals);
+    let (whole, part) = (weight.0 / unit, weight.0 % unit);
+    if part == 0 {
+        return write!(out, " {whole}");
+    }
+    let digits = format!("{part:0width$}", width = decimals as usize);
+    write!(out, " {whole}.{}", digits.trim_end_matches('0'))
+}
+
+fn frame_text(label: &Label, annotations: Annotations) -> String {
+    let clean = |c: char| match c {
+        ';' => ':',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let mut text: String = label.name.chars().map(clean).collect();
+    if annotations == Annotations::Write {
+        text.push_str(label.kind.annotation());
+    }
+    text
+}
+
+/// A path as a line may start with it: blank ones and such as look like a comment would be lost.
+fn as_stack(path: &str) -> String {
+    let path = path.trim();
+    match path.strip_prefix('#') {
+        _ if path.is_empty() => "-".to_owned(),
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => {
+            format!("#_{}", rest.trim_start())
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// `redis 7` as a leaf would be read as frame `redis` with the counts 7 and the weight.
+fn without_trailing_number(path: &str) -> Cow<'_, str> {
+    match path.rsplit_once(' ') {
+        Some((head, word)) if Count::parse(word.as_bytes()).is_some() => {
+            Cow::Owned(format!("{head}_{word}"))
+        }
+        _ => Cow::Borrowed(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call_tree::{SiblingOrder, TreeOptions};
+    use crate::folded::{Columns, FoldedReader};
+    use crate::frame::{FrameKind, Location};
+    use crate::ids::{Pid, StackId, Tid};
+    use crate::profile::Profile;
+    use crate::units::ValueType;
+
+    #[track_caller]
+    fn check(stacks: &[(&[(&str, FrameKind)], u64)], annotations: Annotations, expect: &str) {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let thread = profile.add_thread("my prog", Pid(1), Tid(1));
+        for (frames, weight) in stacks {
+            let mut stack = StackId::EMPTY;
+            for (name, kind) in *frames {
+                let frame = profile.add_frame(name, *kind);
+                let location = profile.add_location(Location::named(frame));
+                stack = profile.push_stack(stack, location);
+            }
+            profile.add_sample(thread, stack, &[*weight]);
+        }
+        let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+        let mut out = Vec::new();
+        write_folded(&tree, annotations, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expect);
+    }
+
+    const STACKS: &[(&[(&str, FrameKind)], u64)] = &[
+        (&[("main", FrameKind::User), ("f", FrameKind::Inlined)], 2),
+        (&[("main", FrameKind::User), ("do_read", FrameKind::Kernel)], 3),
+        (&[("main", FrameKind::User)], 1),
+        (&[("main-loop", FrameKind::Jit)], 5),
+    ];
+
+    #[test]
+    fn lines_are_sorted_by_bytes_and_annotated() {
+        let expect = "my prog;main 1\nmy prog;main-loop_[j] 5\n\
+                      my prog;main;do_read_[k] 3\nmy prog;main;f_[i] 2\n";
+        check(STACKS, Annotations::Write, expect);
+    }
+
+    #[test]
+    fn fractions_and_counts_of_two_profiles_are_written_as_they_were_read() {
+        let text = "a 0 3\na;b 0.25 12\na;c_[w] 7.5 0\n";
+        let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+        reader.read(&mut text.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        let tree = reader.finish(ValueType::samples());
+        write_folded(&tree, Annotations::Write, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+
+    #[test]
+    fn annotations_can_be_left_out() {
+        let expect =
+            "my prog;main 1\nmy prog;main-loop 5\nmy prog;main;do_read 3\nmy prog;main;f 2\n";
+        check(STACKS, Annotations::Omit, expect);
+    }
+
+    #[test]
+    fn names_cannot_break_the_format() {
+        let hostile: &[(&str, FrameKind)] = &[
+            ("[u8; 8]", FrameKind::User),
+            ("a\nb\tc", FrameKind::User),
+            ("x 12", FrameKind::User),
+        ];
+        check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x_12 4\n");
+        let exponent: &[(&str, FrameKind)] = &[("x 1.5e3", FrameKind::User)];
+        check(&[(exponent, 4)], Annotations::Write, "my prog;x_1.5e3 4\n");
+    }
+
+    #[test]
+    fn blank_stacks_and_comments_are_not_lost() {
+        assert_eq!(as_stack("  "), "-");
+        assert_eq!(as_stack("#"), "#_");
+        assert_eq!(as_stack("# x;y"), "#_x;y");
+        assert_eq!(as_stack("#x"), "#x");
+        assert_eq!(as_stack(" a b "), "a b");
+    }
+
+    #[test]
+    fn names_that_become_equal_share_a_line() {
+        let one: &[(&str, FrameKind)] = &[("a;b", FrameKind::User)];
+        let two: &[(&str, FrameKind)] = &[("a:b", FrameKind::User)];
+        check(&[(one, 4), (two, 1)], Annotations::Write, "my prog;a:b 5\n");
+    }
+}

@@ -1,0 +1,62 @@
+// What a reader can do with the graph and with a box, with the keys for it.
+
+const ORDERS = { name: 'by name', weight: 'by weight', file: 'as it was recorded' };
+
+function nextOrder() {
+  const orders = ['file', 'name', 'weight'].filter(order => order !== orderOfFile());
+  return orders[(orders.indexOf(state.order) + 1) % orders.length];
+}
+
+const reset = () => go({ zoom: '', hide: [], only: [] });
+const flip = () => go({ icicle: !state.icicle });
+const reorder = () => go({ order: nextOrder() });
+const toggleCase = () => go({ ignoreCase: !state.ignoreCase });
+
+function resetSearch() {
+  input.value = '';
+  go({ pattern: '', pinned: [] });
+  input.blur();
+}
+
+const hideCell = cell => cell.node && !cell.thin && go({
+  hide: [...state.hide, pathOf(cell.node)],
+  ...(cell.faded || cell.node === view.first ? { zoom: '' } : {}),
+});
+const focusOn = cell => !cell.thin && cell.node && go({ only: [...state.only, nameOf(cell.node)], zoom: '' });
+const copyName = cell => !cell.thin && copy(nameOf(cell.node), 'name');
+const copyStack = cell => !cell.thin && copy(stackOf(cell.node), 'stack');
+
+function openMenu(cell, x, y) {
+  const rows = [['Zoom', 'Enter', () => zoomTo(cell)]];
+  if (!cell.thin) rows.push(['Copy name', 'c', () => copyName(cell)]);
+  if (!cell.thin) rows.push(['Copy stack', 'C', () => copyStack(cell)]);
+  if (cell.node && !cell.thin) rows.push(['Hide', 'h', () => hideCell(cell)]);
+  if (cell.node && !cell.thin) rows.push(['Focus: only stacks with this function', 'f', () => focusOn(cell)]);
+  if (!cell.thin) rows.push(['Search for this function', 's', () => searchName(cell)]);
+  openPanel(rows, x, y, 'Frame');
+}
+
+function searchName(cell) {
+  if (cell.thin) return;
+  input.value = '^' + nameOf(cell.node).replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
+  go({ pattern: input.value });
+}
+
+function openHelp() {
+  const y = (standalone ? window.scrollY : 0) + 38;
+  openPanel([
+    ['Search', 'Ctrl-F, F3, /', () => input.focus()],
+    ['Next and previous match', 'n, N'],
+    ['Ignore case in searches', 'Ctrl-I', toggleCase],
+    ['Keep a search, start another', 'Ctrl-Enter', keepSearch],
+    [state.icicle ? 'Turn into a flame graph' : 'Turn into an icicle graph', 'i', flip],
+    [`Order ${ORDERS[nextOrder()]}`, 'o', reorder],
+    ['Undo', 'u, Backspace', undo],
+    ['Show everything', 'Esc, 0', reset],
+    ['Walk from box to box', 'arrows, Home'],
+    ['Zoom into the box', 'Enter, click'],
+    ['Copy its name, its stack', 'c, C'],
+    ['Hide it, focus on its function', 'h, f'],
+    ['More on a box', 'm, right click, long press'],
+  ], width, y, 'Keys');
+}

@@ -1,0 +1,109 @@
+// The tree of the file without what is hidden, in the order that was asked for.
+
+// The weight of all there is, hidden or not.
+let everything = ZERO;
+
+function arrange({ order, hide, only }) {
+  grow(order === 'file' ? base : merged(base));
+  everything = count ? total[0] : ZERO;
+  if (count && (hide.length || only.length)) grow(picked(keptSelf(hide, only)));
+  if (count && order === 'weight') grow(picked(selfOf, byWeight));
+  if (count && order === 'name') grow(picked(selfOf, byName));
+}
+
+// The self weights that are left when subtrees are hidden, and all stacks that lack a name.
+function keptSelf(hide, only) {
+  const kept = selfOf.slice();
+  for (const path of hide) {
+    const run = find(path);
+    if (run.exact) kept.fill(ZERO, run.first, run.last);
+  }
+  for (const name of only) {
+    for (let i = 0; i < count;) {
+      if (nameOf(i) === name) i = end[i];
+      else kept[i++] = ZERO;
+    }
+  }
+  return kept;
+}
+
+// The nodes that those weights leave, siblings in an order or as they were.
+function picked(self, compare) {
+  const sums = weights(count), order = [];
+  for (let i = count - 1; i >= 0; i--) {
+    sums[i] += self[i];
+    if (i) sums[parent[i]] += sums[i];
+  }
+  const pending = [0];
+  while (pending.length) {
+    const node = pending.pop(), above = [];
+    order.push(node);
+    for (let i = node + 1; i < end[node]; i = end[i]) if (sums[i] > 0) above.push(i);
+    if (compare) above.sort(compare);
+    for (let k = above.length - 1; k >= 0; k--) pending.push(above[k]);
+  }
+  return columnsOf(order, { label, depth, self, before: selfBefore, fill: fillAt });
+}
+
+function columnsOf(order, from) {
+  const columns = {};
+  for (const name in from) {
+    const column = from[name];
+    if (!column) continue;
+    const to = columns[name] = new column.constructor(order.length);
+    for (let k = 0; k < order.length; k++) to[k] = column[order[k]];
+  }
+  return columns;
+}
+
+const byWeight = (a, b) => total[a] < total[b] ? 1 : total[a] > total[b] ? -1 : a - b;
+const byName = (a, b) => nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : a - b;
+
+// A tree in the order of time with siblings of one name put together.
+function merged(columns) {
+  grow(columns);
+  const ids = new Map(), of = new Uint32Array(count), first = [], above = [];
+  const self = selfOf.slice(), before = selfBefore && selfBefore.slice();
+  for (let i = 0; i < count; i++) {
+    const under = i ? of[parent[i]] : 0, key = under * names.length + label[i];
+    const same = i ? ids.get(key) : undefined;
+    of[i] = same === undefined ? i : same;
+    if (same === undefined) {
+      ids.set(key, i);
+      first.push(i);
+      above[i] = [];
+      if (i) above[under].push(i);
+      continue;
+    }
+    self[same] += self[i];
+    if (before) before[same] += before[i];
+  }
+  if (first.length === count) return columns;
+  const order = [], pending = [0];
+  while (pending.length) {
+    const node = pending.pop();
+    order.push(node);
+    for (let k = above[node].length - 1; k >= 0; k--) pending.push(above[node][k]);
+  }
+  return columnsOf(order, { label, depth, self, before, fill: fillAt });
+}
+
+// How siblings stand in the file: 'time' where a name is there twice, else 'name', 'weight' or ''.
+let known;
+function orderOfFile() {
+  if (known !== undefined) return known;
+  grow(base);
+  const last = new Int32Array(count).fill(-1);
+  let name = true, weight = true, twice = false;
+  for (let i = 1; i < count; i++) {
+    const before = last[parent[i]];
+    last[parent[i]] = i;
+    if (before < 0) continue;
+    if (label[before] === label[i]) twice = true;
+    if (name && byName(before, i) > 0) name = false;
+    if (weight && byWeight(before, i) > 0) weight = false;
+  }
+  known = twice ? 'time' : name ? 'name' : weight ? 'weight' : '';
+  arrange(state);
+  return known;
+}

@@ -1,0 +1,55 @@
+// The start, once the tree is there.
+
+function begin() {
+  arrange(INITIAL);
+  view = wholeView();
+  // Not measured: that would lay out the page an additional time.
+  if (standalone) width = Math.max(200, Math.floor(window.innerWidth)) || width;
+  cells = layout(view, unitsOf(width));
+  rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
+  icicle = INITIAL.icicle;
+  const drawn = width === data.width && cells.length === frames.children.length;
+  if (drawn) adopt(); else drawCells();
+  root.setAttribute('width', '100%');
+  root.removeAttribute('viewBox');
+  addControls();
+  if (!drawn) placeFooter();
+  hint();
+  placeHeader();
+  listen();
+  const wanted = standalone ? stateOf(location) : INITIAL;
+  if (standalone && !wanted.zoom) wanted.zoom = classicZoom(location);
+  apply(wanted);
+  if (standalone) publish();
+  requestAnimationFrame(() => {
+    follow();
+    // A tall graph opens at its root, not at its spires.
+    const height = +root.getAttribute('height');
+    if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
+    settle();
+    whenIdle(describeBoxes);
+    root.setAttribute('data-ready', 'true');
+  });
+}
+
+// The names that flamegraph.pl's pages have.
+function publish() {
+  window.zoom = box => {
+    const cell = cellAt(box);
+    if (cell) zoomTo(cell);
+  };
+  window.unzoom = reset;
+  window.search = pattern => go({ pattern: String(pattern || '') });
+}
+
+function fail(error) {
+  tell('The data of this graph cannot be read; the picture is all there is.', true);
+  root.setAttribute('data-ready', 'false');
+  throw error;
+}
+
+try {
+  load(begin, fail);
+} catch (error) {
+  fail(error);
+}

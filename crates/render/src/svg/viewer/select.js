@@ -1,0 +1,71 @@
+// The box that the keys act on.
+
+let selected = null;
+
+function select(cell, focus) {
+  finishDrawing();
+  deselect();
+  selected = cell;
+  const box = boxOf.get(cell.node);
+  outline(box, cell);
+  box.setAttribute('tabindex', '0');
+  box.setAttribute('aria-selected', 'true');
+  if (focus) box.focus({ preventScroll: true });
+  bringIntoView(box);
+  tell(describe(cell));
+}
+
+function deselect() {
+  const box = selected && boxOf.get(selected.node);
+  const before = selected;
+  selected = null;
+  if (!box || cellOf.get(box) !== before) return;
+  box.removeAttribute('tabindex');
+  box.removeAttribute('aria-selected');
+  outline(box, before);
+}
+
+// The edge of a box: whoever cannot tell the colours sees what matches and what is selected.
+function outline(box, cell) {
+  const rect = rectOf(box), dashed = isDashed(cell) ? '#8c959f' : data.stroke;
+  const stroke = cell === selected || cell.mark ? '#1f2328' : dashed;
+  if (stroke) rect.setAttribute('stroke', stroke); else rect.removeAttribute('stroke');
+  if (cell === selected) rect.setAttribute('stroke-width', '2');
+  else if (cell.mark) rect.setAttribute('stroke-width', '.7');
+  else rect.removeAttribute('stroke-width');
+}
+
+// Scrolls as little as it takes; header and details cover the edges of the window.
+function bringIntoView(box) {
+  if (!standalone) return;
+  const { top, bottom } = box.getBoundingClientRect(), lowest = window.innerHeight - 34;
+  if (top < data.top) window.scrollBy(0, top - data.top);
+  else if (bottom > lowest) window.scrollBy(0, bottom - lowest);
+}
+
+// Where an arrow leads from the selected box; without one, to the root of the view.
+function neighbour(key) {
+  if (!selected) return cells.find(cell => !cell.faded);
+  const { at, node } = selected;
+  const outwards = icicle ? 'ArrowUp' : 'ArrowDown', level = depth[node];
+  if (key === outwards) {
+    return cells.slice(0, at).reverse().find(cell => depth[cell.node] < level);
+  }
+  if (key === 'ArrowUp' || key === 'ArrowDown') {
+    const next = cells[at + 1];
+    return next && depth[next.node] > level ? next : null;
+  }
+  if (key === 'ArrowLeft') {
+    return cells.slice(0, at).reverse().find(cell => depth[cell.node] === level);
+  }
+  return cells.slice(at + 1).find(cell => depth[cell.node] === level);
+}
+
+function walk(key) {
+  const next = key === 'Home' ? cells[0] : neighbour(key);
+  if (next) select(next, true);
+}
+
+function zoomTo(cell) {
+  go({ zoom: pathOfRun(cell.node, cell.last) });
+}

@@ -1,0 +1,402 @@
+//! `flame render`: the real binary on files, pipes and bad input; what it writes is parsed.
+
+use std::fs::{self, File};
+use std::process::{Command, Output, Stdio};
+
+use roxmltree::{Document, Node};
+
+use crate::support::{Ended, Scratch, finish, flame};
+
+const FOLDED: &str = "\
+server;main;parse 600
+server;main;read;sys_read_[k] 392
+server;main 8
+";
+
+/// A scratch directory with `in.folded` of that text.
+fn scratch_with(text: impl AsRef<[u8]>) -> Scratch {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("in.folded"), text).unwrap();
+    scratch
+}
+
+/// `flame render in.folded OPTIONS` in that directory.
+fn render(scratch: &Scratch, options: &[&str]) -> Ended {
+    finish(flame().current_dir(scratch.path()).args(["render", "in.folded"]).args(options))
+}
+
+/// The SVG that `flame render OPTIONS` makes of a text.
+#[track_caller]
+fn svg_of(text: &str, options: &[&str]) -> String {
+    let ended = render(&scratch_with(text), options).success();
+    assert_eq!(ended.stderr, "");
+    ended.stdout
+}
+
+fn by_id<'a, 'i>(document: &'a Document<'i>, id: &str) -> Option<Node<'a, 'i>> {
+    document.descendants().find(|node| node.attribute("id") == Some(id))
+}
+
+/// The tooltips of the boxes from the left to the right of each row, the root's row first.
+fn titles(svg: &str) -> Vec<String> {
+    let document = Document::parse(svg).unwrap();
+    let frames = by_id(&document, "frames").unwrap();
+    frames.children().filter_map(|g| Some(g.first_element_child()?.text()?.to_owned())).collect()
+}
+
+/// The attribute of the rectangle whose tooltip starts so.
+#[track_caller]
+fn of_box(svg: &str, name: &str, attribute: &str) -> String {
+    let document = Document::parse(svg).unwrap();
+    let named = |node: &Node| node.text().is_some_and(|text| text.starts_with(name));
+    let mut titles = document.descendants().filter(|node| node.has_tag_name("title"));
+    let rect = titles.find(named).and_then(|title| title.next_sibling_element());
+    rect.and_then(|rect| rect.attribute(attribute)).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_picture_goes_to_stdout_unless_a_file_is_named() {
+    let scratch = scratch_with(FOLDED);
+    let on_stdout = render(&scratch, &[]).success();
+    assert_eq!(
+        titles(&on_stdout.stdout),
+        [
+            "all (1,000 samples, 100%)",
+            "server (1,000 samples, 100%)",
+            "main (1,000 samples, 100%)",
+            "parse (600 samples, 60.00%)",
+            "read (392 samples, 39.20%)",
+            "sys_read (392 samples, 39.20%)",
+        ]
+    );
+    let to_files = render(&scratch, &["-o", "out.svg", "-o", "out.txt"]).success();
+    assert_eq!(to_files.stdout, "");
+    assert_eq!(fs::read_to_string(scratch.file("out.svg")).unwrap(), on_stdout.stdout);
+    assert_eq!(scratch.names(), ["in.folded", "out.svg", "out.txt"]);
+    assert!(to_files.stderr.starts_with("wrote out.svg ("), "{}", to_files.stderr);
+    let quiet = render(&scratch, &["-q", "-o", "out.svg"]).success();
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn every_way_in_gives_the_same_picture() {
+    let scratch = scratch_with(FOLDED);
+    let expect = titles(&render(&scratch, &[]).success().stdout);
+    let gzip = Command::new("gzip").args(["-k", &scratch.file("in.folded")]).status().unwrap();
+    assert!(gzip.success());
+    render(&scratch, &["-o", "in.pb.gz"]).success();
+    for name in ["in.folded.gz", "in.pb.gz"] {
+        let ended = finish(flame().current_dir(scratch.path()).args(["render", name])).success();
+        assert_eq!(titles(&ended.stdout), expect, "{name}");
+    }
+    let piped = from_stdin(FOLDED.as_bytes(), &["-"]);
+    assert_eq!(titles(&String::from_utf8(piped.stdout).unwrap()), expect);
+}
+
+/// `flame render ARGUMENTS` with that text on stdin.
+fn from_stdin(text: &[u8], arguments: &[&str]) -> Output {
+    let scratch = scratch_with(text);
+    let stdin = Stdio::from(File::open(scratch.file("in.folded")).unwrap());
+    flame().arg("render").args(arguments).stdin(stdin).output().unwrap()
+}
+
+#[test]
+fn several_inputs_are_merged() {
+    let scratch = scratch_with("a;b 1\n");
+    fs::write(scratch.file("two.folded"), "a;c 3\n").unwrap();
+    render(&scratch, &["-o", "one.pb.gz"]).success();
+    let ended = render(&scratch, &["two.folded", "one.pb.gz"]).success();
+    let expect = ["all (5 samples, 100%)", "a (5 samples, 100%)", "b (2 samples, 40.00%)"];
+    assert_eq!(titles(&ended.stdout)[..3], expect);
+    fs::write(scratch.file("diff.folded"), "a;c 3 4\n").unwrap();
+    let mixed = render(&scratch, &["diff.folded"]);
+    mixed.error(1, &["cannot merge diff.folded", "why: one has two counts a line"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_counted() {
+    let ended = render(&scratch_with("a;b 1\nnonsense\nx -5\n"), &[]).success();
+    assert!(ended.stderr.starts_with("warning: 2 lines are left out"), "{}", ended.stderr);
+    let document = Document::parse(&ended.stdout).unwrap();
+    let footer = by_id(&document, "footer").unwrap();
+    assert!(footer.children().any(|line| line.text() == Some("2 lines not readable")));
+
+    let error = |text: &[u8], parts: &[&str]| render(&scratch_with(text), &[]).error(1, parts);
+    error(b"", &["no stacks in in.folded", "why: there is no line", "try: "]);
+    error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
+    error(b"a 0\n", &["no stacks in in.folded"]);
+    error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
+    error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: flame render reads"]);
+    finish(flame().args(["render", "/no/such/file"]))
+        .error(1, &["cannot read /no/such/file: no such file or directory"]);
+    finish(flame().args(["render", "-", "-"])).error(2, &["stdin can be read once only"]);
+    assert_eq!(finish(flame().arg("render")).code(), 2);
+}
+
+#[test]
+fn bad_values_are_refused_with_those_that_are_good() {
+    let scratch = scratch_with(FOLDED);
+    let refuses = |options: &[&str], part: &str| {
+        let ended = render(&scratch, options);
+        assert_eq!(ended.code(), 2, "{options:?}");
+        assert!(ended.stderr.contains(part), "{options:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    };
+    refuses(
+        &["--colors", "pink"],
+        "palettes are kinds, hot, mem, io, wakeup, chain, java, js, perl",
+    );
+    refuses(&["--color", "pink"], "palettes are kinds");
+    refuses(&["--bgcolors", "pink"], "backgrounds are yellow, blue, green, grey or #rrggbb");
+    refuses(&["--search-color", "pink"], "a colour is #rgb, #rrggbb or rgb(r,g,b)");
+    refuses(&["--colors-diff", "pink"], "red-blue and safe");
+    refuses(&["--minwidth", "x"], "a number of pixels");
+    refuses(&["--width", "10"], "200");
+    refuses(&["--factor", "0"], "a factor is");
+    refuses(&["--encoding", "latin1"], "flame writes UTF-8");
+    refuses(&["--flamechart", "--no-sort"], "cannot be used with");
+    refuses(&["--format", "gif"], "possible values");
+}
+
+#[test]
+fn sizes_and_texts_are_as_asked_for() {
+    let svg = svg_of(
+        FOLDED,
+        &[
+            "--title",
+            "a <title>",
+            "--subtitle",
+            "under & it",
+            "--width",
+            "640",
+            "--height",
+            "20",
+            "--fonttype",
+            "\"Fira\" Code",
+            "--fontsize",
+            "14",
+            "--countname",
+            "ticks",
+            "--notes",
+            "a--b > c",
+            "--uicolor",
+            "#123456",
+            "--stroke-color",
+            "#abcdef",
+            "--search-color",
+            "rgb(1,2,3)",
+            "--bgcolors",
+            "blue",
+        ],
+    );
+    let document = Document::parse(&svg).unwrap();
+    let root = document.root_element();
+    assert_eq!(root.attribute("width"), Some("640"));
+    assert_eq!(root.attribute("font-family"), Some("\"Fira\" Code"));
+    assert_eq!(by_id(&document, "title").unwrap().text(), Some("a <title>"));
+    assert_eq!(by_id(&document, "subtitle").unwrap().text(), Some("under & it"));
+    assert_eq!(by_id(&document, "title").unwrap().attribute("fill"), Some("#123456"));
+    assert_eq!(by_id(&document, "frames").unwrap().attribute("font-size"), Some("14"));
+    assert_eq!(by_id(&document, "background").unwrap().attribute("fill"), Some("url(#ground)"));
+    assert!(by_id(&document, "ground").is_some());
+    assert_eq!(titles(&svg)[3], "parse (600 ticks, 60.00%)");
+    assert_eq!(of_box(&svg, "parse", "height"), "19");
+    assert_eq!(of_box(&svg, "parse", "stroke"), "#abcdef");
+    assert!(svg.contains("<!-- NOTES: a- -b &gt; c -->"));
+    assert!(svg.contains("#010203"));
+}
+
+#[test]
+fn the_root_stands_below_or_on_top() {
+    let y = |svg: &str, name| of_box(svg, name, "y").parse::<i32>().unwrap();
+    let up = svg_of(FOLDED, &[]);
+    assert!(y(&up, "all") > y(&up, "server") && y(&up, "read") > y(&up, "sys_read"));
+    let down = svg_of(FOLDED, &["--inverted"]);
+    assert_eq!(y(&down, "server") - y(&down, "all"), 17);
+    assert_eq!(y(&down, "all"), y(&up, "sys_read"));
+    assert_eq!(
+        by_id(&Document::parse(&down).unwrap(), "title").unwrap().text(),
+        Some("Icicle Graph")
+    );
+}
+
+#[test]
+fn trees_are_turned_cut_and_ordered() {
+    let names = |text: &str, options: &[&str]| -> Vec<String> {
+        let name = |title: String| title.split(" (").next().unwrap_or_default().to_owned();
+        titles(&svg_of(text, options)).into_iter().map(name).collect()
+    };
+    assert_eq!(names("a;b;x 1\na;c;x 2\n", &["--reverse"]), ["all", "x", "b", "a", "c", "a"]);
+    assert_eq!(names("a;b;x 1\na;c;y 2\n", &["--base", "b"]), ["all", "b", "x"]);
+    let text = "t;b 1\nt;a 1\nt;b 1\n";
+    assert_eq!(names(text, &[]), ["all", "t", "a", "b"]);
+    assert_eq!(names(text, &["--no-sort"]), ["all", "t", "b", "a"]);
+    assert_eq!(names(text, &["--flamechart"]), ["all", "t", "b", "a", "b"]);
+    let missing = render(&scratch_with(FOLDED), &["--base", "nowhere"]).success();
+    assert!(missing.stdout.contains("no samples"));
+}
+
+#[test]
+fn totals_and_factors_change_what_is_shown() {
+    let total = svg_of("a 25\n", &["--total", "100"]);
+    assert_eq!(titles(&total), ["all (100 samples, 100%)", "a (25 samples, 25.00%)"]);
+    let small = render(&scratch_with("a 25\n"), &["--total", "3"]).success();
+    assert_eq!(small.stderr, "warning: --total 3 is left out: the samples weigh 25\n");
+    assert_eq!(titles(&small.stdout)[0], "all (25 samples, 100%)");
+    let factor = svg_of("a 99\nb 1\n", &["--factor", "0.1", "--countname", "ms"]);
+    assert_eq!(titles(&factor)[1], "a (9.90 ms, 99.00%)");
+    let thousand = svg_of("a 1.5\n", &["--factor", "1000"]);
+    assert_eq!(titles(&thousand)[1], "a (1,500 samples, 100%)");
+}
+
+#[test]
+fn two_counts_a_line_are_a_differential_graph() {
+    let text = "a;grew 10 20\na;shrank 20 15\na;same 5 5\na;gone 7 0\n";
+    let svg = svg_of(text, &[]);
+    let title =
+        |name: &str| titles(&svg).into_iter().find(|title| title.starts_with(name)).unwrap();
+    assert_eq!(title("grew"), "grew (20 samples, 50.00%; +25.00%)");
+    assert_eq!(title("shrank"), "shrank (15 samples, 37.50%; -12.50%)");
+    assert_eq!(title("same"), "same (5 samples, 12.50%)");
+    assert_eq!(of_box(&svg, "grew", "fill"), "#ff0000");
+    assert!(svg.contains("1 stack is gone"));
+    let negated = svg_of(text, &["--negate"]);
+    assert_eq!(of_box(&negated, "grew", "fill"), "#0000ff");
+    let safe = svg_of(text, &["--colors-diff", "safe"]);
+    assert_eq!(of_box(&safe, "grew", "fill"), "#e66100");
+    let fill = of_box(&safe, "shrank", "fill");
+    let id = fill.strip_prefix("url(#").and_then(|id| id.strip_suffix(')')).unwrap();
+    assert!(by_id(&Document::parse(&safe).unwrap(), id).is_some(), "{id}");
+}
+
+#[test]
+fn palettes_are_chosen_by_both_spellings() {
+    let colour = |options: &[&str]| of_box(&svg_of("main 1\n", options), "main", "fill");
+    // What flamegraph.pl --hash gives.
+    assert_eq!(colour(&["--colors", "hot", "--hash"]), "#f7532e");
+    assert_eq!(colour(&["--color=java", "--hash"]), "#db4f4f");
+    assert_eq!(colour(&["--color", "never"]), colour(&[]));
+    assert_ne!(colour(&["--random"]), "");
+}
+
+#[test]
+fn consistent_colours_are_kept_in_a_file() {
+    let scratch = scratch_with("a;b->c 1\n");
+    let map = scratch.file("palette.map");
+    fs::write(&map, "b->c->rgb(1,2,3)\nold->rgb(4,5,6)\nbroken\n").unwrap();
+    let ended = render(&scratch, &["--cp", "--colors", "hot", "--hash"]).success();
+    assert_eq!(of_box(&ended.stdout, "b->c", "fill"), "#010203");
+    assert!(ended.stderr.contains("1 lines of palette.map are left out"), "{}", ended.stderr);
+    let expect = "a->rgb(235,140,33)\nb->c->rgb(1,2,3)\nold->rgb(4,5,6)\n";
+    assert_eq!(fs::read_to_string(&map).unwrap(), expect);
+}
+
+#[test]
+fn functions_can_be_links() {
+    let scratch = scratch_with("main;<b> 1\n");
+    let lines = "<b>\thref=https://example.com/?a=1&b=2\ttitle=see \"it\"\tclass=x\tg_extra=onclick=\"x()\"\n";
+    fs::write(scratch.file("attributes"), lines).unwrap();
+    let ended = render(&scratch, &["--nameattr", "attributes"]).success();
+    assert!(ended.stderr.contains("attributes, line 1: the attribute onclick is left out"));
+    let document = Document::parse(&ended.stdout).unwrap();
+    let link = document.descendants().find(|node| node.has_tag_name("a")).unwrap();
+    assert_eq!(link.attribute("href"), Some("https://example.com/?a=1&b=2"));
+    assert_eq!(link.attribute("target"), Some("_top"));
+    let group = link.parent().unwrap();
+    assert_eq!(group.attribute("class"), Some("x"));
+    assert_eq!(group.first_element_child().unwrap().text(), Some("see \"it\""));
+    assert!(!group.has_attribute("onclick"));
+}
+
+#[test]
+fn a_still_picture_has_no_script_and_no_dead_buttons() {
+    let svg = svg_of(FOLDED, &["--no-javascript", "--no-metadata", "--pretty-xml"]);
+    let document = Document::parse(&svg).unwrap();
+    for id in ["flame-data", "unzoom", "search", "ignorecase"] {
+        assert!(by_id(&document, id).is_none(), "{id}");
+    }
+    assert!(!document.descendants().any(|node| node.has_tag_name("script")));
+    assert_eq!(by_id(&document, "footer").unwrap().children().count(), 0);
+    assert!(svg.lines().count() > 10);
+    assert_eq!(titles(&svg).len(), 6);
+}
+
+#[test]
+fn thin_boxes_are_one_run_in_pixels_and_percent() {
+    let text = "a 970\nb 10\nc;d 10\ne 10\n";
+    for width in ["20", "1.5%"] {
+        let svg = svg_of(text, &["--minwidth", width]);
+        assert_eq!(titles(&svg)[2], "… 4 frames, 3.00%", "{width}");
+    }
+}
+
+#[test]
+fn text_comes_in_the_form_that_is_asked_for() {
+    let text = |options: &[&str]| svg_of(FOLDED, options);
+    let full = text(&["--format", "txt", "--title", "before"]);
+    assert!(full.starts_with("before\nfrom in.folded, flame "), "{full}");
+    assert!(full.contains("server → main"), "{full}");
+    let flat = text(&["--format", "txt", "--flat", "--no-metadata"]);
+    let expect = "\
+1,000 samples in all; [k] kernel
+
+self          total          function
+ 600  60.00%    600  60.00%  parse
+ 392  39.20%    392  39.20%  sys_read [k]
+   8   0.80%  1,000    100%  main
+   0   0.00%    392  39.20%  read
+";
+    assert_eq!(flat, expect);
+    let callers = text(&["--format", "folded", "--callers", "sys_read"]);
+    assert_eq!(callers, "sys_read_[k];read;main;server 392\n");
+    render(&scratch_with(FOLDED), &["--callers", "nobody"])
+        .error(1, &["no function nobody in this profile", "try: "]);
+    assert!(text(&["--format", "csv"]).starts_with("self,self_share,total,total_share,kind,"));
+    assert!(text(&["--format", "md", "--title", "x"]).starts_with("### x\n"));
+    let json: serde_json::Value = serde_json::from_str(&text(&["--format", "json"])).unwrap();
+    assert_eq!(json["nodes"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn a_terminal_graph_fits_its_columns() {
+    let scratch = scratch_with(FOLDED);
+    let mut command = flame();
+    command.current_dir(scratch.path()).env("COLUMNS", "50").env("COLORTERM", "truecolor");
+    command.args(["render", "in.folded", "--format", "term", "--colors", "kinds"]);
+    let plain = finish(&mut command).success().stdout;
+    let expect = "                              │sys_read 39.20%────
+│parse 60.00%─────────────────│read 39.20%────────
+│main 100%────────────────────────────────────────
+│server 100%──────────────────────────────────────
+│all 1,000 samples────────────────────────────────
+";
+    assert_eq!(plain, expect);
+    let coloured = finish(command.args(["--color", "always"])).success().stdout;
+    assert!(coloured.contains("\x1b[48;2;") && coloured.contains("parse 60.00%"), "{coloured}");
+}
+
+#[test]
+fn hostile_names_and_bytes_give_well_formed_xml() {
+    let long = "x".repeat(100_000);
+    let mut text = Vec::new();
+    for name in [
+        b"</title><script>alert(1)</script>".as_slice(),
+        b"]]> <![CDATA[ &amp; \"'",
+        b"\x00\x01\x1b[31m\x7f",
+        b"\xff\xfe\xc3\x28\xed\xa0\x80",
+        "\u{202e}gpj.exe\u{2028}\u{ffff}".as_bytes(),
+        b"-->",
+        long.as_bytes(),
+    ] {
+        text.extend_from_slice(b"t;");
+        text.extend_from_slice(name);
+        text.extend_from_slice(b" 10\n");
+    }
+    let scratch = scratch_with(&text);
+    let ended = render(&scratch, &[]).success();
+    let document = Document::parse(&ended.stdout).unwrap();
+    // `&amp;` parts two frames.
+    assert_eq!(titles(&ended.stdout).len(), 10);
+    assert_eq!(document.descendants().filter(|node| node.has_tag_name("script")).count(), 1);
+    assert!(ended.stdout.contains(r"\xff\xfe\xc3(\xed\xa0\x80"));
+}

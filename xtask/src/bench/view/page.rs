@@ -1,0 +1,67 @@
+//! How long one picture takes to be ready and to answer, in a browser of its own.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flame_browser::{Browser, Launch};
+use serde_json::{Value, json};
+
+/// Seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// From the start of the navigation until the picture is loaded, decoded and painted.
+    pub(super) ready: f64,
+    /// From the event until it is painted; so are the others.
+    pub(super) zoom: f64,
+    pub(super) unzoom: f64,
+    pub(super) search: f64,
+}
+
+/// Runs before anything of the page: notes when all is there and two frames were painted since.
+const WATCH: &str = "window.addEventListener('load', () => {
+    const root = document.documentElement;
+    const frame = then => requestAnimationFrame(then);
+    const look = () => {
+        if (root.matches('.flame-graph:not([data-ready])')) frame(look);
+        else frame(() => frame(() => { window.readyAt = performance.now(); }));
+    };
+    look();
+});";
+
+/// Acts at the start of a frame, as browsers hand on what mouse and keys did, and resolves to the
+/// milliseconds until that frame was painted.
+const TIMED: &str = "const timed = act => new Promise(done => requestAnimationFrame(() => {
+    const from = performance.now(), after = new MessageChannel();
+    after.port1.onmessage = () => done(performance.now() - from);
+    act();
+    after.port2.postMessage(0);
+}));";
+
+/// Widest box of at most 60 %: the same in both pictures.
+const TARGET: &str = "Array.from(document.querySelectorAll('#frames g')).map(g => {
+    const found = g.querySelector('title').textContent.match(/, ([0-9.]+)%\\)$/);
+    return { g, share: found ? +found[1] : 100 };
+}).filter(box => box.share <= 60).reduce((a, b) => a.share >= b.share ? a : b).g";
+
+/// Opens a picture and uses it once.
+pub(super) fn measure(path: &Path, launch: &Launch) -> Result<Times> {
+    let mut browser = Browser::launch(launch)?;
+    browser.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": WATCH }))?;
+    browser.open_file(path)?;
+    let milliseconds = |value: Value| value.as_f64().context("the page gave no time");
+    let ready = browser.eval(
+        "new Promise(done => (function look() { \
+         if (window.readyAt) done(window.readyAt); else setTimeout(look, 20); })())",
+    )?;
+    let mut timed = |act: &str| -> Result<f64> {
+        let time = browser.eval(&format!("(() => {{ {TIMED} {act} }})()"))?;
+        Ok(milliseconds(time)? / 1e3)
+    };
+    let zoom = timed(&format!(
+        "const at = {TARGET}.querySelector('rect'); return timed(() => \
+         at.dispatchEvent(new MouseEvent('click', {{ bubbles: true }})));"
+    ))?;
+    let unzoom = timed("return timed(() => unzoom());")?;
+    let search = timed("return timed(() => search('rehash'));")?;
+    Ok(Times { ready: milliseconds(ready)? / 1e3, zoom, unzoom, search })
+}
