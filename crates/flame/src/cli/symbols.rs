@@ -8,10 +8,10 @@ use clap::Args;
 #[command(next_help_heading = "Symbols")]
 pub(crate) struct SymbolArgs {
     /// Look for debug files in DIR, too: laid out as /usr/lib/debug, or flat (repeatable)
-    #[arg(long = "debug-dir", value_name = "DIR")]
+    #[arg(long = "debug-dir", value_name = "DIR", hide_short_help = true)]
     pub(crate) debug_dirs: Vec<PathBuf>,
 
     /// Say for each image which names are missing, and what would bring them
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) explain: bool,
 }
