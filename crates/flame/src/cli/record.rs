@@ -120,7 +120,7 @@ pub(crate) struct SamplingArgs {
     /// Frames kept of a stack, from the innermost on
     ///
     /// What is left out stands under `[frames beyond --max-depth]` and is counted.
-    #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth)]
+    #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth, hide_short_help = true)]
     pub(crate) max_depth: usize,
 
     /// Ask Java VMs for the names of compiled methods when the recording ends (Java 17 or later)
@@ -154,7 +154,7 @@ pub(crate) struct SamplingArgs {
     pub(crate) seed: Option<u64>,
 
     /// Run the program as root under sudo, not as the user who called it
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) as_root: bool,
 
     /// Exit with the launched program's status
@@ -179,29 +179,29 @@ pub(crate) struct OutputArgs {
     pub(crate) force: bool,
 
     /// Value that weighs the boxes: samples, or the event's own (cpu for clocks)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) value: Option<String>,
 
     /// Name threads PROCESS/THREAD at the root
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) threads: bool,
 
     /// Put the process id into the root frame: NAME-PID
-    #[arg(long = "pid")]
+    #[arg(long = "pid", hide_short_help = true)]
     pub(crate) root_pid: bool,
 
     /// Put process and thread id into the root frame: NAME-PID/TID
-    #[arg(long = "tid")]
+    #[arg(long = "tid", hide_short_help = true)]
     pub(crate) root_tid: bool,
 
     /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
     ///
     /// pprof files keep whole stacks.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) collapse_recursion: bool,
 
     /// Leave out `_[k]`, `_[i]` and `_[j]` in folded output
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_annotate: bool,
 }
 
