@@ -29,7 +29,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-browser", &[]),
     (
         "flame-fuzz",
-        &["flame-events", "flame-formats", "flame-profile", "flame-symbolize", "flame-unwind"],
+        &[
+            "flame-events",
+            "flame-formats",
+            "flame-profile",
+            "flame-render",
+            "flame-symbolize",
+            "flame-unwind",
+        ],
     ),
     ("xtask", &[]),
 ];

@@ -259,7 +259,7 @@ fn two_counts_a_line_are_a_differential_graph() {
     assert_eq!(title("shrank"), "shrank (15 samples, 37.50%; -12.50%)");
     assert_eq!(title("same"), "same (5 samples, 12.50%)");
     assert_eq!(of_box(&svg, "grew", "fill"), "#ff0000");
-    assert!(svg.contains("1 stacks are gone since"));
+    assert!(svg.contains("1 stack is gone"));
     let negated = svg_of(text, &["--negate"]);
     assert_eq!(of_box(&negated, "grew", "fill"), "#0000ff");
     let safe = svg_of(text, &["--colors-diff", "safe"]);
@@ -328,6 +328,51 @@ fn thin_boxes_are_one_run_in_pixels_and_percent() {
         let svg = svg_of(text, &["--minwidth", width]);
         assert_eq!(titles(&svg)[2], "… 4 frames, 3.00%", "{width}");
     }
+}
+
+#[test]
+fn text_comes_in_the_form_that_is_asked_for() {
+    let text = |options: &[&str]| svg_of(FOLDED, options);
+    let full = text(&["--format", "txt", "--title", "before"]);
+    assert!(full.starts_with("before\nfrom in.folded, flame "), "{full}");
+    assert!(full.contains("server → main"), "{full}");
+    let flat = text(&["--format", "txt", "--flat", "--no-metadata"]);
+    let expect = "\
+1,000 samples in all; [k] kernel
+
+self          total          function
+ 600  60.00%    600  60.00%  parse
+ 392  39.20%    392  39.20%  sys_read [k]
+   8   0.80%  1,000    100%  main
+   0   0.00%    392  39.20%  read
+";
+    assert_eq!(flat, expect);
+    let callers = text(&["--format", "folded", "--callers", "sys_read"]);
+    assert_eq!(callers, "sys_read_[k];read;main;server 392\n");
+    render(&scratch_with(FOLDED), &["--callers", "nobody"])
+        .error(1, &["no function nobody in this profile", "try: "]);
+    assert!(text(&["--format", "csv"]).starts_with("self,self_share,total,total_share,kind,"));
+    assert!(text(&["--format", "md", "--title", "x"]).starts_with("### x\n"));
+    let json: serde_json::Value = serde_json::from_str(&text(&["--format", "json"])).unwrap();
+    assert_eq!(json["nodes"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn a_terminal_graph_fits_its_columns() {
+    let scratch = scratch_with(FOLDED);
+    let mut command = flame();
+    command.current_dir(scratch.path()).env("COLUMNS", "50").env("COLORTERM", "truecolor");
+    command.args(["render", "in.folded", "--format", "term", "--colors", "kinds"]);
+    let plain = finish(&mut command).success().stdout;
+    let expect = "                              │sys_read 39.20%────
+│parse 60.00%─────────────────│read 39.20%────────
+│main 100%────────────────────────────────────────
+│server 100%──────────────────────────────────────
+│all 1,000 samples────────────────────────────────
+";
+    assert_eq!(plain, expect);
+    let coloured = finish(command.args(["--color", "always"])).success().stdout;
+    assert!(coloured.contains("\x1b[48;2;") && coloured.contains("parse 60.00%"), "{coloured}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("records", 4096),
     ("maps", 4096),
     ("perf_map", 4096),
+    ("folded", 4096),
     ("kallsyms", 4096),
     ("elf", 40960),
     ("demangle", 4096),

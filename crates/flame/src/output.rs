@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use flame_formats::write_pprof;
 use flame_profile::{Annotations, CallTree, Profile, TreeOptions, write_folded};
-use flame_render::{TextConfig, write_svg, write_text};
+use flame_render::{Report, TextConfig, write_csv, write_json, write_markdown, write_svg};
+use flame_render::{write_terminal, write_text};
 
 use crate::cli::{OutputArgs, PictureArgs};
 use crate::message::{Failure, reason, warn};
@@ -28,11 +29,28 @@ pub(crate) enum Format {
     Text,
     /// pprof, the profile with everything in it.
     Pprof,
+    /// A flame graph of characters.
+    Terminal,
+    /// Functions and nodes for programs.
+    Json,
+    /// Functions for spreadsheets.
+    Csv,
+    /// A comment for a code review.
+    Markdown,
 }
 
 impl Format {
     /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 4] = [Format::Svg, Format::Folded, Format::Text, Format::Pprof];
+    pub(crate) const ALL: [Format; 8] = [
+        Format::Svg,
+        Format::Folded,
+        Format::Text,
+        Format::Pprof,
+        Format::Terminal,
+        Format::Json,
+        Format::Csv,
+        Format::Markdown,
+    ];
 
     /// The name as `--format` takes it.
     pub(crate) fn name(self) -> &'static str {
@@ -41,19 +59,26 @@ impl Format {
             Format::Folded => "folded",
             Format::Text => "txt",
             Format::Pprof => "pprof",
+            Format::Terminal => "term",
+            Format::Json => "json",
+            Format::Csv => "csv",
+            Format::Markdown => "md",
         }
     }
 
     /// The format that the ending of a file's name chooses.
     fn of_ending(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 6] = [
+        let endings: [(&str, Format); 9] = [
             (".svg", Format::Svg),
             (".folded", Format::Folded),
             (".collapsed", Format::Folded),
             (".txt", Format::Text),
             (".pb.gz", Format::Pprof),
             (".pprof", Format::Pprof),
+            (".json", Format::Json),
+            (".csv", Format::Csv),
+            (".md", Format::Markdown),
         ];
         endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
     }
@@ -202,6 +227,15 @@ impl Outputs {
                 Some(profile) => write_pprof(profile, &mut out),
                 None => write_pprof(&shown.tree.to_profile(), &mut out),
             },
+            Format::Terminal => {
+                write_terminal(shown.tree, &self.picture.terminal(title, self.color), &mut out)
+            }
+            Format::Json => write_json(shown.tree, &mut out),
+            Format::Csv => write_csv(shown.tree, &mut out),
+            Format::Markdown => {
+                let config = self.text_config(title, shown.footer);
+                write_markdown(shown.tree, &config, &mut out)
+            }
         }
     }
 
@@ -211,7 +245,9 @@ impl Outputs {
         let footer = if args.no_metadata { &[] } else { footer };
         let header = title.into_iter().chain(footer.iter().cloned()).collect();
         let default = TextConfig::default();
-        TextConfig { header, min_share: args.min_share.unwrap_or(default.min_share), ..default }
+        let min_share = args.min_share.unwrap_or(default.min_share);
+        let report = if args.flat { Report::Flat } else { Report::Full };
+        TextConfig { header, min_share, report, count_name: args.countname.clone(), ..default }
     }
 }
 
@@ -220,7 +256,7 @@ fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Fo
     let format = Format::of_ending(path).or(asked).or(default);
     format.ok_or_else(|| {
         Failure::usage(format!("cannot tell the format of {} from its ending", path.display()))
-            .why("flame writes .svg, .folded, .txt and .pb.gz")
+            .why("flame writes .svg, .folded, .txt, .pb.gz, .json, .csv and .md")
             .or_try("--format svg, or another ending")
     })
 }

@@ -3,7 +3,7 @@
 mod input;
 mod source;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use flame_profile::{CallTree, Health};
@@ -16,12 +16,16 @@ use crate::record::footer;
 use crate::terminal::Paint;
 use input::Inputs;
 
-/// A picture on stdout, as flamegraph.pl writes it.
-const DEFAULTS: Defaults = Defaults { path: "-", keeps_foreign: false, on_stdout: Format::Svg };
+/// A picture on stdout, as flamegraph.pl writes it; one of characters on a terminal.
+fn defaults() -> Defaults {
+    let on_terminal = std::io::stdout().is_terminal();
+    let on_stdout = if on_terminal { Format::Terminal } else { Format::Svg };
+    Defaults { path: "-", keeps_foreign: false, on_stdout }
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
-    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, DEFAULTS)?;
+    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, defaults())?;
     let inputs = Inputs::read(&args.profiles, &outputs)?;
     let Inputs { tree, profile, health, .. } = inputs;
     if health.skipped_lines > 0 && !cli.quiet {
@@ -65,10 +69,11 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
         both.filter(|(node, before)| node.total.0 == 0 && before.self_weight.0 > 0).count() as u64
     };
     match tree.before().map(gone) {
-        Some(gone) if gone > 0 => lines.push(format!(
-            "{} stacks are gone since and have no width here; swap the counts to see them",
-            group_thousands(gone)
-        )),
+        Some(gone) if gone > 0 => {
+            let noun = if gone == 1 { "stack is" } else { "stacks are" };
+            let gone = group_thousands(gone);
+            lines.push(format!("{gone} {noun} gone: no width here; swap the counts to see it"));
+        }
         _ => {}
     }
     lines.extend(health.notes.iter().cloned());

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use flame_render::Palette;
+use flame_render::{ColourDepth, Palette};
 use terminal_size::terminal_size_of;
 
 /// When to colour.
@@ -40,14 +40,28 @@ impl Color {
 
     /// Whether to colour what goes to stderr.
     pub(crate) fn on_stderr(self) -> bool {
+        self.on(std::io::stderr().is_terminal())
+    }
+
+    fn on(self, is_terminal: bool) -> bool {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         match self {
             Color::Always => true,
             Color::Never => false,
             Color::Auto | Color::Palette(_) => {
                 let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-                !set("NO_COLOR") && !dumb && std::io::stderr().is_terminal()
+                !set("NO_COLOR") && !dumb && is_terminal
             }
+        }
+    }
+
+    /// What colours to draw with on stdout.
+    pub(crate) fn depth_of_stdout(self) -> ColourDepth {
+        let says = std::env::var("COLORTERM").unwrap_or_default();
+        match self.on(std::io::stdout().is_terminal()) {
+            false => ColourDepth::None,
+            true if says == "truecolor" || says == "24bit" => ColourDepth::True,
+            true => ColourDepth::Palette,
         }
     }
 }
@@ -87,4 +101,11 @@ pub(crate) fn width() -> usize {
     let from_terminal = terminal_size_of(std::io::stderr());
     let columns = from_terminal.map(|(width, _)| usize::from(width.0));
     columns.unwrap_or(100).clamp(40, 160)
+}
+
+/// Columns of the terminal on stdout; where there is none what `COLUMNS` says, or a readable line.
+pub(crate) fn columns_of_stdout() -> u32 {
+    let from_terminal = terminal_size_of(std::io::stdout()).map(|(width, _)| u32::from(width.0));
+    let named = || std::env::var("COLUMNS").ok()?.parse::<u32>().ok();
+    from_terminal.or_else(named).unwrap_or(100)
 }

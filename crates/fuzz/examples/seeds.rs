@@ -33,6 +33,17 @@ const PERF_MAP: &[u8] = b"\
 7f3a10000020 40 later one wins
 ";
 
+const FOLDED: &[u8] = b"\
+\x10server;main;parse 600\r
+server;main;read;sys_read_[k] 1.5e2
+# a comment 12
+  <[u8; 8] as x>::y;\xff\xfe;;z\t7
+redis 7 12
+nonsense
+";
+
+const FOLDED_TWO: &[u8] = b"\x10a;b 5 7\na;c 10 0\na 0 1\n";
+
 const KALLSYMS: &[u8] = b"\
 ffffffff81000000 T _stext
 ffffffff81000040 t do_idle
@@ -58,6 +69,8 @@ fn main() -> Result<()> {
 fn write(directory: &Path) -> Result<()> {
     save(directory, "maps", "hand-made", MAPS)?;
     save(directory, "perf_map", "hand-made", PERF_MAP)?;
+    save(directory, "folded", "one", FOLDED)?;
+    save(directory, "folded", "two", FOLDED_TWO)?;
     save(directory, "kallsyms", "hand-made", KALLSYMS)?;
     for (number, name) in NAMES.iter().enumerate() {
         save(directory, "demangle", &format!("name-{number}"), name)?;

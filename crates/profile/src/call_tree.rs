@@ -19,6 +19,11 @@ pub use transform::TooLarge;
 pub struct LabelId(u32);
 
 impl LabelId {
+    /// The label at that position.
+    pub(crate) fn from_index(index: u32) -> LabelId {
+        LabelId(index)
+    }
+
     /// The position in [`CallTree::labels`].
     pub fn index(self) -> usize {
         self.0 as usize

@@ -54,11 +54,16 @@ pub(crate) enum Fill {
 }
 
 impl Fill {
+    /// The colour alone.
+    pub(crate) fn colour(self) -> Rgb {
+        match self {
+            Fill::Flat(colour) | Fill::Hatch(_, colour) => colour,
+        }
+    }
+
     /// The text colour of boxes filled so, where it is not the picture's own.
     pub(crate) fn ink(self) -> Option<&'static str> {
-        match self {
-            Fill::Flat(colour) | Fill::Hatch(_, colour) => colour.ink(),
-        }
+        self.colour().ink()
     }
 }
 

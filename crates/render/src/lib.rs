@@ -30,11 +30,13 @@
 mod amount;
 mod char_width;
 mod colours;
+mod export;
 mod label;
 mod layout;
 mod lines;
 mod name;
 mod svg;
+mod terminal;
 mod text;
 
 #[cfg(test)]
@@ -44,6 +46,7 @@ pub use amount::{ValueScale, format_share, group_thousands};
 pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
 };
+pub use export::{write_csv, write_json, write_markdown};
 pub use label::Shorten;
 pub use name::clean_name;
 pub use svg::{
@@ -51,6 +54,5 @@ pub use svg::{
     DEFAULT_ROW_HEIGHT, DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth,
     NameAttributes, SvgConfig, write_svg,
 };
-pub use text::{
-    DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, TextConfig, write_functions, write_text,
-};
+pub use terminal::{ColourDepth, TerminalConfig, write_terminal};
+pub use text::{DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, Report, TextConfig, write_text};

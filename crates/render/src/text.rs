@@ -9,7 +9,7 @@ use flame_profile::{CallTree, FrameKind, Label, Weight};
 
 use crate::amount::ValueScale;
 use crate::clean_name;
-pub use table::write_functions;
+use table::write_functions;
 
 /// Half a percent: two hundred branches at most on each level, so that the tree can be read.
 pub const DEFAULT_MIN_SHARE: f64 = 0.005;
@@ -17,6 +17,16 @@ pub const DEFAULT_MIN_SHARE: f64 = 0.005;
 pub const DEFAULT_TOP: usize = 20;
 /// Where lines of the call tree are wrapped, in characters.
 pub const DEFAULT_COLUMNS: usize = 120;
+
+/// What a text report shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Report {
+    /// The functions with the most self weight, then the call tree.
+    #[default]
+    Full,
+    /// All functions and no tree.
+    Flat,
+}
 
 /// What the text says besides the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +40,10 @@ pub struct TextConfig {
     pub top: usize,
     /// Where lines of the call tree are wrapped, in characters, [`DEFAULT_COLUMNS`] by default.
     pub columns: usize,
+    /// What stands below the header; [`Report::Full`] by default.
+    pub report: Report,
+    /// What plain counts count, instead of what the profile says: `samples`.
+    pub count_name: Option<String>,
 }
 
 impl Default for TextConfig {
@@ -39,6 +53,8 @@ impl Default for TextConfig {
             min_share: DEFAULT_MIN_SHARE,
             top: DEFAULT_TOP,
             columns: DEFAULT_COLUMNS,
+            report: Report::Full,
+            count_name: None,
         }
     }
 }
@@ -56,15 +72,27 @@ pub fn write_text(tree: &CallTree, config: &TextConfig, out: &mut impl Write) ->
         writeln!(out, "no samples: nothing was recorded, or a filter left nothing")?;
         return out.flush();
     }
-    let scale = ValueScale::of(tree.value_type());
+    let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
     writeln!(out, "{} in all{}", scale.amount(tree.total()), key_to_annotations(tree))?;
-    if config.top > 0 {
+    let top = if config.report == Report::Flat { usize::MAX } else { config.top };
+    if top > 0 {
         writeln!(out)?;
-        write_functions(tree, config.top, &mut out)?;
+        write_functions(tree, &scale, top, &mut out)?;
     }
-    writeln!(out)?;
-    tree::write_tree(tree, config, &mut out)?;
+    if config.report == Report::Full {
+        writeln!(out)?;
+        tree::write_tree(tree, config, &mut out)?;
+    }
     out.flush()
+}
+
+/// The call tree alone.
+pub(crate) fn write_call_tree(
+    tree: &CallTree,
+    config: &TextConfig,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    tree::write_tree(tree, config, out)
 }
 
 /// The name with a mark for its kind, as the tables and the tree show it.

@@ -9,7 +9,7 @@ use flame_render::{Background, DeltaColours, MinWidth, Palette, Rgb};
 /// Names of options are those of flamegraph.pl and inferno-flamegraph, so that scripts go on
 /// working; what is seldom wanted stands in `--help` only.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Picture")]
+#[command(next_help_heading = "Output")]
 pub(crate) struct PictureArgs {
     /// Headline
     #[arg(long, value_name = "TEXT")]
@@ -27,15 +27,15 @@ pub(crate) struct PictureArgs {
     pub(crate) colors: Option<Palette>,
 
     /// Root on top: an icicle graph
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) inverted: bool,
 
     /// Merge stacks from their leaves
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) reverse: bool,
 
     /// Keep the order of the input, which is that of time
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) flamechart: bool,
 
     /// Keep the order in which siblings are first met
@@ -48,6 +48,7 @@ pub(crate) struct PictureArgs {
 
     /// Width in pixels [default: 1200]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    #[arg(hide_short_help = true)]
     pub(crate) width: Option<u32>,
 
     /// Height of a row in pixels [default: 17]
@@ -161,8 +162,17 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share, hide_short_help = true)]
     pub(crate) min_share: Option<f64>,
 
+    /// The callers of FUNCTION, with the weight that they bring
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["reverse", "base"])]
+    #[arg(hide_short_help = true)]
+    pub(crate) callers: Option<String>,
+
+    /// All functions and no call tree in text reports
+    #[arg(long, hide_short_help = true)]
+    pub(crate) flat: bool,
+
     /// Open the picture in the browser
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) open: bool,
 }
 

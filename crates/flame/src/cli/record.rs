@@ -120,7 +120,7 @@ pub(crate) struct SamplingArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Write FILE (repeatable): .svg, .folded, .txt or .pb.gz; - is stdout
+    /// Write FILE (repeatable): .svg .folded .txt .pb.gz .json .csv .md; - is stdout
     #[arg(short, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
 

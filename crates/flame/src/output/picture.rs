@@ -8,13 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_profile::{CallTree, SiblingOrder, TooLarge, Weight};
 use flame_render::{
-    ColourConfig, Direction, NameAttributes, Rgb, Shorten, SvgConfig, Variation, clean_name,
-    name_colours,
+    ColourConfig, Direction, NameAttributes, Rgb, Shorten, SvgConfig, TerminalConfig, Variation,
+    clean_name, name_colours,
 };
 
 use crate::cli::PictureArgs;
 use crate::message::{Failure, reason};
-use crate::terminal::Color;
+use crate::terminal::{self, Color};
 
 /// What pictures look like, validated, with the files that say so read.
 #[derive(Debug)]
@@ -48,6 +48,13 @@ impl Picture {
         if self.args.reverse {
             tree = tree.reversed(self.order());
         }
+        if let Some(name) = &self.args.callers {
+            tree = tree.callers(name, self.order());
+            if tree.nodes().len() == 1 {
+                let what = format!("no function {} in this profile", clean_name(name));
+                return Err(Failure::new(what).or_try("--flat --format txt, to see the names"));
+            }
+        }
         let mut complaint = None;
         if let Some(total) = self.args.total {
             let unit = 10_u64.saturating_pow(tree.decimals());
@@ -76,6 +83,18 @@ impl Picture {
             config.footer = footer.to_vec();
         }
         config
+    }
+
+    /// How a terminal shows a tree.
+    pub(super) fn terminal(&self, title: Option<&str>, color: Color) -> TerminalConfig {
+        TerminalConfig {
+            title: self.args.title.clone().or_else(|| title.map(str::to_owned)),
+            columns: terminal::columns_of_stdout(),
+            depth: color.depth_of_stdout(),
+            colours: self.config.colours.clone(),
+            direction: self.config.direction,
+            count_name: self.args.countname.clone(),
+        }
     }
 
     /// Adds the colours of a tree's names to the file of consistent colours, where there is one.

@@ -28,7 +28,7 @@ pub(super) struct Inputs {
 
 /// What one file held.
 enum Read {
-    Folded(FoldedReader, Columns),
+    Folded(Box<FoldedReader>, Columns),
     Pprof(Box<Profile>),
 }
 
@@ -43,7 +43,7 @@ impl Inputs {
         let mut profiles = Vec::new();
         for path in paths {
             match read(path, order)? {
-                Read::Folded(reader, columns) => merge.add_folded(path, reader, columns)?,
+                Read::Folded(reader, columns) => merge.add_folded(path, *reader, columns)?,
                 Read::Pprof(profile) => {
                     merge.add_profile(path, &profile, outputs)?;
                     profiles.push(*profile);
@@ -170,7 +170,7 @@ fn read_folded(
         result => result.map(|reader| (reader, columns)),
     };
     match result {
-        Ok((reader, columns)) => Ok(Read::Folded(reader, columns)),
+        Ok((reader, columns)) => Ok(Read::Folded(Box::new(reader), columns)),
         Err(FoldedError::Io(error)) => Err(unreadable(path, &error)),
         Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
     }

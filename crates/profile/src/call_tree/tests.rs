@@ -116,6 +116,14 @@ fn a_base_may_be_any_frame_and_the_innermost_counts() {
 }
 
 #[test]
+fn callers_of_a_function_bring_its_weight() {
+    let tree = tree_of(&[("c;a;f;x", 1), ("c;b;f;f;y", 2), ("c;b;f", 4), ("c;b", 8)]);
+    let expect = ["0 all 7 0", "1 f 7 0", "2 a 1 0", "3 c 1 1", "2 b 6 0", "3 c 6 6"];
+    assert_eq!(lines(&tree.callers("f", SiblingOrder::Name)), expect);
+    assert_eq!(lines(&tree.callers("g", SiblingOrder::Name)), ["0 all 0 0"]);
+}
+
+#[test]
 fn siblings_can_stand_by_weight() {
     let profile = profile_of(&[("c;a", 1), ("c;b;x", 3), ("c;b;y", 4), ("c;d", 7)]);
     let options = TreeOptions { order: SiblingOrder::Weight, ..TreeOptions::default() };

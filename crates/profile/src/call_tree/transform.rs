@@ -1,6 +1,6 @@
 //! Call trees made from call trees: reversed, cut at a base, reordered, scaled.
 
-use super::{BuilderNode, CallTree, LabelId, NodeId, SiblingOrder, TreeBuilder};
+use super::{BuilderNode, CallTree, Label, LabelId, NodeId, SiblingOrder, TreeBuilder};
 use crate::frame::Location;
 use crate::ids::{StackId, ThreadId};
 use crate::profile::{Profile, Thread};
@@ -68,6 +68,34 @@ impl CallTree {
             Some(at) => drop(path.drain(..at)),
             None => path.clear(),
         })
+    }
+
+    /// Who calls a function: the function at the root, its callers above it, with the weight that
+    /// they bring. Where it calls itself, the outermost call counts.
+    #[must_use]
+    pub fn callers(&self, name: &str, order: SiblingOrder) -> CallTree {
+        let mut builder = TreeBuilder::new();
+        let mut index = 1;
+        while let Some(node) = self.nodes.get(index) {
+            if self.label(node).name != name {
+                index += 1;
+                continue;
+            }
+            let mut at = NodeId(index as u32);
+            let mut to = BuilderNode::ROOT;
+            while at != NodeId::ROOT {
+                let node = &self.nodes[at.index()];
+                let Label { name, kind } = self.label(node);
+                let label = builder.label(name, *kind);
+                to = builder.child(to, label);
+                at = node.parent;
+            }
+            builder.add(to, node.total);
+            index = node.end as usize;
+        }
+        let mut tree = builder.finish(self.value_type.clone(), order);
+        tree.decimals = self.decimals;
+        tree
     }
 
     /// The tree with each stack changed; stacks that become empty are left out.

@@ -7,11 +7,10 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use indexmap::IndexMap;
 use memchr::memchr;
-use rustc_hash::FxBuildHasher;
 
 use super::count::{Count, MAX_DECIMALS};
+use super::names::Names;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
@@ -75,8 +74,6 @@ impl From<io::Error> for FoldedError {
         FoldedError::Io(error)
     }
 }
-
-type Names = IndexMap<Box<[u8]>, LabelId, FxBuildHasher>;
 
 /// A frame of the line before: where its name ends there, and its node.
 #[derive(Clone, Copy, Debug)]
@@ -292,14 +289,14 @@ impl FoldedReader {
     fn label(&mut self, name: &[u8], is_first: bool) -> LabelId {
         let names = if is_first { &mut self.first_names } else { &mut self.names };
         if let Some(label) = names.get(name) {
-            return *label;
+            return label;
         }
         let (bare, kind) = FrameKind::of_annotated(name);
         let text = readable(bare);
         let is_mark = is_mark(&text) || (is_first && kind == FrameKind::User);
         let kind = if is_mark { FrameKind::Mark } else { kind };
         let label = self.builder.label(&text, kind);
-        names.insert(name.into(), label);
+        names.insert(name, label);
         label
     }
 

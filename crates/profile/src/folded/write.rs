@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use super::count::Count;
 use crate::call_tree::{CallTree, Label};
 use crate::units::Weight;
 
@@ -22,7 +23,8 @@ pub enum Annotations {
 ///
 /// In names `;` becomes `:` and control characters become blanks, so that a name is always one
 /// frame of one line; a blank before trailing digits of a leaf becomes `_`, since readers would
-/// take the digits for a second count. Names that become equal by that share a line. A tree with
+/// take the digits for a second count. Blanks at both ends of a line are left out, a stack that is
+/// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by that share a line. A tree with
 /// weights before and after has both on each line, as difffolded.pl writes them.
 ///
 /// # Errors
@@ -52,7 +54,7 @@ pub fn write_folded(
             after: node.self_weight,
         };
         if counts.after > Weight(0) || counts.before > Weight(0) {
-            lines.push((without_trailing_number(&path).into_owned(), counts));
+            lines.push((as_stack(&without_trailing_number(&path)), counts));
         }
     }
     lines.sort_by(|a, b| a.0.cmp(&b.0));
@@ -102,12 +104,23 @@ fn frame_text(label: &Label, annotations: Annotations) -> String {
     text
 }
 
+/// A path as a line may start with it: blank ones and such as look like a comment would be lost.
+fn as_stack(path: &str) -> String {
+    let path = path.trim();
+    match path.strip_prefix('#') {
+        _ if path.is_empty() => "-".to_owned(),
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => {
+            format!("#_{}", rest.trim_start())
+        }
+        _ => path.to_owned(),
+    }
+}
+
 /// `redis 7` as a leaf would be read as frame `redis` with the counts 7 and the weight.
 fn without_trailing_number(path: &str) -> Cow<'_, str> {
-    let number = path.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    match number.strip_suffix(' ') {
-        Some(head) if number.len() < path.len() => {
-            Cow::Owned(format!("{head}_{}", &path[number.len()..]))
+    match path.rsplit_once(' ') {
+        Some((head, word)) if Count::parse(word.as_bytes()).is_some() => {
+            Cow::Owned(format!("{head}_{word}"))
         }
         _ => Cow::Borrowed(path),
     }
@@ -182,6 +195,17 @@ mod tests {
             ("x 12", FrameKind::User),
         ];
         check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x_12 4\n");
+        let exponent: &[(&str, FrameKind)] = &[("x 1.5e3", FrameKind::User)];
+        check(&[(exponent, 4)], Annotations::Write, "my prog;x_1.5e3 4\n");
+    }
+
+    #[test]
+    fn blank_stacks_and_comments_are_not_lost() {
+        assert_eq!(as_stack("  "), "-");
+        assert_eq!(as_stack("#"), "#_");
+        assert_eq!(as_stack("# x;y"), "#_x;y");
+        assert_eq!(as_stack("#x"), "#x");
+        assert_eq!(as_stack(" a b "), "a b");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::config::SvgConfig;
 use super::xml::escape;
-use crate::colours::{Background, ColourConfig, Colours, Fill, luminance};
+use crate::colours::{Background, ColourConfig, Colours, Fill, Rgb, luminance};
 
 /// Hatches for runs of frames too thin to draw: at rest, and with a match among them.
 const THIN: &str = concat!(
@@ -29,12 +29,13 @@ pub(super) fn write_definitions(
     hatches.dedup();
     for fill in hatches {
         let Fill::Hatch(number, colour) = fill else { continue };
-        // The lines stand out from the colour that they lie on.
-        let line = if luminance(*colour) > 0.4 { "#6b9cc4" } else { "#cfe3f3" };
-        write!(out, r#"<pattern id="less{number}" width="6" height="6" "#)?;
+        // The lines can be told from the colour that they lie on, and names on them read.
+        let dark = luminance(*colour) < 0.4;
+        let line = colour.mixed(if dark { Rgb(255, 255, 255) } else { Rgb(0x2b, 0x7b, 0xba) }, 0.4);
+        write!(out, r#"<pattern id="less{number}" width="8" height="8" "#)?;
         out.write_all(br#"patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">"#)?;
-        write!(out, r#"<rect width="6" height="6" fill="{colour}"/>"#)?;
-        write!(out, r#"<rect width="1" height="6" fill="{line}"/></pattern>"#)?;
+        write!(out, r#"<rect width="8" height="8" fill="{colour}"/>"#)?;
+        write!(out, r#"<rect width="1.2" height="8" fill="{line}"/></pattern>"#)?;
     }
     if let Some(Background { top, bottom }) = config.background {
         write!(out, r#"<linearGradient id="ground" x1="0" y1="0" x2="0" y2="1">"#)?;
@@ -55,7 +56,7 @@ pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write)
     write!(out, "<style>{style}")?;
     if config.colours.background.is_some() {
         out.write_all(b"#background{fill:url(#ground)!important}")?;
-        out.write_all(b".bar{fill-opacity:.85}")?;
+        out.write_all(b".bar{fill-opacity:0}.pinned .bar{fill-opacity:.9}")?;
     }
     if let Some(colour) = config.ui_colour {
         write!(out, "#title,#subtitle,#details,#matched,#legend,#footer,.button text")?;

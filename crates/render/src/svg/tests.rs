@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use flame_profile::ValueType;
+use flame_profile::{
+    Annotations, Columns, FoldedReader, SiblingOrder, ValueType, Weight, write_folded,
+};
 use roxmltree::{Document, Node};
 
 use super::*;
@@ -207,6 +209,69 @@ fn any_characters_give_well_formed_xml() {
             assert!(shown.iter().any(|title| title.starts_with(&expect)), "{seed}: {expect:?}");
         }
     }
+}
+
+/// Folded text of random bytes, most of them such as have a meaning somewhere.
+fn hostile_text(random: &mut Random) -> Vec<u8> {
+    const PIECES: [&[u8]; 20] = [
+        b"a",
+        b"bc",
+        b";",
+        b";;",
+        b" 1\n",
+        b" 2 3\n",
+        b" 0.5\r\n",
+        b" 1e2\n",
+        b"\n",
+        b" ",
+        b"\t7\n",
+        b"# x 5\n",
+        b"_[k]",
+        b"<b>&\"']]>",
+        b"\xff\xc3",
+        b"\x00\x1b[m",
+        b"[u8; 8]",
+        b"--",
+        b"-",
+        "\u{202e}\u{ffff}日".as_bytes(),
+    ];
+    let count = random.below(200);
+    (0..count).flat_map(|_| PIECES[random.below(PIECES.len() as u32) as usize].to_vec()).collect()
+}
+
+#[test]
+fn any_bytes_give_well_formed_xml_of_all_weight() {
+    let mut drawn = 0;
+    for seed in 1..300 {
+        let mut random = Random::new(seed);
+        let text = hostile_text(&mut random);
+        let read = |columns| {
+            let mut reader = FoldedReader::new(columns, SiblingOrder::Name);
+            reader.read(&mut &text[..]).map(|()| reader)
+        };
+        let reader = read(Columns::detect(&text)).or_else(|_| read(Columns::One)).unwrap();
+        let tree = reader.finish(ValueType::samples());
+        let self_weights: Weight = tree.nodes().iter().map(|node| node.self_weight).sum();
+        assert_eq!(tree.total(), self_weights, "seed {seed}");
+        let mut out = Vec::new();
+        write_svg(&tree, &SvgConfig { width: 300, ..SvgConfig::default() }, &mut out).unwrap();
+        let svg = String::from_utf8(out).unwrap();
+        let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        drawn += by_id(&document, "frames").children().count();
+
+        // What is written as folded text is the same tree again, if its names can be written.
+        let mut folded = Vec::new();
+        write_folded(&tree, Annotations::Write, &mut folded).unwrap();
+        let columns = if tree.before().is_some() { Columns::Two } else { Columns::One };
+        let mut again = FoldedReader::new(columns, SiblingOrder::Name);
+        again.read(&mut &folded[..]).unwrap();
+        let shown = String::from_utf8_lossy(&folded);
+        assert_eq!(again.skipped_lines(), 0, "seed {seed}: {shown}");
+        let again = again.finish(ValueType::samples());
+        let exact = |tree: &CallTree| u128::from(tree.total().0) * 10_u128.pow(9 - tree.decimals());
+        assert_eq!(exact(&again), exact(&tree), "seed {seed}: {shown}");
+    }
+    assert!(drawn > 3000, "{drawn} boxes");
 }
 
 fn strip_kind(name: &str) -> &str {

@@ -12,11 +12,15 @@ use crate::amount::{ValueScale, format_share, group_thousands};
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_functions(tree: &CallTree, top: usize, out: &mut impl Write) -> io::Result<()> {
-    let scale = ValueScale::of(tree.value_type());
+pub(super) fn write_functions(
+    tree: &CallTree,
+    scale: &ValueScale,
+    top: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let functions = functions(tree);
     let rows: Vec<[String; 4]> =
-        functions.iter().take(top).map(|function| cells(tree, &scale, function)).collect();
+        functions.iter().take(top).map(|function| cells(tree, scale, function)).collect();
     let width = |column: usize, least: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(least)
     };

@@ -90,7 +90,7 @@ fn names_cannot_drive_the_terminal() {
 fn time_is_written_in_its_units() {
     let tree = tree_of_value(&[("t;f", 2_500_000_000)], ValueType::new("cpu", "nanoseconds"));
     let mut out = Vec::new();
-    write_functions(&tree, 1, &mut out).unwrap();
+    write_functions(&tree, &ValueScale::of_tree(&tree, None), 1, &mut out).unwrap();
     let expect = "  self           total          function\n2.50 s    100%  2.50 s    100%  f\n";
     assert_eq!(String::from_utf8(out).unwrap(), expect);
 }

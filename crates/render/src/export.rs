@@ -1,0 +1,212 @@
+//! A call tree for other programs and for comments: JSON, CSV, Markdown.
+
+use std::io::{self, Write};
+
+use flame_profile::{CallTree, FrameKind, Label, functions};
+
+use crate::TextConfig;
+use crate::amount::{ValueScale, format_share};
+use crate::clean_name;
+use crate::text::write_call_tree;
+
+/// Writes one JSON object: `value` (name, unit, decimal places), `total`, `functions` with self
+/// and total weight, and `nodes` in pre-order, each with the position of its parent in that list.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_json(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
+    let value = tree.value_type();
+    write!(out, r#"{{"value":{{"name":{},"unit":{}"#, Json(&value.name), Json(&value.unit))?;
+    write!(out, r#","decimals":{}}},"total":{}"#, tree.decimals(), tree.total())?;
+    out.write_all(br#","functions":["#)?;
+    for (index, share) in functions(tree).iter().enumerate() {
+        let label = &tree.labels()[share.label.index()];
+        write!(out, "{}{{", comma(index))?;
+        write_label(label, out)?;
+        write!(out, r#","self":{},"total":{}}}"#, share.self_weight, share.total)?;
+    }
+    out.write_all(br#"],"nodes":["#)?;
+    for (index, node) in tree.nodes().iter().enumerate() {
+        write!(out, "{}{{", comma(index))?;
+        write_label(tree.label(node), out)?;
+        match index {
+            0 => out.write_all(br#","parent":null"#)?,
+            _ => write!(out, r#","parent":{}"#, node.parent.index())?,
+        }
+        write!(out, r#","self":{},"total":{}"#, node.self_weight, node.total)?;
+        if let Some(before) = tree.before().and_then(|before| before.get(index)) {
+            let (own, total) = (before.self_weight, before.total);
+            write!(out, r#","self_before":{own},"total_before":{total}"#)?;
+        }
+        out.write_all(b"}")?;
+    }
+    out.write_all(b"]}\n")
+}
+
+fn write_label(label: &Label, out: &mut impl Write) -> io::Result<()> {
+    write!(out, r#""name":{},"kind":"{}""#, Json(&label.name), kind(label.kind))
+}
+
+/// Writes the functions as comma-separated values (RFC 4180) with a line of headings.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_csv(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"self,self_share,total,total_share,kind,function\r\n")?;
+    let unit = 10_f64.powi(tree.decimals() as i32);
+    for share in functions(tree) {
+        let label = &tree.labels()[share.label.index()];
+        for weight in [share.self_weight, share.total] {
+            let places = tree.decimals() as usize;
+            let fraction = weight.share_of(tree.total());
+            write!(out, "{:.places$},{fraction:.6},", weight.0 as f64 / unit)?;
+        }
+        let name = clean_name(&label.name).replace('"', "\"\"");
+        write!(out, "{},\"{name}\"\r\n", kind(label.kind))?;
+    }
+    Ok(())
+}
+
+/// Writes a comment for a code review: the functions as a table, the call tree folded away.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_markdown(
+    tree: &CallTree,
+    config: &TextConfig,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
+    for (index, line) in config.header.iter().enumerate() {
+        writeln!(out, "{}{}\n", if index == 0 { "### " } else { "" }, markdown(line))?;
+    }
+    writeln!(out, "{} in all\n", markdown(&scale.amount(tree.total())))?;
+    writeln!(out, "| self | | total | | function |\n|---:|---:|---:|---:|---|")?;
+    for share in functions(tree).iter().take(config.top) {
+        for weight in [share.self_weight, share.total] {
+            let of_all = format_share(weight, tree.total());
+            write!(out, "| {} | {} ", scale.number(weight), markdown(&of_all))?;
+        }
+        let label = &tree.labels()[share.label.index()];
+        let note = match label.kind {
+            FrameKind::User | FrameKind::Mark => String::new(),
+            other => format!(" *({})*", kind(other)),
+        };
+        writeln!(out, "| {}{note} |", markdown(&label.name))?;
+    }
+    writeln!(out, "\n<details><summary>Call tree</summary>\n\n<pre>")?;
+    let mut text = Vec::new();
+    write_call_tree(tree, config, &mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    write!(out, "{text}</pre>\n\n</details>\n")
+}
+
+/// A name as Markdown shows it and does not understand it.
+fn markdown(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in clean_name(text).chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '@' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn kind(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::User => "user",
+        FrameKind::Library => "library",
+        FrameKind::Kernel => "kernel",
+        FrameKind::Inlined => "inlined",
+        FrameKind::Jit => "jit",
+        FrameKind::Waker => "waker",
+        FrameKind::Mark => "mark",
+    }
+}
+
+fn comma(index: usize) -> &'static str {
+    if index == 0 { "" } else { "," }
+}
+
+/// A JSON string.
+struct Json<'t>(&'t str);
+
+impl std::fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::fmt::Write;
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_trees::tree_of;
+
+    const STACKS: &[(&str, u64)] = &[("t;a\"|<b>;c", 3), ("t;a\"|<b>", 1), ("t;r\u{1}_[k]", 4)];
+
+    fn written(write: impl Fn(&CallTree, &mut Vec<u8>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&tree_of(STACKS), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn json_has_functions_and_nodes() {
+        let text = written(write_json);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["total"], 8);
+        assert_eq!(json["value"]["name"], "samples");
+        let functions: Vec<_> = json["functions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|f| (f["name"].as_str().unwrap(), f["self"].as_u64(), f["total"].as_u64()))
+            .collect();
+        let expect =
+            [("r\u{1}", Some(4), Some(4)), ("c", Some(3), Some(3)), ("a\"|<b>", Some(1), Some(4))];
+        assert_eq!(functions, expect);
+        let nodes = json["nodes"].as_array().unwrap();
+        assert_eq!(nodes.len(), 5);
+        assert!(nodes[0]["parent"].is_null());
+        assert_eq!((&nodes[3]["parent"], &nodes[4]["parent"]), (&2.into(), &1.into()));
+        assert_eq!(nodes[4]["kind"], "kernel");
+    }
+
+    #[test]
+    fn csv_quotes_names() {
+        let text = written(write_csv);
+        let expect = "self,self_share,total,total_share,kind,function\r\n\
+                      4,0.500000,4,0.500000,kernel,\"r␁\"\r\n\
+                      3,0.375000,3,0.375000,user,\"c\"\r\n\
+                      1,0.125000,4,0.500000,user,\"a\"\"|<b>\"\r\n";
+        assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn markdown_shows_names_and_does_not_read_them() {
+        let config = TextConfig { header: vec!["a_b".to_owned()], ..TextConfig::default() };
+        let text = written(|tree, out| write_markdown(tree, &config, out));
+        assert!(text.starts_with("### a\\_b\n\n8 samples in all\n\n| self |"), "{text}");
+        assert!(text.contains("| 4 | 50.00% | 4 | 50.00% | r␁ *(kernel)* |\n"), "{text}");
+        assert!(text.contains("| 1 | 12.50% | 4 | 50.00% | a\"\\|&lt;b&gt; |\n"), "{text}");
+        assert!(text.contains("<details>") && text.ends_with("</pre>\n\n</details>\n"));
+        assert!(text.contains("a\"|&lt;b&gt;"), "{text}");
+    }
+}

@@ -1,0 +1,93 @@
+use super::*;
+use crate::test_trees::{Random, tree_of};
+
+fn config(columns: u32, depth: ColourDepth) -> TerminalConfig {
+    TerminalConfig {
+        title: None,
+        columns,
+        depth,
+        colours: ColourConfig::default(),
+        direction: Direction::Up,
+        count_name: None,
+    }
+}
+
+fn draw<S: AsRef<str>>(stacks: &[(S, u64)], config: &TerminalConfig) -> String {
+    let mut out = Vec::new();
+    write_terminal(&tree_of(stacks), config, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+const SERVER: &[(&str, u64)] = &[
+    ("server;main;parse", 600),
+    ("server;main;read;sys_read_[k]", 380),
+    ("server;main;zero;a", 10),
+    ("server;main;zero;b", 10),
+];
+
+#[test]
+fn boxes_stand_on_their_callers_with_names_and_shares() {
+    let found = draw(SERVER, &config(40, ColourDepth::None));
+    assert_eq!(
+        found,
+        "                        │sys_read──────░
+│parse 60.00%───────────│read 38.00%───│
+│main 100%──────────────────────────────
+│server 100%────────────────────────────
+│all 1,000 samples──────────────────────
+"
+    );
+    let down = TerminalConfig { direction: Direction::Down, ..config(40, ColourDepth::None) };
+    let mut lines: Vec<String> = draw(SERVER, &down).lines().map(str::to_owned).collect();
+    lines.reverse();
+    assert_eq!(lines, found.lines().collect::<Vec<_>>());
+}
+
+/// The text without its colours, and whether it ended with them reset.
+fn without_colours(line: &str) -> (String, bool) {
+    let mut text = String::new();
+    for part in line.split('\x1b') {
+        text.push_str(part.split_once('m').filter(|_| part.starts_with('[')).map_or(part, |p| p.1));
+    }
+    (text, line.ends_with("\x1b[0m"))
+}
+
+#[test]
+fn edges_within_a_column_are_blocks_of_both_colours() {
+    // 20 columns of 8 parts: the edge is at 66.7 parts, three eighths into the ninth column.
+    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::True));
+    let (top, reset) = without_colours(found.lines().next().unwrap());
+    assert_eq!(top, "a 41.67%▍b 58.33%   ");
+    assert!(reset);
+    assert!(found.contains("\x1b[48;2;"));
+    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::Palette));
+    assert!(found.contains("\x1b[48;5;") && !found.contains("\x1b[48;2;"));
+}
+
+#[test]
+fn no_row_is_wider_than_the_terminal() {
+    for seed in 1..100 {
+        let mut random = Random::new(seed);
+        let mut stacks = random.stacks(40);
+        stacks.push(("日本語の関数;größe;e\u{301}e\u{301}".to_owned(), 50));
+        let columns = 20 + random.below(100);
+        for depth in [ColourDepth::None, ColourDepth::Palette, ColourDepth::True] {
+            for line in draw(&stacks, &config(columns, depth)).lines() {
+                let width = columns_of(&without_colours(line).0);
+                assert!(width <= columns, "seed {seed}: {width} > {columns}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_of_256_are_near() {
+    assert_eq!(nearest(Rgb(0, 0, 0)), 16);
+    assert_eq!(nearest(Rgb(255, 255, 255)), 231);
+    assert_eq!(nearest(Rgb(255, 0, 0)), 196);
+}
+
+#[test]
+fn nothing_is_said_to_be_nothing() {
+    assert!(draw::<&str>(&[], &config(40, ColourDepth::None)).starts_with("no samples"));
+}
