@@ -34,8 +34,8 @@ function begin() {
     if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
     settle();
     whenIdle(describeBoxes);
-    root.setAttribute('data-ready', 'true');
   });
+  root.setAttribute('data-ready', 'true');
 }
 
 // The names that flamegraph.pl's pages have.
