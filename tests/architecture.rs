@@ -40,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-unwind",
         ],
     ),
-    ("xtask", &[]),
+    ("xtask", &["flame-browser"]),
 ];
 
 /// Crates of others that only some of ours may use: whoever touches the system, or a terminal.

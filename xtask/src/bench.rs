@@ -124,7 +124,7 @@ fn run(options: &Options, directory: &Path) -> Result<()> {
 }
 
 /// Builds flame as users have it, and says where it is; `FLAME_BENCH_FLAME` names another one.
-fn build_flame() -> Result<PathBuf> {
+pub(crate) fn build_flame() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("FLAME_BENCH_FLAME").map(PathBuf::from) {
         ensure!(path.is_file(), "FLAME_BENCH_FLAME={}: no such file", path.display());
         return Ok(path);

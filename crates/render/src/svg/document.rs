@@ -179,7 +179,7 @@ impl Picture<'_> {
         }
         out.write_all(br#"</g></g>"#)?;
         write!(out, r#"<g id="status" transform="translate(0 {y})">"#)?;
-        out.write_all(br##"<rect class="bar" y="2" width="100%" height="26" fill="#fff"/>"##)?;
+        out.write_all(br##"<rect class="bar" y="2" width="100%" height="29" fill="#fff"/>"##)?;
         let y = sizes::DETAILS_Y;
         let hint = if self.config.script { NO_SCRIPT } else { "" };
         write!(out, r#"<text id="details" x="{MARGIN}" y="{y}" fill="{quiet}">{hint}</text>"#)?;

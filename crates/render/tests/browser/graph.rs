@@ -63,6 +63,8 @@ impl Graph {
         browser.open_file(&write(&format!("{name}.svg"), &svg(tree, config))).unwrap();
         let mut graph = Graph { browser };
         graph.wait_until("document.documentElement.hasAttribute('data-ready')");
+        // A tall graph is scrolled to its root in the first frame.
+        graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
         Some(graph)
     }
 

@@ -1,6 +1,6 @@
 //! Names, titles and footers that try to be more than text.
 
-use flame_render::SvgConfig;
+use flame_render::{NameAttributes, SvgConfig};
 use serde_json::Value;
 
 use crate::graph::{Graph, browser, svg, write};
@@ -38,9 +38,21 @@ fn hostile_svg() -> String {
     let mut stacks: Vec<(String, u64)> =
         CORPUS.iter().map(|name| (format!("{0};{0}", name.replace(';', ":")), 10)).collect();
     stacks.push((format!("t;{}", "<&>\"'".repeat(20_000)), 10));
+    let attributes: String = CORPUS
+        .iter()
+        .map(|name| {
+            let value = name.replace(['\t', '\n'], " ");
+            let function = value.replace(';', ":");
+            format!("{function}\ttitle={value}\thref={value}\tclass={value}\tid={value}\ttarget={value}\n")
+        })
+        .collect();
     let config = SvgConfig {
         title: all.clone(),
         subtitle: Some(all.clone()),
+        notes: Some(all.clone()),
+        name_type: all.clone(),
+        count_name: Some(all.clone()),
+        attributes: NameAttributes::parse(&attributes).0,
         footer: CORPUS.iter().map(|name| (*name).to_owned()).collect(),
         ..SvgConfig::default()
     };

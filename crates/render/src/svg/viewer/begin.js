@@ -1,10 +1,16 @@
 // The start, once the tree is there.
 
+// Measuring lays out the page an additional time, so that is done only where all is drawn anew
+// anyway and a scroll bar may take a part of the width.
+function windowWidth() {
+  const whole = Math.floor(window.innerWidth), scrolls = +root.getAttribute('height') > window.innerHeight;
+  return whole !== data.width && scrolls ? root.clientWidth || whole : whole;
+}
+
 function begin() {
   arrange(INITIAL);
   view = wholeView();
-  // Not measured: that would lay out the page an additional time.
-  if (standalone) width = Math.max(200, Math.floor(window.innerWidth)) || width;
+  if (standalone) width = Math.max(200, windowWidth()) || width;
   cells = layout(view, unitsOf(width));
   rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
   icicle = INITIAL.icicle;
@@ -28,8 +34,8 @@ function begin() {
     if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
     settle();
     whenIdle(describeBoxes);
-    root.setAttribute('data-ready', 'true');
   });
+  root.setAttribute('data-ready', 'true');
 }
 
 // The names that flamegraph.pl's pages have.

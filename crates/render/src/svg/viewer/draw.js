@@ -158,11 +158,11 @@ function describeBoxes() {
   if (!selected && cells.length) frames.firstElementChild.setAttribute('tabindex', '0');
 }
 
+// Once nothing has happened for a moment.
 let idle = 0;
 function whenIdle(act) {
-  const wait = window.requestIdleCallback || (act => setTimeout(act, 200));
-  (window.cancelIdleCallback || clearTimeout)(idle);
-  idle = wait(act);
+  clearTimeout(idle);
+  idle = setTimeout(() => (window.requestIdleCallback || (act => act()))(act), 300);
 }
 
 function resizeTo(rows) {

@@ -86,6 +86,7 @@ function go(change, typed) {
   const next = { ...state, ...change };
   if (!differs(next, state, Object.keys(INITIAL))) return;
   if (typed) {
+    if (pendingWrite === 'pushState') writeNow();
     apply(next);
     writeLater('replaceState', 250);
     return;
