@@ -216,7 +216,7 @@ impl Collector {
                 Walked::Ended(_) => None,
                 Walked::Cut(cut) => Some(cut),
             };
-            self.growth.note(self.now, cut);
+            self.growth.note(self.now, sample.tid, cut);
         }
         let thread = self.thread(sample);
         let values = [1, sample.period];

@@ -1,24 +1,36 @@
 //! Whether more of stacks must be copied than is.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use flame_profile::{ByteLen, Nanos};
+use flame_profile::{ByteLen, Nanos, Tid};
 use flame_sampler::{CopyOutcome, StackCopyPolicy};
 
 use super::chains::Chains;
 use super::cuts::Cut;
 
-/// How long a stack may wait for others that complete it before it counts as too short: an
-/// activation must be seen some times first (see [`super::cuts`]), and a recording that grows its
-/// copies in the first moments would copy far too much of programs whose stacks alternate.
-const PATIENCE: Nanos = Nanos(2_000_000_000);
+/// How many samples a stack waits for others that complete it before it counts as too short, for
+/// each thread with stacks that were cut: an activation must be seen some times first (see
+/// [`super::cuts`]), and a recording that grows its copies in the first moments would copy far too
+/// much of programs whose stacks alternate.
+const PATIENCE: usize = 300;
+
+/// How long it waits at most.
+const LONGEST: Nanos = Nanos(10_000_000_000);
 
 /// Stacks in the order of their samples, until it is known how they come out.
 #[derive(Debug)]
 pub(in crate::record) struct Growth {
     policy: StackCopyPolicy,
-    /// With the cut of those that were cut.
-    waiting: VecDeque<(Nanos, Option<Cut>)>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A stack that was copied.
+#[derive(Debug)]
+struct Waiting {
+    time: Nanos,
+    thread: Tid,
+    /// What is known of it if it was cut.
+    cut: Option<Cut>,
 }
 
 impl Growth {
@@ -28,18 +40,22 @@ impl Growth {
     }
 
     /// Takes in a stack that was copied, with what is known of it if it was cut.
-    pub(in crate::record) fn note(&mut self, time: Nanos, cut: Option<Cut>) {
-        self.waiting.push_back((time, cut));
+    pub(in crate::record) fn note(&mut self, time: Nanos, thread: Tid, cut: Option<Cut>) {
+        self.waiting.push_back(Waiting { time, thread, cut });
     }
 
     /// Judges the stacks that have waited long enough by `now`; gives the bytes to copy from now on
     /// if they are more.
     pub(in crate::record) fn due(&mut self, now: Nanos, chains: &Chains) -> Option<ByteLen> {
         let mut grown = None;
-        while let Some((time, cut)) = self.waiting.front().copied() {
-            if now.saturating_since(time) < PATIENCE {
+        let cut = self.waiting.iter().filter(|stack| stack.cut.is_some());
+        let threads = cut.map(|stack| stack.thread).collect::<BTreeSet<_>>().len();
+        let patience = PATIENCE * threads.max(1);
+        while let Some(Waiting { time, cut, .. }) = self.waiting.front() {
+            if self.waiting.len() <= patience && now.saturating_since(*time) < LONGEST {
                 break;
             }
+            let cut = *cut;
             self.waiting.pop_front();
             let is_short = cut.is_some_and(|cut| cut.caller(chains).is_err());
             let outcome = if is_short { CopyOutcome::TooShort } else { CopyOutcome::Enough };
@@ -71,21 +87,34 @@ mod tests {
         let read = Err(NotCompleted::Changed);
         let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
         let mut growth = Growth::new(ByteLen(16_384));
-        for n in 0..200 {
-            growth.note(at(1), (n < 3).then_some(cut));
+        for n in 0..PATIENCE {
+            growth.note(at(1), Tid(1), (n < 3).then_some(cut));
         }
         assert_eq!(growth.due(at(2), &chains), None);
-        assert_eq!(growth.due(at(3), &chains), Some(ByteLen(32_768)));
+        (0..3).for_each(|_| growth.note(at(2), Tid(1), None));
+        assert_eq!(growth.due(at(2), &chains), Some(ByteLen(32_768)));
         // The others were copied with the old size and are not judged any more.
         assert_eq!(growth.due(at(9), &chains), None);
         assert!(growth.waiting.is_empty());
     }
 
     #[test]
+    fn rare_samples_are_not_waited_for_without_end() {
+        let mut chains = Chains::default();
+        let memory = chains.begin_memory(Pid(1), Tid(1));
+        let read = Err(NotCompleted::Changed);
+        let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
+        let mut growth = Growth::new(ByteLen(16_384));
+        (1..=3).for_each(|thread| growth.note(at(1), Tid(thread), Some(cut)));
+        assert_eq!(growth.due(at(10), &chains), None);
+        assert_eq!(growth.due(at(11), &chains), Some(ByteLen(32_768)));
+    }
+
+    #[test]
     fn whole_stacks_ask_for_nothing() {
         let mut growth = Growth::new(ByteLen(16_384));
-        (0..1000).for_each(|_| growth.note(at(1), None));
+        (0..1000).for_each(|_| growth.note(at(1), Tid(1), None));
         assert_eq!(growth.due(at(9), &Chains::default()), None);
-        assert!(growth.waiting.is_empty());
+        assert_eq!(growth.waiting.len(), PATIENCE);
     }
 }
