@@ -276,21 +276,26 @@ impl Session {
         self.rings.wait(timeout);
     }
 
-    /// Looks at what came since the last time, and sets when the next samples come.
-    fn look(&mut self) {
+    /// Looks at what came since the last time, ring by ring.
+    fn look(&mut self) -> Vec<Seen> {
         let layout = self.plan.layout;
+        let mut all = Vec::new();
         for (position, ring) in self.rings.queues().iter_mut().enumerate() {
             let mut seen = Seen::default();
             for_each_new(ring, &layout, |glance, time| {
                 self.throttling.look(position, glance, time);
                 pacing::note(&mut seen, glance, time);
             });
-            let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else {
-                continue;
-            };
-            if seen == Seen::default() {
-                continue;
-            }
+            all.push(seen);
+        }
+        all
+    }
+
+    /// Sets when the next samples come.
+    fn set_intervals(&mut self, all: Vec<Seen>) {
+        let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else { return };
+        let new = |seen: &(usize, Seen)| seen.1 != Seen::default();
+        for (position, mut seen) in all.into_iter().enumerate().filter(new) {
             let now = samplers.timer_now(position, &self.plan, monotonic_now());
             seen.last = seen.last.min(now);
             let interval = pacer.next(position, seen, now);
@@ -329,9 +334,9 @@ impl EventSource for Session {
             false => Horizon::Until(monotonic_now().saturating_since(SETTLE)),
         };
         self.rings.refresh();
-        if !self.finished {
-            self.look();
-            self.follow_hotplug();
+        let mut seen = if self.finished { Vec::new() } else { self.look() };
+        if self.pace == Pace::EachSample {
+            self.set_intervals(std::mem::take(&mut seen));
         }
         let layout = self.plan.layout;
         let filter = &mut self.filter;
@@ -341,6 +346,12 @@ impl EventSource for Session {
         };
         drain_kept(self.rings.queues(), &layout, horizon, &mut keep, sink);
         self.rings.publish();
+        // An interval that is set begins anew. Set before the work, the work would never be sampled
+        // on the CPU that it is done on, and what else runs there too often: by a percent at 999 Hz.
+        self.set_intervals(seen);
+        if !self.finished {
+            self.follow_hotplug();
+        }
         if let Some(filter) = &mut self.filter {
             filter.fill_gaps();
         }
