@@ -1,43 +1,22 @@
-//! Turns an image address into the functions that DWARF says are there, inlined ones included.
+//! Turns an image into the DWARF sections that say something about functions and lines.
 //!
-//! Parsing of DWARF is addr2line's work. What it cannot defend itself against, inlined functions
-//! nested so deep that its recursion ends the process, is looked for before it starts.
+//! What they say is read in [`crate::units`].
 //!
-//! Sources: DWARF 5, sections 2.13 and 3.3.
+//! Sources: DWARF 5, section 7.
 
-use addr2line::Context;
-use flame_profile::{ImageAddress, SharedBytes};
+use flame_profile::SharedBytes;
 use gimli::{Dwarf, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::Object;
 
 use crate::image::ImageFile;
 
-/// How deep entries may nest. Compilers stay below 100; addr2line's recursion takes under 2 KiB of
-/// stack for each level, and [`crate::symbolize`] gives its threads 16 MiB.
-const MAX_NESTING: isize = 2048;
-
-type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+/// Bytes of DWARF that others own.
+pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The DWARF sections of an image, decompressed where needed.
 pub(crate) struct DebugInfo {
     sections: DwarfSections<SharedBytes>,
     endian: RunTimeEndian,
-}
-
-/// What answers for one thread: it keeps what it has parsed.
-pub(crate) struct DebugContext<'a> {
-    context: Context<Reader<'a>>,
-}
-
-/// One function at an address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DebugFrame<'a> {
-    /// The linkage name where there is one, else the plain name; mangled.
-    pub(crate) name: Option<&'a [u8]>,
-    /// The source file.
-    pub(crate) file: Option<&'a str>,
-    /// The line in it, from 1.
-    pub(crate) line: Option<u32>,
 }
 
 impl DebugInfo {
@@ -51,39 +30,12 @@ impl DebugInfo {
         };
         let Ok(sections) = DwarfSections::load(load);
         let endian = if is_little { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let info = DebugInfo { sections, endian };
-        info.nesting_is_bounded().then_some(info)
+        Some(DebugInfo { sections, endian })
     }
 
-    /// Reads the roots of all units; `None` when they make no sense.
-    pub(crate) fn context(&self) -> Option<DebugContext<'_>> {
-        let context = Context::from_dwarf(self.dwarf()).ok()?;
-        Some(DebugContext { context })
-    }
-
-    fn dwarf(&self) -> Dwarf<Reader<'_>> {
+    /// The sections as DWARF.
+    pub(crate) fn dwarf(&self) -> Dwarf<Reader<'_>> {
         self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian))
-    }
-
-    fn nesting_is_bounded(&self) -> bool {
-        let dwarf = self.dwarf();
-        let mut units = dwarf.units();
-        while let Ok(Some(header)) = units.next() {
-            let Ok(unit) = dwarf.unit(header) else { continue };
-            let Ok(mut entries) = unit.entries_raw(None) else { continue };
-            while !entries.is_empty() {
-                // Beyond an error addr2line reads no further either.
-                let Ok(abbreviation) = entries.read_abbreviation() else { break };
-                let Some(abbreviation) = abbreviation else { continue };
-                if entries.next_depth() > MAX_NESTING {
-                    return false;
-                }
-                if entries.skip_attributes(abbreviation.attributes()).is_err() {
-                    break;
-                }
-            }
-        }
-        true
     }
 }
 
@@ -93,26 +45,4 @@ fn is_used(section: SectionId) -> bool {
     use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
     let unused = [DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes];
     !unused.contains(&section)
-}
-
-impl<'a> DebugContext<'a> {
-    /// Appends the functions at an address, innermost first; nothing where DWARF knows none. A
-    /// single frame without a name has only a line. `out` is cleared first.
-    pub(crate) fn frames<'b>(&'b self, address: ImageAddress, out: &mut Vec<DebugFrame<'b>>)
-    where
-        'a: 'b,
-    {
-        out.clear();
-        // Units in .dwo files are not read: what the skeleton knows has to do.
-        let found = self.context.find_frames(address.0).skip_all_loads();
-        let Ok(mut frames) = found else { return };
-        while let Ok(Some(frame)) = frames.next() {
-            let location = frame.location;
-            out.push(DebugFrame {
-                name: frame.function.map(|function| function.name.slice()),
-                file: location.as_ref().and_then(|location| location.file),
-                line: location.and_then(|location| location.line).filter(|line| *line > 0),
-            });
-        }
-    }
 }

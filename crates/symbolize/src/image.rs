@@ -5,7 +5,7 @@
 //!
 //! Sources: elf(5), the ELF gABI chapters 4 and 5.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,8 @@ struct Inner {
     segments: Vec<Segment>,
     /// Where it was opened; `None` for one that was in memory.
     path: Option<PathBuf>,
+    /// Of the file that was opened; `None` for one that was in memory.
+    metadata: Option<Metadata>,
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
     companion: OnceLock<Option<ImageFile>>,
@@ -113,10 +115,11 @@ impl ImageFile {
         let mut is_file = path.metadata().map_err(failed)?.is_file();
         if is_file {
             let file = open_without_blocking(path).map_err(failed)?;
-            is_file = file.metadata().map_err(failed)?.is_file();
+            let metadata = file.metadata().map_err(failed)?;
+            is_file = metadata.is_file();
             if is_file {
                 let bytes = map_file(&file).map_err(failed)?;
-                return ImageFile::from_shared(bytes, Some(path.to_owned()));
+                return ImageFile::from_shared(bytes, Some((path.to_owned(), metadata)));
             }
         }
         Err(ImageError::NotRegular { path: path.to_owned() })
@@ -130,7 +133,11 @@ impl ImageFile {
         ImageFile::from_shared(SharedBytes::from(bytes), None)
     }
 
-    fn from_shared(bytes: SharedBytes, path: Option<PathBuf>) -> Result<ImageFile, ImageError> {
+    fn from_shared(
+        bytes: SharedBytes,
+        file: Option<(PathBuf, Metadata)>,
+    ) -> Result<ImageFile, ImageError> {
+        let (path, metadata) = file.unzip();
         let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
         let build_id = elf.build_id().ok().flatten().and_then(BuildId::from_bytes);
         let segments = elf.segments().map(|segment| read_segment(&segment)).collect();
@@ -139,6 +146,7 @@ impl ImageFile {
             entry: ImageAddress(elf.entry()),
             segments,
             path,
+            metadata,
             symbols: OnceLock::new(),
             functions: OnceLock::new(),
             companion: OnceLock::new(),
@@ -266,6 +274,11 @@ impl ImageFile {
     pub(crate) fn companion(&self) -> Option<&ImageFile> {
         let find = || find_companion(self, self.inner.path.as_deref()?);
         self.inner.companion.get_or_init(find).as_ref()
+    }
+
+    /// Whose file it is, and how long; `None` for one that was in memory.
+    pub(crate) fn metadata(&self) -> Option<&Metadata> {
+        self.inner.metadata.as_ref()
     }
 
     /// All bytes of the file.

@@ -24,6 +24,8 @@ mod demangle;
 mod disjoint;
 mod eh_frame;
 mod image;
+mod index_cache;
+mod index_file;
 mod kernel;
 mod line_parser;
 mod map_file;
@@ -35,9 +37,11 @@ mod symbol_table;
 mod symbolize;
 #[cfg(test)]
 mod test_elf;
+mod units;
 
 pub use demangle::demangle;
 pub use image::{ImageError, ImageFile, Section, Segment};
+pub use index_cache::{DEFAULT_INDEX_LIMIT, IndexCache};
 pub use kernel::{KernelError, KernelSymbols};
 pub use namer::{SymbolFrame, Symbolized};
 pub use perf_map::{PerfMap, PerfMapError};

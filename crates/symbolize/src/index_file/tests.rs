@@ -1,0 +1,115 @@
+use std::sync::Arc;
+
+use flame_profile::ImageAddress;
+
+use super::*;
+
+const KEY: &[u8] = b"0.1.0 abcdef 1000";
+
+/// An index of three units with the tables of two of them and three strings.
+fn index() -> Vec<u8> {
+    let map = UnitMap::from_parts(vec![0, 100, 200], vec![(0x1000, 2), (0x2000, 0)]).unwrap();
+    let tables = [(2, b"second".to_vec()), (0, b"first".to_vec())];
+    let strings = ["main", "", "work"].map(|text| Arc::from(text.as_bytes()));
+    let contents =
+        Contents { key: KEY, map: &map, old: None, new_tables: &tables, new_strings: &strings };
+    bytes(&contents)
+}
+
+fn bytes(contents: &Contents<'_>) -> Vec<u8> {
+    contents.to_parts().unwrap().concat()
+}
+
+fn parse(bytes: Vec<u8>) -> Option<IndexFile> {
+    IndexFile::parse(SharedBytes::from(bytes), KEY)
+}
+
+fn texts(index: &IndexFile) -> Vec<Option<&[u8]>> {
+    (0..index.string_count()).map(|id| index.string(id)).collect()
+}
+
+fn tables(index: &IndexFile) -> Vec<Option<&[u8]>> {
+    (0..4).map(|unit| index.table(unit)).collect()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let index = parse(index()).unwrap();
+    assert_eq!(texts(&index), [Some(&b"main"[..]), Some(b""), Some(b"work")]);
+    assert_eq!(index.string(3), None);
+    assert_eq!(tables(&index), [Some(&b"first"[..]), None, Some(b"second"), None]);
+    let map = index.map().unwrap();
+    assert_eq!(map.owner(ImageAddress(0x1800)), Some(2));
+    assert_eq!(map.offset(1), Some(100));
+}
+
+#[test]
+fn an_index_can_be_extended() {
+    let old = parse(index()).unwrap();
+    let map = old.map().unwrap();
+    let strings = [Arc::from(&b"more"[..])];
+    let new_tables = [(1, b"new".to_vec())];
+    let contents = Contents {
+        key: KEY,
+        map: &map,
+        old: Some(&old),
+        new_tables: &new_tables,
+        new_strings: &strings,
+    };
+    let index = parse(bytes(&contents)).unwrap();
+    assert_eq!(texts(&index), [Some(&b"main"[..]), Some(b""), Some(b"work"), Some(b"more")]);
+    assert_eq!(tables(&index), [Some(&b"first"[..]), Some(b"new"), Some(b"second"), None]);
+}
+
+#[test]
+fn an_index_of_another_image_is_none() {
+    assert!(IndexFile::parse(SharedBytes::from(index()), b"0.1.0 abcdef 1001").is_none());
+    assert!(IndexFile::parse(SharedBytes::from(index()), b"").is_none());
+}
+
+#[test]
+fn an_index_cut_anywhere_has_only_what_is_whole() {
+    let bytes = index();
+    let whole = parse(bytes.clone()).unwrap();
+    let bodies = b"secondfirstmainwork".len();
+    for len in 0..bytes.len() {
+        let Some(cut) = parse(bytes[..len].to_vec()) else {
+            assert!(len < bytes.len() - bodies, "{len}");
+            continue;
+        };
+        assert!(len >= bytes.len() - bodies, "{len}");
+        let same = |cut: Option<&[u8]>, whole: Option<&[u8]>| cut.is_none() || cut == whole;
+        assert!(texts(&cut).into_iter().zip(texts(&whole)).all(|(cut, whole)| same(cut, whole)));
+        assert!(tables(&cut).into_iter().zip(tables(&whole)).all(|(cut, whole)| same(cut, whole)));
+    }
+}
+
+#[test]
+fn a_changed_byte_is_noticed() {
+    let bytes = index();
+    let whole = parse(bytes.clone()).unwrap();
+    for at in 0..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x10;
+        let Some(damaged) = parse(bytes) else { continue };
+        let both = [(texts(&damaged), texts(&whole)), (tables(&damaged), tables(&whole))];
+        let mut lost = 0;
+        for (damaged, whole) in both.into_iter().flat_map(|(a, b)| a.into_iter().zip(b)) {
+            assert!(damaged.is_none() || damaged == whole, "{at}");
+            lost += u32::from(damaged != whole);
+        }
+        assert_eq!(lost, 1, "{at}");
+    }
+}
+
+#[test]
+fn a_damaged_string_ends_extending() {
+    let mut bytes = index();
+    *bytes.last_mut().unwrap() ^= 1;
+    let old = parse(bytes).unwrap();
+    assert_eq!(old.string(2), None);
+    let map = old.map().unwrap();
+    let contents =
+        Contents { key: KEY, map: &map, old: Some(&old), new_tables: &[], new_strings: &[] };
+    assert!(contents.to_parts().is_none());
+}
