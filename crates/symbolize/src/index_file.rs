@@ -1,28 +1,35 @@
 //! The tables of an image's units in one file, for the next time the same image is met.
 //!
-//! Numbers are little-endian; all parts but the last two are covered by one checksum, each table
-//! and each string has its own, so that a lookup reads only what it needs:
+//! Numbers are little-endian. One checksum covers the directory, one all strings, and each table has
+//! its own, so that a lookup reads little more than what it needs:
 //!
 //! ```text
-//! magic | checksum of what follows, up to the tables u32 | its length u32
-//! units u32 | owners u32 | tables u32 | strings u32 | key: its length u32 and bytes
-//! start of each unit in .debug_info u64
-//! owner of addresses: from that address on u64, unit u32
-//! table: unit u32, place in the file u64, length u32, checksum u32          sorted by unit
-//! string: place in the file u64, length u32, checksum u32
-//! tables, strings
+//! magic | checksum of the directory u32 | its length u32
+//! directory:
+//!   units u32 | owners u32 | tables u32 | strings u32 | place of the strings u64 | checksum u32
+//!   key: its length u32 and bytes
+//!   start of each unit in .debug_info u64
+//!   owner of addresses: from that address on u64, unit u32
+//!   table: unit u32, place in the file u64, length u32, checksum u32        sorted by unit
+//!   string: length u32
+//! tables
+//! strings, to the end of the file
 //! ```
 //!
 //! Other versions of flame have another magic or key and give other files.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use flame_profile::SharedBytes;
 
 use crate::units::{StringId, UnitMap};
 
-/// Ends in the number of this format.
+/// Ends in the number of this format, which is raised when tables are made otherwise.
 const MAGIC: &[u8; 8] = b"flamix\0\x01";
+
+/// What stands before the key.
+const FIXED_LEN: usize = MAGIC.len() + 2 * 4 + 4 * 4 + 8 + 4 + 4;
 
 /// The longest key in bytes.
 const MAX_KEY: usize = 256;
@@ -37,7 +44,9 @@ pub(crate) struct IndexFile {
     units: Part,
     owners: Part,
     tables: Part,
-    strings: Part,
+    /// Where each string ends, counted from the first one.
+    string_ends: Arc<[u32]>,
+    strings: SharedBytes,
 }
 
 /// Records of one kind.
@@ -58,7 +67,7 @@ pub(crate) struct Contents<'a> {
     /// Tables by the numbers of their units.
     pub(crate) new_tables: &'a [(u32, Vec<u8>)],
     /// Strings that follow on the old ones.
-    pub(crate) new_strings: &'a [std::sync::Arc<[u8]>],
+    pub(crate) new_strings: &'a [Arc<[u8]>],
 }
 
 impl IndexFile {
@@ -70,20 +79,35 @@ impl IndexFile {
             return None;
         }
         let counts = [reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?];
+        let (strings_start, strings_checksum) =
+            (usize::try_from(reader.u64()?).ok()?, reader.u32()?);
         let key_len = reader.u32()? as usize;
         if reader.bytes.get(..key_len)? != key {
             return None;
         }
-        let mut start = MAGIC.len() + 4 * 7 + key_len;
+        let mut start = FIXED_LEN + key_len;
         let mut part = |count: u32, size: usize| -> Option<Part> {
             let part = Part { start, count: count as usize, size };
             start = start.checked_add(part.count.checked_mul(size)?)?;
             Some(part)
         };
         let (units, owners) = (part(counts[0], 8)?, part(counts[1], 12)?);
-        let (tables, strings) = (part(counts[2], 20)?, part(counts[3], 16)?);
-        let whole = start == MAGIC.len() + 8 + len;
-        whole.then_some(IndexFile { bytes, units, owners, tables, strings })
+        let (tables, lens) = (part(counts[2], 20)?, part(counts[3], 4)?);
+        if start != MAGIC.len() + 8 + len {
+            return None;
+        }
+        let strings = bytes.slice(strings_start..bytes.len())?;
+        if crc32fast::hash(&strings) != strings_checksum {
+            return None;
+        }
+        let mut end = 0_u32;
+        let lens = bytes.get(lens.start..start)?.as_chunks().0;
+        let ends = lens.iter().map(|len| {
+            end = end.checked_add(u32::from_le_bytes(*len))?;
+            Some(end)
+        });
+        let string_ends = ends.collect::<Option<Arc<[u32]>>>()?;
+        Some(IndexFile { bytes, units, owners, tables, string_ends, strings })
     }
 
     /// How many bytes the file has.
@@ -117,12 +141,14 @@ impl IndexFile {
 
     /// How many strings there are; their numbers start at 0.
     pub(crate) fn string_count(&self) -> u32 {
-        u32::try_from(self.strings.count).unwrap_or(u32::MAX)
+        u32::try_from(self.string_ends.len()).unwrap_or(u32::MAX)
     }
 
-    /// A string, if it is not damaged.
+    /// A string.
     pub(crate) fn string(&self, id: u32) -> Option<&[u8]> {
-        self.stored(self.record(self.strings, id as usize))
+        let end = *self.string_ends.get(id as usize)?;
+        let before = id.checked_sub(1).and_then(|before| self.string_ends.get(before as usize));
+        self.strings.get(before.map_or(0, |start| *start as usize)..end as usize)
     }
 
     fn unit_numbers(&self) -> impl Iterator<Item = u32> + '_ {
@@ -147,28 +173,28 @@ impl IndexFile {
 }
 
 impl<'a> Contents<'a> {
-    /// The file, as the parts that it is made of; `None` when it would be too large or the old one
-    /// is damaged.
+    /// The file, as the parts that it is made of; `None` when it would be too large.
     pub(crate) fn to_parts(&self) -> Option<Vec<Cow<'a, [u8]>>> {
         let (tables, strings) = (self.tables(), self.strings()?);
         let (offsets, owners) = self.map.parts();
-        let directory = 4 * 5 + self.key.len() + offsets.len() * 8 + owners.len() * 12;
-        let directory = directory + tables.len() * 20 + strings.len() * 16;
-        let bodies = || tables.iter().map(|(_, table)| *table).chain(strings.iter().copied());
-        let borrowed = bodies().map(Cow::Borrowed);
-        let head = MAGIC.len() + 8 + directory;
-        let len = bodies().try_fold(head, |len, body| len.checked_add(body.len()))?;
+        let records = offsets.len() * 8 + owners.len() * 12 + tables.len() * 20 + strings.len() * 4;
+        let head = FIXED_LEN + self.key.len() + records;
+        let strings_start = tables.iter().try_fold(head, |at, (_, t)| at.checked_add(t.len()))?;
+        let len = strings.iter().try_fold(strings_start, |at, s| at.checked_add(s.len()))?;
         if len > MAX_LEN || self.key.len() > MAX_KEY {
             return None;
         }
         let mut out = Vec::with_capacity(head);
         out.extend_from_slice(MAGIC);
         // The checksum, which comes last.
-        put(&mut out, &[0, u32::try_from(directory).ok()?]);
-        let counts = [offsets.len(), owners.len(), tables.len(), strings.len(), self.key.len()];
-        for count in counts {
+        put(&mut out, &[0, u32::try_from(head - MAGIC.len() - 8).ok()?]);
+        for count in [offsets.len(), owners.len(), tables.len(), strings.len()] {
             put(&mut out, &[u32::try_from(count).ok()?]);
         }
+        out.extend_from_slice(&(strings_start as u64).to_le_bytes());
+        let mut checksum = crc32fast::Hasher::new();
+        strings.iter().for_each(|string| checksum.update(string));
+        put(&mut out, &[checksum.finalize(), u32::try_from(self.key.len()).ok()?]);
         out.extend_from_slice(self.key);
         offsets.iter().for_each(|offset| out.extend_from_slice(&offset.to_le_bytes()));
         for (address, unit) in owners {
@@ -176,20 +202,20 @@ impl<'a> Contents<'a> {
             put(&mut out, &[*unit]);
         }
         let mut place = head as u64;
-        let mut put_place = |out: &mut Vec<u8>, body: &[u8]| {
-            out.extend_from_slice(&place.to_le_bytes());
-            // Bounded by the length of the whole.
-            put(out, &[u32::try_from(body.len()).unwrap_or(0), crc32fast::hash(body)]);
-            place += body.len() as u64;
-        };
+        // All lengths are below that of the whole.
+        let len_of = |part: &[u8]| u32::try_from(part.len()).unwrap_or(0);
         for (unit, table) in &tables {
             put(&mut out, &[*unit]);
-            put_place(&mut out, table);
+            out.extend_from_slice(&place.to_le_bytes());
+            put(&mut out, &[len_of(table), crc32fast::hash(table)]);
+            place += table.len() as u64;
         }
-        strings.iter().for_each(|string| put_place(&mut out, string));
+        strings.iter().for_each(|string| put(&mut out, &[len_of(string)]));
         let checksum = crc32fast::hash(&out[MAGIC.len() + 8..]);
         out[MAGIC.len()..MAGIC.len() + 4].copy_from_slice(&checksum.to_le_bytes());
-        Some(std::iter::once(Cow::Owned(out)).chain(borrowed).collect())
+        let bodies = tables.iter().map(|(_, table)| *table).chain(strings.iter().copied());
+        let parts = std::iter::once(Cow::Owned(out));
+        Some(parts.chain(bodies.map(Cow::Borrowed)).collect())
     }
 
     /// Old and new tables, sorted by unit; old ones that are damaged are left out.
@@ -205,7 +231,7 @@ impl<'a> Contents<'a> {
         tables
     }
 
-    /// Old and new strings; `None` when an old one is damaged, because tables count them.
+    /// Old and new strings; `None` when there are too many.
     fn strings(&self) -> Option<Vec<&'a [u8]>> {
         let old =
             self.old.into_iter().flat_map(|old| (0..old.string_count()).map(|id| old.string(id)));
