@@ -16,6 +16,8 @@ mod outputs;
 #[cfg(test)]
 mod privileges;
 #[cfg(test)]
+mod source_lines;
+#[cfg(test)]
 mod stacks;
 #[cfg(test)]
 mod summary;

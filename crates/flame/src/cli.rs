@@ -2,12 +2,14 @@
 
 mod duration;
 mod record;
+mod symbols;
 
 use clap::{ArgAction, Parser, Subcommand};
 
 use crate::terminal::Color;
 
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use symbols::SymbolArgs;
 
 /// From a running Linux process to a flame graph, in one binary.
 #[derive(Debug, Parser)]

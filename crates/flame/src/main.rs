@@ -9,6 +9,7 @@ mod output;
 mod proc;
 mod record;
 mod sudo;
+mod symbols;
 mod terminal;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use flame_formats::write_pprof;
 use flame_profile::{Annotations, CallTree, Profile, TreeOptions, write_folded};
 use flame_render::{SvgConfig, TextConfig, write_svg, write_text};
 
-use crate::cli::OutputArgs;
+use crate::cli::{OutputArgs, SymbolArgs};
 use crate::message::{Failure, reason};
 use file::Destination;
 pub(crate) use file::Written;
@@ -76,7 +76,7 @@ struct Options {
 
 impl Outputs {
     /// Decides formats and checks that every output can be written.
-    pub(crate) fn prepare(args: &OutputArgs) -> Result<Outputs, Failure> {
+    pub(crate) fn prepare(args: &OutputArgs, symbols: &SymbolArgs) -> Result<Outputs, Failure> {
         let paths = match &*args.output {
             [] => vec![PathBuf::from(DEFAULT_OUTPUT)],
             paths => paths.to_vec(),
@@ -94,6 +94,7 @@ impl Outputs {
         tree.root.process = args.threads;
         tree.root.pid = args.root_pid || args.root_tid;
         tree.root.tid = args.root_tid;
+        tree.lines = symbols.lines;
         let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
         let (title, value) = (args.title.clone(), args.value.clone());
         Ok(Outputs { files, options: Options { title, value, tree, annotations } })

@@ -24,6 +24,7 @@ use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::Outputs;
 use crate::proc;
+use crate::symbols;
 use crate::terminal::Paint;
 use collector::Collector;
 use progress::Progress;
@@ -39,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     // Before anything else: from here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
-    let outputs = Outputs::prepare(&args.output)?;
+    let outputs = Outputs::prepare(&args.output, &args.symbols)?;
     let mut target = target::Started::start(&args.target, &args.sampling)?;
     let result = record(args, cli, &outputs, &mut target, &signals);
     if result.is_err() {
@@ -81,7 +82,7 @@ fn record(
     let meta = meta(&session, &started, duration, target.describe());
     collector.set_losses(lost.max(session.lost_records().unwrap_or(0)));
     tracing::info!("recording over");
-    let mut profile = collector.into_profile(meta);
+    let mut profile = collector.into_profile(meta, &symbols::config(&args.symbols));
     tracing::info!("named");
     profile.health.notes.extend(notes.iter().map(|note| note.text.clone()));
     add_coverage(&mut profile, &session, accounted);

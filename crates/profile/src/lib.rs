@@ -32,6 +32,7 @@ mod address;
 mod call_tree;
 mod folded;
 mod frame;
+mod frame_label;
 mod health;
 mod ids;
 mod image;

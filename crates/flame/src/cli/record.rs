@@ -11,7 +11,7 @@ use flame_sampler::{
     CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
-use super::duration;
+use super::{SymbolArgs, duration};
 use crate::output::Format;
 
 const EXAMPLES: &str = "\
@@ -33,6 +33,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -10,6 +10,7 @@ use flame_profile::{
     Health, Meta, Pid, ProcessAddress, Profile, StackEnd, StackId, StackTable, Tid, ValueType,
 };
 use flame_sampler::{Privilege, Session};
+use flame_symbolize::SymbolizeConfig;
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
 };
@@ -282,11 +283,11 @@ impl Collector {
     }
 
     /// Names everything, and gives the profile.
-    pub(super) fn into_profile(self, meta: Meta) -> Profile {
+    pub(super) fn into_profile(self, meta: Meta, symbols: &SymbolizeConfig) -> Profile {
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;
-        naming::name_all(self.collected, &self.processes, &mut profile);
+        naming::name_all(self.collected, &self.processes, symbols, &mut profile);
         profile
     }
 }
