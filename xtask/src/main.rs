@@ -17,6 +17,9 @@ usage:
       --rounds N     runs, and pairs of windows, of each kind (7)
       --quick        shorter runs: memory over 10 and 50 seconds instead of 1 and 5 minutes
       --only NAME    compile, overhead, slowdown or memory alone
+  cargo xtask bench symbols   names of 10,000 addresses, beside binutils, LLVM and addr2line
+      --rounds N     runs of each tool (5)
+      --program FILE look up addresses of FILE instead of building xtask/subject (10 minutes)
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "record", options @ ..] => bench::record(options),
+        ["bench", "symbols", options @ ..] => bench::symbols(options),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
