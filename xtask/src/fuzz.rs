@@ -25,6 +25,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("perf_map", 4096),
     ("kallsyms", 4096),
     ("elf", 40960),
+    ("index", 4096),
     ("demangle", 4096),
     ("unwind", 24576),
     ("pprof", 4096),

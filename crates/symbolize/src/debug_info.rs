@@ -6,9 +6,13 @@
 
 use flame_profile::SharedBytes;
 use gimli::{Dwarf, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
-use object::Object;
+use object::{CompressionFormat, Object, ObjectSection};
 
 use crate::image::ImageFile;
+
+/// The most bytes of memory that all sections of one image may take when they are decompressed.
+/// Those that are stored as they are need none.
+const MAX_DECOMPRESSED: u64 = 512 << 20;
 
 /// Bytes of DWARF that others own.
 pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
@@ -24,8 +28,15 @@ impl DebugInfo {
     pub(crate) fn load(image: &ImageFile) -> Option<DebugInfo> {
         let is_little = image.elf()?.is_little_endian();
         image.section(".debug_info").filter(|info| !info.bytes.is_empty())?;
+        let lens = used_sections().map(|id| decompressed_len(image, id));
+        let len = lens.fold(0, u64::saturating_add);
+        if len > MAX_DECOMPRESSED {
+            tracing::warn!(?image, len, "debug information left out: too large when decompressed");
+            return None;
+        }
         let load = |id: SectionId| -> Result<SharedBytes, std::convert::Infallible> {
-            let section = is_used(id).then(|| image.section(id.name())).flatten();
+            let is_used = used_sections().any(|used| used == id);
+            let section = is_used.then(|| image.section(id.name())).flatten();
             Ok(section.map(|section| section.bytes).unwrap_or_default())
         };
         let Ok(sections) = DwarfSections::load(load);
@@ -39,10 +50,47 @@ impl DebugInfo {
     }
 }
 
-/// Whether a section says anything about functions or lines. The others need not be decompressed,
+/// The sections that say anything about functions or lines. The others need not be decompressed,
 /// which takes most of the time when few addresses are asked for.
-fn is_used(section: SectionId) -> bool {
-    use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
-    let unused = [DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes];
-    !unused.contains(&section)
+fn used_sections() -> impl Iterator<Item = SectionId> {
+    let entries = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugAddr];
+    let ranges = [SectionId::DebugAranges, SectionId::DebugRanges, SectionId::DebugRngLists];
+    let lines = [SectionId::DebugLine, SectionId::DebugLineStr];
+    let names = [SectionId::DebugStr, SectionId::DebugStrOffsets];
+    entries.into_iter().chain(ranges).chain(lines).chain(names)
+}
+
+/// How many bytes of memory a section takes when it is read; 0 for one that is only mapped.
+fn decompressed_len(image: &ImageFile, id: SectionId) -> u64 {
+    let elf = image.elf();
+    let section = elf.as_ref().and_then(|elf| elf.section_by_name(id.name()));
+    let stored = section.and_then(|section| section.compressed_data().ok());
+    let compressed = stored.filter(|stored| stored.format != CompressionFormat::None);
+    compressed.map_or(0, |stored| stored.uncompressed_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_elf::TestElf;
+
+    /// `SHF_COMPRESSED`.
+    const COMPRESSED: u64 = 0x800;
+
+    #[test]
+    fn sections_that_are_too_large_together_are_not_read() {
+        // Each promises 400 MiB: type 1 (zlib), reserved, size, alignment.
+        let mut header = [1_u64, 400 << 20, 1].map(u64::to_le_bytes).concat();
+        header.extend_from_slice(b"\x78\x9c");
+        let loads = |sections: &[(&str, u64, &[u8])]| {
+            let elf = TestElf { sections, ..TestElf::default() };
+            let image = ImageFile::from_bytes(elf.to_bytes()).unwrap();
+            DebugInfo::load(&image).is_some()
+        };
+        let info = (".debug_info", 0, &[0; 8][..]);
+        assert!(loads(&[info]));
+        assert!(loads(&[info, (".debug_str", COMPRESSED, &header)]));
+        let two = [(".debug_str", COMPRESSED, &header[..]), (".debug_line", COMPRESSED, &header)];
+        assert!(!loads(&[info, two[0], two[1]]));
+    }
 }

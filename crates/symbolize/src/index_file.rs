@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use flame_profile::SharedBytes;
 
+use crate::units::table::write_table;
 use crate::units::{StringId, UnitMap};
 
 /// Ends in the number of this format, which is raised when tables are made otherwise.
@@ -113,6 +114,26 @@ impl IndexFile {
     /// How many bytes the file has.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Puts the checksums of an index in that they should be, where they have a place; those of
+    /// tables are left as they are.
+    pub(crate) fn put_checksums(bytes: &mut [u8]) {
+        const STRINGS_AT: usize = FIXED_LEN - 8;
+        let number = |at: usize| -> Option<usize> {
+            let (number, _) = bytes.get(at..)?.split_first_chunk()?;
+            Some(u32::from_le_bytes(*number) as usize)
+        };
+        let strings = number(STRINGS_AT - 8).and_then(|start| bytes.get(start..));
+        let strings = strings.map(crc32fast::hash);
+        let len = number(MAGIC.len() + 4);
+        if let (Some(strings), Some(place)) = (strings, bytes.get_mut(STRINGS_AT..STRINGS_AT + 4)) {
+            place.copy_from_slice(&strings.to_le_bytes());
+        }
+        let directory = len.and_then(|len| bytes.get(MAGIC.len() + 8..)?.get(..len));
+        if let Some(checksum) = directory.map(crc32fast::hash) {
+            bytes[MAGIC.len()..MAGIC.len() + 4].copy_from_slice(&checksum.to_le_bytes());
+        }
     }
 
     /// Who owns which address.
@@ -239,6 +260,19 @@ impl<'a> Contents<'a> {
         let strings: Option<Vec<&[u8]>> = old.chain(new).collect();
         strings.filter(|strings| strings.len() < StringId::NONE.0 as usize)
     }
+}
+
+/// An index of one unit, for fuzz targets to start from.
+pub(crate) fn sample(key: &[u8]) -> Vec<u8> {
+    const ROWS: [[u32; 3]; 3] = [[0, 2, 9], [8, 2, 3], [16, u32::MAX, 0]];
+    let map = UnitMap::from_parts(vec![0], vec![(0x1000, 0)]).unwrap_or_default();
+    let nodes = [[0, u32::MAX, u32::MAX, 0], [1, 0, 2, 10]];
+    let table = write_table(0x1000, &nodes, &[[0, 8, 0], [8, 16, 1]], &ROWS);
+    let strings = ["main", "turn", "a.c"].map(|text| Arc::from(text.as_bytes()));
+    let new_tables = [(0, table)];
+    let contents =
+        Contents { key, map: &map, old: None, new_tables: &new_tables, new_strings: &strings };
+    contents.to_parts().unwrap_or_default().concat()
 }
 
 fn put(out: &mut Vec<u8>, numbers: &[u32]) {

@@ -23,6 +23,8 @@ mod debug_info;
 mod demangle;
 mod disjoint;
 mod eh_frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
 mod index_cache;
 mod index_file;

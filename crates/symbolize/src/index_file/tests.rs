@@ -93,3 +93,19 @@ fn a_changed_byte_costs_a_table_or_the_index() {
     }
     assert_eq!(lost_tables, b"firstsecond".len());
 }
+
+#[test]
+fn an_index_without_its_checksums_is_none_until_they_are_put_in() {
+    let whole = sample(KEY);
+    let strings = crc32fast::hash(b"mainturna.c").to_le_bytes();
+    let at = whole.windows(4).position(|bytes| bytes == strings).unwrap();
+    let mut bytes = whole.clone();
+    bytes[MAGIC.len()] ^= 1;
+    bytes[at] ^= 1;
+    assert!(parse(bytes.clone()).is_none());
+    IndexFile::put_checksums(&mut bytes);
+    assert_eq!(bytes, whole);
+    assert_eq!(texts(&parse(bytes).unwrap()), [Some(&b"main"[..]), Some(b"turn"), Some(b"a.c")]);
+    // One address of each frame of the table, three strings and one owner.
+    assert_eq!(crate::fuzzing::read_index(&sample(crate::fuzzing::INDEX_KEY)), 8 + 16 + 3 + 1);
+}

@@ -59,17 +59,16 @@ fn write(found: &Found<'_>, rows: &[Row], files: &FileNames<'_, '_>, strings: &S
     let starts = segments.iter().map(|span| span.start).chain(rows.iter().map(|row| row.start));
     let lowest = starts.min().unwrap_or(0);
     let files = strings.intern_all(files.paths.iter());
-    let names = found.nodes.iter().map(|node| node.name.unwrap_or(&[]));
-    let names = strings.intern_all(names);
+    let names = strings.intern_all(found.names.iter());
     let file = |number: Option<u32>| {
         number.and_then(|number| files.get(number as usize)).map_or(StringId::NONE.0, |id| id.0)
     };
     let nodes: Vec<NodeRecord> = found
         .nodes
         .iter()
-        .zip(names)
-        .map(|(node, name)| {
-            let name = if node.name.is_some() { name } else { StringId::NONE };
+        .map(|node| {
+            let name = node.name.and_then(|name| names.get(name as usize).copied());
+            let name = name.unwrap_or(StringId::NONE);
             let parent = node.parent.unwrap_or(u32::MAX);
             [name.0, parent, file(node.call_file), node.call_line]
         })

@@ -19,9 +19,16 @@ const MAX_ORIGINS: usize = 16;
 /// How many other units are kept open. Units that link-time optimization merges refer to some tens.
 const MAX_OPEN: usize = 64;
 
-/// What an entry says of its name.
+/// What an entry says of its name. The text is read when it is needed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Naming<'d> {
+    linkage: Option<AttributeValue<Reader<'d>>>,
+    plain: Option<AttributeValue<Reader<'d>>>,
+    origin: Option<Origin>,
+}
+
+/// The same as text.
+struct NamingText<'d> {
     linkage: Option<&'d [u8]>,
     plain: Option<&'d [u8]>,
     origin: Option<Origin>,
@@ -45,21 +52,19 @@ pub(crate) struct NameReader<'u, 'd> {
     unit: UnitRef<'u, Reader<'d>>,
     /// The other units, by what opens them.
     others: FxHashMap<Origin, Option<Unit<Reader<'d>>>>,
-    known: FxHashMap<Origin, Option<&'d [u8]>>,
+    known: FxHashMap<Origin, Option<u32>>,
+    /// The names that were given numbers; some of them may be equal.
+    pub(crate) names: Vec<&'d [u8]>,
 }
 
 impl<'d> Naming<'d> {
-    /// Takes in one attribute of an entry of `unit`.
-    pub(crate) fn take(
-        &mut self,
-        unit: UnitRef<'_, Reader<'d>>,
-        attribute: &Attribute<Reader<'d>>,
-    ) {
+    /// Takes in one attribute of an entry.
+    pub(crate) fn take(&mut self, attribute: &Attribute<Reader<'d>>) {
         match attribute.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                self.linkage = text(unit.dwarf, unit.unit, attribute.value());
+                self.linkage = Some(attribute.value());
             }
-            gimli::DW_AT_name => self.plain = text(unit.dwarf, unit.unit, attribute.value()),
+            gimli::DW_AT_name => self.plain = Some(attribute.value()),
             gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
                 self.origin = match attribute.value() {
                     AttributeValue::UnitRef(UnitOffset(offset)) => Some(Origin::Unit(offset)),
@@ -73,6 +78,13 @@ impl<'d> Naming<'d> {
             _ => {}
         }
     }
+
+    fn read(self, unit: UnitRef<'_, Reader<'d>>) -> NamingText<'d> {
+        let text = |value| text(unit.dwarf, unit.unit, value).filter(|text| !text.is_empty());
+        let linkage = self.linkage.and_then(text);
+        let plain = self.plain.filter(|_| linkage.is_none()).and_then(text);
+        NamingText { linkage, plain, origin: self.origin }
+    }
 }
 
 impl<'u, 'd> NameReader<'u, 'd> {
@@ -82,10 +94,10 @@ impl<'u, 'd> NameReader<'u, 'd> {
         unit: UnitRef<'u, Reader<'d>>,
     ) -> NameReader<'u, 'd> {
         let (others, known) = (FxHashMap::default(), FxHashMap::default());
-        NameReader { opener, map, unit, others, known }
+        NameReader { opener, map, unit, others, known, names: Vec::new() }
     }
 
-    /// The name of an entry that says that of it; `None` without one.
+    /// The number of the name of an entry that says that of it; `None` without a name.
     ///
     /// # Errors
     /// When the entries ask for too much work.
@@ -93,20 +105,28 @@ impl<'u, 'd> NameReader<'u, 'd> {
         &mut self,
         naming: Naming<'d>,
         effort: &Effort,
-    ) -> Result<Option<&'d [u8]>, Unreadable> {
-        let not_empty = |name: Option<&'d [u8]>| name.filter(|name| !name.is_empty());
+    ) -> Result<Option<u32>, Unreadable> {
         let Some(origin) = naming.origin.filter(|_| naming.linkage.is_none()) else {
-            return Ok(not_empty(naming.linkage.or(naming.plain)));
+            let naming = naming.read(self.unit);
+            return Ok(naming.linkage.or(naming.plain).and_then(|name| self.number(name)));
         };
         let found = match self.known.get(&origin) {
             Some(known) => *known,
             None => {
-                let found = self.follow(origin, effort)?;
+                let found = self.follow(origin, effort)?.and_then(|name| self.number(name));
                 self.known.insert(origin, found);
                 found
             }
         };
-        Ok(not_empty(found.or(naming.plain)))
+        match found {
+            Some(found) => Ok(Some(found)),
+            None => Ok(naming.read(self.unit).plain.and_then(|name| self.number(name))),
+        }
+    }
+
+    fn number(&mut self, name: &'d [u8]) -> Option<u32> {
+        self.names.push(name);
+        u32::try_from(self.names.len() - 1).ok()
     }
 
     fn follow(
@@ -117,7 +137,7 @@ impl<'u, 'd> NameReader<'u, 'd> {
         let mut plain = None;
         for _ in 0..MAX_ORIGINS {
             // A reference that leads nowhere ends the search, not the unit.
-            let naming = match self.read(&mut origin, effort) {
+            let naming = match self.read(origin, effort) {
                 Err(Unreadable::Dwarf(_)) => break,
                 read => read?,
             };
@@ -135,9 +155,9 @@ impl<'u, 'd> NameReader<'u, 'd> {
 
     /// Reads what the entry at `origin` says. References within its unit come back as ones within
     /// the file.
-    fn read(&mut self, origin: &mut Origin, effort: &Effort) -> Result<Naming<'d>, Unreadable> {
+    fn read(&mut self, origin: Origin, effort: &Effort) -> Result<NamingText<'d>, Unreadable> {
         let missing = gimli::Error::NoEntryAtGivenOffset(0);
-        let (key, at) = match *origin {
+        let (key, at) = match origin {
             Origin::Unit(offset) => return read_entry(self.unit, UnitOffset(offset), effort),
             Origin::File(at) => {
                 let start = self.map.start_of(at as u64).ok_or(missing)?;
@@ -176,14 +196,14 @@ fn read_entry<'d>(
     unit: UnitRef<'_, Reader<'d>>,
     offset: UnitOffset,
     effort: &Effort,
-) -> Result<Naming<'d>, Unreadable> {
+) -> Result<NamingText<'d>, Unreadable> {
     let mut entries: EntriesRaw<'_, Reader<'d>> = unit.entries_raw(Some(offset))?;
     let mut naming = Naming::default();
     if let Some(abbreviation) = entries.read_abbreviation()? {
         effort.spend(abbreviation.attributes().len())?;
         for specification in abbreviation.attributes() {
-            naming.take(unit, &entries.read_attribute(*specification)?);
+            naming.take(&entries.read_attribute(*specification)?);
         }
     }
-    Ok(naming)
+    Ok(naming.read(unit))
 }

@@ -84,6 +84,11 @@ impl<'a> UnitTable<'a> {
         })
     }
 
+    /// The address that the others count from.
+    pub(crate) fn lowest(&self) -> u64 {
+        self.lowest
+    }
+
     /// The functions at an address, innermost first; nothing where the unit has none. A single
     /// frame without a name has only a line. `out` is cleared first.
     pub(crate) fn frames(&self, address: ImageAddress, out: &mut Vec<TableFrame>) {

@@ -1,5 +1,7 @@
 //! Turns the value of an attribute into text of bounded length.
 
+use std::ffi::CStr;
+
 use gimli::{AttributeValue, Dwarf, Section, Unit};
 
 use crate::debug_info::Reader;
@@ -30,5 +32,6 @@ pub(crate) fn text<'d>(
 
 fn bounded(bytes: &[u8]) -> &[u8] {
     let bytes = &bytes[..bytes.len().min(MAX_NAME_LEN)];
-    bytes.split(|byte| *byte == 0).next().unwrap_or(&[])
+    // Looks at a word at a time.
+    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }

@@ -21,9 +21,9 @@ const STEPS_A_BYTE: u64 = 8;
 
 /// A function, or a call that was inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Node<'d> {
-    /// The linkage name where there is one, else the plain name.
-    pub(crate) name: Option<&'d [u8]>,
+pub(crate) struct Node {
+    /// The linkage name where there is one, else the plain name: a number of [`Found::names`].
+    pub(crate) name: Option<u32>,
     /// What it was inlined into: a node before this one; `None` for functions.
     pub(crate) parent: Option<u32>,
     /// Where it was called, for what was inlined: a number of [`FileNames`].
@@ -47,7 +47,8 @@ pub(crate) struct Part {
 /// What a walk found, in the order of the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Found<'d> {
-    pub(crate) nodes: Vec<Node<'d>>,
+    pub(crate) names: Vec<&'d [u8]>,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -100,7 +101,9 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
     /// When they ask for too much work.
     pub(crate) fn run(mut self) -> Result<Found<'d>, Unreadable> {
         match self.read_all() {
-            Ok(()) | Err(Unreadable::Dwarf(_)) => Ok(self.found),
+            Ok(()) | Err(Unreadable::Dwarf(_)) => {
+                Ok(Found { names: self.names.names, ..self.found })
+            }
             Err(exhausted) => Err(exhausted),
         }
     }
@@ -167,7 +170,7 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
                     let line = attribute.udata_value().and_then(|line| u32::try_from(line).ok());
                     entry.call_line = line.unwrap_or(0);
                 }
-                _ => entry.naming.take(self.unit, &attribute),
+                _ => entry.naming.take(&attribute),
             }
         }
         Ok(entry)
