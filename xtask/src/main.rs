@@ -20,6 +20,9 @@ usage:
   cargo xtask bench accuracy  programs whose shares are known, beside perf and samply
       --seconds N    CPU seconds of each program (5)
       --only NAME    short-lived, rhythm or stacks alone
+  cargo xtask bench symbols   names of 10,000 addresses, beside binutils, LLVM and addr2line
+      --rounds N     runs of each tool (5)
+      --program FILE look up addresses of FILE instead of building xtask/subject (10 minutes)
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
+        ["bench", "symbols", options @ ..] => bench::symbols(options),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -13,6 +13,7 @@ mod process_root;
 mod record;
 mod runtimes;
 mod sudo;
+mod symbols;
 mod terminal;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use flame_formats::write_pprof;
 use flame_profile::{Annotations, CallTree, Profile, Recursion, TreeOptions, write_folded};
 use flame_render::{SvgConfig, TextConfig, write_svg, write_text};
 
-use crate::cli::OutputArgs;
+use crate::cli::{OutputArgs, SymbolArgs};
 use crate::message::{Failure, reason};
 use crate::privileges;
 use file::Destination;
@@ -80,7 +80,7 @@ struct Options {
 
 impl Outputs {
     /// Decides formats and checks that every output can be written.
-    pub(crate) fn prepare(args: &OutputArgs) -> Result<Outputs, Failure> {
+    pub(crate) fn prepare(args: &OutputArgs, symbols: &SymbolArgs) -> Result<Outputs, Failure> {
         let paths = match &*args.output {
             [] => vec![PathBuf::from(DEFAULT_OUTPUT)],
             paths => paths.to_vec(),
@@ -101,6 +101,7 @@ impl Outputs {
         if args.collapse_recursion {
             tree.recursion = Recursion::Collapse;
         }
+        tree.lines = symbols.lines;
         let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
         let (title, value) = (args.title.clone(), args.value.clone());
         Ok(Outputs { files, options: Options { title, value, tree, annotations } })

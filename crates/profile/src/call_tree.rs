@@ -82,6 +82,9 @@ pub struct TreeOptions {
     /// What the root frames say besides the thread's name: `name-PID`, `name-PID/TID` (both as
     /// `stackcollapse-perf.pl` writes them) or `name-TID`.
     pub root: RootFrame,
+    /// Source lines behind the names, see [`Profile::frame_label`]; calls from different lines of
+    /// a function are different boxes then.
+    pub lines: bool,
     /// Whether recursion is folded.
     pub recursion: Recursion,
 }
@@ -143,7 +146,8 @@ impl CallTree {
             while let Some(stack) = pending.pop() {
                 if let Some(location) = profile.stacks().entry(stack) {
                     for frame in profile.location(location).frames.iter().rev() {
-                        let label = trie.frame_label(profile, *frame, &mut labels_of_frames);
+                        let label =
+                            trie.frame_label(profile, *frame, options.lines, &mut labels_of_frames);
                         node = match options.recursion {
                             Recursion::Keep => trie.child(node, label),
                             Recursion::Collapse => trie.child_or_repeated(node, label),
@@ -265,11 +269,12 @@ impl Trie {
         &mut self,
         profile: &Profile,
         frame: FrameId,
+        lines: bool,
         known: &mut FxHashMap<FrameId, u32>,
     ) -> u32 {
         *known.entry(frame).or_insert_with(|| {
             let frame = profile.frame(frame);
-            let name = profile.text(frame.name).to_owned();
+            let name = profile.frame_label(frame, lines).into_owned();
             self.labels.insert_full(Label { name, kind: frame.kind }).0 as u32
         })
     }
