@@ -16,8 +16,8 @@ use flame_profile::{BuildId, ByteLen, SharedBytes};
 
 use crate::map_file::map_file;
 
-/// How much all indexes take at most: those of some twenty programs with a gigabyte of debug
-/// information each. The least recently used ones go first.
+/// How much all indexes take at most: those of some twenty programs with 200 MB of debug information
+/// each. The least recently used ones go first.
 pub const DEFAULT_INDEX_LIMIT: ByteLen = ByteLen(1 << 30);
 
 /// The ending of an index, with the version of flame before it.
