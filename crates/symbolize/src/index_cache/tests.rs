@@ -160,6 +160,10 @@ fn names_differ_by_owner_and_keys_by_all_that_is_known() {
     let owner = file.uid();
     assert_eq!(one.file, format!("{}-{owner}{ENDING}", "01".repeat(20)));
     assert_ne!(one.key, IndexName::new(&build_id, &file, 8).key);
+    let with =
+        |id, file| one.clone().with_supplement(&BuildId::from_bytes(&[id; 20]).unwrap(), file);
+    let keys = [one.clone(), with(2, None), with(2, Some(&file)), with(3, None)].map(|n| n.key);
+    assert!((0..4).all(|i| (0..i).all(|j| keys[i] != keys[j])), "{keys:?}");
     let long = BuildId::from_bytes(&[1; 5000]).unwrap();
     assert!(IndexName::new(&long, &file, 7).file.len() < 255);
 }
