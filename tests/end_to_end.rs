@@ -28,6 +28,8 @@ mod runtimes;
 #[cfg(test)]
 mod scale;
 #[cfg(test)]
+mod source_lines;
+#[cfg(test)]
 mod sources;
 #[cfg(test)]
 mod stacks;

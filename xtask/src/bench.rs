@@ -17,6 +17,7 @@ mod rooted;
 mod slowdown;
 mod source;
 pub(crate) mod stacks;
+mod symbols;
 mod table;
 mod view;
 
@@ -87,6 +88,12 @@ pub(crate) fn accuracy(words: &[&str]) -> Result<()> {
     })
 }
 
+/// Looks up names with all tools and prints one table.
+pub(crate) fn symbols(words: &[&str]) -> Result<()> {
+    let options = symbols::Options::parse(words)?;
+    in_directory(|directory| symbols::measure(&options, directory))
+}
+
 /// Gives a directory to a bench and removes it afterwards.
 fn in_directory(bench: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let directory = std::env::temp_dir().join(format!("flame-bench-{}", std::process::id()));
@@ -129,15 +136,22 @@ pub(crate) fn build_flame() -> Result<PathBuf> {
         ensure!(path.is_file(), "FLAME_BENCH_FLAME={}: no such file", path.display());
         return Ok(path);
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.args(["build", "--release", "--package", "flame"]);
     ensure!(command.status()?.success(), "flame could not be built");
-    // This program is target/debug/xtask.
+    Ok(own_target()?.join("release/flame"))
+}
+
+/// The cargo that runs this program.
+fn cargo() -> Command {
+    Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+}
+
+/// The target directory: this program is `debug/xtask` in it.
+fn own_target() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
-    let target =
-        own.parent().and_then(Path::parent).context("xtask is not in a target directory")?;
-    Ok(target.join("release/flame"))
+    let target = own.parent().and_then(Path::parent);
+    Ok(target.context("xtask is not in a target directory")?.to_owned())
 }
 
 /// Builds a program of `tests/programs` without frame pointers.

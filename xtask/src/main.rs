@@ -27,6 +27,9 @@ usage:
   cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
       --rounds N     browsers of each kind (5)
       --frames N     one size alone: 10000, 50000, 200000 or 1000000
+  cargo xtask bench symbols   names of 10,000 addresses, beside binutils, LLVM and addr2line
+      --rounds N     runs of each tool (5)
+      --program FILE look up addresses of FILE instead of building xtask/subject (10 minutes)
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
         ["bench", "render"] => bench::render::run(),
         ["bench", "stacks", count] => bench::stacks::print(count),
+        ["bench", "symbols", options @ ..] => bench::symbols(options),
         ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -14,6 +14,7 @@ mod record;
 mod render;
 mod runtimes;
 mod sudo;
+mod symbols;
 mod terminal;
 
 use std::process::ExitCode;

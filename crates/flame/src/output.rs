@@ -164,6 +164,12 @@ impl Outputs {
         self.files.iter().flat_map(|(destination, _)| destination.needed_capabilities()).collect()
     }
 
+    /// With source lines in the frames of trees.
+    pub(crate) fn with_lines(mut self, lines: bool) -> Outputs {
+        self.tree.lines = lines;
+        self
+    }
+
     /// Whether the value asked for is one that a recording of those value names has.
     pub(crate) fn check_value(&self, names: &[String]) -> Result<(), Failure> {
         match &self.value {

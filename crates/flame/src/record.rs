@@ -31,6 +31,7 @@ use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::{Defaults, Format, Outputs, Shown};
+use crate::symbols;
 use crate::terminal::Paint;
 use crate::{privileges, proc};
 use collector::Collector;
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     // Before anything else: from here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
     let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, DEFAULTS)?;
+    let outputs = outputs.with_lines(args.symbols.lines);
     let mut target = target::Started::start(&args.target, &args.sampling)?;
     let result = record(args, cli, &outputs, &mut target, &signals);
     if result.is_err() {
@@ -106,7 +108,7 @@ fn record(
     let (collected, processes) = collector.collected();
     notes.extend(debug_files::fetch_missing(collected, cli.quiet, paint).map(notes::Note::plain));
     let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
-    let mut profile = collector.into_profile(meta);
+    let mut profile = collector.into_profile(meta, &symbols::config(&args.symbols));
     tracing::info!("named");
     notes.extend(notes::of_hidden_kernel(&profile.health));
     if !cli.quiet {

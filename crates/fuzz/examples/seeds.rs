@@ -78,6 +78,7 @@ fn write(directory: &Path) -> Result<()> {
     }
     save(directory, "records", "hand-made", &records())?;
     save(directory, "pprof", "raw", &pprof()?)?;
+    save(directory, "index", "one-unit", &flame_symbolize::fuzzing::sample_index())?;
     let program = directory.join("program");
     for (name, flags) in [("plain", "-O1"), ("packed", "-gz"), ("debug-frame", "-O2")] {
         let elf = compile(&program, flags)?;

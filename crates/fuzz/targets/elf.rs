@@ -1,10 +1,16 @@
 //! Images: any bytes give errors, or segments, sections, function starts and names.
 #![no_main]
 
+use std::alloc::System;
 use std::num::NonZeroUsize;
 
+use cap::Cap;
+use flame_fuzz::MAX_MEMORY;
 use flame_profile::{FileOffset, ImageAddress};
 use flame_symbolize::{ImageFile, SymbolizeConfig, symbolize_image};
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, MAX_MEMORY);
 
 const SECTIONS: &[&str] = &[".eh_frame_hdr", ".eh_frame", ".debug_frame", ".text", ".debug_info"];
 

@@ -33,6 +33,7 @@ mod call_tree;
 mod completion;
 mod folded;
 mod frame;
+mod frame_label;
 mod health;
 mod ids;
 mod image;

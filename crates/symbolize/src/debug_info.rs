@@ -1,23 +1,23 @@
-//! Turns an image address into the functions that DWARF says are there, inlined ones included.
+//! Turns an image into the DWARF sections that say something about functions and lines: its own,
+//! those of the file that `dwz` made, and those of split units.
 //!
-//! Parsing of DWARF is addr2line's work. What it cannot defend itself against, inlined functions
-//! nested so deep that its recursion ends the process, is looked for before it starts.
+//! What they say is read in [`crate::units`].
 //!
-//! Sources: DWARF 5, sections 2.13 and 3.3.
+//! Sources: DWARF 5, section 7.
 
-use std::sync::Arc;
-
-use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
-use flame_profile::{ImageAddress, SharedBytes};
+use flame_profile::SharedBytes;
 use gimli::{Dwarf, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
-use object::Object;
+use object::{CompressionFormat, Object, ObjectSection};
 
 use crate::image::ImageFile;
-use crate::split::{Reader, Skeleton, SplitUnits};
+use crate::split::SplitUnits;
 
-/// How deep entries may nest. Compilers stay below 100; addr2line's recursion takes under 2 KiB of
-/// stack for each level, and [`crate::symbolize`] gives its threads 16 MiB.
-const MAX_NESTING: isize = 2048;
+/// The most bytes of memory that all sections of one image may take when they are decompressed,
+/// with those that `dwz` moved out of it. Those that are stored as they are need none.
+const MAX_DECOMPRESSED: u64 = 512 << 20;
+
+/// Bytes of DWARF that others own.
+pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The DWARF sections of an image, decompressed where needed.
 pub(crate) struct DebugInfo {
@@ -28,119 +28,91 @@ pub(crate) struct DebugInfo {
     endian: RunTimeEndian,
 }
 
-/// What answers for one thread: it keeps what it has parsed.
-pub(crate) struct DebugContext<'a> {
-    context: Context<Reader<'a>>,
-    split: &'a SplitUnits,
-}
-
-/// One function at an address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DebugFrame<'a> {
-    /// The linkage name where there is one, else the plain name; mangled.
-    pub(crate) name: Option<&'a [u8]>,
-    /// The source file.
-    pub(crate) file: Option<&'a str>,
-    /// The line in it, from 1.
-    pub(crate) line: Option<u32>,
-}
-
 impl DebugInfo {
     /// The sections, if the image has debug information at all.
     pub(crate) fn load(image: &ImageFile) -> Option<DebugInfo> {
         let is_little = image.elf()?.is_little_endian();
         image.section(".debug_info").filter(|info| !info.bytes.is_empty())?;
-        let sections = load_sections(image);
-        let supplement = image.supplement().map(load_sections);
+        let supplement = image.supplement();
+        let images = || std::iter::once(image).chain(supplement);
+        let lens = images().flat_map(|i| used_sections().map(|id| decompressed_len(i, id)));
+        let len = lens.fold(0, u64::saturating_add);
+        if len > MAX_DECOMPRESSED {
+            tracing::warn!(?image, len, "debug information left out: too large when decompressed");
+            return None;
+        }
         let endian = if is_little { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let split = SplitUnits::new(image, endian);
-        let info = DebugInfo { sections, supplement, split, endian };
-        nesting_is_bounded(&info.dwarf()).then_some(info)
+        Some(DebugInfo {
+            sections: load_sections(image),
+            supplement: supplement.map(load_sections),
+            split: SplitUnits::new(image, endian),
+            endian,
+        })
     }
 
-    /// Reads the roots of all units; `None` when they make no sense.
-    pub(crate) fn context(&self) -> Option<DebugContext<'_>> {
-        let context = Context::from_dwarf(self.dwarf()).ok()?;
-        Some(DebugContext { context, split: &self.split })
-    }
-
-    fn dwarf(&self) -> Dwarf<Reader<'_>> {
+    /// The sections as DWARF.
+    pub(crate) fn dwarf(&self) -> Dwarf<Reader<'_>> {
         let supplement = self.supplement.as_ref();
         self.sections.borrow_with_sup(supplement, |bytes| EndianSlice::new(bytes, self.endian))
+    }
+
+    /// Where the units are of which the sections have only skeletons.
+    pub(crate) fn split(&self) -> &SplitUnits {
+        &self.split
     }
 }
 
 fn load_sections(image: &ImageFile) -> DwarfSections<SharedBytes> {
     let load = |id: SectionId| -> Result<SharedBytes, std::convert::Infallible> {
-        let section = is_used(id).then(|| image.section(id.name())).flatten();
+        let is_used = used_sections().any(|used| used == id);
+        let section = is_used.then(|| image.section(id.name())).flatten();
         Ok(section.map(|section| section.bytes).unwrap_or_default())
     };
     let Ok(sections) = DwarfSections::load(load);
     sections
 }
 
-/// Whether no entries nest deeper than a parser's recursion can follow.
-fn nesting_is_bounded(dwarf: &Dwarf<Reader<'_>>) -> bool {
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let Ok(mut entries) = unit.entries_raw(None) else { continue };
-        while !entries.is_empty() {
-            // Beyond an error addr2line reads no further either.
-            let Ok(abbreviation) = entries.read_abbreviation() else { break };
-            let Some(abbreviation) = abbreviation else { continue };
-            if entries.next_depth() > MAX_NESTING {
-                return false;
-            }
-            if entries.skip_attributes(abbreviation.attributes()).is_err() {
-                break;
-            }
-        }
-    }
-    true
-}
-
-/// Whether a section says anything about functions or lines. The others need not be decompressed,
+/// The sections that say anything about functions or lines. The others need not be decompressed,
 /// which takes most of the time when few addresses are asked for.
-fn is_used(section: SectionId) -> bool {
-    use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
-    let unused = [DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes];
-    !unused.contains(&section)
+fn used_sections() -> impl Iterator<Item = SectionId> {
+    let entries = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugAddr];
+    let ranges = [SectionId::DebugAranges, SectionId::DebugRanges, SectionId::DebugRngLists];
+    let lines = [SectionId::DebugLine, SectionId::DebugLineStr];
+    let names = [SectionId::DebugStr, SectionId::DebugStrOffsets];
+    entries.into_iter().chain(ranges).chain(lines).chain(names)
 }
 
-impl<'a> DebugContext<'a> {
-    /// Appends the functions at an address, innermost first; nothing where DWARF knows none. A
-    /// single frame without a name has only a line. `out` is cleared first.
-    pub(crate) fn frames<'b>(&'b self, address: ImageAddress, out: &mut Vec<DebugFrame<'b>>)
-    where
-        'a: 'b,
-    {
-        out.clear();
-        let mut lookup = self.context.find_frames(address.0);
-        let found = loop {
-            match lookup {
-                LookupResult::Output(found) => break found,
-                LookupResult::Load { load, continuation } => {
-                    lookup = continuation.resume(self.split_unit(&load));
-                }
-            }
-        };
-        let Ok(mut frames) = found else { return };
-        while let Ok(Some(frame)) = frames.next() {
-            let location = frame.location;
-            out.push(DebugFrame {
-                name: frame.function.map(|function| function.name.slice()),
-                file: location.as_ref().and_then(|location| location.file),
-                line: location.and_then(|location| location.line).filter(|line| *line > 0),
-            });
-        }
-    }
+/// How many bytes of memory a section takes when it is read; 0 for one that is only mapped.
+fn decompressed_len(image: &ImageFile, id: SectionId) -> u64 {
+    let elf = image.elf();
+    let section = elf.as_ref().and_then(|elf| elf.section_by_name(id.name()));
+    let stored = section.and_then(|section| section.compressed_data().ok());
+    let compressed = stored.filter(|stored| stored.format != CompressionFormat::None);
+    compressed.map_or(0, |stored| stored.uncompressed_size)
+}
 
-    /// The rest of a unit of which this file has only the skeleton. Without it only lines are known.
-    fn split_unit(&self, load: &SplitDwarfLoad<Reader<'a>>) -> Option<Arc<Dwarf<Reader<'a>>>> {
-        let bytes = |reader: Option<Reader<'a>>| reader.map_or(&[][..], |reader| reader.slice());
-        let (directory, file) = (bytes(load.comp_dir), bytes(load.path));
-        let skeleton = Skeleton { id: load.dwo_id, directory, file };
-        self.split.dwarf(skeleton, &load.parent).filter(|dwarf| nesting_is_bounded(dwarf))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_elf::TestElf;
+
+    /// `SHF_COMPRESSED`.
+    const COMPRESSED: u64 = 0x800;
+
+    #[test]
+    fn sections_that_are_too_large_together_are_not_read() {
+        // Each promises 400 MiB: type 1 (zlib), reserved, size, alignment.
+        let mut header = [1_u64, 400 << 20, 1].map(u64::to_le_bytes).concat();
+        header.extend_from_slice(b"\x78\x9c");
+        let loads = |sections: &[(&str, u64, &[u8])]| {
+            let elf = TestElf { sections, ..TestElf::default() };
+            let image = ImageFile::from_bytes(elf.to_bytes()).unwrap();
+            DebugInfo::load(&image).is_some()
+        };
+        let info = (".debug_info", 0, &[0; 8][..]);
+        assert!(loads(&[info]));
+        assert!(loads(&[info, (".debug_str", COMPRESSED, &header)]));
+        let two = [(".debug_str", COMPRESSED, &header[..]), (".debug_line", COMPRESSED, &header)];
+        assert!(!loads(&[info, two[0], two[1]]));
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Sources: elf(5), the ELF gABI chapters 4 and 5.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,8 @@ struct Inner {
     segments: Vec<Segment>,
     /// Where it was opened; `None` for one that was in memory.
     path: Option<PathBuf>,
+    /// Of the file that was opened; `None` for one that was in memory.
+    metadata: Option<Metadata>,
     search: DebugSearch,
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
@@ -139,10 +141,12 @@ impl ImageFile {
         let mut is_file = path.metadata().map_err(failed)?.is_file();
         if is_file {
             let file = open_without_blocking(path).map_err(failed)?;
-            is_file = file.metadata().map_err(failed)?.is_file();
+            let metadata = file.metadata().map_err(failed)?;
+            is_file = metadata.is_file();
             if is_file {
                 let bytes = map_file(&file).map_err(failed)?;
-                return ImageFile::from_shared(bytes, Some(path.to_owned()), search);
+                let file = Some((path.to_owned(), metadata));
+                return ImageFile::from_shared(bytes, file, search);
             }
         }
         Err(ImageError::NotRegular { path: path.to_owned() })
@@ -158,9 +162,10 @@ impl ImageFile {
 
     fn from_shared(
         bytes: SharedBytes,
-        path: Option<PathBuf>,
+        file: Option<(PathBuf, Metadata)>,
         search: DebugSearch,
     ) -> Result<ImageFile, ImageError> {
+        let (path, metadata) = file.unzip();
         let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
         if !has_plausible_tables(&elf) {
             return Err(ImageError::ImplausibleTables);
@@ -172,6 +177,7 @@ impl ImageFile {
             entry: ImageAddress(elf.entry()),
             segments,
             path,
+            metadata,
             search,
             symbols: OnceLock::new(),
             functions: OnceLock::new(),
@@ -347,6 +353,11 @@ impl ImageFile {
     /// Where the file with what was stripped from this one is, if it was and there is one.
     pub fn debug_file(&self) -> Option<&Path> {
         self.companion()?.inner.path.as_deref()
+    }
+
+    /// Whose file it is, and how long; `None` for one that was in memory.
+    pub(crate) fn metadata(&self) -> Option<&Metadata> {
+        self.inner.metadata.as_ref()
     }
 
     /// All bytes of the file.

@@ -28,7 +28,11 @@ mod debug_search;
 mod demangle;
 mod disjoint;
 mod eh_frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
+mod index_cache;
+mod index_file;
 mod kernel;
 mod line_parser;
 mod map_file;
@@ -44,6 +48,7 @@ mod symbolize;
 mod test_build;
 #[cfg(test)]
 mod test_elf;
+mod units;
 
 pub use code_log::{
     CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, Scanned, WantedCode,
@@ -51,6 +56,7 @@ pub use code_log::{
 pub use debug_search::DebugSearch;
 pub use demangle::demangle;
 pub use image::{ImageError, ImageFile, Section, Segment};
+pub use index_cache::{DEFAULT_INDEX_LIMIT, IndexCache};
 pub use kernel::{KernelError, KernelSymbols};
 pub use namer::{SymbolFrame, Symbolized};
 pub use sources::{Source, Sources};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use flame_profile::{ImageAddress, Missing};
 use rustc_hash::FxHashMap;
 
-use crate::debug_info::{DebugContext, DebugFrame};
 use crate::demangle::{MAX_NAME_LEN, demangle};
 use crate::symbol_table::{Symbol, SymbolTable};
 use crate::symbolize::SymbolizeConfig;
+use crate::units::table::TableFrame;
+use crate::units::{StringId, Strings};
 
 /// One function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,53 +36,62 @@ pub enum Symbolized {
 }
 
 /// What names the addresses of one image, for one thread.
-pub(crate) struct Namer<'c, 'd> {
+pub(crate) struct Namer<'c> {
     symbols: &'c SymbolTable,
-    debug: Option<&'c DebugContext<'d>>,
+    strings: &'c Strings,
     config: &'c SymbolizeConfig,
+    /// Demangled names of symbols.
     names: FxHashMap<&'c [u8], Arc<str>>,
-    files: FxHashMap<&'c str, Arc<str>>,
+    debug_names: FxHashMap<StringId, Option<DebugName>>,
+    files: FxHashMap<StringId, Option<Arc<str>>>,
 }
 
-impl<'c, 'd> Namer<'c, 'd> {
+/// A name in debug information.
+#[derive(Clone)]
+struct DebugName {
+    mangled: Arc<[u8]>,
+    demangled: Arc<str>,
+}
+
+impl<'c> Namer<'c> {
+    /// `strings` are those of the frames that [`Namer::answer`] is given.
     pub(crate) fn new(
         symbols: &'c SymbolTable,
-        debug: Option<&'c DebugContext<'d>>,
+        strings: &'c Strings,
         config: &'c SymbolizeConfig,
-    ) -> Namer<'c, 'd> {
-        Namer { symbols, debug, config, names: FxHashMap::default(), files: FxHashMap::default() }
+    ) -> Namer<'c> {
+        Namer {
+            symbols,
+            strings,
+            config,
+            names: FxHashMap::default(),
+            debug_names: FxHashMap::default(),
+            files: FxHashMap::default(),
+        }
     }
 
-    /// One answer for each address.
-    pub(crate) fn name_all(&mut self, addresses: &[ImageAddress]) -> Vec<Symbolized> {
-        let mut found = Vec::new();
-        let answer = |address: &ImageAddress| {
-            if let Some(debug) = self.debug {
-                debug.frames(*address, &mut found);
-            }
-            let frames = self.frames(*address, &found);
-            if frames.is_empty() {
-                Symbolized::Unknown(Missing::NoSymbol)
-            } else {
-                Symbolized::Frames(frames)
-            }
-        };
-        addresses.iter().map(answer).collect()
+    /// The answer for an address, given what debug information says of it.
+    pub(crate) fn answer(&mut self, address: ImageAddress, debug: &[TableFrame]) -> Symbolized {
+        let frames = self.frames(address, debug);
+        if frames.is_empty() {
+            Symbolized::Unknown(Missing::NoSymbol)
+        } else {
+            Symbolized::Frames(frames)
+        }
     }
 
-    /// The frames at an address, given what DWARF says of it.
-    fn frames(&mut self, address: ImageAddress, debug: &[DebugFrame<'c>]) -> Vec<SymbolFrame> {
+    fn frames(&mut self, address: ImageAddress, debug: &[TableFrame]) -> Vec<SymbolFrame> {
         let symbol = self.symbols.lookup(address);
-        let unknown = DebugFrame::default();
-        let (outer, inlined) = debug.split_last().unwrap_or((&unknown, &[]));
-        let Some(outer_name) = self.outer_name(outer.name, symbol) else { return Vec::new() };
+        let nothing = TableFrame { name: StringId::NONE, file: StringId::NONE, line: 0 };
+        let (outer, inlined) = debug.split_last().unwrap_or((&nothing, &[]));
+        let outer_name = self.debug_name(outer.name);
+        let Some(outer_name) = self.outer_name(outer_name, symbol) else { return Vec::new() };
         let mut frames = Vec::with_capacity(1 + inlined.len());
         if self.config.inlined {
             for frame in inlined {
                 // A function that even DWARF gives no name is left to its caller.
-                let Some(name) = frame.name else { continue };
-                let name = self.demangled(name);
-                frames.push(self.frame(name, true, frame));
+                let Some(name) = self.debug_name(frame.name) else { continue };
+                frames.push(self.frame(name.demangled, true, frame));
             }
         }
         // The line of the function itself is where it calls; without those frames it is where the
@@ -99,28 +109,30 @@ impl<'c, 'd> Namer<'c, 'd> {
     /// scopes, of which GCC writes only the last part for functions without external linkage.
     fn outer_name(
         &mut self,
-        debug: Option<&'c [u8]>,
+        debug: Option<DebugName>,
         symbol: Option<Symbol<'c>>,
     ) -> Option<Arc<str>> {
-        let (Some(debug), Some(symbol)) = (debug, symbol) else {
-            let name = debug.map(|debug| self.demangled(debug));
-            return name.or_else(|| symbol.map(|symbol| self.symbol_name(symbol)));
+        let (debug, symbol) = match (debug, symbol) {
+            (Some(debug), Some(symbol)) => (debug, symbol),
+            (debug, symbol) => {
+                let name = debug.map(|debug| debug.demangled);
+                return name.or_else(|| symbol.map(|symbol| self.symbol_name(symbol)));
+            }
         };
-        let name = self.demangled(debug);
-        if symbol.name == debug {
-            return Some(name);
+        if symbol.name == &*debug.mangled {
+            return Some(debug.demangled);
         }
-        if self.symbols.has_alias(symbol, debug) {
+        if self.symbols.has_alias(symbol, &debug.mangled) {
             return Some(self.symbol_name(symbol));
         }
-        if is_mangled(symbol.name) && !is_mangled(debug) {
+        if is_mangled(symbol.name) && !is_mangled(&debug.mangled) {
             let without_suffix = symbol.name.split(|byte| *byte == b'.').next();
             let full = self.demangled(without_suffix.unwrap_or(symbol.name));
-            if is_last_part(&name, &full) {
+            if is_last_part(&debug.demangled, &full) {
                 return Some(full);
             }
         }
-        Some(name)
+        Some(debug.demangled)
     }
 
     /// The demangled name of a symbol, `name@plt` for stubs as objdump has it.
@@ -129,12 +141,35 @@ impl<'c, 'd> Namer<'c, 'd> {
         if symbol.is_stub { Arc::from(format!("{name}@plt")) } else { name }
     }
 
-    fn frame(&mut self, name: Arc<str>, inlined: bool, place: &DebugFrame<'c>) -> SymbolFrame {
-        let place = if self.config.lines { *place } else { DebugFrame::default() };
-        let file = place.file.map(|file| {
-            Arc::clone(self.files.entry(file).or_insert_with(|| Arc::from(bounded(file))))
-        });
-        SymbolFrame { name, inlined, file, line: place.line }
+    fn frame(&mut self, name: Arc<str>, inlined: bool, place: &TableFrame) -> SymbolFrame {
+        let (mut file, mut line) = (None, None);
+        if self.config.lines {
+            line = Some(place.line).filter(|line| *line > 0);
+            file = self.file(place.file);
+        }
+        SymbolFrame { name, inlined, file, line }
+    }
+
+    fn file(&mut self, id: StringId) -> Option<Arc<str>> {
+        if id == StringId::NONE {
+            return None;
+        }
+        let strings = self.strings;
+        let to_path = || Some(Arc::from(String::from_utf8_lossy(&strings.text(id)?)));
+        self.files.entry(id).or_insert_with(to_path).clone()
+    }
+
+    fn debug_name(&mut self, id: StringId) -> Option<DebugName> {
+        if id == StringId::NONE {
+            return None;
+        }
+        let strings = self.strings;
+        let read = || {
+            let mangled = strings.text(id).filter(|name| !name.is_empty())?;
+            let demangled = Arc::from(demangle(&String::from_utf8_lossy(&mangled)));
+            Some(DebugName { mangled, demangled })
+        };
+        self.debug_names.entry(id).or_insert_with(read).clone()
     }
 
     fn demangled(&mut self, name: &'c [u8]) -> Arc<str> {
@@ -161,12 +196,6 @@ fn is_last_part(name: &str, full: &str) -> bool {
         let after = full[start + name.len()..].chars().next();
         matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('(' | '<' | '['))
     })
-}
-
-/// As much of a text as a name may have, cut between characters.
-fn bounded(text: &str) -> &str {
-    let mut lens = (0..=text.len().min(MAX_NAME_LEN)).rev();
-    &text[..lens.find(|len| text.is_char_boundary(*len)).unwrap_or(0)]
 }
 
 #[cfg(test)]

@@ -10,16 +10,14 @@ use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use flame_profile::SharedBytes;
 use gimli::{Dwarf, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian};
 use gimli::{SectionId, UnitType};
 
+use crate::debug_info::Reader;
 use crate::image::ImageFile;
-
-/// Bytes of DWARF that others own.
-pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The split units of one image, each opened when it is first asked for.
 #[derive(Debug)]
@@ -75,19 +73,19 @@ impl SplitUnits {
         &'a self,
         skeleton: Skeleton<'_>,
         parent: &Dwarf<Reader<'a>>,
-    ) -> Option<Arc<Dwarf<Reader<'a>>>> {
+    ) -> Option<Dwarf<Reader<'a>>> {
         let borrow = |bytes: &'a SharedBytes| EndianSlice::new(bytes, self.endian);
         let package = self.package.get_or_init(|| open_package(&self.packages)).as_ref();
         let packaged = package.and_then(|package| {
             let package = package.borrow(borrow, EndianSlice::new(&[], self.endian)).ok()?;
             package.find_cu(skeleton.id, parent).ok().flatten()
         });
-        if let Some(dwarf) = packaged {
-            return Some(Arc::new(dwarf));
+        if packaged.is_some() {
+            return packaged;
         }
         let mut dwarf = self.opened(skeleton)?.borrow(borrow);
         dwarf.make_dwo(parent);
-        Some(Arc::new(dwarf))
+        Some(dwarf)
     }
 
     /// The sections of a `.dwo` file, looked for once.

@@ -37,8 +37,13 @@ pub(crate) struct Usage {
 
 /// Runs a command to its end; its stderr is kept for the error.
 pub(crate) fn run(command: &mut Command, log: PathBuf) -> Result<Usage> {
+    run_reading(command, Stdio::null(), log)
+}
+
+/// The same for a command that reads its standard input.
+pub(crate) fn run_reading(command: &mut Command, input: Stdio, log: PathBuf) -> Result<Usage> {
     let stderr = fs::File::create(&log).with_context(|| log.display().to_string())?;
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+    command.stdin(input).stdout(Stdio::piped()).stderr(stderr);
     let start = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
     let mut pipe = child.stdout.take().context("stdout is a pipe")?;

@@ -44,10 +44,10 @@ pub(crate) struct RecordArgs {
     pub(crate) sampling: SamplingArgs,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
+    pub(crate) output: OutputArgs,
 
     #[command(flatten)]
     pub(crate) picture: PictureArgs,

@@ -1,4 +1,4 @@
-//! Options on where names come from, for every command that looks names up.
+//! How addresses get their names: options that every command has which looks them up.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,14 @@ use clap::Args;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Symbols")]
 pub(crate) struct SymbolArgs {
+    /// Put source lines into frames: NAME (FILE:LINE), one box for each line
+    #[arg(long)]
+    pub(crate) lines: bool,
+
+    /// Leave out functions that the compiler inlined
+    #[arg(long)]
+    pub(crate) no_inline: bool,
+
     /// Look for debug files in DIR, too: laid out as /usr/lib/debug, or flat (repeatable)
     #[arg(long = "debug-dir", value_name = "DIR", hide_short_help = true)]
     pub(crate) debug_dirs: Vec<PathBuf>,

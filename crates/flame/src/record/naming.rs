@@ -1,6 +1,8 @@
 //! Addresses become names: each distinct one is looked up once, images side by side.
 
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use flame_events::{ImageKey, Processes};
 use flame_profile::{
@@ -48,9 +50,14 @@ const IDLE_FUNCTIONS: &[&str] = &[
 ];
 
 /// Names everything that was collected and puts it into `profile`.
-pub(super) fn name_all(collected: Collected, processes: &Processes, profile: &mut Profile) {
+pub(super) fn name_all(
+    collected: Collected,
+    processes: &Processes,
+    config: &SymbolizeConfig,
+    profile: &mut Profile,
+) {
     profile.health = collected.health.clone();
-    let mut namer = Namer::new(&collected, processes);
+    let mut namer = Namer::new(&collected, processes, config);
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
     let mut unnamed: FxHashMap<LocationId, (String, Missing)> = FxHashMap::default();
     for (_, parent, entry) in collected.stacks.nodes() {
@@ -126,6 +133,59 @@ pub(super) fn image_name(key: &ImageKey) -> String {
     if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
 }
 
+/// The kernel's symbols, if any stack has a frame of the kernel.
+fn open_kernel(collected: &Collected) -> Result<KernelSymbols, KernelError> {
+    let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
+    let mut kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
+        true => KernelSymbols::open(Path::new(KALLSYMS)),
+        false => Ok(KernelSymbols::parse(b"")),
+    };
+    match &mut kernel {
+        // What is loaded no longer is not in the table.
+        Ok(symbols) => collected.kernel_code.iter().for_each(|code| {
+            let module = code.is_bpf.then_some("bpf");
+            symbols.insert(code.start, code.len, &code.name, module);
+        }),
+        Err(error) => tracing::info!(%error, "kernel functions have no names"),
+    }
+    kernel
+}
+
+/// What is at all addresses in files.
+fn symbolize(
+    collected: &Collected,
+    config: &SymbolizeConfig,
+) -> FxHashMap<(ImageId, ImageAddress), Symbolized> {
+    let mut wanted: FxHashMap<ImageId, Vec<ImageAddress>> = FxHashMap::default();
+    for (_, _, entry) in collected.stacks.nodes() {
+        if let CodeLocation::Image(image, offset) = entry
+            && let Some(OpenImage::File(file, _)) = collected.images.get(image)
+            && let Some(address) = file.to_image_address(offset)
+        {
+            wanted.entry(image).or_default().push(address);
+        }
+    }
+    let mut wanted: Vec<(ImageId, Vec<ImageAddress>)> = wanted.into_iter().collect();
+    wanted.sort();
+    let mut ids = Vec::new();
+    let mut jobs: Vec<(ImageFile, Vec<ImageAddress>)> = Vec::new();
+    for (id, mut addresses) in wanted {
+        if let Some(OpenImage::File(file, _)) = collected.images.get(id) {
+            addresses.sort_unstable();
+            addresses.dedup();
+            ids.push(id);
+            jobs.push((file.clone(), addresses));
+        }
+    }
+    let answers = symbolize_images(&jobs, config);
+    let mut symbols = FxHashMap::default();
+    for ((id, (_, addresses)), answers) in ids.into_iter().zip(&jobs).zip(answers) {
+        let keys = addresses.iter().map(|address| (id, *address));
+        symbols.extend(keys.zip(answers));
+    }
+    symbols
+}
+
 /// Everything that names are looked up in.
 struct Namer<'c> {
     collected: &'c Collected,
@@ -139,62 +199,23 @@ struct Namer<'c> {
 type Unnamed = Option<(String, Missing)>;
 
 impl<'c> Namer<'c> {
-    fn new(collected: &'c Collected, processes: &'c Processes) -> Namer<'c> {
-        let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
-        let mut kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
-            true => KernelSymbols::open(Path::new(KALLSYMS)),
-            false => Ok(KernelSymbols::parse(b"")),
-        };
-        match &mut kernel {
-            // What is loaded no longer is not in the table.
-            Ok(symbols) => collected.kernel_code.iter().for_each(|code| {
-                let module = code.is_bpf.then_some("bpf");
-                symbols.insert(code.start, code.len, &code.name, module);
-            }),
-            Err(error) => tracing::info!(%error, "kernel functions have no names"),
-        }
-        let mut namer = Namer {
-            collected,
-            processes,
-            images: FxHashMap::default(),
-            symbols: FxHashMap::default(),
-            kernel,
-            known: FxHashMap::default(),
-        };
-        // Maps and kernel symbols are open; what follows reads files that targets brought along.
-        privileges::keep_for_naming();
-        namer.symbolize();
-        namer
-    }
-
-    /// Looks up all addresses in files.
-    fn symbolize(&mut self) {
-        let mut wanted: FxHashMap<ImageId, Vec<ImageAddress>> = FxHashMap::default();
-        for (_, _, entry) in self.collected.stacks.nodes() {
-            if let CodeLocation::Image(image, offset) = entry
-                && let Some(OpenImage::File(file, _)) = self.collected.images.get(image)
-                && let Some(address) = file.to_image_address(offset)
-            {
-                wanted.entry(image).or_default().push(address);
-            }
-        }
-        let mut wanted: Vec<(ImageId, Vec<ImageAddress>)> = wanted.into_iter().collect();
-        wanted.sort();
-        let mut ids = Vec::new();
-        let mut jobs: Vec<(ImageFile, Vec<ImageAddress>)> = Vec::new();
-        for (id, mut addresses) in wanted {
-            if let Some(OpenImage::File(file, _)) = self.collected.images.get(id) {
-                addresses.sort_unstable();
-                addresses.dedup();
-                ids.push(id);
-                jobs.push((file.clone(), addresses));
-            }
-        }
-        let answers = symbolize_images(&jobs, &SymbolizeConfig::default());
-        for ((id, (_, addresses)), answers) in ids.into_iter().zip(&jobs).zip(answers) {
-            let keys = addresses.iter().map(|address| (id, *address));
-            self.symbols.extend(keys.zip(answers));
-        }
+    fn new(
+        collected: &'c Collected,
+        processes: &'c Processes,
+        config: &SymbolizeConfig,
+    ) -> Namer<'c> {
+        // The kernel takes as long to print its symbols as everything else takes together.
+        let (kernel, symbols) = thread::scope(|scope| {
+            // Capabilities belong to threads: this one has those that show kernel addresses.
+            let kernel = scope.spawn(|| open_kernel(collected));
+            // The maps of runtimes are open; what follows reads files that targets brought along.
+            privileges::keep_for_naming();
+            let symbols = symbolize(collected, config);
+            (kernel.join(), symbols)
+        });
+        let kernel = kernel.unwrap_or_else(|panic| resume_unwind(panic));
+        let (images, known) = (FxHashMap::default(), FxHashMap::default());
+        Namer { collected, processes, images, symbols, kernel, known }
     }
 
     /// The location of an entry, and why it has no name if it has none.

@@ -48,7 +48,7 @@ fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuild
     if options.order == SiblingOrder::Name || options.order == SiblingOrder::Weight {
         samples.sort_by_key(|(root, ..)| *root);
     }
-    let mut grower = Grower::new(profile, options.recursion);
+    let mut grower = Grower::new(profile, options);
     for of_root in samples.chunk_by(|a, b| a.0 == b.0) {
         let root = builder.child(BuilderNode::ROOT, of_root[0].0);
         for (_, stack, weight) in of_root {
@@ -62,6 +62,8 @@ fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuild
 struct Grower<'p> {
     profile: &'p Profile,
     recursion: Recursion,
+    /// Whether labels say source lines.
+    lines: bool,
     /// For each stack the root that it was last met under, and its innermost node there.
     nodes: Vec<Option<(BuilderNode, BuilderNode)>>,
     /// For each location its labels, outermost first; empty = not met yet.
@@ -70,10 +72,11 @@ struct Grower<'p> {
 }
 
 impl<'p> Grower<'p> {
-    fn new(profile: &'p Profile, recursion: Recursion) -> Grower<'p> {
+    fn new(profile: &'p Profile, options: &TreeOptions) -> Grower<'p> {
         Grower {
             profile,
-            recursion,
+            recursion: options.recursion,
+            lines: options.lines,
             nodes: vec![None; profile.stacks().len()],
             labels: vec![Vec::new(); profile.locations().len()],
             pending: Vec::new(),
@@ -102,7 +105,7 @@ impl<'p> Grower<'p> {
         while let Some((stack, location)) = self.pending.pop() {
             let labels = &mut self.labels[location.index()];
             if labels.is_empty() {
-                add_labels(self.profile, location, builder, labels);
+                add_labels(self.profile, location, self.lines, builder, labels);
             }
             for label in labels {
                 node = match self.recursion {
@@ -120,6 +123,7 @@ impl<'p> Grower<'p> {
 fn add_labels(
     profile: &Profile,
     location: LocationId,
+    lines: bool,
     builder: &mut TreeBuilder,
     labels: &mut Vec<LabelId>,
 ) {
@@ -132,7 +136,7 @@ fn add_labels(
             FrameKind::User if in_library => FrameKind::Library,
             kind => kind,
         };
-        labels.push(builder.label(profile.text(frame.name), kind));
+        labels.push(builder.label(&profile.frame_label(frame, lines), kind));
     }
 }
 

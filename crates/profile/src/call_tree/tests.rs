@@ -1,6 +1,6 @@
 use super::*;
 use crate::address::{FileOffset, ProcessAddress};
-use crate::frame::Location;
+use crate::frame::{Frame, Location};
 use crate::ids::StackId;
 use crate::ids::{Pid, Tid};
 use crate::image::Image;
@@ -73,10 +73,8 @@ fn inlined_frames_stand_between_their_callers() {
     let stack = profile.push_stack(StackId::EMPTY, location);
     let thread = profile.add_thread("search", Pid(7), Tid(8));
     profile.add_sample(thread, stack, &[4]);
-    let options = TreeOptions {
-        root: RootFrame { process: false, pid: true, tid: true },
-        ..TreeOptions::default()
-    };
+    let root = RootFrame { process: false, pid: true, tid: true };
+    let options = TreeOptions { root, ..TreeOptions::default() };
     let tree = CallTree::from_profile(&profile, &options);
     assert_eq!(lines(&tree), ["0 all 4 0", "1 search-7/8 4 0", "2 find 4 0", "3 memcmp 4 4"]);
 }
@@ -269,4 +267,23 @@ fn functions_of_shared_libraries_are_told_from_the_image() {
         ("[vdso]", FrameKind::Library),
     ];
     assert_eq!(kinds, expect);
+}
+
+#[test]
+fn calls_from_two_lines_are_one_box_or_two() {
+    let mut profile = Profile::new(vec![ValueType::samples()]);
+    let thread = profile.add_thread("make", Pid(7), Tid(7));
+    let (name, file) = (profile.intern("parse"), Some(profile.intern("/src/p.c")));
+    for line in [Some(7), Some(12), Some(7), None] {
+        let frame = Frame { name, kind: FrameKind::User, file, line };
+        let frame = profile.add_whole_frame(frame);
+        let location = profile.add_location(Location::named(frame));
+        let stack = profile.push_stack(StackId::EMPTY, location);
+        profile.add_sample(thread, stack, &[1]);
+    }
+    let tree =
+        |lines| CallTree::from_profile(&profile, &TreeOptions { lines, ..TreeOptions::default() });
+    assert_eq!(lines(&tree(false)), ["0 all 4 0", "1 make 4 0", "2 parse 4 4"]);
+    let boxes = ["2 parse (p.c) 1 1", "2 parse (p.c:12) 1 1", "2 parse (p.c:7) 2 2"];
+    assert_eq!(lines(&tree(true)), [&["0 all 4 0", "1 make 4 0"], &boxes[..]].concat());
 }

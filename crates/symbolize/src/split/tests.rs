@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::test_build::{FULL, SOURCE, Workshop};
+use crate::test_build::{FULL, SOURCE, Workshop, many_functions};
 
 /// A second unit, so that there is more than one to choose from.
 const OTHER: &str = "
@@ -38,6 +38,56 @@ fn split_units_are_found_where_they_were_compiled() {
         // The skeleton has no functions; the symbol table still has.
         assert_eq!(shop.frames("elsewhere/prog", at), ["hidden"], "{flags}");
     }
+}
+
+#[test]
+fn split_units_have_the_lines_and_calls_of_whole_ones() {
+    let places = |shop: &Workshop, at| {
+        let image = ImageFile::open(&shop.path("prog")).unwrap();
+        let config = crate::SymbolizeConfig::default();
+        match crate::symbolize_image(&image, &[at], &config).pop() {
+            Some(crate::Symbolized::Frames(frames)) => frames
+                .into_iter()
+                .map(|f| (f.name.to_string(), f.file.unwrap().to_string(), f.line.unwrap()))
+                .collect(),
+            _ => Vec::new(),
+        }
+    };
+    for flags in ["-gdwarf-4", "-gdwarf-5"] {
+        let Some((shop, at)) = built(&format!("dwo-lines{flags}"), flags) else { return };
+        let split = places(&shop, at);
+        assert!(shop.run(&format!("gcc -O2 -g {flags} -o prog a.c b.c")));
+        let whole = places(&shop, shop.nop("prog"));
+        let file = shop.path("a.c").display().to_string();
+        let expect = [("twist", 3), ("turn", 7), ("hidden", 10)];
+        let expect = expect.map(|(name, line)| (name.to_owned(), file.clone(), line));
+        assert_eq!(whole, expect, "{flags}");
+        assert_eq!(split, expect, "{flags}");
+    }
+}
+
+#[test]
+fn an_index_holds_no_units_of_other_files() {
+    let Some((shop, _)) = built("dwo-index", "") else { return };
+    shop.write("many.c", &many_functions());
+    if !shop.run("gcc -g -o prog a.o b.o many.c -Wl,--build-id") {
+        return;
+    }
+    let at = shop.nop("prog");
+    // In a unit that is kept, so that there is an index.
+    let main = ImageFile::open(&shop.path("prog")).unwrap();
+    let many = main.elf().unwrap();
+    let many = object::Object::symbols(&many)
+        .find(|symbol| object::ObjectSymbol::name(symbol) == Ok("many_7"))
+        .map(|symbol| flame_profile::ImageAddress(object::ObjectSymbol::address(&symbol)));
+    assert_eq!(shop.indexed_frames("prog", many.unwrap()), ["many_7"]);
+    assert_eq!(shop.index_count(), 1);
+    shop.move_to("a.dwo", "elsewhere/a.dwo");
+    assert_eq!(shop.indexed_frames("prog", at), ["hidden"]);
+    shop.move_to("elsewhere/a.dwo", "a.dwo");
+    assert_eq!(shop.indexed_frames("prog", at), FULL);
+    shop.remove("a.dwo");
+    assert_eq!(shop.indexed_frames("prog", at), ["hidden"]);
 }
 
 #[test]

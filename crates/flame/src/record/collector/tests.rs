@@ -67,7 +67,7 @@ fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
     let layout = RecordLayout::new(fields);
     let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true, 1024);
     let Ok(()) = Script(events).drain(&mut |event| collector.take(event));
-    collector.into_profile(Meta::default())
+    collector.into_profile(Meta::default(), &SymbolizeConfig::default())
 }
 
 fn folded(profile: &Profile, value: usize) -> String {

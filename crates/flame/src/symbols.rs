@@ -1,0 +1,40 @@
+//! How this user's flame looks up names: the command line and the environment into a configuration.
+
+use std::env;
+use std::path::PathBuf;
+
+use flame_symbolize::{IndexCache, SymbolizeConfig};
+use nix::unistd::{Uid, User};
+
+use crate::cli::SymbolArgs;
+
+/// What the options say, with the index of the user whom flame runs as.
+pub(crate) fn config(args: &SymbolArgs) -> SymbolizeConfig {
+    SymbolizeConfig { inlined: !args.no_inline, index: open_index(), ..SymbolizeConfig::default() }
+}
+
+/// `$XDG_CACHE_HOME/flame` or `~/.cache/flame`, where it can be trusted.
+fn open_index() -> Option<IndexCache> {
+    let directory = cache_home()?.join("flame");
+    match IndexCache::open(&directory) {
+        Ok(index) => Some(index),
+        Err(error) => {
+            tracing::info!(directory = %directory.display(), %error, "no index of symbols");
+            None
+        }
+    }
+}
+
+fn cache_home() -> Option<PathBuf> {
+    let variable = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    // sudo may leave the caller's environment, whose directories are not root's to use.
+    let of_caller = env::var_os("SUDO_UID").is_some() && Uid::effective().is_root();
+    if !of_caller {
+        let named = variable("XDG_CACHE_HOME");
+        if let Some(home) = named.or_else(|| Some(variable("HOME")?.join(".cache"))) {
+            return Some(home);
+        }
+    }
+    let user = User::from_uid(Uid::effective()).ok().flatten()?;
+    Some(user.dir.join(".cache"))
+}

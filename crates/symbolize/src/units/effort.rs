@@ -1,0 +1,64 @@
+//! A bound on work that a file can ask for out of proportion to its size.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is left of an amount of work, in steps of some nanoseconds each.
+#[derive(Debug)]
+pub(crate) struct Effort {
+    left: AtomicU64,
+}
+
+/// The work was used up: what asked for it makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted;
+
+impl Effort {
+    /// So many steps.
+    pub(crate) fn new(steps: u64) -> Effort {
+        Effort { left: AtomicU64::new(steps) }
+    }
+
+    /// For what may cost `factor` steps for each of `len` bytes, and some for very small files.
+    pub(crate) fn for_bytes(len: usize, factor: u64) -> Effort {
+        Effort::new((len as u64).saturating_mul(factor).saturating_add(1 << 20))
+    }
+
+    /// Takes steps from what is left.
+    pub(crate) fn spend(&self, steps: usize) -> Result<(), Exhausted> {
+        let steps = steps as u64;
+        let spend = |left: u64| left.checked_sub(steps);
+        let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+        spent.map(|_| ()).map_err(|_| Exhausted)
+    }
+}
+
+/// Why reading DWARF ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    /// It makes no sense.
+    #[error(transparent)]
+    Dwarf(#[from] gimli::Error),
+    /// It asks for more work than its size is worth.
+    #[error("debug information that asks for too much work")]
+    Exhausted,
+}
+
+impl From<Exhausted> for Unreadable {
+    fn from(_: Exhausted) -> Unreadable {
+        Unreadable::Exhausted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spent_is_gone() {
+        let effort = Effort::new(10);
+        assert_eq!(effort.spend(6), Ok(()));
+        assert_eq!(effort.spend(5), Err(Exhausted));
+        assert_eq!(effort.spend(4), Ok(()));
+        assert_eq!(effort.spend(1), Err(Exhausted));
+    }
+}
