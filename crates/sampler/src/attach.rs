@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flame_events::{Event, EventKind};
-use flame_profile::{Cpu, Pid, Tid};
+use flame_profile::{Cpu, Hz, Pid, Tid};
 use nix::errno::Errno;
 
 use crate::accounting::{CpuTime, TaskClock};
 use crate::by_cpu::CpuSamplers;
-use crate::config::{SamplerConfig, Target};
+use crate::config::{Rate, SamplerConfig, Target};
 use crate::error::SamplerError;
 use crate::filter::Filter;
 use crate::open::{Plan, Records, Who};
@@ -25,6 +25,10 @@ const ATTACH_ROUNDS: usize = 100;
 /// the record of its start lie some instructions of the thread that started it.
 const FORK_SETTLE: Duration = Duration::from_millis(1);
 
+/// Above that, no task is short by the interval between samples, and a timer on every CPU would leave
+/// nothing of them: one tick takes 15 us.
+const FASTEST_BY_CPU: Hz = Hz(20_000);
+
 impl Scope {
     /// What events are bound to. Being bound to CPUs sees everything, but takes the right to sample
     /// all tasks, and costs the others a little; where every occurrence of an event is sampled,
@@ -36,7 +40,8 @@ impl Scope {
         if config.per_task {
             return Scope::Tasks(PerTask::AskedFor);
         }
-        if plan.samples_every_occurrence() {
+        let is_fast = matches!(config.rate, Rate::Frequency(hz) if hz > FASTEST_BY_CPU);
+        if plan.samples_every_occurrence() || is_fast {
             return Scope::Tasks(PerTask::NothingMissed);
         }
         match plan.open(&Who::Everyone, cpu, Records::All) {

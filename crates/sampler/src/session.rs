@@ -70,7 +70,7 @@ pub enum PerTask {
     NoPermission,
     /// It was asked for.
     AskedFor,
-    /// Every occurrence of the event is sampled, so that nothing is missed.
+    /// Every occurrence of the event is sampled, or so often that no task is too short for it.
     NothingMissed,
 }
 
