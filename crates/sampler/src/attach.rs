@@ -31,8 +31,8 @@ const FASTEST_BY_CPU: Hz = Hz(20_000);
 
 impl Scope {
     /// What events are bound to. Being bound to CPUs sees everything, but takes the right to sample
-    /// all tasks, and costs the others a little; where every occurrence of an event is sampled,
-    /// nothing can be missed task by task.
+    /// all tasks, and costs the others a little; where every so manieth
+    /// occurrence of an event is sampled, it is the target's, not that of whatever runs on the CPU.
     pub(crate) fn of(config: &SamplerConfig, plan: &Plan, cpu: Cpu) -> Scope {
         if matches!(config.target, Target::System | Target::Cgroup(_)) {
             return Scope::Cpus;
@@ -41,7 +41,7 @@ impl Scope {
             return Scope::Tasks(PerTask::AskedFor);
         }
         let is_fast = matches!(config.rate, Rate::Frequency(hz) if hz > FASTEST_BY_CPU);
-        if plan.samples_every_occurrence() || is_fast {
+        if plan.counts_occurrences() || is_fast {
             return Scope::Tasks(PerTask::NothingMissed);
         }
         match plan.open(&Who::Everyone, cpu, Records::All) {

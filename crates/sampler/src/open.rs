@@ -115,9 +115,9 @@ impl Plan {
         }
     }
 
-    /// Whether a sample is taken at every occurrence of the event.
-    pub(crate) fn samples_every_occurrence(&self) -> bool {
-        self.rate == Rate::Period(1) && !self.event.is_clock()
+    /// Whether occurrences are counted and every so manieth is sampled.
+    pub(crate) fn counts_occurrences(&self) -> bool {
+        matches!(self.rate, Rate::Period(_)) && !self.event.is_clock()
     }
 
     /// Finds the plan that the kernel accepts for one task, giving way step by step.

@@ -70,7 +70,8 @@ pub enum PerTask {
     NoPermission,
     /// It was asked for.
     AskedFor,
-    /// Every occurrence of the event is sampled, or so often that no task is too short for it.
+    /// Occurrences of an event are counted, and it is the target's that are meant; or samples come so
+    /// often that no task is too short for them.
     NothingMissed,
 }
 
