@@ -89,7 +89,7 @@ pub struct TreeOptions {
     /// What the root frames say besides the thread's name: `name-PID`, `name-PID/TID` (both as
     /// `stackcollapse-perf.pl` writes them) or `name-TID`.
     pub root: RootFrame,
-    /// Source lines behind the names, see [`Profile::frame_label`]; calls from different lines of
+    /// Source lines behind the names, see [`crate::Profile::frame_label`]; calls from different lines of
     /// a function are different boxes then.
     pub lines: bool,
     /// Whether recursion is folded.
