@@ -93,7 +93,8 @@ fn summary_says_how_much_was_seen_and_how_whole_it_is() {
     command.args(["record", "-F", "999"]).args(NOWHERE).args(shares());
     let said = finish(&mut command).success().stderr;
     let coverage = said_percent(&said, "coverage");
-    assert!((90.0..=105.0).contains(&coverage), "{said}");
+    // Some 500 samples at random moments of a CPU that other tests want, too: four standard errors.
+    assert!((82.0..=118.0).contains(&coverage), "{said}");
     assert!(said_percent(&said, "complete") >= 98.0, "{said}");
     // Stacks of which 4,096 bytes are copied cannot be whole 5,000 levels down, and it is said.
     let program = program("recursion.c");

@@ -29,8 +29,13 @@ const LONGEST: f64 = 1.5;
 /// soon, but not in a burst.
 const AT_LEAST: u64 = 8;
 
-/// A schedule that is off by more intervals than that is given up: the CPU was away.
+/// A schedule that is behind by more batches than that is given up: the CPU was away. One that is
+/// ahead never is, or every time that flame came late to an interval drawn short would leave more
+/// samples than there should be.
 const FORGIVEN: u64 = 8;
+
+/// What is set is at most so many times the mean.
+const AT_MOST: u64 = 8;
 
 /// Draws the intervals of all CPUs.
 #[derive(Debug)]
@@ -101,19 +106,20 @@ impl Pacer {
         }
         state.since_draw += seen.samples;
         let far = FORGIVEN * self.mean.0.saturating_mul(self.batch);
-        let off = state.due.0.abs_diff(seen.last.0.max(now.0.saturating_sub(far)));
-        if seen.disturbed || off > far {
+        let behind = now.0.saturating_sub(state.due.0);
+        if seen.disturbed || behind > far {
             state.due = Nanos(seen.last.0.max(now.0.saturating_sub(self.mean.0)) + self.draw());
         }
         let set = (state.since_draw >= self.batch || seen.disturbed).then(|| {
             state.since_draw = 0;
-            self.interval(&mut state, now)
+            self.interval(state, seen.samples, now)
         });
         self.lanes[lane] = state;
         set
     }
 
-    fn interval(&mut self, state: &mut Lane, now: Nanos) -> Nanos {
+    /// The interval until the next draw, before which about as many samples will come as before.
+    fn interval(&mut self, state: Lane, samples: u64, now: Nanos) -> Nanos {
         let left = state.due.0 as i128 - i128::from(now.0);
         if self.batch == 1 {
             return Nanos(self.at_least(u64::try_from(left).unwrap_or(0)));
@@ -122,9 +128,8 @@ impl Pacer {
         // is ahead or behind by is spread over them.
         let drawn = i128::from(self.draw());
         let ahead = left - i128::from(self.mean.0);
-        let interval = drawn + ahead / i128::from(self.batch);
-        let mean = i128::from(self.mean.0);
-        Nanos(interval.clamp(mean / 4, mean * 7 / 4) as u64)
+        let interval = drawn + ahead / i128::from(samples.max(self.batch));
+        Nanos(self.at_least(u64::try_from(interval).unwrap_or(0)))
     }
 
     fn draw(&mut self) -> u64 {
@@ -133,7 +138,7 @@ impl Pacer {
     }
 
     fn at_least(&self, interval: u64) -> u64 {
-        interval.clamp(self.mean.0 / AT_LEAST, self.mean.0 * FORGIVEN)
+        interval.clamp(self.mean.0 / AT_LEAST, self.mean.0 * AT_MOST)
     }
 }
 

@@ -84,6 +84,13 @@ fn the_mean_holds_when_intervals_are_drawn_for_batches() {
 }
 
 #[test]
+fn the_mean_holds_when_flame_is_far_too_slow() {
+    // A hundred samples come for each batch of ten: as many as flame has not looked at.
+    check_mean(10, |n| [900_000_000, 1_500_000_000, 20_000][n % 3]);
+    check_mean(1, |n| [100_000_000, 20_000][n % 2]);
+}
+
+#[test]
 fn a_cpu_that_was_away_is_not_caught_up_with() {
     let mut pacer = Pacer::new(MEAN, 1, Some(1));
     pacer.start(Nanos(0));
