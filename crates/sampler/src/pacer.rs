@@ -29,10 +29,13 @@ const LONGEST: f64 = 1.5;
 /// soon, but not in a burst.
 const AT_LEAST: u64 = 8;
 
-/// A schedule that is behind by more batches than that is given up: the CPU was away. One that is
+/// A schedule that is behind by more intervals than that is given up: the CPU was away. One that is
 /// ahead never is, or every time that flame came late to an interval drawn short would leave more
 /// samples than there should be.
 const FORGIVEN: u64 = 8;
+
+/// A batch is taken to last for at most so many mean intervals.
+const LONGEST_BATCH: f64 = 1000.0;
 
 /// What is set is at most so many times the mean.
 const AT_MOST: u64 = 8;
@@ -50,10 +53,20 @@ pub(crate) struct Pacer {
 /// The state of one CPU.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
-    /// When the next sample is due.
+    /// When the next sample is due, where flame looks after each.
     due: Nanos,
-    /// Samples since the last draw.
+    /// When the interval was set last.
+    set_at: Nanos,
+    /// Samples since then.
     since_draw: u64,
+    /// By how many samples more came in batches than should have.
+    surplus: f64,
+}
+
+impl Lane {
+    fn new(now: Nanos, due: Nanos) -> Lane {
+        Lane { due, set_at: now, since_draw: 0, surplus: 0.0 }
+    }
 }
 
 /// What was seen of a CPU since the last look.
@@ -80,7 +93,7 @@ impl Pacer {
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
         let part = self.random.f64();
         let first = self.at_least((part * self.mean.0 as f64) as u64);
-        self.lanes.push(Lane { due: Nanos(now.0 + first), since_draw: 0 });
+        self.lanes.push(Lane::new(now, Nanos(now.0 + first)));
         Nanos(first)
     }
 
@@ -88,7 +101,7 @@ impl Pacer {
     pub(crate) fn restart(&mut self, lane: usize, now: Nanos) -> Nanos {
         match self.lanes.get_mut(lane) {
             Some(state) => {
-                *state = Lane { due: Nanos(now.0 + self.mean.0), since_draw: 0 };
+                *state = Lane::new(now, Nanos(now.0 + self.mean.0));
                 self.mean
             }
             None => self.start(now),
@@ -101,35 +114,47 @@ impl Pacer {
         if seen.samples == 0 && !seen.disturbed {
             return None;
         }
+        let interval = match self.batch {
+            1 => Some(self.after_a_sample(&mut state, seen, now)),
+            _ => self.for_a_batch(&mut state, seen, now),
+        };
+        self.lanes[lane] = state;
+        interval
+    }
+
+    /// What is left until the next point of the schedule.
+    fn after_a_sample(&mut self, state: &mut Lane, seen: Seen, now: Nanos) -> Nanos {
         for _ in 0..seen.samples {
             state.due.0 += self.draw();
         }
-        state.since_draw += seen.samples;
-        let far = FORGIVEN * self.mean.0.saturating_mul(self.batch);
         let behind = now.0.saturating_sub(state.due.0);
-        if seen.disturbed || behind > far {
+        if seen.disturbed || behind > FORGIVEN * self.mean.0 {
             state.due = Nanos(seen.last.0.max(now.0.saturating_sub(self.mean.0)) + self.draw());
         }
-        let set = (state.since_draw >= self.batch || seen.disturbed).then(|| {
-            state.since_draw = 0;
-            self.interval(state, seen.samples, now)
-        });
-        self.lanes[lane] = state;
-        set
+        Nanos(self.at_least(state.due.0.saturating_sub(now.0)))
     }
 
-    /// The interval until the next draw, before which about as many samples will come as before.
-    fn interval(&mut self, state: Lane, samples: u64, now: Nanos) -> Nanos {
-        let left = state.due.0 as i128 - i128::from(now.0);
-        if self.batch == 1 {
-            return Nanos(self.at_least(u64::try_from(left).unwrap_or(0)));
+    /// The interval of the samples until the next look. A batch lasts for a time, and not for a
+    /// number of samples, so it is the rate that is drawn, and its mean holds without a schedule,
+    /// however late flame looks. The first sample comes a whole interval after it is set, wherever
+    /// between two samples that was: half a sample a batch is lost by that, and allowed for. What
+    /// is off all the same is made good by a tenth of the rate at most, lest a flame that is too
+    /// slow for the samples that it gets is given more of them.
+    fn for_a_batch(&mut self, state: &mut Lane, seen: Seen, now: Nanos) -> Option<Nanos> {
+        state.since_draw += seen.samples;
+        if state.since_draw < self.batch && !seen.disturbed {
+            return None;
         }
-        // All samples up to the next draw come at this interval: it is drawn, and what the schedule
-        // is ahead or behind by is spread over them.
-        let drawn = i128::from(self.draw());
-        let ahead = left - i128::from(self.mean.0);
-        let interval = drawn + ahead / i128::from(samples.max(self.batch));
-        Nanos(self.at_least(u64::try_from(interval).unwrap_or(0)))
+        let mean = self.mean.0 as f64;
+        let lasted = now.0.saturating_sub(state.set_at.0) as f64;
+        state.surplus += state.since_draw as f64 - lasted / mean;
+        state.surplus = if seen.disturbed { 0.0 } else { state.surplus.clamp(-50.0, 50.0) };
+        (state.since_draw, state.set_at) = (0, now);
+        let rate = SHORTEST + self.random.f64() * (LONGEST - SHORTEST);
+        let lasts = lasted.clamp(self.batch as f64 * mean, LONGEST_BATCH * mean);
+        let interval = lasts / (lasts * rate / mean + 0.5);
+        let interval = interval * (1.0 + (state.surplus / 100.0).clamp(-0.1, 0.1));
+        Some(Nanos(self.at_least(interval as u64)))
     }
 
     fn draw(&mut self) -> u64 {
