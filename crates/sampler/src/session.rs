@@ -27,9 +27,6 @@ use crate::rings::Rings;
 /// A record becomes visible some microseconds after its time was taken.
 const SETTLE: Nanos = Nanos(1_000_000);
 
-/// After which a sample that woke flame up is old enough to be released.
-const SETTLED: Duration = Duration::from_micros(1_100);
-
 /// How long a stack may stay unread at most: what its copy does not hold is read from the process,
 /// which goes on meanwhile.
 const FRESH: Duration = Duration::from_millis(10);
@@ -269,7 +266,9 @@ impl Session {
     /// released.
     pub fn wait(&mut self, timeout: Duration) {
         let timeout = match self.pace {
-            Pace::EachSample if self.rings.has_unread() => timeout.min(SETTLED),
+            // A sample that wakes flame up is too young to be released; the next one mostly comes
+            // before that time is over, and a wake-up less a sample is half of the cost.
+            Pace::EachSample if self.rings.has_unread() => timeout.min(FRESH),
             Pace::Batches { every, .. } => timeout.min(every),
             Pace::Fixed if self.plan.stack_copy > 0 => timeout.min(FRESH),
             _ => timeout,
