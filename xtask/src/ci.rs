@@ -25,14 +25,7 @@ const STEPS: &[Step] = &[
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
     },
     Step { name: "build", cargo: &["build", "--workspace"], environment: &[] },
-    Step { name: "tests", cargo: &["test", "--workspace", "--exclude", "flame"], environment: &[] },
-    // Shares and coverage of live recordings are held against the truth: one at a time, so that
-    // recordings do not compete with each other for the CPUs.
-    Step {
-        name: "live tests",
-        cargo: &["test", "-p", "flame"],
-        environment: &[("RUST_TEST_THREADS", "1")],
-    },
+    Step { name: "tests", cargo: &["test", "--workspace"], environment: &[] },
     Step { name: "fuzz", cargo: &["xtask", "fuzz", "--seconds", "4"], environment: &[] },
 ];
 
