@@ -1,7 +1,7 @@
 //! The driver against a real browser.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends by panicking")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flame_browser::{Browser, Error, Launch, find_or_skip};
 
@@ -11,6 +11,15 @@ fn launch(limit: Duration) -> Option<Browser> {
 }
 
 const PATIENT: Duration = Duration::from_secs(30);
+
+/// The page hears of a click some time after the browser has taken it.
+fn wait_for_problems(browser: &mut Browser) -> Vec<String> {
+    let end = Instant::now() + PATIENT;
+    while browser.problems().is_empty() && Instant::now() < end {
+        browser.eval("new Promise(done => setTimeout(done, 10))").unwrap();
+    }
+    browser.problems().to_vec()
+}
 
 #[test]
 fn scripts_clicks_keys_and_complaints_come_through() {
@@ -23,7 +32,7 @@ fn scripts_clicks_keys_and_complaints_come_through() {
     browser.open_file(&directory.join("driver.html")).unwrap();
     assert_eq!(browser.problems(), [] as [&str; 0]);
     browser.click_on("button").unwrap();
-    let problems = browser.problems().to_vec();
+    let problems = wait_for_problems(&mut browser);
     assert!(problems.len() == 1 && problems[0].contains("clicked"), "{problems:?}");
     browser.click_on("input").unwrap();
     browser.type_text("größe").unwrap();

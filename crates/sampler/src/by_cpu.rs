@@ -113,6 +113,11 @@ impl CpuSamplers {
         }
     }
 
+    /// Whether timers run whatever task there is: not those of a control group's events.
+    pub(crate) fn timer_always_runs(&self) -> bool {
+        !matches!(self.who, Who::Cgroup(_))
+    }
+
     /// All events but those that own rings.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Descriptor> {
         self.samplers.iter().chain(&self.side_band)

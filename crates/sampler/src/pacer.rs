@@ -19,6 +19,8 @@
 //! is the time in which its tasks run. What this module does not do is talk to the kernel: it says
 //! what to set.
 
+use std::collections::HashSet;
+
 use flame_profile::Nanos;
 
 /// The shortest and the longest interval that is drawn, in parts of the mean.
@@ -34,6 +36,9 @@ const AT_LEAST: u64 = 8;
 /// samples than there should be.
 const FORGIVEN: u64 = 8;
 
+/// A timer that should have fired so long ago and left no sample fired in vain, or did not.
+pub(crate) const GRACE: Nanos = Nanos(1_000_000);
+
 /// A batch is taken to last for at most so many mean intervals.
 const LONGEST_BATCH: f64 = 1000.0;
 
@@ -48,6 +53,8 @@ pub(crate) struct Pacer {
     batch: u64,
     random: fastrand::Rng,
     lanes: Vec<Lane>,
+    /// The times of samples that are to be left out.
+    strays: HashSet<Nanos>,
 }
 
 /// The state of one CPU.
@@ -61,11 +68,15 @@ struct Lane {
     since_draw: u64,
     /// By how many samples more came in batches than should have.
     surplus: f64,
+    /// The interval that is set, and when it was set or its timer fired last.
+    interval: Nanos,
+    since: Nanos,
 }
 
 impl Lane {
-    fn new(now: Nanos, due: Nanos) -> Lane {
-        Lane { due, set_at: now, since_draw: 0, surplus: 0.0 }
+    fn new(now: Nanos, first: Nanos) -> Lane {
+        let due = Nanos(now.0 + first.0);
+        Lane { due, set_at: now, since_draw: 0, surplus: 0.0, interval: first, since: now }
     }
 }
 
@@ -76,6 +87,10 @@ pub(crate) struct Seen {
     pub(crate) samples: u64,
     /// The time of the last one.
     pub(crate) last: Nanos,
+    /// How often the timer should have fired in between and left no sample, and until when: see
+    /// [`Pacer::passed`].
+    pub(crate) passed: u64,
+    pub(crate) passed_until: Nanos,
     /// Whether the kernel dropped records or stopped the event: how many samples there should have
     /// been is not known then.
     pub(crate) disturbed: bool,
@@ -85,7 +100,7 @@ impl Pacer {
     /// For intervals of that mean, drawn once a `batch` of samples (at least 1), from a seed.
     pub(crate) fn new(mean: Nanos, batch: u64, seed: Option<u64>) -> Pacer {
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        Pacer { mean, batch: batch.max(1), random, lanes: Vec::new() }
+        Pacer { mean, batch: batch.max(1), random, lanes: Vec::new(), strays: HashSet::new() }
     }
 
     /// Starts the schedule of one more CPU; returns the first interval to set. It is anything up to
@@ -93,15 +108,15 @@ impl Pacer {
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
         let part = self.random.f64();
         let first = self.at_least((part * self.mean.0 as f64) as u64);
-        self.lanes.push(Lane::new(now, Nanos(now.0 + first)));
-        Nanos(first)
+        self.lanes.push(Lane::new(now, first));
+        first
     }
 
     /// Starts the schedule of a CPU anew that came back, or of one more; returns the interval to set.
     pub(crate) fn restart(&mut self, lane: usize, now: Nanos) -> Nanos {
         match self.lanes.get_mut(lane) {
             Some(state) => {
-                *state = Lane::new(now, Nanos(now.0 + self.mean.0));
+                *state = Lane::new(now, self.mean);
                 self.mean
             }
             None => self.start(now),
@@ -111,15 +126,64 @@ impl Pacer {
     /// Takes in what was seen of a CPU; returns the interval to set now, if one is to be set.
     pub(crate) fn next(&mut self, lane: usize, seen: Seen, now: Nanos) -> Option<Nanos> {
         let mut state = *self.lanes.get(lane)?;
-        if seen.samples == 0 && !seen.disturbed {
+        if seen.samples + seen.passed == 0 && !seen.disturbed {
             return None;
         }
         let interval = match self.batch {
             1 => Some(self.after_a_sample(&mut state, seen, now)),
             _ => self.for_a_batch(&mut state, seen, now),
         };
+        if let Some(interval) = interval {
+            (state.interval, state.since) = (interval, now);
+        }
         self.lanes[lane] = state;
         interval
+    }
+
+    /// Takes note of a sample: what should have come before it, and did not, is written into `seen`.
+    /// Returns whether the sample is a stray one, which no point of the schedule is behind.
+    ///
+    /// A virtual machine's timer may leave no samples while its CPU is idle, and goes on at the
+    /// interval that it was set to last, which may be short. What comes by that when a task runs
+    /// there again is stray; what was due in between must not be made up for in that task: together
+    /// they had one that rests half of the time come out with 1.4 times its CPU time.
+    pub(crate) fn note(&mut self, lane: usize, time: Nanos, seen: &mut Seen) -> bool {
+        let Some(state) = self.lanes.get_mut(lane) else { return false };
+        let interval = state.interval.0;
+        let waited = time.0.saturating_sub(state.since.0);
+        let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
+        state.since = state.since.max(time);
+        // One that fires late, of a machine that stood still, is in step with nothing.
+        if fired < 2 || off > interval / 4 {
+            return false;
+        }
+        seen.passed += fired - 1;
+        seen.passed_until = seen.passed_until.max(time);
+        self.batch == 1 && self.strays.insert(time)
+    }
+
+    /// Whether the sample of that time is a stray one; it is asked about once.
+    pub(crate) fn is_stray(&mut self, time: Nanos) -> bool {
+        !self.strays.is_empty() && self.strays.remove(&time)
+    }
+
+    /// The same for what should have come by now. An interval that stays as it is through idle
+    /// times may be in step with them: it, too, is to be drawn anew each time.
+    pub(crate) fn note_silence(&mut self, lane: usize, now: Nanos, seen: &mut Seen) {
+        let Some(state) = self.lanes.get_mut(lane) else { return };
+        let until = Nanos(now.0.saturating_sub(GRACE.0));
+        let fired = until.0.saturating_sub(state.since.0) / state.interval.0;
+        if fired > 0 {
+            state.since.0 += fired * state.interval.0;
+            seen.passed += fired;
+            seen.passed_until = seen.passed_until.max(until);
+        }
+    }
+
+    /// When the next sample of any CPU is due, where flame looks after each.
+    pub(crate) fn next_due(&self) -> Option<Nanos> {
+        let due = |lane: &Lane| Nanos(lane.since.0 + lane.interval.0);
+        self.lanes.iter().map(due).min().filter(|_| self.batch == 1)
     }
 
     /// What is left until the next point of the schedule.
@@ -127,11 +191,16 @@ impl Pacer {
         for _ in 0..seen.samples {
             state.due.0 += self.draw();
         }
+        if seen.passed_until.0.saturating_sub(state.due.0) <= FORGIVEN * self.mean.0 {
+            while state.due < seen.passed_until {
+                state.due.0 += self.draw();
+            }
+        }
         let behind = now.0.saturating_sub(state.due.0);
         if seen.disturbed || behind > FORGIVEN * self.mean.0 {
             state.due = Nanos(seen.last.0.max(now.0.saturating_sub(self.mean.0)) + self.draw());
         }
-        Nanos(self.at_least(state.due.0.saturating_sub(now.0)))
+        self.at_least(state.due.0.saturating_sub(now.0))
     }
 
     /// The interval of the samples until the next look. A batch lasts for a time, and not for a
@@ -141,7 +210,7 @@ impl Pacer {
     /// is off all the same is made good by a tenth of the rate at most, lest a flame that is too
     /// slow for the samples that it gets is given more of them.
     fn for_a_batch(&mut self, state: &mut Lane, seen: Seen, now: Nanos) -> Option<Nanos> {
-        state.since_draw += seen.samples;
+        state.since_draw += seen.samples + seen.passed;
         if state.since_draw < self.batch && !seen.disturbed {
             return None;
         }
@@ -154,7 +223,7 @@ impl Pacer {
         let lasts = lasted.clamp(self.batch as f64 * mean, LONGEST_BATCH * mean);
         let interval = lasts / (lasts * rate / mean + 0.5);
         let interval = interval * (1.0 + (state.surplus / 100.0).clamp(-0.1, 0.1));
-        Some(Nanos(self.at_least(interval as u64)))
+        Some(self.at_least(interval as u64))
     }
 
     fn draw(&mut self) -> u64 {
@@ -162,8 +231,8 @@ impl Pacer {
         (part * self.mean.0 as f64) as u64
     }
 
-    fn at_least(&self, interval: u64) -> u64 {
-        interval.clamp(self.mean.0 / AT_LEAST, self.mean.0 * AT_MOST)
+    fn at_least(&self, interval: u64) -> Nanos {
+        Nanos(interval.clamp(self.mean.0 / AT_LEAST, self.mean.0 * AT_MOST))
     }
 }
 

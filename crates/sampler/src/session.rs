@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use flame_events::{Event, EventSource, Horizon, RecordBytes, RecordLayout, drain_kept};
+use flame_events::{Event, EventSource, Glance, Horizon, RecordBytes, RecordLayout, drain_kept};
 use flame_profile::{ByteLen, Cpu, Nanos};
 use nix::time::{ClockId, clock_gettime};
 
@@ -18,7 +18,7 @@ use crate::filter::Filter;
 use crate::limits;
 use crate::losses::{Losses, Throttling, for_each_new};
 use crate::open::Plan;
-use crate::pacer::{Pacer, Seen};
+use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing::{self, Pace};
 use crate::ring::page_size;
 use crate::rings::Rings;
@@ -268,7 +268,8 @@ impl Session {
         let timeout = match self.pace {
             // A sample that wakes flame up is too young to be released; the next one mostly comes
             // before that time is over, and a wake-up less a sample is half of the cost.
-            Pace::EachSample if self.rings.has_unread() => timeout.min(FRESH),
+            Pace::EachSample if self.rings.has_unread() => timeout.min(FRESH).min(self.until_due()),
+            Pace::EachSample => timeout.min(self.until_due()),
             Pace::Batches { every, .. } => timeout.min(every),
             Pace::Fixed if self.plan.stack_copy > 0 => timeout.min(FRESH),
             _ => timeout,
@@ -276,16 +277,41 @@ impl Session {
         self.rings.wait(timeout);
     }
 
+    /// How long it takes until a sample is overdue.
+    fn until_due(&self) -> Duration {
+        let due =
+            self.pacer.as_ref().filter(|_| self.timers_always_run()).and_then(Pacer::next_due);
+        let left = |due: Nanos| (due.0 + GRACE.0).saturating_sub(monotonic_now().0);
+        // Whole milliseconds is what can be waited for: not less than is left.
+        due.map_or(Duration::MAX, |due| Duration::from_millis(left(due) / 1_000_000 + 1))
+    }
+
+    /// Whether timers run all the time, and not just with the tasks that they are for.
+    fn timers_always_run(&self) -> bool {
+        matches!(&self.events, Events::Cpus(samplers) if samplers.timer_always_runs())
+    }
+
     /// Looks at what came since the last time, ring by ring.
     fn look(&mut self) -> Vec<Seen> {
         let layout = self.plan.layout;
+        // A clock that stands still has not passed anything by.
+        let always = self.timers_always_run();
+        let mut pacer = self.pacer.as_mut().filter(|_| always);
         let mut all = Vec::new();
         for (position, ring) in self.rings.queues().iter_mut().enumerate() {
             let mut seen = Seen::default();
             for_each_new(ring, &layout, |glance, time| {
                 self.throttling.look(position, glance, time);
+                if let (Some(pacer), Glance::Sample { .. }) = (&mut pacer, glance)
+                    && pacer.note(position, time, &mut seen)
+                {
+                    return;
+                }
                 pacing::note(&mut seen, glance, time);
             });
+            if let Some(pacer) = &mut pacer {
+                pacer.note_silence(position, monotonic_now(), &mut seen);
+            }
             all.push(seen);
         }
         all
@@ -339,10 +365,11 @@ impl EventSource for Session {
             self.set_intervals(std::mem::take(&mut seen));
         }
         let layout = self.plan.layout;
-        let filter = &mut self.filter;
-        let mut keep = |record: &RecordBytes<'_>| match filter {
-            Some(filter) => filter.keep(record, &layout),
-            None => true,
+        let (filter, pacer) = (&mut self.filter, &mut self.pacer);
+        let mut keep = |record: &RecordBytes<'_>| {
+            let stray = |time| pacer.as_mut().is_some_and(|pacer| pacer.is_stray(time));
+            !layout.time(record).is_some_and(stray)
+                && filter.as_mut().is_none_or(|filter| filter.keep(record, &layout))
         };
         drain_kept(self.rings.queues(), &layout, horizon, &mut keep, sink);
         self.rings.publish();
