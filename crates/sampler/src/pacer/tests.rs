@@ -110,10 +110,8 @@ fn samples_with_rests(seed: u64, batch: u64, busy: impl Fn(u64) -> bool) -> usiz
         now = if due == ring && busy(due) { due + 20_000 } else { ring + GRACE.0 + 500_000 };
         let mut seen = Seen::default();
         while due <= now {
-            if busy(due) {
-                if !pacer.note(0, Nanos(due), &mut seen) {
-                    (seen.samples, seen.last) = (seen.samples + 1, Nanos(due));
-                }
+            if busy(due) && !pacer.note(0, Nanos(due), &mut seen) {
+                (seen.samples, seen.last) = (seen.samples + 1, Nanos(due));
             }
             due += interval;
         }
