@@ -24,8 +24,10 @@ use std::collections::HashSet;
 use flame_profile::Nanos;
 
 /// The shortest and the longest interval that is drawn, in parts of the mean.
-const SHORTEST: f64 = 0.5;
-const LONGEST: f64 = 1.5;
+const INTERVALS: [f64; 2] = [0.5, 1.5];
+
+/// The same of rates, of batches of samples: how many samples come varies by them.
+const RATES: [f64; 2] = [0.7, 1.3];
 
 /// What is set is at least the mean divided by that: a schedule that is behind is caught up with
 /// soon, but not in a burst.
@@ -104,10 +106,14 @@ impl Pacer {
     }
 
     /// Starts the schedule of one more CPU; returns the first interval to set. It is anything up to
-    /// a whole one, so that all moments of a recording are as likely to be sampled.
+    /// a whole one, so that all moments of a recording are as likely to be sampled; in batches,
+    /// where it stays until flame looks, it is one of those.
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
-        let part = self.random.f64();
-        let first = self.at_least((part * self.mean.0 as f64) as u64);
+        let first = match self.batch {
+            1 => (self.random.f64() * self.mean.0 as f64) as u64,
+            _ => (self.mean.0 as f64 / self.draw_part(RATES)) as u64,
+        };
+        let first = self.at_least(first);
         self.lanes.push(Lane::new(now, first));
         first
     }
@@ -153,8 +159,9 @@ impl Pacer {
         let waited = time.0.saturating_sub(state.since.0);
         let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
         state.since = state.since.max(time);
-        // One that fires late, of a machine that stood still, is in step with nothing.
-        if fired < 2 || off > interval / 4 {
+        // One that fires late, of a machine that stood still, is in step with nothing; and short
+        // intervals begin later than flame says, when it was kept from setting them.
+        if fired < 2 || off > interval / 4 || waited < interval + GRACE.0 {
             return false;
         }
         seen.passed += fired - 1;
@@ -204,31 +211,36 @@ impl Pacer {
     }
 
     /// The interval of the samples until the next look. A batch lasts for a time, and not for a
-    /// number of samples, so it is the rate that is drawn, and its mean holds without a schedule,
-    /// however late flame looks. The first sample comes a whole interval after it is set, wherever
+    /// number of samples, which would make slow ones last longer: so it is the rate that is drawn,
+    /// and its mean holds without a schedule, however late flame looks. The first sample comes a whole interval after it is set, wherever
     /// between two samples that was: half a sample a batch is lost by that, and allowed for. What
     /// is off all the same is made good by a tenth of the rate at most, lest a flame that is too
     /// slow for the samples that it gets is given more of them.
     fn for_a_batch(&mut self, state: &mut Lane, seen: Seen, now: Nanos) -> Option<Nanos> {
         state.since_draw += seen.samples + seen.passed;
-        if state.since_draw < self.batch && !seen.disturbed {
-            return None;
-        }
         let mean = self.mean.0 as f64;
         let lasted = now.0.saturating_sub(state.set_at.0) as f64;
+        if lasted < self.batch as f64 * mean / 2.0 && !seen.disturbed {
+            return None;
+        }
         state.surplus += state.since_draw as f64 - lasted / mean;
         state.surplus = if seen.disturbed { 0.0 } else { state.surplus.clamp(-50.0, 50.0) };
         (state.since_draw, state.set_at) = (0, now);
-        let rate = SHORTEST + self.random.f64() * (LONGEST - SHORTEST);
+        let rate = self.draw_part(RATES);
         let lasts = lasted.clamp(self.batch as f64 * mean, LONGEST_BATCH * mean);
         let interval = lasts / (lasts * rate / mean + 0.5);
         let interval = interval * (1.0 + (state.surplus / 100.0).clamp(-0.1, 0.1));
         Some(self.at_least(interval as u64))
     }
 
+    /// An interval.
     fn draw(&mut self) -> u64 {
-        let part = SHORTEST + self.random.f64() * (LONGEST - SHORTEST);
-        (part * self.mean.0 as f64) as u64
+        (self.draw_part(INTERVALS) * self.mean.0 as f64) as u64
+    }
+
+    /// Which part of its mean an interval or a rate takes.
+    fn draw_part(&mut self, [least, most]: [f64; 2]) -> f64 {
+        least + self.random.f64() * (most - least)
     }
 
     fn at_least(&self, interval: u64) -> Nanos {

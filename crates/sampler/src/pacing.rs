@@ -18,6 +18,11 @@ const WAKE_UPS: u64 = 500;
 /// Where it would make more, flame wakes up at this interval.
 const BATCH: Duration = Duration::from_millis(10);
 
+/// What runs right after an interval was set is missed for a whole interval. On a busy machine that
+/// is the target more often than others, where both run in one scheduling group: at 999 Hz and a
+/// load of 10 to 20, batches of 10 samples had it come out with 96 % coverage.
+const LEAST_BATCH: u64 = 30;
+
 /// Intervals are set at most so many times a second on all CPUs together: each interrupts a CPU.
 const SETTINGS: u64 = 4000;
 
@@ -51,7 +56,11 @@ impl Pace {
         }
         let every = BATCH.max(Duration::from_micros(1_000_000 * cpus / SETTINGS));
         let samples = u128::from(hz) * every.as_micros() / 1_000_000;
-        Pace::Batches { samples: u64::try_from(samples).unwrap_or(u64::MAX).max(1), every }
+        let samples = match u64::try_from(samples).unwrap_or(u64::MAX) {
+            0 | 1 => 1,
+            samples => samples.max(LEAST_BATCH),
+        };
+        Pace::Batches { samples, every }
     }
 
     /// The pacer, where there is one.
@@ -102,7 +111,7 @@ mod tests {
     fn each_sample_is_looked_after_while_there_are_few() {
         check(99, 2, Pace::EachSample);
         check(99, 5, Pace::EachSample);
-        check(999, 2, Pace::Batches { samples: 9, every: BATCH });
+        check(999, 2, Pace::Batches { samples: LEAST_BATCH, every: BATCH });
         check(99, 64, Pace::Batches { samples: 1, every: Duration::from_millis(16) });
     }
 

@@ -80,7 +80,7 @@ fn the_mean_holds_when_flame_wakes_up_late() {
 #[test]
 fn the_mean_holds_when_intervals_are_drawn_for_batches() {
     let tenths = check_mean(10, |_| 300_000);
-    assert!(tenths.iter().filter(|count| **count > 100).count() >= 8, "{tenths:?}");
+    assert!(tenths.iter().filter(|count| **count > 100).count() >= 6, "{tenths:?}");
 }
 
 #[test]
@@ -147,6 +147,14 @@ fn lost_records_do_not_raise_the_rate() {
         .next(0, Seen { samples: 1, last: now, disturbed: true, ..Seen::default() }, now)
         .unwrap();
     assert!(interval.0 >= MEAN.0 / 2, "{interval:?}");
+}
+
+#[test]
+fn what_is_set_first_stays_near_the_mean_where_flame_looks_at_batches() {
+    let first = |seed| Pacer::new(MEAN, 50, Some(seed)).start(Nanos(0)).0;
+    let rates: f64 = (0..1000).map(|seed| MEAN.0 as f64 / first(seed) as f64).sum();
+    // Rates from 0.7 to 1.3, within four standard errors.
+    assert!((rates / 1000.0 - 1.0).abs() < 0.022, "{rates}");
 }
 
 #[test]
