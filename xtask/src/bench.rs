@@ -12,6 +12,7 @@ mod memory;
 mod overhead;
 mod process;
 mod profiler;
+mod random;
 pub(crate) mod render;
 mod rooted;
 mod slowdown;

@@ -5,32 +5,10 @@ use std::io::{self, Write};
 
 use anyhow::{Context, Result};
 
+use super::random::Random;
+
 /// The program has a function for each 10 distinct stacks, and no more than this.
 const MOST_FUNCTIONS: u64 = 20_000;
-
-/// xorshift64*: the same numbers for the same seed on every machine.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// Small numbers far more often than large ones.
-    fn skewed(&mut self, limit: u64) -> u64 {
-        let most = 1 + self.below(limit);
-        let most = 1 + self.below(most);
-        self.below(most)
-    }
-}
 
 /// Prints as many distinct stacks.
 pub(crate) fn print(count: &str) -> Result<()> {
@@ -43,7 +21,7 @@ pub(crate) fn print(count: &str) -> Result<()> {
 /// Writes `count` distinct stacks, sorted as collapsing scripts sort them, with heavy-tailed
 /// weights.
 pub(crate) fn write(count: u64, out: &mut impl Write) -> io::Result<()> {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let functions = (count / 10).clamp(500, MOST_FUNCTIONS);
     let mut tree = Tree { nodes: vec![(0, 0)] };
     let mut stacks: BTreeSet<String> = BTreeSet::new();
@@ -51,7 +29,7 @@ pub(crate) fn write(count: u64, out: &mut impl Write) -> io::Result<()> {
         // Somewhere in what is there already, one or two calls deeper.
         let mut node = random.below(tree.nodes.len() as u64) as usize;
         for _ in 0..=random.below(2) {
-            node = tree.call(node, random.skewed(12), functions);
+            node = tree.call(node, skewed(&mut random, 12), functions);
         }
         stacks.insert(tree.stack(node));
     }
@@ -60,6 +38,13 @@ pub(crate) fn write(count: u64, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{stack} {}", 1 + random.below(1 << exponent))?;
     }
     Ok(())
+}
+
+/// Small numbers far more often than large ones.
+fn skewed(random: &mut Random, limit: u64) -> u64 {
+    let most = 1 + random.below(limit);
+    let most = 1 + random.below(most);
+    random.below(most)
 }
 
 /// Calls: the place of the caller, and the function.

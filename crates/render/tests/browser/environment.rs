@@ -1,6 +1,7 @@
 //! The places where a graph is looked at.
 
-use serde_json::json;
+use flame_browser::Browser;
+use serde_json::{Value, json};
 
 use crate::graph::{Graph, browser, server, svg, write};
 use crate::serve::serve;
@@ -22,21 +23,9 @@ fn it_works_in_a_srcdoc_frame() {
          srcdoc=\"{escaped}\"></iframe>"
     );
     browser.open_file(&write("srcdoc.html", &html)).unwrap();
-    let click = "(() => { \
-        const inside = document.querySelector('iframe').contentDocument; \
-        const frames = inside.getElementById('frames'); \
-        const parse = Array.from(frames.children).find(g => /^parse/.test(g.textContent)); \
-        parse.querySelector('rect').dispatchEvent(new MouseEvent('click', { bubbles: true })); \
-        const input = inside.querySelector('input'); \
-        input.value = 'alloc'; \
-        input.dispatchEvent(new Event('input')); \
-        return [inside.getElementById('frames').children.length, inside.getElementById('matched').textContent]; })()";
-    let found = browser.eval(click).unwrap();
-    assert_eq!(
-        found,
-        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
-    );
-    assert_eq!(browser.problems(), [] as [&str; 0]);
+    let use_it = format!("{USE} used(document.querySelector('iframe').contentDocument)");
+    let found = browser.eval(&use_it).unwrap();
+    check_used(&mut browser, &found);
 }
 
 /// Zooms into `parse` and searches in a document; the boxes and the share then.
@@ -48,6 +37,14 @@ const USE: &str = "const used = inside => { \
     input.value = 'alloc'; \
     input.dispatchEvent(new Event('input')); \
     return [boxes().length, inside.getElementById('matched').textContent]; };";
+
+/// What [`USE`] finds in the graph, wherever that is.
+#[track_caller]
+fn check_used(browser: &mut Browser, found: &Value) {
+    let matched = "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)";
+    assert_eq!(*found, json!([5, matched]));
+    assert_eq!(browser.problems(), [] as [&str; 0]);
+}
 
 #[test]
 fn it_works_in_a_frame_made_of_a_blob() {
@@ -64,11 +61,7 @@ fn it_works_in_a_frame_made_of_a_blob() {
              document.body.append(frame); }})"
         ))
         .unwrap();
-    assert_eq!(
-        found,
-        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
-    );
-    assert_eq!(browser.problems(), [] as [&str; 0]);
+    check_used(&mut browser, &found);
 }
 
 #[test]
@@ -89,11 +82,7 @@ fn it_works_in_a_sandbox_that_allows_scripts_alone() {
             json!(inside)
         ))
         .unwrap();
-    assert_eq!(
-        found,
-        json!([5, "Matched: 16.67% of view, 10.00% of all (1 frame, 10,000 samples)"])
-    );
-    assert_eq!(browser.problems(), [] as [&str; 0]);
+    check_used(&mut browser, &found);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use crate::bench::random::Random;
+
 const MOST_NAMES: u32 = 20_000;
 const MOST_DEPTH: u16 = 80;
 
@@ -49,25 +51,9 @@ const VERBS: [&str; 14] = [
     "from",
 ];
 
-/// xorshift64*: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
-
-    /// From 0 to 1, towards 0 the more the higher the power.
-    fn skewed(&mut self, power: i32) -> f64 {
-        (self.below(1 << 30) as f64 / f64::from(1 << 30)).powi(power)
-    }
+/// From 0 to 1, towards 0 the more the higher the power.
+fn skewed(random: &mut Random, power: i32) -> f64 {
+    (random.below(1 << 30) as f64 / f64::from(1 << 30)).powi(power)
 }
 
 struct Node {
@@ -79,7 +65,7 @@ struct Node {
 
 /// The text of a profile whose call tree has about `frames` distinct paths.
 pub(super) fn folded(frames: u32) -> String {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let names = (frames / 8).clamp(500, MOST_NAMES);
     let nodes = grow(frames, names, &mut random);
     let names: Vec<String> = (0..names).map(name).collect();
@@ -96,7 +82,7 @@ pub(super) fn folded(frames: u32) -> String {
             at = &nodes[at.parent as usize];
         }
         path.reverse();
-        let weight = (1.0 / (random.skewed(1) + 1e-6)).powf(0.9) as u64 + 1;
+        let weight = (1.0 / (skewed(&mut random, 1) + 1e-6)).powf(0.9) as u64 + 1;
         writeln!(text, "{} {weight}", path.join(";")).expect("text grows in memory");
     }
     text
@@ -105,13 +91,13 @@ pub(super) fn folded(frames: u32) -> String {
 /// New frames stand upon one of the newest most of the time, which makes chains, and upon any at
 /// other times, which makes branches.
 fn grow(frames: u32, names: u32, random: &mut Random) -> Vec<Node> {
-    let pick = |random: &mut Random| (random.skewed(3) * f64::from(names)) as u32;
+    let pick = |random: &mut Random| (skewed(random, 3) * f64::from(names)) as u32;
     let mut nodes = vec![Node { parent: 0, name: pick(random), depth: 0, leaf: true }];
     let mut newest = 0;
     while nodes.len() < frames as usize {
         let deepen = random.below(100) < 78 && nodes[newest].depth < MOST_DEPTH;
         let mut parent =
-            if deepen { newest } else { (random.skewed(2) * nodes.len() as f64) as usize };
+            if deepen { newest } else { (skewed(random, 2) * nodes.len() as f64) as usize };
         while nodes[parent].depth >= MOST_DEPTH {
             parent = nodes[parent].parent as usize;
         }
