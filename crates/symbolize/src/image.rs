@@ -7,7 +7,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -236,7 +236,8 @@ impl ImageFile {
     }
 
     /// Where the function that covers an address starts, by the tables for exceptions
-    /// (`.eh_frame`), which files without symbols have as well; `None` when they cover it not.
+    /// (`.eh_frame`), which files without symbols have as well, or those for debuggers
+    /// (`.debug_frame`); `None` when they cover it not.
     ///
     /// A part that the compiler put elsewhere (`.cold`) is a function of its own here, and all
     /// stubs of a `.plt` are a single one.
@@ -353,6 +354,17 @@ impl ImageFile {
     /// Where the file with what was stripped from this one is, if it was and there is one.
     pub fn debug_file(&self) -> Option<&Path> {
         self.companion()?.inner.path.as_deref()
+    }
+
+    /// Whether other bytes were written into the file since it was opened: what is read of it from
+    /// now on need not be what was mapped. A file that has its path by now is another one, and
+    /// changes nothing.
+    pub fn was_rewritten(&self) -> bool {
+        let (Some(path), Some(then)) = (self.path(), self.metadata()) else { return false };
+        let Ok(now) = path.metadata() else { return false };
+        let file = |data: &Metadata| (data.dev(), data.ino());
+        let state = |data: &Metadata| (data.len(), data.mtime(), data.mtime_nsec());
+        file(&now) == file(then) && state(&now) != state(then)
     }
 
     /// Whose file it is, and how long; `None` for one that was in memory.
