@@ -39,9 +39,12 @@ fn attached(target: &Target) -> (Folded, String, Ended) {
     recorded(|_| {}, &["-d", "1s", "-p", &target.pid_text()])
 }
 
+/// What starts a program takes next to nothing, but for on a busy virtual machine: the host may take
+/// the CPU away at each instruction that it has to emulate, and the loader asks for CPUID often.
 #[track_caller]
 fn assert_work_is_named(folded: &Folded) {
-    assert_share(folded.with(&["main", "work"]), folded.total(), 1.0, 0.03);
+    assert_share(folded.with(&["main", "work"]), folded.with(&["main"]), 1.0, 0.03);
+    assert_share(folded.with(&["main"]), folded.total(), 1.0, 0.4);
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn other_code_in_the_place_of_a_file_does_not_get_its_names() {
     let (folded, text, _) = recorded(|_| {}, &["--", &program("remapped.c"), "0.3", "other"]);
     assert_eq!(folded.with(&["work"]), 0);
     let generated = folded.with_any(|frame| frame.starts_with("[anon+0x"));
-    assert_share(generated, folded.total(), 1.0, 0.03);
+    assert_share(generated, folded.total(), 1.0, 0.4);
     assert!(!text.contains("remapped ran"), "{text}");
 }
 
@@ -91,6 +94,47 @@ fn files_that_are_deleted_or_replaced_are_found_through_the_process() {
         }
         assert_work_is_named(&attached(&target).0);
     }
+}
+
+/// Records two programs that are put at one path in turn, each for half of the time.
+fn of_programs_in_turn(put: &str) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let (first, second) = (program("shares.c"), program("recursion.c"));
+    let script = format!(
+        "put() {{ {put}; }}; busy={}; for i in 1 2 3 4 5; do
+             put {first}; $busy 0.05 3; put {second}; $busy 0.05 3; done",
+        scratch.file("busy"),
+    );
+    let (folded, _, ended) = recorded(|_| {}, &["--", "sh", "-c", &script]);
+    (folded.of("busy"), ended.stderr)
+}
+
+#[test]
+fn programs_that_replace_each_other_keep_their_own_names() {
+    if !live() {
+        return;
+    }
+    for put in ["rm -f $busy; cp $1 $busy", "cp $1 $busy.new; mv $busy.new $busy"] {
+        let (busy, _) = of_programs_in_turn(put);
+        let work = busy.with(&["main", "work"]);
+        let recursion = busy.with(&["main", "descend", "descend", "descend", "bottom"]);
+        assert_share(work, work + recursion, 0.5, 0.1);
+        assert_share(work + recursion, busy.with(&["main"]), 1.0, 0.02);
+        assert_share(busy.with(&["main"]), busy.total(), 1.0, 0.2);
+    }
+}
+
+/// The bytes that ran first are nowhere any more, and those that are there belong to the other one.
+#[test]
+fn a_program_that_was_written_over_has_no_names() {
+    if !live() {
+        return;
+    }
+    let (busy, said) = of_programs_in_turn("cp $1 $busy");
+    assert_eq!(busy.with(&["main"]), 0);
+    let unnamed = busy.with_any(|frame| frame.starts_with("[busy+0x"));
+    assert_share(unnamed, busy.total(), 1.0, 0.2);
+    assert!(said.contains("/busy: file replaced since it was mapped"), "{said}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
+mod clock;
 mod collector;
 mod completion;
 mod coverage;

@@ -131,7 +131,7 @@ impl Images {
         match reason {
             Missing::NoPerfMap => self.mend_generated(),
             Missing::KernelHidden => "sudo sysctl kernel.kptr_restrict=0, or sudo flame".to_owned(),
-            Missing::FileReplaced => "restart the program: its file is another one now".to_owned(),
+            Missing::FileReplaced => "record it again: its file is another one by now".to_owned(),
             Missing::FileUnreadable => "run flame as root, while the program runs".to_owned(),
             Missing::NotElf | Missing::NotMapped => {
                 "nothing: no file says what is there".to_owned()
