@@ -7,11 +7,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
 
 use crate::support::{
-    Build, Ended, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root,
-    program, program_built,
+    Build, Ended, Folded, Running, Scratch, Target, assert_share, finish, flame, live,
+    live_as_root, program, program_built,
 };
 
 /// Records with these arguments; what came out, and what was said.
@@ -274,6 +278,48 @@ fn servers_are_asked_for_what_is_missing_and_the_cache_keeps_it() {
         ended.stderr.contains(" of debug information could not be fetched: http://127.0.0.1:9")
     );
     assert!(text.contains("could not be fetched"), "{text}");
+}
+
+/// A server that never answers; its address, and a word whenever somebody asked it.
+fn serve_nothing() -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            open.push(stream);
+            let _ = asked.send(());
+        }
+    });
+    (url, heard)
+}
+
+#[test]
+fn a_signal_ends_the_fetching_and_nothing_else() {
+    if !live() || !cfg!(feature = "debuginfod") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (path, _) = stripped(&scratch);
+    let (url, asked) = serve_nothing();
+    let (cache, output) = (scratch.file("cache"), scratch.file("out.folded"));
+    let mut command = flame();
+    command.env("DEBUGINFOD_URLS", url).env("DEBUGINFOD_CACHE_PATH", cache);
+    command.env("DEBUGINFOD_MAXTIME", "600");
+    command.args(["record", "-F", "4999", "-o", &output, "--", &path, "0.3"]);
+    let running = Running::new(&mut command);
+    asked.recv_timeout(Duration::from_secs(60)).expect("the server is asked");
+    running.signal(Signal::SIGINT);
+    let ended = running.end().success();
+    let note = "files of debug information were not waited for (interrupted)";
+    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+    let folded = Folded::parse(&fs::read_to_string(output).unwrap());
+    let unnamed = folded.with_any(|frame| frame.starts_with("[prog+0x"));
+    assert_share(unnamed, folded.total(), 1.0, 0.03);
 }
 
 /// The images of frames without a name: `prog` of `[prog+0x1234]`.
