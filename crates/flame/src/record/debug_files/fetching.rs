@@ -125,7 +125,8 @@ fn line(progress: Progress, paint: Paint) -> String {
     let megabytes = progress.bytes as f64 / 1e6;
     let dot = paint.orange("●");
     let count = paint.bold(&count);
-    format!("{dot} fetching debug information: {count}, {megabytes:.1} MB (Ctrl-C: go on without)")
+    let hint = paint.dim("Ctrl-C goes on without it");
+    format!("{dot} fetching debug information: {count}, {megabytes:.1} MB  {hint}")
 }
 
 fn write(text: &str) {
