@@ -350,7 +350,12 @@ fn check_reasons(program: &str, arguments: &[&str]) {
         let row = row.unwrap_or_else(|| panic!("no row for {image}:\n{}", ended.stderr));
         assert!(row.contains("  names"), "no reason for {image}: {row}");
     }
-    assert_eq!(ended.stderr.contains("\n  unnamed "), !unnamed.is_empty(), "{}", ended.stderr);
+    // Those that are hardly there are left to the table.
+    let all = folded.with_any(|frame| frame.starts_with('[') && frame.contains("+0x"));
+    let said = ended.stderr.contains("\n  unnamed ");
+    let is_visible = all * 1000 >= folded.total() * 2;
+    assert!(said || !is_visible, "{}", ended.stderr);
+    assert!(!said || all > 0, "{}", ended.stderr);
 }
 
 #[test]

@@ -8,12 +8,26 @@ use flame_profile::SharedBytes;
 use object::SectionIndex;
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
+use object::{Object, ObjectSection};
 
 use crate::demangle::MAX_NAME_LEN;
 use crate::plt::{self, Stub};
 
-/// The worst rank among aliases; see [`rank`] for the others.
+/// The rank of stubs among aliases; see [`rank`] for those of symbols.
 const STUB_RANK: u8 = 6;
+
+/// The worst rank: of names that come from the place alone.
+const PLACE_RANK: u8 = 7;
+
+/// Names of code by its place, as a string table.
+const PLACE_NAMES: &[u8] = b"\0_init\0_fini\0_dl_runtime_resolve\0";
+
+/// Sections that are one function, and where in [`PLACE_NAMES`] its name is: the psABI has the
+/// linker put the pieces of these two there.
+const FUNCTION_SECTIONS: [(&str, u32); 2] = [(".init", 1), (".fini", 7)];
+
+/// Where the name of what the head of `.plt` jumps to is.
+const RESOLVER: u32 = 13;
 
 /// A symbol of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +83,27 @@ impl RawSymbols {
                 self.symbols
                     .extend(plt::stubs(elf).into_iter().map(|stub| stub_symbol(stub, index)));
             }
+        }
+        self.add_places(elf);
+    }
+
+    /// Adds what has a name although it was stripped: the function that all pieces of `.init` are,
+    /// the one of `.fini`, and the head of `.plt`, which calls the loader when a function is called
+    /// for the first time.
+    fn add_places<E: FileHeader>(&mut self, elf: &ElfFile<'_, E>) {
+        let table = self.add_strings(SharedBytes::from(PLACE_NAMES.to_vec()));
+        let mut add = |address: u64, size, offset, is_stub| {
+            let name = NameAt { table, offset, is_stub };
+            let section_end = address.saturating_add(size);
+            self.symbols.push(RawSymbol { address, size, section_end, rank: PLACE_RANK, name });
+        };
+        for (name, offset) in FUNCTION_SECTIONS {
+            if let Some(section) = elf.section_by_name(name) {
+                add(section.address(), section.size(), offset, false);
+            }
+        }
+        if let Some((address, len)) = plt::head(elf) {
+            add(address, len, RESOLVER, true);
         }
     }
 

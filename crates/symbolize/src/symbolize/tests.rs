@@ -319,7 +319,7 @@ fn what_was_stripped_is_found_beside_the_image() {
         symbolize_image(&ImageFile::open(&stripped_program).unwrap(), &addresses, &config);
     remove(&program);
     assert_eq!(found, expect);
-    let unknown = vec![Symbolized::Unknown(Missing::NoSymbol); addresses.len()];
+    let unknown = vec![Symbolized::Unknown(Missing::Stripped); addresses.len()];
     assert_eq!(missing, unknown);
     assert_eq!(foreign, unknown);
 }

@@ -26,7 +26,7 @@ fn each_image_has_what_it_lacks_and_what_brings_it() {
     let mut add = |image: &str, reason, samples| {
         health.unnamed.insert((image.to_owned(), reason), samples);
     };
-    add("/opt/server", Missing::NoSymbol, 900);
+    add("/opt/server", Missing::Stripped, 900);
     add("[anon]", Missing::NoPerfMap, 100);
     add("[kernel]", Missing::KernelHidden, 20);
     add("/opt/gone", Missing::FileReplaced, 1);
