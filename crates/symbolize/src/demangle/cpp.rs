@@ -2,7 +2,7 @@
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-use super::Bounded;
+use super::{Bounded, packs};
 
 /// How many ends of a nested name are tried before a constructor stays as it is.
 const MAX_ENDS: usize = 64;
@@ -42,13 +42,18 @@ const STREAMS: [(&str, &str); 2] = [
 const MISPLACED: [(&str, &str); 4] =
     [(" const&::", " const&"), (" const::", " const"), ("&&::", "&&"), ("&::", "&")];
 
+/// References to pointers to members, as that leaves them and as `c++filt` has them.
+const MEMBERS: [(&str, &str); 2] = [("::&&*)", "::*&&)"), ("::&*)", "::*&)")];
+
 /// How many qualifiers of a name are put right; real names have one or two.
 const MAX_MISPLACED: usize = 32;
 
 /// The demangled name; `None` when it is malformed or exceeds the bounds.
 pub(super) fn demangle_cpp(name: &str) -> Option<String> {
+    let written_out = packs::written_out(name).filter(|name| Symbol::new(name.as_str()).is_ok());
+    let name = written_out.as_deref().unwrap_or(name);
     let Ok(symbol) = Symbol::new(name) else { return path_alone(name) };
-    let text = print(&symbol, false)?;
+    let text = print(&symbol, is_local(name))?;
     let text = match constructor_end(name, &symbol, &text) {
         Some(end) => {
             let with_return_type = format!("{}v{}", &name[..end], &name[end..]);
@@ -60,15 +65,60 @@ pub(super) fn demangle_cpp(name: &str) -> Option<String> {
     Some(as_cppfilt(&text))
 }
 
+/// Whether it is something within a function, whose own return type `c++filt` leaves out. Templates
+/// within a function, such as the calls of generic lambdas, have one of their own.
+fn is_local(name: &str) -> bool {
+    name.starts_with("_ZZ") && !name.contains("clI")
+}
+
 /// What cpp_demangle spells otherwise than `c++filt` does.
 fn as_cppfilt(text: &str) -> String {
-    let mut text = without_empty_packs(plain_literals(text));
-    for (long, short) in STREAMS {
-        if text.contains(long) {
-            text = text.replace(long, short);
+    let text = replaced(without_empty_packs(plain_literals(text)), STREAMS);
+    let text = replaced(with_qualifiers_behind(text), MEMBERS);
+    with_spaced_function_types(text)
+}
+
+fn replaced<const N: usize>(mut text: String, pairs: [(&str, &str); N]) -> String {
+    for (theirs, plain) in pairs {
+        if text.contains(theirs) {
+            text = text.replace(theirs, plain);
         }
     }
-    with_qualifiers_behind(text)
+    text
+}
+
+/// Puts a blank behind the return type of function types, `function<Error (Graph&)>`, which
+/// cpp_demangle 0.5 forgets behind a type with scopes.
+fn with_spaced_function_types(mut text: String) -> String {
+    let mut from = 0;
+    while let Some(open) = text[from..].find('(').map(|at| from + at) {
+        from = open + 1;
+        let is_behind_type = text[..open]
+            .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | '*' | '&'));
+        // In a template argument, an operator's name aside: the parameters of a function itself
+        // end the text, or its scope does.
+        let end = closing(&text[open..]).map(|len| &text[open + len..]);
+        let is_argument = end.is_some_and(|rest| rest.starts_with(['>', ',']));
+        if is_behind_type && is_argument && !text[..open].ends_with("operator") {
+            text.insert(open, ' ');
+            from += 1;
+        }
+    }
+    text
+}
+
+/// How long the text in the parentheses is that the text begins with, they included.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let len = text.find(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some(len + 1)
 }
 
 /// Puts qualifiers behind the path that they stand within.
