@@ -8,6 +8,7 @@
 //!
 //! Sources: LSB 5.0 Core, "Exception Frames"; gimli's documentation of `.eh_frame_hdr`.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use flame_profile::ImageAddress;
@@ -66,15 +67,15 @@ impl FunctionTable {
         any.then_some(FunctionTable { form, sorted, unsorted, debug_frame, indexed })
     }
 
-    /// Where the function that covers `address` starts. A compiler may have split a function; then
-    /// it is where that part starts. All stubs of a procedure linkage table count as one function.
-    pub(crate) fn start(&self, address: ImageAddress) -> Option<ImageAddress> {
-        let sorted = self.sorted.as_ref().and_then(|sorted| sorted.start(address));
+    /// Where the function that covers `address` starts and ends. A compiler may have split a
+    /// function; then it is that part. All stubs of a procedure linkage table count as one function.
+    pub(crate) fn range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
+        let sorted = self.sorted.as_ref().and_then(|sorted| sorted.range(address));
         sorted.or_else(|| {
             let indexed = self.indexed.get_or_init(|| self.index());
             let after = indexed.partition_point(|(start, _)| *start <= address.0);
             let (start, end) = indexed.get(after.checked_sub(1)?)?;
-            (address.0 < *end).then_some(ImageAddress(*start))
+            (address.0 < *end).then_some(ImageAddress(*start)..ImageAddress(*end))
         })
     }
 
@@ -114,7 +115,7 @@ where
 }
 
 impl SortedTable {
-    fn start(&self, address: ImageAddress) -> Option<ImageAddress> {
+    fn range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
         let bases = bases(&self.header).set_eh_frame(self.frames.address.0);
         let header = self.form.parse(&self.header)?;
         let table = header.table()?;
@@ -128,7 +129,8 @@ impl SortedTable {
         frames.set_address_size(self.form.address_size);
         let offset = EhFrameOffset(offset);
         let function = frames.fde_from_offset(&bases, offset, EhFrame::cie_from_offset).ok()?;
-        function.contains(address.0).then(|| ImageAddress(function.initial_address()))
+        let range = ImageAddress(function.initial_address())..ImageAddress(function.end_address());
+        function.contains(address.0).then_some(range)
     }
 }
 

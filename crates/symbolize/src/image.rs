@@ -7,6 +7,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -242,8 +243,13 @@ impl ImageFile {
     /// A part that the compiler put elsewhere (`.cold`) is a function of its own here, and all
     /// stubs of a `.plt` are a single one.
     pub fn function_start(&self, address: ImageAddress) -> Option<ImageAddress> {
+        Some(self.function_range(address)?.start)
+    }
+
+    /// The same with its end.
+    pub(crate) fn function_range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
         let functions = self.inner.functions.get_or_init(|| FunctionTable::open(self));
-        functions.as_ref()?.start(address)
+        functions.as_ref()?.range(address)
     }
 
     /// The section of that name, such as `.eh_frame`; `.debug_*` also finds `.zdebug_*`. `None`

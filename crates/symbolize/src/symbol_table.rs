@@ -58,6 +58,9 @@ impl SymbolTable {
                 is_stripped &= elf.symbol_table().is_none();
             }
         }
+        if is_stripped {
+            raw.add_entry(image);
+        }
         SymbolTable { is_stripped, ..SymbolTable::new(raw) }
     }
 

@@ -305,6 +305,8 @@ fn what_was_stripped_is_found_beside_the_image() {
         eprintln!("SKIP: cannot run objcopy");
         return remove(&program);
     }
+    // Code that is there tells of all but `work`; only x86-64's is understood.
+    let lost = |name: &str| name == "work" || !cfg!(target_arch = "x86_64");
     let addresses: Vec<_> = functions.iter().map(|(start, _, _)| ImageAddress(*start)).collect();
     let config = SymbolizeConfig::default();
     let expect = symbolize_image(&whole, &addresses, &config);
@@ -319,9 +321,14 @@ fn what_was_stripped_is_found_beside_the_image() {
         symbolize_image(&ImageFile::open(&stripped_program).unwrap(), &addresses, &config);
     remove(&program);
     assert_eq!(found, expect);
-    let unknown = vec![Symbolized::Unknown(Missing::Stripped); addresses.len()];
-    assert_eq!(missing, unknown);
-    assert_eq!(foreign, unknown);
+    assert_eq!(missing, foreign);
+    for (answer, (_, _, name)) in missing.iter().zip(&functions) {
+        match lost(name) {
+            true => assert_eq!(*answer, Symbolized::Unknown(Missing::Stripped)),
+            false => assert_eq!(shape(answer), [(name.clone(), 0)]),
+        }
+    }
+    assert!(functions.iter().any(|(_, _, name)| name == "work"));
 }
 
 #[test]
