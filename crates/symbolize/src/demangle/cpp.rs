@@ -89,36 +89,41 @@ fn replaced<const N: usize>(mut text: String, pairs: [(&str, &str); N]) -> Strin
 
 /// Puts a blank behind the return type of function types, `function<Error (Graph&)>`, which
 /// cpp_demangle 0.5 forgets behind a type with scopes.
-fn with_spaced_function_types(mut text: String) -> String {
-    let mut from = 0;
-    while let Some(open) = text[from..].find('(').map(|at| from + at) {
-        from = open + 1;
-        let is_behind_type = text[..open]
-            .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | '*' | '&'));
-        // In a template argument, an operator's name aside: the parameters of a function itself
-        // end the text, or its scope does.
-        let end = closing(&text[open..]).map(|len| &text[open + len..]);
-        let is_argument = end.is_some_and(|rest| rest.starts_with(['>', ',']));
-        if is_behind_type && is_argument && !text[..open].ends_with("operator") {
-            text.insert(open, ' ');
-            from += 1;
-        }
-    }
-    text
-}
-
-/// How long the text in the parentheses is that the text begins with, they included.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    let len = text.find(|c| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+fn with_spaced_function_types(text: String) -> String {
+    let bytes = text.as_bytes();
+    let (mut open, mut blanks) = (Vec::new(), Vec::new());
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'(' => open.push(at),
+            b')' => {
+                let Some(start) = open.pop() else { break };
+                // In a template argument, an operator's name aside: the parameters of a function
+                // itself end the text, or its scope does.
+                let is_argument = matches!(bytes.get(at + 1), Some(b'>' | b','));
+                if is_argument && ends_type(&text[..start]) {
+                    blanks.push(start);
+                }
+            }
             _ => {}
         }
-        depth == 0
-    })?;
-    Some(len + 1)
+    }
+    if blanks.is_empty() {
+        return text;
+    }
+    blanks.sort_unstable();
+    let mut out = String::with_capacity(text.len() + blanks.len());
+    let mut from = 0;
+    for at in blanks {
+        out.push_str(&text[from..at]);
+        out.push(' ');
+        from = at;
+    }
+    out + &text[from..]
+}
+
+fn ends_type(text: &str) -> bool {
+    let is_end = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | '*' | '&');
+    text.ends_with(is_end) && !text.ends_with("operator")
 }
 
 /// Puts qualifiers behind the path that they stand within.
