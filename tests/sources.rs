@@ -7,11 +7,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
 
 use crate::support::{
-    Build, Ended, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root,
-    program, program_built,
+    Build, Ended, Folded, Running, Scratch, Target, assert_share, finish, flame, live,
+    live_as_root, program, program_built,
 };
 
 /// Records with these arguments; what came out, and what was said.
@@ -39,9 +43,12 @@ fn attached(target: &Target) -> (Folded, String, Ended) {
     recorded(|_| {}, &["-d", "1s", "-p", &target.pid_text()])
 }
 
+/// What starts a program takes next to nothing, but for on a busy virtual machine: the host may take
+/// the CPU away at each instruction that it has to emulate, and the loader asks for CPUID often.
 #[track_caller]
 fn assert_work_is_named(folded: &Folded) {
-    assert_share(folded.with(&["main", "work"]), folded.total(), 1.0, 0.03);
+    assert_share(folded.with(&["main", "work"]), folded.with(&["main"]), 1.0, 0.03);
+    assert_share(folded.with(&["main"]), folded.total(), 1.0, 0.4);
 }
 
 #[test]
@@ -69,7 +76,7 @@ fn other_code_in_the_place_of_a_file_does_not_get_its_names() {
     let (folded, text, _) = recorded(|_| {}, &["--", &program("remapped.c"), "0.3", "other"]);
     assert_eq!(folded.with(&["work"]), 0);
     let generated = folded.with_any(|frame| frame.starts_with("[anon+0x"));
-    assert_share(generated, folded.total(), 1.0, 0.03);
+    assert_share(generated, folded.total(), 1.0, 0.4);
     assert!(!text.contains("remapped ran"), "{text}");
 }
 
@@ -91,6 +98,47 @@ fn files_that_are_deleted_or_replaced_are_found_through_the_process() {
         }
         assert_work_is_named(&attached(&target).0);
     }
+}
+
+/// Records two programs that are put at one path in turn, each for half of the time.
+fn of_programs_in_turn(put: &str) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let (first, second) = (program("shares.c"), program("recursion.c"));
+    let script = format!(
+        "put() {{ {put}; }}; busy={}; for i in 1 2 3 4 5; do
+             put {first}; $busy 0.05 3; put {second}; $busy 0.05 3; done",
+        scratch.file("busy"),
+    );
+    let (folded, _, ended) = recorded(|_| {}, &["--", "sh", "-c", &script]);
+    (folded.of("busy"), ended.stderr)
+}
+
+#[test]
+fn programs_that_replace_each_other_keep_their_own_names() {
+    if !live() {
+        return;
+    }
+    for put in ["rm -f $busy; cp $1 $busy", "cp $1 $busy.new; mv $busy.new $busy"] {
+        let (busy, _) = of_programs_in_turn(put);
+        let work = busy.with(&["main", "work"]);
+        let recursion = busy.with(&["main", "descend", "descend", "descend", "bottom"]);
+        assert_share(work, work + recursion, 0.5, 0.1);
+        assert_share(work + recursion, busy.with(&["main"]), 1.0, 0.02);
+        assert_share(busy.with(&["main"]), busy.total(), 1.0, 0.2);
+    }
+}
+
+/// The bytes that ran first are nowhere any more, and those that are there belong to the other one.
+#[test]
+fn a_program_that_was_written_over_has_no_names() {
+    if !live() {
+        return;
+    }
+    let (busy, said) = of_programs_in_turn("cp $1 $busy");
+    assert_eq!(busy.with(&["main"]), 0);
+    let unnamed = busy.with_any(|frame| frame.starts_with("[busy+0x"));
+    assert_share(unnamed, busy.total(), 1.0, 0.2);
+    assert!(said.contains("/busy: file replaced since it was mapped"), "{said}");
 }
 
 #[test]
@@ -232,6 +280,48 @@ fn servers_are_asked_for_what_is_missing_and_the_cache_keeps_it() {
     assert!(text.contains("could not be fetched"), "{text}");
 }
 
+/// A server that never answers; its address, and a word whenever somebody asked it.
+fn serve_nothing() -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            open.push(stream);
+            let _ = asked.send(());
+        }
+    });
+    (url, heard)
+}
+
+#[test]
+fn a_signal_ends_the_fetching_and_nothing_else() {
+    if !live() || !cfg!(feature = "debuginfod") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (path, _) = stripped(&scratch);
+    let (url, asked) = serve_nothing();
+    let (cache, output) = (scratch.file("cache"), scratch.file("out.folded"));
+    let mut command = flame();
+    command.env("DEBUGINFOD_URLS", url).env("DEBUGINFOD_CACHE_PATH", cache);
+    command.env("DEBUGINFOD_MAXTIME", "600");
+    command.args(["record", "-F", "4999", "-o", &output, "--", &path, "0.3"]);
+    let running = Running::new(&mut command);
+    asked.recv_timeout(Duration::from_secs(60)).expect("the server is asked");
+    running.signal(Signal::SIGINT);
+    let ended = running.end().success();
+    let note = "files of debug information were not waited for (interrupted)";
+    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+    let folded = Folded::parse(&fs::read_to_string(output).unwrap());
+    let unnamed = folded.with_any(|frame| frame.starts_with("[prog+0x"));
+    assert_share(unnamed, folded.total(), 1.0, 0.03);
+}
+
 /// The images of frames without a name: `prog` of `[prog+0x1234]`.
 fn images_without_names(folded: &Folded) -> BTreeSet<String> {
     let frames = folded.stacks().flat_map(|(frames, _)| frames);
@@ -260,7 +350,12 @@ fn check_reasons(program: &str, arguments: &[&str]) {
         let row = row.unwrap_or_else(|| panic!("no row for {image}:\n{}", ended.stderr));
         assert!(row.contains("  names"), "no reason for {image}: {row}");
     }
-    assert_eq!(ended.stderr.contains("\n  unnamed "), !unnamed.is_empty(), "{}", ended.stderr);
+    // Those that are hardly there are left to the table.
+    let all = folded.with_any(|frame| frame.starts_with('[') && frame.contains("+0x"));
+    let said = ended.stderr.contains("\n  unnamed ");
+    let is_visible = all * 1000 >= folded.total() * 2;
+    assert!(said || !is_visible, "{}", ended.stderr);
+    assert!(!said || all > 0, "{}", ended.stderr);
 }
 
 #[test]

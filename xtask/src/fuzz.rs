@@ -74,9 +74,15 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     ensure!(!wanted.is_empty(), "no such target; there are {}", names.join(", "));
     let places = build()?;
+    // What one target finds does not keep the others from finding more.
+    let mut failed = Vec::new();
     for (name, max_len) in wanted {
-        fuzz(&places, name, *max_len, seconds)?;
+        if let Err(error) = fuzz(&places, name, *max_len, seconds) {
+            eprintln!("fuzz {name}: {error:#}");
+            failed.push(*name);
+        }
     }
+    ensure!(failed.is_empty(), "inputs were found that fail: {}", failed.join(", "));
     Ok(())
 }
 

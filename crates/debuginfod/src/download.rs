@@ -75,12 +75,13 @@ pub(crate) struct Download {
 }
 
 impl Download {
-    /// Copies a body to its end; tells how many bytes came, each time some did.
+    /// Copies a body to its end; tells how many bytes came, each time some did, and gives up when the
+    /// answer is that nobody waits for more.
     pub(crate) fn copy(
         &self,
         mut from: impl Read,
         to: &mut impl Write,
-        came: &dyn Fn(u64),
+        came: &dyn Fn(u64) -> bool,
     ) -> Result<(), String> {
         let mut chunk = vec![0; CHUNK];
         let mut total = 0_u64;
@@ -96,7 +97,9 @@ impl Download {
             }
             let bytes = chunk.get(..len).unwrap_or_default();
             to.write_all(bytes).map_err(|error| format!("cannot write the cache: {error}"))?;
-            came(len as u64);
+            if !came(len as u64) {
+                return Err("given up".to_owned());
+            }
         }
         Err("out of time".to_owned())
     }

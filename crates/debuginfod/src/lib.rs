@@ -11,16 +11,25 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use flame_debuginfod::{FetchConfig, Outcome, fetch};
+//! use flame_debuginfod::{FetchConfig, Outcome, Progress, Waiting, fetch};
 //! use flame_profile::BuildId;
+//!
+//! /// Waits for as long as it takes.
+//! struct Patient;
+//!
+//! impl Waiting for Patient {
+//!     fn progress(&mut self, _progress: Progress) {}
+//!     fn is_over(&mut self) -> bool {
+//!         false
+//!     }
+//! }
 //!
 //! let id = BuildId::from_bytes(&[0x4f, 0x21, 0x9c, 0x0b]).unwrap();
 //! let config = FetchConfig::new(
 //!     vec!["https://debuginfod.example.org".to_owned()],
 //!     "/home/ann/.cache/debuginfod_client".into(),
 //! );
-//! let build_id_of = |_path: &std::path::Path| None;
-//! let outcomes = fetch(&[id], &config, &build_id_of, &|_progress| {});
+//! let outcomes = fetch(&[id], &config, |_path| None, &mut Patient);
 //! assert!(matches!(outcomes[0], Outcome::Failed(_) | Outcome::Absent | Outcome::Fetched(_)));
 //! ```
 //!
@@ -29,15 +38,19 @@
 mod cache;
 mod download;
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_profile::BuildId;
 
 pub use cache::MISS_LIFETIME;
-use cache::{Cached, Slot};
+use cache::{Cached, Slot, Unfinished};
 use download::{Download, Server};
 
 /// How long all files together may take. Somebody waits for a picture that is complete but for some
@@ -50,6 +63,12 @@ pub const DEFAULT_MAX_LEN: u64 = 2 << 30;
 /// How many files are fetched at once: enough to hide the time that servers take to find a file,
 /// few enough not to be a burden to them.
 pub const DEFAULT_CONNECTIONS: usize = 4;
+
+/// How often is asked whether anybody still waits.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why a file is not kept that nobody waits for.
+const GIVEN_UP: &str = "nobody waits for it any longer";
 
 /// From where, to where, and how much at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +107,8 @@ pub enum Outcome {
     Absent,
     /// It could not be had, and why: lower case, no full stop.
     Failed(String),
+    /// It was not there yet when nobody waited for it any longer.
+    GivenUp,
 }
 
 /// How far all of it is.
@@ -102,79 +123,117 @@ pub struct Progress {
 }
 
 /// Reads the build id of a file that was fetched.
-pub type BuildIdOf<'a> = &'a (dyn Fn(&Path) -> Option<BuildId> + Sync);
+pub type BuildIdOf = fn(&Path) -> Option<BuildId>;
+
+/// What whoever waits for files has to do with it.
+pub trait Waiting {
+    /// Is told how far all of it is, at most once for each 64 KiB or file.
+    fn progress(&mut self, progress: Progress);
+
+    /// Whether not to wait any longer; asked ten times a second.
+    fn is_over(&mut self) -> bool;
+}
 
 /// Fetches the debug information of those build ids; one outcome for each, in their order.
 ///
-/// `progress` is called from several threads, at most once for each 64 KiB or file. Returns when
-/// all are done or the deadline is over.
+/// Returns when all are done, the deadline is over, or `waiting` is, whatever a server is up to.
 pub fn fetch(
     build_ids: &[BuildId],
     config: &FetchConfig,
-    build_id_of: BuildIdOf<'_>,
-    progress: &(dyn Fn(Progress) + Sync),
+    build_id_of: BuildIdOf,
+    waiting: &mut dyn Waiting,
 ) -> Vec<Outcome> {
-    let job = Job {
-        build_ids,
-        config,
+    let (news, received) = mpsc::channel();
+    let job = Arc::new(Job {
+        build_ids: build_ids.to_vec(),
+        config: config.clone(),
         build_id_of,
-        progress,
         servers: config.servers.iter().map(|url| Server::new(url)).collect(),
         until: Instant::now() + config.deadline,
         next: AtomicUsize::new(0),
-        done: AtomicUsize::new(0),
-        bytes: AtomicU64::new(0),
-    };
-    let threads = config.connections.clamp(1, build_ids.len().max(1));
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; build_ids.len()];
-    let finished = thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(|| job.work())).collect();
-        let mut finished = job.work();
-        finished.extend(workers.into_iter().filter_map(|worker| worker.join().ok()).flatten());
-        finished
+        given_up: AtomicBool::new(false),
+        unfinished: Mutex::default(),
     });
-    for (index, outcome) in finished {
-        outcomes[index] = Some(outcome);
+    for _ in 0..config.connections.clamp(1, build_ids.len().max(1)) {
+        let (job, news) = (Arc::clone(&job), news.clone());
+        // Nobody waits for these threads: they may hang in a read until the deadline.
+        thread::spawn(move || job.work(&news));
     }
-    let lost = || Outcome::Failed("the download was given up".to_owned());
-    outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(lost)).collect()
+    // The channel is closed when the last thread has ended.
+    drop(news);
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; build_ids.len()];
+    let mut progress = Progress { done: 0, files: build_ids.len(), bytes: 0 };
+    loop {
+        match received.recv_timeout(LOOK) {
+            Ok(News::Came(bytes)) => progress.bytes += bytes,
+            Ok(News::Done(index, outcome)) => {
+                outcomes[index] = Some(outcome);
+                progress.done += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        waiting.progress(progress);
+        if waiting.is_over() {
+            job.give_up();
+            break;
+        }
+    }
+    outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::GivenUp)).collect()
+}
+
+/// What threads tell whoever waits.
+enum News {
+    /// So many bytes came.
+    Came(u64),
+    /// What became of the file at that place of the list.
+    Done(usize, Outcome),
 }
 
 /// One call of [`fetch`], shared by its threads.
-struct Job<'a> {
-    build_ids: &'a [BuildId],
-    config: &'a FetchConfig,
-    build_id_of: BuildIdOf<'a>,
-    progress: &'a (dyn Fn(Progress) + Sync),
+struct Job {
+    build_ids: Vec<BuildId>,
+    config: FetchConfig,
+    build_id_of: BuildIdOf,
     servers: Vec<Server>,
     until: Instant,
     next: AtomicUsize,
-    done: AtomicUsize,
-    bytes: AtomicU64,
+    given_up: AtomicBool,
+    /// Files that are being written, which a thread that hangs cannot remove.
+    unfinished: Mutex<Vec<PathBuf>>,
 }
 
-impl Job<'_> {
+impl Job {
     /// Takes one file after the other until none is left.
-    fn work(&self) -> Vec<(usize, Outcome)> {
-        let mut finished = Vec::new();
+    fn work(&self, news: &Sender<News>) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(id) = self.build_ids.get(index) else { return finished };
-            let outcome = self.one(id);
+            let Some(id) = self.build_ids.get(index) else { return };
+            let outcome = self.one(id, news);
             tracing::debug!(%id, ?outcome, "asked for debug information");
-            finished.push((index, outcome));
-            self.done.fetch_add(1, Ordering::Relaxed);
-            self.report(0);
+            if self.is_given_up() || news.send(News::Done(index, outcome)).is_err() {
+                return;
+            }
         }
     }
 
-    fn report(&self, bytes: u64) {
-        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let (done, files) = (self.done.load(Ordering::Relaxed), self.build_ids.len());
-        (self.progress)(Progress { done, files, bytes });
+    /// Has all threads end as soon as they can, and leaves nothing half done behind.
+    fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+        for path in self.unfinished().drain(..) {
+            let _ = fs::remove_file(path);
+        }
     }
 
-    fn one(&self, id: &BuildId) -> Outcome {
+    fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    fn unfinished(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn one(&self, id: &BuildId, news: &Sender<News>) -> Outcome {
         let slot = Slot::new(&self.config.cache, id);
         match slot.look() {
             Cached::File => return Outcome::Fetched(slot.path().to_owned()),
@@ -183,13 +242,14 @@ impl Job<'_> {
         }
         let mut failure = None;
         for server in &self.servers {
-            match self.from(server, id, &slot) {
+            match self.from(server, id, &slot, news) {
                 Ok(true) => return Outcome::Fetched(slot.path().to_owned()),
                 Ok(false) => {}
                 Err(why) => failure = failure.or(Some(format!("{}: {why}", server.name()))),
             }
         }
         match failure {
+            _ if self.is_given_up() => Outcome::GivenUp,
             Some(why) => Outcome::Failed(why),
             None => {
                 slot.note_absence();
@@ -199,15 +259,23 @@ impl Job<'_> {
     }
 
     /// Fetches one file from one server into its slot; `false` when the server does not have it.
-    fn from(&self, server: &Server, id: &BuildId, slot: &Slot) -> Result<bool, String> {
+    fn from(
+        &self,
+        server: &Server,
+        id: &BuildId,
+        slot: &Slot,
+        news: &Sender<News>,
+    ) -> Result<bool, String> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(self.out_of_time());
         }
         let Some(body) = server.open(id, left, self.config.max_len)? else { return Ok(false) };
-        let mut file = slot.begin().map_err(|error| format!("cannot write the cache: {error}"))?;
+        let mut file = self.begin(slot)?;
         let download = Download { until: self.until, max_len: self.config.max_len };
-        let copied = download.copy(body, file.writer(), &|bytes| self.report(bytes));
+        // Nobody may be there to hear it any more; then the download ends.
+        let came = |bytes| !self.is_given_up() && news.send(News::Came(bytes)).is_ok();
+        let copied = download.copy(body, file.writer(), &came);
         if Instant::now() >= self.until {
             return Err(self.out_of_time());
         }
@@ -215,13 +283,37 @@ impl Job<'_> {
         if (self.build_id_of)(file.path()).as_ref() != Some(id) {
             return Err("it sent a file of another build".to_owned());
         }
-        file.keep().map_err(|error| format!("cannot write the cache: {error}"))?;
+        self.keep(file)?;
         Ok(true)
+    }
+
+    /// Begins a file that is removed when all is given up.
+    fn begin(&self, slot: &Slot) -> Result<Unfinished, String> {
+        let mut unfinished = self.unfinished();
+        if self.is_given_up() {
+            return Err(GIVEN_UP.to_owned());
+        }
+        let file = slot.begin().map_err(|error| not_written(&error))?;
+        unfinished.push(file.path().to_owned());
+        Ok(file)
+    }
+
+    fn keep(&self, file: Unfinished) -> Result<(), String> {
+        let mut unfinished = self.unfinished();
+        if self.is_given_up() {
+            return Err(GIVEN_UP.to_owned());
+        }
+        unfinished.retain(|path| path != file.path());
+        file.keep().map_err(|error| not_written(&error))
     }
 
     fn out_of_time(&self) -> String {
         format!("not there after {} s", self.config.deadline.as_secs())
     }
+}
+
+fn not_written(error: &io::Error) -> String {
+    format!("cannot write the cache: {error}")
 }
 
 #[cfg(test)]

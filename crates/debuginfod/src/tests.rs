@@ -111,6 +111,47 @@ impl Drop for Cache {
     }
 }
 
+/// Waits for as long as it takes.
+struct Patient;
+
+impl Waiting for Patient {
+    fn progress(&mut self, _: Progress) {}
+
+    fn is_over(&mut self) -> bool {
+        false
+    }
+}
+
+/// Remembers what it is told.
+#[derive(Default)]
+struct Seen(Vec<Progress>);
+
+impl Waiting for Seen {
+    fn progress(&mut self, progress: Progress) {
+        self.0.push(progress);
+    }
+
+    fn is_over(&mut self) -> bool {
+        false
+    }
+}
+
+/// Waits until that many bytes have come.
+struct UntilBytes {
+    wanted: u64,
+    came: u64,
+}
+
+impl Waiting for UntilBytes {
+    fn progress(&mut self, progress: Progress) {
+        self.came = progress.bytes;
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.came >= self.wanted
+    }
+}
+
 #[track_caller]
 fn failed(outcome: &Outcome, server: &TestServer, why: &str) {
     let expect = format!("{}: {why}", server.url.trim_end_matches('/'));
@@ -121,14 +162,9 @@ fn failed(outcome: &Outcome, server: &TestServer, why: &str) {
 fn files_come_into_the_cache_and_what_is_absent_is_noted() {
     let (cache, server) = (Cache::new("good"), TestServer::start(good));
     let ids = [id(&[0xa1, 2, 3]), id(&[0xb1, 2, 3]), id(&[0xa2, 2, 3])];
-    let (calls, most) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let progress = |progress: Progress| {
-        assert_eq!(progress.files, 3);
-        calls.fetch_add(1, Ordering::Relaxed);
-        most.fetch_max(progress.bytes, Ordering::Relaxed);
-    };
+    let mut seen = Seen::default();
     let config = cache.config(&[&server]);
-    let outcomes = fetch(&ids, &config, &build_id_of, &progress);
+    let outcomes = fetch(&ids, &config, build_id_of, &mut seen);
     let path = |id: &str| Outcome::Fetched(cache.0.join(id).join("debuginfo"));
     let expect = [path("a10203"), Outcome::Absent, path("a20203")];
     assert_eq!(outcomes, expect);
@@ -136,11 +172,13 @@ fn files_come_into_the_cache_and_what_is_absent_is_noted() {
     let mut files: Vec<(String, u64)> = files.map(|(name, len)| (name.to_owned(), len)).into();
     files.push(("b10203/debuginfo".to_owned(), 0));
     assert_eq!(cache.files(), files);
-    assert_eq!(most.into_inner(), 200_014);
-    assert!(calls.into_inner() >= 5, "each file, and the bytes of two");
+    let steps = seen.0;
+    assert_eq!(steps.last(), Some(&Progress { done: 3, files: 3, bytes: 200_014 }));
+    assert!(steps.is_sorted_by_key(|step| (step.bytes, step.done)), "{steps:?}");
+    assert!(steps.len() >= 5, "each file, and the bytes of two: {steps:?}");
 
     // A second time nobody is asked.
-    assert_eq!(fetch(&ids, &config, &build_id_of, &|_| {}), expect);
+    assert_eq!(fetch(&ids, &config, build_id_of, &mut Patient), expect);
     let mut asked = server.asked();
     asked.sort();
     let request = |id: &str| format!("/buildid/{id}/debuginfo");
@@ -149,7 +187,7 @@ fn files_come_into_the_cache_and_what_is_absent_is_noted() {
     // A note that is old enough is no longer believed.
     let note = fs::File::options().write(true).open(cache.0.join("b10203/debuginfo")).unwrap();
     note.set_modified(SystemTime::now() - MISS_LIFETIME - Duration::from_secs(1)).unwrap();
-    assert_eq!(fetch(&ids, &config, &build_id_of, &|_| {}), expect);
+    assert_eq!(fetch(&ids, &config, build_id_of, &mut Patient), expect);
     assert_eq!(server.asked().len(), 4);
 }
 
@@ -161,7 +199,7 @@ fn servers_are_asked_in_their_order() {
     let server = TestServer::start(good);
     let config = cache.config(&[&empty, &broken, &server]);
     let ids = [id(&[0xa1]), id(&[0xb1])];
-    let outcomes = fetch(&ids, &config, &build_id_of, &|_| {});
+    let outcomes = fetch(&ids, &config, build_id_of, &mut Patient);
     assert_eq!(outcomes[0], Outcome::Fetched(cache.0.join("a1/debuginfo")));
     // That one server has it not says nothing while another one cannot be asked.
     failed(&outcomes[1], &broken, "it answered with status 500");
@@ -173,7 +211,7 @@ fn servers_are_asked_in_their_order() {
 fn a_file_of_another_build_is_thrown_away() {
     let cache = Cache::new("wrong");
     let server = TestServer::start(|_, stream| send(stream, "200 OK", b"a2 somebody else's"));
-    let outcomes = fetch(&[id(&[0xa1])], &cache.config(&[&server]), &build_id_of, &|_| {});
+    let outcomes = fetch(&[id(&[0xa1])], &cache.config(&[&server]), build_id_of, &mut Patient);
     failed(&outcomes[0], &server, "it sent a file of another build");
     assert_eq!(cache.files(), []);
 }
@@ -188,7 +226,7 @@ fn a_body_without_end_is_cut_by_the_largest_length() {
         }
     });
     let config = FetchConfig { max_len: 3_000_000, ..cache.config(&[&server]) };
-    let outcomes = fetch(&[id(&[0xa1])], &config, &build_id_of, &|_| {});
+    let outcomes = fetch(&[id(&[0xa1])], &config, build_id_of, &mut Patient);
     failed(&outcomes[0], &server, "the file is larger than 3 MB");
     assert_eq!(cache.files(), []);
 }
@@ -201,7 +239,7 @@ fn a_length_beyond_the_largest_is_refused_at_once() {
         thread::park_timeout(Duration::from_secs(60));
         Ok(())
     });
-    let outcomes = fetch(&[id(&[0xa1])], &cache.config(&[&server]), &build_id_of, &|_| {});
+    let outcomes = fetch(&[id(&[0xa1])], &cache.config(&[&server]), build_id_of, &mut Patient);
     failed(&outcomes[0], &server, "the file is larger than 2147 MB");
 }
 
@@ -211,7 +249,7 @@ fn a_body_that_ends_too_early_is_thrown_away() {
     let server = TestServer::start(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\na1 short")
     });
-    let outcomes = fetch(&[id(&[0xa1])], &cache.config(&[&server]), &build_id_of, &|_| {});
+    let outcomes = fetch(&[id(&[0xa1])], &cache.config(&[&server]), build_id_of, &mut Patient);
     assert!(matches!(&outcomes[0], Outcome::Failed(_)), "{outcomes:?}");
     assert_eq!(cache.files(), []);
 }
@@ -238,7 +276,7 @@ fn slow_servers_cost_no_more_than_the_deadline() {
         let config = FetchConfig { deadline, ..cache.config(&[&server]) };
         let ids: Vec<BuildId> = (0..20).map(|number| id(&[0xa1, number])).collect();
         let started = Instant::now();
-        let outcomes = fetch(&ids, &config, &build_id_of, &|_| {});
+        let outcomes = fetch(&ids, &config, build_id_of, &mut Patient);
         assert!(started.elapsed() < Duration::from_secs(10), "{test}: {:?}", started.elapsed());
         failed(&outcomes[0], &server, why);
         failed(&outcomes[19], &server, "not there after 2 s");
@@ -251,7 +289,7 @@ fn slow_servers_cost_no_more_than_the_deadline() {
 fn what_is_no_server_is_said_to_be_none() {
     let cache = Cache::new("none");
     let config = FetchConfig::new(vec!["file:///srv".to_owned()], cache.0.clone());
-    let outcomes = fetch(&[id(&[0xa1])], &config, &build_id_of, &|_| {});
+    let outcomes = fetch(&[id(&[0xa1])], &config, build_id_of, &mut Patient);
     let why = "file:///srv: not an http: or https: address";
     assert_eq!(outcomes, [Outcome::Failed(why.to_owned())]);
     // Nobody listens there.
@@ -260,7 +298,31 @@ fn what_is_no_server_is_said_to_be_none() {
         format!("http://{}", listener.local_addr().unwrap())
     };
     let config = FetchConfig::new(vec![url], cache.0.clone());
-    let outcomes = fetch(&[id(&[0xa1])], &config, &build_id_of, &|_| {});
+    let outcomes = fetch(&[id(&[0xa1])], &config, build_id_of, &mut Patient);
     assert!(matches!(&outcomes[0], Outcome::Failed(_)), "{outcomes:?}");
-    assert_eq!(fetch(&[], &config, &build_id_of, &|_| {}), []);
+    assert_eq!(fetch(&[], &config, build_id_of, &mut Patient), []);
+}
+
+#[test]
+fn nobody_waits_for_a_server_that_hangs_once_it_is_over() {
+    // Half of a file, and then nothing more.
+    let hanging: Answer = |_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\na1 half")?;
+        thread::park_timeout(Duration::from_secs(60));
+        Ok(())
+    };
+    let silent: Answer = |_, _| {
+        thread::park_timeout(Duration::from_secs(60));
+        Ok(())
+    };
+    for (test, answer, wanted) in [("hanging", hanging, 7), ("mute", silent, 0)] {
+        let (cache, server) = (Cache::new(test), TestServer::start(answer));
+        let config = FetchConfig { deadline: Duration::from_secs(60), ..cache.config(&[&server]) };
+        let started = Instant::now();
+        let mut waiting = UntilBytes { wanted, came: 0 };
+        let outcomes = fetch(&[id(&[0xa1])], &config, build_id_of, &mut waiting);
+        assert!(started.elapsed() < Duration::from_secs(30), "{test}: {:?}", started.elapsed());
+        assert_eq!(outcomes, [Outcome::GivenUp], "{test}");
+        assert_eq!(cache.files(), [], "{test}");
+    }
 }

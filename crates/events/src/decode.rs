@@ -262,9 +262,12 @@ fn stack_bytes(bytes: RawData<'_>, copied: u64) -> StackBytes<'_> {
 
 fn mapping<'a>(mmap: &Mmap2Record<'a>) -> EventKind<'a> {
     let file = match &mmap.file_id {
-        Mmap2FileId::InodeAndVersion(id) if id.inode != 0 => {
-            FileId::Inode { major: id.major, minor: id.minor, inode: id.inode }
-        }
+        Mmap2FileId::InodeAndVersion(id) if id.inode != 0 => FileId::Inode {
+            major: id.major,
+            minor: id.minor,
+            inode: id.inode,
+            generation: Some(id.inode_generation),
+        },
         _ => FileId::None,
     };
     EventKind::Mapping(MappingEvent {

@@ -17,6 +17,9 @@ pub enum FileId {
         minor: u32,
         /// The inode.
         inode: u64,
+        /// Tells the files apart that have the same inode one after the other. Events have it,
+        /// `/proc/PID/maps` has not.
+        generation: Option<u64>,
     },
 }
 
@@ -27,6 +30,18 @@ pub struct ImageKey {
     pub path: Box<[u8]>,
     /// The file.
     pub file: FileId,
+}
+
+impl FileId {
+    /// What `/proc/PID/maps` would say of it.
+    fn without_generation(self) -> FileId {
+        match self {
+            FileId::Inode { major, minor, inode, .. } => {
+                FileId::Inode { major, minor, inode, generation: None }
+            }
+            FileId::None => FileId::None,
+        }
+    }
 }
 
 impl ImageKey {
@@ -57,9 +72,13 @@ impl ImageKey {
 }
 
 /// All images seen; ids count up from 0.
+///
+/// A key without a generation means the file that was last heard of, and takes on the first
+/// generation that is: while a process has the file mapped, nothing else has its inode.
 #[derive(Debug, Default)]
 pub struct ImageTable {
     keys: Vec<ImageKey>,
+    /// Those without generation lead to the last one.
     ids: FxHashMap<ImageKey, ImageId>,
 }
 
@@ -69,8 +88,15 @@ impl ImageTable {
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
-        let id = ImageId::from_index(self.keys.len());
-        self.keys.push(key.clone());
+        let plain = ImageKey { path: key.path.clone(), file: key.file.without_generation() };
+        let last = self.ids.get(&plain).copied();
+        let unsettled = last.filter(|id| self.key(*id) == Some(&plain));
+        let id = unsettled.unwrap_or_else(|| ImageId::from_index(self.keys.len()));
+        match self.keys.get_mut(id.index()) {
+            Some(known) => *known = key.clone(),
+            None => self.keys.push(key.clone()),
+        }
+        self.ids.insert(plain, id);
         self.ids.insert(key, id);
         id
     }
@@ -83,5 +109,44 @@ impl ImageTable {
     /// All images with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (ImageId, &ImageKey)> {
         self.keys.iter().enumerate().map(|(index, key)| (ImageId::from_index(index), key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(inode: u64, generation: Option<u64>) -> ImageKey {
+        let file = FileId::Inode { major: 0xfe, minor: 1, inode, generation };
+        ImageKey { path: b"/bin/a".as_slice().into(), file }
+    }
+
+    #[test]
+    fn files_that_have_an_inode_one_after_the_other_are_different_images() {
+        let mut table = ImageTable::default();
+        let asked = [
+            (4711, Some(1), 0),
+            (4711, Some(2), 1),
+            (4711, Some(1), 0),
+            (4711, None, 1),
+            (4712, None, 2),
+            (4712, Some(7), 2),
+            (4712, None, 2),
+            (4712, Some(8), 3),
+        ];
+        for (inode, generation, id) in asked {
+            let found = table.intern(key(inode, generation));
+            assert_eq!(found.index(), id, "{inode} {generation:?}");
+        }
+        let kept: Vec<ImageKey> = table.iter().map(|(_, key)| key.clone()).collect();
+        let expect = [(4711, 1), (4711, 2), (4712, 7), (4712, 8)];
+        assert_eq!(kept, expect.map(|(inode, generation)| key(inode, Some(generation))));
+    }
+
+    #[test]
+    fn code_without_a_file_is_one_image() {
+        let mut table = ImageTable::default();
+        let key = ImageKey { path: b"//anon".as_slice().into(), file: FileId::None };
+        assert_eq!([table.intern(key.clone()), table.intern(key)].map(ImageId::index), [0, 0]);
     }
 }

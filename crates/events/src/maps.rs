@@ -101,7 +101,7 @@ fn parse_line(line: &[u8]) -> Option<(bool, ParsedMapping)> {
     let minor = u32::try_from(hex(&device[colon + 1..])?).ok()?;
     let file = match inode {
         0 => FileId::None,
-        inode => FileId::Inode { major, minor, inode },
+        inode => FileId::Inode { major, minor, inode, generation: None },
     };
     let mapping = ParsedMapping {
         start: ProcessAddress(hex(&range[..dash])?),
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn executable_lines_become_mappings() {
         let maps = parse_maps(MAPS);
-        let file = FileId::Inode { major: 0xfe, minor: 1, inode: 4711 };
+        let file = FileId::Inode { major: 0xfe, minor: 1, inode: 4711, generation: None };
         assert_eq!(
             maps[0],
             ParsedMapping {

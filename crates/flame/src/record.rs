@@ -1,5 +1,6 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
+mod clock;
 mod collector;
 mod completion;
 mod coverage;
@@ -106,7 +107,8 @@ fn record(
     let mut notes =
         [notes, runtime_notes::name_jit_code(&mut collector, args.sampling.java)].concat();
     let (collected, processes) = collector.collected();
-    notes.extend(debug_files::fetch_missing(collected, cli.quiet, paint).map(notes::Note::plain));
+    let missing = debug_files::fetch_missing(collected, cli.quiet, paint, signals);
+    notes.extend(missing.map(notes::Note::plain));
     let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
     let mut profile = collector.into_profile(meta, &symbols::config(&args.symbols));
     tracing::info!("named");

@@ -66,8 +66,10 @@ pub enum Missing {
     FileReplaced,
     /// The file is no ELF image that could be read.
     NotElf,
-    /// The image was read, but no symbol covers the address (stripped).
+    /// The image has its symbols, but none covers the address.
     NoSymbol,
+    /// The image was stripped of its symbols; those that it exports do not cover the address.
+    Stripped,
     /// /proc/kallsyms hides its addresses (kernel.kptr_restrict).
     KernelHidden,
 }
@@ -81,6 +83,7 @@ impl fmt::Display for Missing {
             Missing::FileReplaced => "file replaced since it was mapped",
             Missing::NotElf => "not a readable ELF file",
             Missing::NoSymbol => "no symbol covers the address",
+            Missing::Stripped => "stripped of its symbols",
             Missing::KernelHidden => "kernel addresses hidden",
         })
     }

@@ -6,6 +6,7 @@
 //! Sources: Itanium C++ ABI 5.1, Rust RFC 2603.
 
 mod cpp;
+mod packs;
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

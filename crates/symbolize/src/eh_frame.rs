@@ -1,14 +1,19 @@
 //! Turns an address into the start of its function, by the tables that C++ exceptions need: they
 //! stay in a file when its symbols are stripped. They say nothing of names.
 //!
-//! Also finds these tables where section headers were stripped as well. Nothing is indexed; each
-//! question costs one search in the table that the linker sorted.
+//! Also finds these tables where section headers were stripped as well. Where the linker sorted
+//! them nothing is indexed, and each question costs one search. Where it did not, and for the table
+//! that debuggers need instead (`.debug_frame`), an index is made at the first question that it may
+//! answer.
 //!
 //! Sources: LSB 5.0 Core, "Exception Frames"; gimli's documentation of `.eh_frame_hdr`.
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use flame_profile::ImageAddress;
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, ParsedEhFrameHdr};
-use gimli::{EndianSlice, RunTimeEndian, UnwindSection};
+use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EhFrameOffset};
+use gimli::{EndianSlice, ParsedEhFrameHdr, RunTimeEndian, UnwindSection};
 use object::Object;
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
@@ -21,6 +26,18 @@ const MIN_ENTRY_LEN: usize = 4;
 /// The tables of an image.
 #[derive(Debug)]
 pub(crate) struct FunctionTable {
+    form: Form,
+    sorted: Option<SortedTable>,
+    /// `.eh_frame` that nobody sorted.
+    unsorted: Option<Section>,
+    debug_frame: Option<Section>,
+    /// Functions of those two as (start, end), sorted.
+    indexed: OnceLock<Vec<(u64, u64)>>,
+}
+
+/// `.eh_frame` with the table that the linker sorted.
+#[derive(Debug)]
+struct SortedTable {
     header: Section,
     frames: Section,
     form: Form,
@@ -35,17 +52,70 @@ struct Form {
 }
 
 impl FunctionTable {
-    /// `None` when a table is missing. Whether they belong together each answer shows anew.
+    /// `None` when there is no table. Whether they belong together each answer shows anew.
     pub(crate) fn open(image: &ImageFile) -> Option<FunctionTable> {
         let form = Form::of(&image.elf()?);
-        let header = image.section(".eh_frame_hdr")?;
-        let frames = image.section(".eh_frame")?;
-        Some(FunctionTable { header, frames, form })
+        let (header, frames) = (image.section(".eh_frame_hdr"), image.section(".eh_frame"));
+        let (sorted, unsorted) = match (header, frames) {
+            (Some(header), Some(frames)) => (Some(SortedTable { header, frames, form }), None),
+            (_, frames) => (None, frames),
+        };
+        let own = image.section(".debug_frame");
+        let debug_frame = own.or_else(|| image.companion()?.section(".debug_frame"));
+        let any = sorted.is_some() || unsorted.is_some() || debug_frame.is_some();
+        let indexed = OnceLock::new();
+        any.then_some(FunctionTable { form, sorted, unsorted, debug_frame, indexed })
     }
 
-    /// Where the function that covers `address` starts. A compiler may have split a function; then
-    /// it is where that part starts. All stubs of a procedure linkage table count as one function.
-    pub(crate) fn start(&self, address: ImageAddress) -> Option<ImageAddress> {
+    /// Where the function that covers `address` starts and ends. A compiler may have split a
+    /// function; then it is that part. All stubs of a procedure linkage table count as one function.
+    pub(crate) fn range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
+        let sorted = self.sorted.as_ref().and_then(|sorted| sorted.range(address));
+        sorted.or_else(|| {
+            let indexed = self.indexed.get_or_init(|| self.index());
+            let after = indexed.partition_point(|(start, _)| *start <= address.0);
+            let (start, end) = indexed.get(after.checked_sub(1)?)?;
+            (address.0 < *end).then_some(ImageAddress(*start)..ImageAddress(*end))
+        })
+    }
+
+    fn index(&self) -> Vec<(u64, u64)> {
+        let mut functions = Vec::new();
+        if let Some(section) = &self.unsorted {
+            let bases = BaseAddresses::default().set_eh_frame(section.address.0);
+            let mut frames = EhFrame::from(EndianSlice::new(&section.bytes, self.form.endian));
+            frames.set_address_size(self.form.address_size);
+            add_functions(&frames, &bases, &mut functions);
+        }
+        if let Some(section) = &self.debug_frame {
+            let mut frames = DebugFrame::from(EndianSlice::new(&section.bytes, self.form.endian));
+            frames.set_address_size(self.form.address_size);
+            add_functions(&frames, &BaseAddresses::default(), &mut functions);
+        }
+        functions.sort_unstable();
+        functions
+    }
+}
+
+/// Adds the functions that a table describes, as far as it can be read.
+fn add_functions<'a, S>(table: &S, bases: &BaseAddresses, functions: &mut Vec<(u64, u64)>)
+where
+    S: UnwindSection<EndianSlice<'a, RunTimeEndian>>,
+{
+    let mut entries = table.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(function) = partial.parse(S::cie_from_offset) else { continue };
+        let range = (function.initial_address(), function.end_address());
+        // What the linker dropped stands at 0.
+        if range.0 > 0 && range.0 < range.1 {
+            functions.push(range);
+        }
+    }
+}
+
+impl SortedTable {
+    fn range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
         let bases = bases(&self.header).set_eh_frame(self.frames.address.0);
         let header = self.form.parse(&self.header)?;
         let table = header.table()?;
@@ -59,7 +129,8 @@ impl FunctionTable {
         frames.set_address_size(self.form.address_size);
         let offset = EhFrameOffset(offset);
         let function = frames.fde_from_offset(&bases, offset, EhFrame::cie_from_offset).ok()?;
-        function.contains(address.0).then(|| ImageAddress(function.initial_address()))
+        let range = ImageAddress(function.initial_address())..ImageAddress(function.end_address());
+        function.contains(address.0).then_some(range)
     }
 }
 

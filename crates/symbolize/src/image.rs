@@ -7,7 +7,8 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -236,13 +237,19 @@ impl ImageFile {
     }
 
     /// Where the function that covers an address starts, by the tables for exceptions
-    /// (`.eh_frame`), which files without symbols have as well; `None` when they cover it not.
+    /// (`.eh_frame`), which files without symbols have as well, or those for debuggers
+    /// (`.debug_frame`); `None` when they cover it not.
     ///
     /// A part that the compiler put elsewhere (`.cold`) is a function of its own here, and all
     /// stubs of a `.plt` are a single one.
     pub fn function_start(&self, address: ImageAddress) -> Option<ImageAddress> {
+        Some(self.function_range(address)?.start)
+    }
+
+    /// The same with its end.
+    pub(crate) fn function_range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
         let functions = self.inner.functions.get_or_init(|| FunctionTable::open(self));
-        functions.as_ref()?.start(address)
+        functions.as_ref()?.range(address)
     }
 
     /// The section of that name, such as `.eh_frame`; `.debug_*` also finds `.zdebug_*`. `None`
@@ -353,6 +360,17 @@ impl ImageFile {
     /// Where the file with what was stripped from this one is, if it was and there is one.
     pub fn debug_file(&self) -> Option<&Path> {
         self.companion()?.inner.path.as_deref()
+    }
+
+    /// Whether other bytes were written into the file since it was opened: what is read of it from
+    /// now on need not be what was mapped. A file that has its path by now is another one, and
+    /// changes nothing.
+    pub fn was_rewritten(&self) -> bool {
+        let (Some(path), Some(then)) = (self.path(), self.metadata()) else { return false };
+        let Ok(now) = path.metadata() else { return false };
+        let file = |data: &Metadata| (data.dev(), data.ino());
+        let state = |data: &Metadata| (data.len(), data.mtime(), data.mtime_nsec());
+        file(&now) == file(then) && state(&now) != state(then)
     }
 
     /// Whose file it is, and how long; `None` for one that was in memory.

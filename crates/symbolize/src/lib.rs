@@ -28,6 +28,7 @@ mod debug_search;
 mod demangle;
 mod disjoint;
 mod eh_frame;
+mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 mod image;

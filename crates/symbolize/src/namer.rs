@@ -74,7 +74,7 @@ impl<'c> Namer<'c> {
     pub(crate) fn answer(&mut self, address: ImageAddress, debug: &[TableFrame]) -> Symbolized {
         let frames = self.frames(address, debug);
         if frames.is_empty() {
-            Symbolized::Unknown(Missing::NoSymbol)
+            Symbolized::Unknown(self.symbols.missing())
         } else {
             Symbolized::Frames(frames)
         }

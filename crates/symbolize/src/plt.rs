@@ -52,6 +52,31 @@ pub(crate) fn stubs<E: FileHeader>(elf: &ElfFile<'_, E>) -> Vec<Stub> {
     stubs
 }
 
+/// The address and length of the head of `.plt`: the code that all stubs share which call the loader
+/// to look up their function. `None` where `.plt` has none, as where functions are looked up at once.
+pub(crate) fn head<E: FileHeader>(elf: &ElfFile<'_, E>) -> Option<(u64, u64)> {
+    let section = elf.section_by_name(".plt")?;
+    let len = head_len(elf.architecture(), section.data().ok()?)?;
+    Some((section.address(), len))
+}
+
+fn head_len(architecture: Architecture, plt: &[u8]) -> Option<u64> {
+    match architecture {
+        // push GOT+8(%rip); jmp *GOT+16(%rip), maybe with a `bnd` prefix.
+        Architecture::X86_64 => {
+            let is_jump = |code: &[u8]| code.starts_with(&[0xff, 0x25]);
+            let jump = plt.strip_prefix(&[0xff, 0x35])?.get(4..)?;
+            (is_jump(jump) || is_jump(jump.strip_prefix(&[0xf2])?)).then_some(STUB_LEN)
+        }
+        // stp x16, x30, [sp, #-16]!, which may follow `bti c`.
+        Architecture::Aarch64 => {
+            let code = plt.strip_prefix(&[0x5f, 0x24, 0x03, 0xd5]).unwrap_or(plt);
+            code.starts_with(&[0xf0, 0x7b, 0xbf, 0xa9]).then_some(2 * STUB_LEN)
+        }
+        _ => None,
+    }
+}
+
 /// For each slot of the global offset table that the loader fills with a function's address, where
 /// the function's name is.
 fn functions_by_slot<E: FileHeader>(elf: &ElfFile<'_, E>) -> FxHashMap<u64, u32> {
@@ -135,6 +160,27 @@ mod tests {
             assert_eq!(x86_64_slot(&lazy[..len], 0x1020), None);
         }
         assert_eq!(x86_64_slot(&lazy, u64::MAX), None);
+    }
+
+    #[test]
+    fn heads_are_what_calls_the_loader() {
+        let x86_64 = |code: &[u8]| head_len(Architecture::X86_64, code);
+        // push 0x2fe2(%rip); jmp *0x2fe4(%rip); nop, and the same with `bnd jmp`.
+        let plain =
+            [0xff, 0x35, 0xe2, 0x2f, 0, 0, 0xff, 0x25, 0xe4, 0x2f, 0, 0, 0x0f, 0x1f, 0x40, 0];
+        let bound =
+            [0xff, 0x35, 0xe2, 0x2f, 0, 0, 0xf2, 0xff, 0x25, 0xe3, 0x2f, 0, 0, 0x0f, 0x1f, 0];
+        assert_eq!([x86_64(&plain), x86_64(&bound)], [Some(16); 2]);
+        // A stub, as `.plt` begins with where functions are looked up at once.
+        assert_eq!(x86_64(&[0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x66, 0x90]), None);
+        for len in 0..8 {
+            assert_eq!(x86_64(&plain[..len]), None, "{len}");
+        }
+        let aarch64 = |code: &[u8]| head_len(Architecture::Aarch64, code);
+        assert_eq!(aarch64(&[0xf0, 0x7b, 0xbf, 0xa9, 0x90, 0, 0, 0x90]), Some(32));
+        assert_eq!(aarch64(&[0x5f, 0x24, 0x03, 0xd5, 0xf0, 0x7b, 0xbf, 0xa9]), Some(32));
+        assert_eq!(aarch64(&[0x90, 0, 0, 0x90]), None);
+        assert_eq!(head_len(Architecture::X86_64, &[0xf0, 0x7b, 0xbf, 0xa9]), None);
     }
 
     #[test]

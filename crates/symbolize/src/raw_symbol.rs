@@ -4,16 +4,38 @@
 //!
 //! Sources: gABI chapter 4 "Symbol Table"; ELF for the Arm architecture, "Mapping symbols".
 
+use std::ops::Range;
+
 use flame_profile::SharedBytes;
 use object::SectionIndex;
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
+use object::{Object, ObjectSection};
 
 use crate::demangle::MAX_NAME_LEN;
+use crate::entry;
+use crate::image::ImageFile;
 use crate::plt::{self, Stub};
 
-/// The worst rank among aliases; see [`rank`] for the others.
+/// The rank of stubs among aliases; see [`rank`] for those of symbols.
 const STUB_RANK: u8 = 6;
+
+/// The worst rank: of names that come from the place alone.
+const PLACE_RANK: u8 = 7;
+
+/// Names of code by its place, as a string table.
+const PLACE_NAMES: &[u8] = b"\0_init\0_fini\0_dl_runtime_resolve\0_start\0main\0";
+
+/// Sections that are one function, and where in [`PLACE_NAMES`] its name is: the psABI has the
+/// linker put the pieces of these two there.
+const FUNCTION_SECTIONS: [(&str, u32); 2] = [(".init", 1), (".fini", 7)];
+
+/// Where the name of what the head of `.plt` jumps to is.
+const RESOLVER: u32 = 13;
+
+/// Where the names of the two functions are that every program of the C library has.
+const START: u32 = 33;
+const MAIN: u32 = 40;
 
 /// A symbol of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +66,8 @@ pub(crate) struct NameAt {
 pub(crate) struct RawSymbols {
     pub(crate) symbols: Vec<RawSymbol>,
     strings: Vec<SharedBytes>,
+    /// The string table that is [`PLACE_NAMES`], once there is one.
+    places: Option<u8>,
 }
 
 impl RawSymbols {
@@ -70,6 +94,48 @@ impl RawSymbols {
                     .extend(plt::stubs(elf).into_iter().map(|stub| stub_symbol(stub, index)));
             }
         }
+        self.add_places(elf);
+    }
+
+    /// Adds what has a name although it was stripped: the function that all pieces of `.init` are,
+    /// the one of `.fini`, and the head of `.plt`, which calls the loader when a function is called
+    /// for the first time.
+    fn add_places<E: FileHeader>(&mut self, elf: &ElfFile<'_, E>) {
+        let mut add = |address: u64, len: u64, name, is_stub| {
+            self.add_place(address..address.saturating_add(len), name, is_stub);
+        };
+        for (name, offset) in FUNCTION_SECTIONS {
+            if let Some(section) = elf.section_by_name(name) {
+                add(section.address(), section.size(), offset, false);
+            }
+        }
+        if let Some((address, len)) = plt::head(elf) {
+            add(address, len, RESOLVER, true);
+        }
+    }
+
+    /// Adds `_start` and `main` of a program that was stripped of all other names.
+    pub(crate) fn add_entry(&mut self, image: &ImageFile) {
+        let Some(main) = entry::main_function(image) else { return };
+        for (function, name) in [(image.entry(), START), (main, MAIN)] {
+            if let Some(range) = image.function_range(function) {
+                self.add_place(range.start.0..range.end.0, name, false);
+            }
+        }
+    }
+
+    fn add_place(&mut self, range: Range<u64>, offset: u32, is_stub: bool) {
+        let table = *self.places.get_or_insert_with(|| {
+            self.strings.push(SharedBytes::from(PLACE_NAMES.to_vec()));
+            u8::try_from(self.strings.len() - 1).unwrap_or(u8::MAX)
+        });
+        self.symbols.push(RawSymbol {
+            address: range.start,
+            size: range.end.saturating_sub(range.start),
+            section_end: range.end,
+            rank: PLACE_RANK,
+            name: NameAt { table, offset, is_stub },
+        });
     }
 
     fn add_table<'data, E: FileHeader>(

@@ -6,7 +6,8 @@
 
 use std::cmp::Reverse;
 
-use flame_profile::ImageAddress;
+use flame_profile::{ImageAddress, Missing};
+use object::Object;
 
 use crate::disjoint::{Span, find, flatten};
 use crate::image::ImageFile;
@@ -28,6 +29,7 @@ pub(crate) struct SymbolTable {
     best: Vec<(u64, NameAt)>,
     /// All names of addresses that have several, sorted by address.
     aliases: Vec<(u64, NameAt)>,
+    is_stripped: bool,
 }
 
 /// A symbol that covers an address.
@@ -46,15 +48,20 @@ impl SymbolTable {
     /// if it were absent.
     pub(crate) fn read(image: &ImageFile) -> SymbolTable {
         let mut raw = RawSymbols::default();
+        let mut is_stripped = true;
         let companion = image.companion();
         // What is within the image says no more than a file with all that was stripped.
         let mini = if companion.is_none() { image.mini_debug_info() } else { None };
         for image in [Some(image), companion, mini.as_ref()].into_iter().flatten() {
             if let Some(elf) = image.elf() {
                 raw.add_image(&elf, image.bytes());
+                is_stripped &= elf.symbol_table().is_none();
             }
         }
-        SymbolTable::new(raw)
+        if is_stripped {
+            raw.add_entry(image);
+        }
+        SymbolTable { is_stripped, ..SymbolTable::new(raw) }
     }
 
     fn new(mut raw: RawSymbols) -> SymbolTable {
@@ -68,7 +75,12 @@ impl SymbolTable {
         let aliases = several.flatten().map(|symbol| (symbol.address, symbol.name)).collect();
         let spans = add_unsized(flatten(sized_spans(&best), |span| span.start), &best);
         let best = best.iter().map(|symbol| (symbol.address, symbol.name)).collect();
-        SymbolTable { raw, spans, best, aliases }
+        SymbolTable { raw, spans, best, aliases, is_stripped: false }
+    }
+
+    /// Why an address has no name that no symbol covers.
+    pub(crate) fn missing(&self) -> Missing {
+        if self.is_stripped { Missing::Stripped } else { Missing::NoSymbol }
     }
 
     /// The symbol that covers an address.

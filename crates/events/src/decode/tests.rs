@@ -110,7 +110,7 @@ fn a_record_cut_anywhere_is_an_error_or_an_event_but_no_panic() {
 
 #[test]
 fn a_mapping_names_its_file_and_range() {
-    let mut body = words(&[pair(42, 42), 0x7f00_0000, 0x2000, 0x1000, pair(0xfe, 1), 4711, 0]);
+    let mut body = words(&[pair(42, 42), 0x7f00_0000, 0x2000, 0x1000, pair(0xfe, 1), 4711, 99]);
     body.extend(words(&[pair(5, 2)]));
     body.extend(b"/lib/a.so\0\0\0\0\0\0\0");
     body.extend(trailer(5));
@@ -123,7 +123,8 @@ fn a_mapping_names_its_file_and_range() {
         (ProcessAddress(0x7f00_0000), ProcessAddress(0x7f00_2000))
     );
     assert_eq!(mapping.offset, FileOffset(0x1000));
-    assert_eq!(mapping.file, FileId::Inode { major: 0xfe, minor: 1, inode: 4711 });
+    let generation = Some(99);
+    assert_eq!(mapping.file, FileId::Inode { major: 0xfe, minor: 1, inode: 4711, generation });
     assert_eq!(&*mapping.path, b"/lib/a.so");
 }
 

@@ -19,6 +19,7 @@ use super::debug_files::DebugPlaces;
 use super::images::{Copied, OpenImage};
 use super::jit::{Deferred, DeferredSample, JitTarget};
 use super::location::CodeLocation;
+use super::mapped_files::Seen;
 use super::naming;
 use super::short_tasks::ShortTasks;
 use crate::proc;
@@ -184,8 +185,10 @@ impl Collector {
         self.intern_settled(false);
     }
 
-    /// Looks up the names of code without a file, when all events were taken in.
+    /// Looks up the names of code without a file, when all events were taken in, and sees which of
+    /// the others can still be had.
     pub(super) fn name_jit_code(&mut self) {
+        self.collected.images.give_up_rewritten();
         if self.collected.jit_names.is_none() {
             self.collected.jit.finish();
             self.intern_settled(true);
@@ -382,7 +385,8 @@ impl Collector {
             return self.settle(pid, &old);
         }
         if let Some(key) = self.processes.image(found.mapping.image) {
-            self.collected.images.open(key, pid, found, &mut self.unwinder);
+            let seen = Seen { pid, found, time: Some(self.now) };
+            self.collected.images.open(key, seen, &mut self.unwinder);
         }
     }
 
@@ -391,7 +395,8 @@ impl Collector {
         let image = old.mapping.image;
         let Some(key) = self.processes.image(image) else { return };
         if self.collected.images.get(image).is_none() {
-            self.collected.images.open(key, pid, old, &mut self.unwinder);
+            let seen = Seen { pid, found: old, time: Some(self.now) };
+            self.collected.images.open(key, seen, &mut self.unwinder);
         }
         let copy = self.collected.images.copy_in_memory(pid, old);
         let path = key.display_path();

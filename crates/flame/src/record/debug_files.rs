@@ -57,6 +57,7 @@ pub(super) fn fetch_missing(
     _: &super::collector::Collected,
     _quiet: bool,
     _: crate::terminal::Paint,
+    _: &super::signals::StopSignals,
 ) -> Option<String> {
     None
 }

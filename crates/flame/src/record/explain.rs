@@ -113,7 +113,7 @@ impl Images {
         // What is unnamed for another reason than that it was stripped, or is in no file.
         for ((name, reason), samples) in &health.unnamed {
             let is_listed = self.images.iter().any(|i| i.name == *name && i.sources.is_some());
-            if is_listed && *reason == Missing::NoSymbol {
+            if is_listed && matches!(reason, Missing::NoSymbol | Missing::Stripped) {
                 continue;
             }
             rows.push(Row {
@@ -131,12 +131,14 @@ impl Images {
         match reason {
             Missing::NoPerfMap => self.mend_generated(),
             Missing::KernelHidden => "sudo sysctl kernel.kptr_restrict=0, or sudo flame".to_owned(),
-            Missing::FileReplaced => "restart the program: its file is another one now".to_owned(),
+            Missing::FileReplaced => "record it again: its file is another one by now".to_owned(),
             Missing::FileUnreadable => "run flame as root, while the program runs".to_owned(),
             Missing::NotElf | Missing::NotMapped => {
                 "nothing: no file says what is there".to_owned()
             }
-            Missing::NoSymbol => "nothing: no symbol covers these addresses".to_owned(),
+            Missing::NoSymbol | Missing::Stripped => {
+                "nothing: no symbol covers these addresses".to_owned()
+            }
         }
     }
 
@@ -160,8 +162,8 @@ impl Images {
 
 /// Samples with frames of that image that have no name because no symbol covers them.
 fn unnamed(health: &Health, name: &str) -> u64 {
-    let key = (name.to_owned(), Missing::NoSymbol);
-    health.unnamed.get(&key).copied().unwrap_or(0)
+    let of = |reason| health.unnamed.get(&(name.to_owned(), reason)).copied().unwrap_or(0);
+    of(Missing::NoSymbol) + of(Missing::Stripped)
 }
 
 fn missing(sources: &Sources, unnamed: u64, share: &str) -> String {

@@ -10,7 +10,7 @@ use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSect
 use rustc_hash::FxHashMap;
 
 use super::debug_files::DebugPlaces;
-use super::mapped_files::MappedFiles;
+use super::mapped_files::{MappedFiles, Seen};
 
 /// A vdso is two pages; this bounds what is read from a mapping that claims to be one.
 const MAX_VDSO: u64 = 1 << 20;
@@ -56,20 +56,14 @@ impl Images {
         self.open.get(&id)
     }
 
-    /// Opens an image as that process has it, and gives its sections to the unwinder.
-    pub(super) fn open(
-        &mut self,
-        key: &ImageKey,
-        pid: Pid,
-        found: &Found,
-        unwinder: &mut CfiUnwinder,
-    ) {
+    /// Opens an image as its process has it, and gives its sections to the unwinder.
+    pub(super) fn open(&mut self, key: &ImageKey, seen: Seen<'_>, unwinder: &mut CfiUnwinder) {
         let image = if key.is_anonymous() {
             OpenImage::Anonymous
         } else {
             let file = match key.is_vdso() {
                 true => vdso().ok_or(Missing::FileUnreadable),
-                false => self.files.open(key, pid, found),
+                false => self.files.open(key, seen),
             };
             match file {
                 Ok(file) => {
@@ -80,7 +74,18 @@ impl Images {
             }
         };
         tracing::debug!(path = key.display_path(), ?image, "opened");
-        self.open.insert(found.mapping.image, image);
+        self.open.insert(seen.found.mapping.image, image);
+    }
+
+    /// Gives up the files that were written into since they were opened, before names are read from
+    /// them.
+    #[expect(clippy::iter_over_hash_type, reason = "each image is looked at by itself")]
+    pub(super) fn give_up_rewritten(&mut self) {
+        for image in self.open.values_mut() {
+            if matches!(image, OpenImage::File(file, _) if file.was_rewritten()) {
+                *image = OpenImage::Unusable(Missing::FileReplaced);
+            }
+        }
     }
 
     /// Compares the memory of a process around an address with the file that was mapped there.

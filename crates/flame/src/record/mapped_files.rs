@@ -5,18 +5,24 @@
 //! report another device through stat than the kernel does for a mapping; there the device is
 //! believed when flame's own mappings, or a process in flame's own namespace, showed that these two
 //! are the same.
+//!
+//! When a process has ended, the inode of its file may have been given to a new one, or other bytes
+//! written into it. Both show in the times of the file that is there: it is younger than the sample
+//! that wants its names.
 
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_events::{FileId, Found, ImageKey, parse_maps};
-use flame_profile::{Missing, Pid};
+use flame_profile::{Missing, Nanos, Pid};
 use flame_symbolize::{ImageError, ImageFile};
 use nix::libc;
 use rustc_hash::FxHashSet;
 
+use super::clock::to_monotonic;
 use super::debug_files::DebugPlaces;
 
 /// A device, as the kernel numbers it: major and minor.
@@ -30,6 +36,13 @@ pub(super) struct MappedFiles {
     aliases: Option<FxHashSet<(Device, Device)>>,
 }
 
+/// When a file came to be, and its bytes; `None` where the file system does not know.
+#[derive(Clone, Copy, Debug)]
+struct FileTimes {
+    created: Option<SystemTime>,
+    modified: Option<SystemTime>,
+}
+
 /// How the file system of a process relates to flame's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Namespace {
@@ -41,13 +54,22 @@ enum Namespace {
     Unknown,
 }
 
+/// Code that was seen in a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'f> {
+    pub(super) pid: Pid,
+    pub(super) found: &'f Found,
+    /// When it was mapped for certain, on the clock of samples; `None` = it is.
+    pub(super) time: Option<Nanos>,
+}
+
 /// Opens the file of an image as that process has it mapped, with its debug files where they
 /// usually are.
 pub(crate) fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missing> {
     if key.is_vdso() {
         return super::images::vdso().ok_or(Missing::FileUnreadable);
     }
-    MappedFiles::default().open(key, pid, found)
+    MappedFiles::default().open(key, Seen { pid, found, time: None })
 }
 
 impl MappedFiles {
@@ -57,12 +79,8 @@ impl MappedFiles {
     }
 
     /// Opens the file of an image as that process has it mapped.
-    pub(super) fn open(
-        &mut self,
-        key: &ImageKey,
-        pid: Pid,
-        found: &Found,
-    ) -> Result<ImageFile, Missing> {
+    pub(super) fn open(&mut self, key: &ImageKey, seen: Seen<'_>) -> Result<ImageFile, Missing> {
+        let pid = seen.pid;
         if !key.path.starts_with(b"/") {
             return Err(Missing::FileUnreadable);
         }
@@ -74,9 +92,11 @@ impl MappedFiles {
             Namespace::Ours | Namespace::Unknown => PathBuf::from("/"),
         };
         let mut reason = Missing::FileUnreadable;
-        for candidate in candidates(&root, path, pid, found) {
+        for candidate in candidates(&root, path, pid, seen.found) {
             let Ok(status) = fs::metadata(&candidate.path) else { continue };
-            if !self.is_mapped(key.file, &status, candidate.namespace.unwrap_or(namespace)) {
+            let is_mapped =
+                self.is_mapped(key.file, &status, candidate.namespace.unwrap_or(namespace));
+            if !is_mapped || FileTimes::of(&status).are_after(seen.time, namespace) {
                 reason = Missing::FileReplaced;
                 continue;
             }
@@ -98,7 +118,7 @@ impl MappedFiles {
 
     /// Whether a file is the one that was mapped.
     fn is_mapped(&mut self, mapped: FileId, status: &Metadata, namespace: Namespace) -> bool {
-        let FileId::Inode { major, minor, inode } = mapped else { return true };
+        let FileId::Inode { major, minor, inode, .. } = mapped else { return true };
         if status.ino() != inode {
             return false;
         }
@@ -117,6 +137,27 @@ impl MappedFiles {
             }
             Namespace::Other | Namespace::Unknown => aliases.contains(&pair),
         }
+    }
+}
+
+impl FileTimes {
+    fn of(status: &Metadata) -> FileTimes {
+        FileTimes { created: status.created().ok(), modified: status.modified().ok() }
+    }
+
+    /// Whether the file came to be after its code was seen, or other bytes into it. As long as the
+    /// process runs, what is written into the file is what it executes.
+    ///
+    /// File systems round times down, never up; a time to come says that somebody set the clock.
+    fn are_after(self, seen: Option<Nanos>, namespace: Namespace) -> bool {
+        let Some(seen) = seen else { return false };
+        let now = SystemTime::now();
+        let is_after = |time: Option<SystemTime>| {
+            let Some(time) = time.filter(|time| *time <= now) else { return false };
+            let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+            to_monotonic(Nanos::from(since_1970)) > seen
+        };
+        is_after(self.created) || (namespace == Namespace::Unknown && is_after(self.modified))
     }
 }
 
@@ -167,7 +208,7 @@ fn namespace(pid: Pid) -> Namespace {
 fn own_aliases() -> FxHashSet<(Device, Device)> {
     let maps = parse_maps(&fs::read("/proc/self/maps").unwrap_or_default());
     let alias = |mapping: &flame_events::ParsedMapping| {
-        let FileId::Inode { major, minor, inode } = mapping.file else { return None };
+        let FileId::Inode { major, minor, inode, .. } = mapping.file else { return None };
         let status = fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&mapping.path))).ok()?;
         let device = (libc::major(status.dev()), libc::minor(status.dev()));
         (status.ino() == inode).then_some((device, (major, minor)))
@@ -177,13 +218,17 @@ fn own_aliases() -> FxHashSet<(Device, Device)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_file_of_another_device_is_believed_only_where_the_devices_are_known_to_be_one() {
         let status = fs::metadata("/proc/self/exe").unwrap();
         let device = (libc::major(status.dev()), libc::minor(status.dev()));
-        let file = |(major, minor): Device, inode| FileId::Inode { major, minor, inode };
+        let generation = Some(1);
+        let file =
+            |(major, minor): Device, inode| FileId::Inode { major, minor, inode, generation };
         let other = (0xfff, 0xfffff);
         let mut files = MappedFiles::default();
         let mut check = |file, namespace, expect| {
@@ -202,6 +247,33 @@ mod tests {
         check(file(other, inode), Namespace::Ours, true);
         check(file(other, inode), Namespace::Other, true);
         check(file((0xffe, 1), inode), Namespace::Unknown, false);
+    }
+
+    #[test]
+    fn a_file_that_is_younger_than_what_was_seen_is_another_one() {
+        let now = SystemTime::now();
+        let ago = |seconds| Some(now - Duration::from_secs(seconds));
+        let seen = |seconds| {
+            let since_1970 = (now - Duration::from_secs(seconds)).duration_since(UNIX_EPOCH);
+            Some(to_monotonic(Nanos::from(since_1970.unwrap())))
+        };
+        let to_come = Some(now + Duration::from_secs(3600));
+        let check = |times: (Option<SystemTime>, Option<SystemTime>), seen, expect: [bool; 2]| {
+            let (created, modified) = times;
+            let times = FileTimes { created, modified };
+            let found = [Namespace::Ours, Namespace::Unknown].map(|n| times.are_after(seen, n));
+            assert_eq!(found, expect, "{times:?} {seen:?}");
+        };
+        // What runs executes what was written; of what has ended the bytes are gone.
+        check((ago(9), ago(9)), seen(5), [false, false]);
+        check((ago(9), ago(3)), seen(5), [false, true]);
+        check((ago(3), ago(3)), seen(5), [true, true]);
+        // Copied with its old times, or by a tool that keeps them.
+        check((ago(3), ago(9)), seen(5), [true, true]);
+        // Somebody set the clock; a file system that does not know; the process runs now.
+        check((to_come, to_come), seen(5), [false, false]);
+        check((None, None), seen(5), [false, false]);
+        check((ago(3), ago(3)), None, [false, false]);
     }
 
     #[test]

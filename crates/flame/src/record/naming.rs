@@ -307,7 +307,9 @@ impl<'c> Namer<'c> {
         };
         let start = match (self.collected.images.get(image), missing) {
             // The samples of a function without a name stay together.
-            (Some(OpenImage::File(file, _)), Missing::NoSymbol) => file.function_start(address),
+            (Some(OpenImage::File(file, _)), Missing::NoSymbol | Missing::Stripped) => {
+                file.function_start(address)
+            }
             _ => None,
         };
         let name = format!("[{}+{}]", base_name(&path), start.unwrap_or(address));

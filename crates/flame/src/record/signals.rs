@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first ends the recording, the second flame.
+//! Ctrl-C and SIGTERM: the first ends what is going on (the recording, then the fetching of debug
+//! information), a second one flame.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use signal_hook::flag;
 use crate::io_failure;
 use crate::message::Failure;
 
-/// Whether a signal asked for the end.
+/// Whether a signal asked for the end of what is going on.
 #[derive(Debug)]
 pub(super) struct StopSignals(Arc<AtomicBool>);
 
@@ -29,5 +30,11 @@ impl StopSignals {
     /// Whether one has arrived.
     pub(super) fn arrived(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Forgets those that arrived: the next one asks for the end of what begins now, and the one
+    /// after it ends flame.
+    pub(super) fn listen_anew(&self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flame_profile::{
-    ByteLen, CallTree, Health, LabelId, Meta, Nanos, Profile, StackEnd, Weight, functions,
+    ByteLen, CallTree, Health, LabelId, Meta, Missing, Nanos, Profile, StackEnd, Weight, functions,
 };
 use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Session};
@@ -19,6 +19,10 @@ const TOP: usize = 10;
 
 /// Images with unnamed frames that the summary lists one by one.
 const UNNAMED: usize = 3;
+
+/// The share of samples from which on frames without a name are worth a line: what is shown as
+/// 0.1 % or more. `--explain` lists all.
+const MIN_UNNAMED: f64 = 0.001;
 
 /// Columns of the bar beside a function.
 const BAR: usize = 10;
@@ -126,8 +130,8 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
     if health.idle_samples > 0 {
         line("idle", format!("{} samples, left out", group_thousands(health.idle_samples)));
     }
-    if !health.unnamed.is_empty() {
-        line("unnamed", unnamed(health));
+    if let Some(text) = unnamed(health) {
+        line("unnamed", text);
     }
     text
 }
@@ -163,28 +167,33 @@ fn beyond_copies(health: &Health) -> Option<String> {
     Some(text)
 }
 
-/// The images that most unnamed frames are in, and why; of the others the reasons.
-fn unnamed(health: &Health) -> String {
-    let total: u64 = health.samples;
-    let mut parts: Vec<(&(String, flame_profile::Missing), &u64)> = health.unnamed.iter().collect();
-    parts.sort_by_key(|(key, count)| (std::cmp::Reverse(**count), *key));
-    let (first, others) = parts.split_at(parts.len().min(UNNAMED));
-    let text = |((image, missing), count): &(&(String, flame_profile::Missing), &u64)| {
-        format!(
-            "{} have frames in {}: {missing}",
-            percent(Weight(**count).share_of(Weight(total))),
-            clean_name(image)
-        )
+/// The images that most unnamed frames are in, and why; of the others the reasons. `None` where
+/// there are none, or so few that nobody would look for them.
+fn unnamed(health: &Health) -> Option<String> {
+    let share = |count: u64| Weight(count).share_of(Weight(health.samples));
+    let mut parts: Vec<(&(String, Missing), u64)> =
+        health.unnamed.iter().map(|(key, count)| (key, *count)).collect();
+    parts.sort_by_key(|(key, count)| (std::cmp::Reverse(*count), *key));
+    let frequent = parts.partition_point(|(_, count)| share(*count) >= MIN_UNNAMED);
+    let (first, others) = parts.split_at(frequent.min(UNNAMED));
+    let text = |((image, missing), count): &(&(String, Missing), u64)| {
+        let share = percent(share(*count));
+        format!("{share} have frames in {}: {missing}", clean_name(image))
     };
     let mut shown: Vec<String> = first.iter().map(text).collect();
-    let mut reasons: BTreeMap<flame_profile::Missing, usize> = BTreeMap::new();
-    others.iter().for_each(|((_, missing), _)| *reasons.entry(*missing).or_default() += 1);
-    let more = |(missing, count): (flame_profile::Missing, usize)| {
+    let mut reasons: BTreeMap<Missing, (usize, u64)> = BTreeMap::new();
+    for ((_, missing), count) in others {
+        let (images, samples) = reasons.entry(*missing).or_default();
+        (*images, *samples) = (*images + 1, *samples + count);
+    }
+    reasons.retain(|_, (_, samples)| share(*samples) >= MIN_UNNAMED);
+    let (lead, more) = if shown.is_empty() { ("frames", "") } else { ("and", "more ") };
+    let more = |(missing, (count, _)): (Missing, (usize, u64))| {
         let images = if count == 1 { "image" } else { "images" };
-        format!("and in {count} more {images}: {missing}")
+        format!("{lead} in {count} {more}{images}: {missing}")
     };
     shown.extend(reasons.into_iter().map(more));
-    shown.join("\n            ")
+    (!shown.is_empty()).then(|| shown.join("\n            "))
 }
 
 fn top_functions(tree: &CallTree, paint: Paint) -> String {
@@ -296,28 +305,49 @@ mod tests {
         assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
     }
 
+    /// What is said of so many samples of images without names, of 20,000 in all.
+    #[track_caller]
+    fn check_unnamed(images: &[(&str, Missing, u64)], expect: &[&str]) {
+        let mut health = Health { samples: 20_000, ..Health::default() };
+        for (image, reason, count) in images {
+            health.unnamed.insert(((*image).to_owned(), *reason), *count);
+        }
+        let text = unnamed(&health).unwrap_or_default();
+        assert_eq!(text, expect.join("\n            "));
+    }
+
     #[test]
     fn every_unnamed_frame_has_its_reason() {
-        use flame_profile::Missing::{FileReplaced, NoPerfMap, NoSymbol};
-        let mut health = Health { samples: 200, ..Health::default() };
-        for (image, reason, count) in [
-            ("/a", NoSymbol, 100),
-            ("[anon]", NoPerfMap, 50),
-            ("/c", NoSymbol, 20),
-            ("/d", NoSymbol, 10),
-            ("/e", NoSymbol, 9),
-            ("/f", FileReplaced, 8),
-        ] {
-            health.unnamed.insert((image.to_owned(), reason), count);
-        }
-        let lines = [
-            "50.0 % have frames in /a: no symbol covers the address",
-            "25.0 % have frames in [anon]: anonymous memory without a perf map",
-            "10.0 % have frames in /c: no symbol covers the address",
-            "and in 1 more image: file replaced since it was mapped",
-            "and in 2 more images: no symbol covers the address",
-        ];
-        assert_eq!(unnamed(&health), lines.join("\n            "));
+        use Missing::{FileReplaced, NoPerfMap, NoSymbol, Stripped};
+        check_unnamed(
+            &[
+                ("/a", Stripped, 10_000),
+                ("[anon]", NoPerfMap, 5000),
+                ("/c", NoSymbol, 2000),
+                ("/d", NoSymbol, 1000),
+                ("/e", NoSymbol, 1),
+                ("/f", FileReplaced, 800),
+            ],
+            &[
+                "50.0 % have frames in /a: stripped of its symbols",
+                "25.0 % have frames in [anon]: anonymous memory without a perf map",
+                "10.0 % have frames in /c: no symbol covers the address",
+                "and in 1 more image: file replaced since it was mapped",
+                "and in 2 more images: no symbol covers the address",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_few_unnamed_frames_are_not_worth_a_line() {
+        use Missing::{NoPerfMap, Stripped};
+        check_unnamed(&[], &[]);
+        check_unnamed(&[("/a", Stripped, 19), ("[anon]", NoPerfMap, 19)], &[]);
+        let few = "0.1 % have frames in /a: stripped of its symbols";
+        check_unnamed(&[("/a", Stripped, 20), ("[anon]", NoPerfMap, 19)], &[few]);
+        // Many of them are.
+        let together = "frames in 2 images: stripped of its symbols";
+        check_unnamed(&[("/a", Stripped, 10), ("/b", Stripped, 10)], &[together]);
     }
 
     #[test]

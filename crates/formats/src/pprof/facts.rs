@@ -292,13 +292,14 @@ fn not_completed_of(word: &str) -> Option<NotCompleted> {
     NotCompleted::ALL.into_iter().find(|why| not_completed_word(*why) == word)
 }
 
-const MISSINGS: [Missing; 7] = [
+const MISSINGS: [Missing; 8] = [
     Missing::NotMapped,
     Missing::NoPerfMap,
     Missing::FileUnreadable,
     Missing::FileReplaced,
     Missing::NotElf,
     Missing::NoSymbol,
+    Missing::Stripped,
     Missing::KernelHidden,
 ];
 
@@ -311,6 +312,7 @@ fn missing_word(missing: Missing) -> &'static str {
         Missing::FileReplaced => "file-replaced",
         Missing::NotElf => "not-elf",
         Missing::NoSymbol => "no-symbol",
+        Missing::Stripped => "stripped",
         Missing::KernelHidden => "kernel-hidden",
     }
 }

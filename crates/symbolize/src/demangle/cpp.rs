@@ -2,7 +2,7 @@
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-use super::Bounded;
+use super::{Bounded, packs};
 
 /// How many ends of a nested name are tried before a constructor stays as it is.
 const MAX_ENDS: usize = 64;
@@ -42,13 +42,18 @@ const STREAMS: [(&str, &str); 2] = [
 const MISPLACED: [(&str, &str); 4] =
     [(" const&::", " const&"), (" const::", " const"), ("&&::", "&&"), ("&::", "&")];
 
+/// References to pointers to members, as that leaves them and as `c++filt` has them.
+const MEMBERS: [(&str, &str); 2] = [("::&&*)", "::*&&)"), ("::&*)", "::*&)")];
+
 /// How many qualifiers of a name are put right; real names have one or two.
 const MAX_MISPLACED: usize = 32;
 
 /// The demangled name; `None` when it is malformed or exceeds the bounds.
 pub(super) fn demangle_cpp(name: &str) -> Option<String> {
+    let written_out = packs::written_out(name).filter(|name| Symbol::new(name.as_str()).is_ok());
+    let name = written_out.as_deref().unwrap_or(name);
     let Ok(symbol) = Symbol::new(name) else { return path_alone(name) };
-    let text = print(&symbol, false)?;
+    let text = print(&symbol, is_local(name))?;
     let text = match constructor_end(name, &symbol, &text) {
         Some(end) => {
             let with_return_type = format!("{}v{}", &name[..end], &name[end..]);
@@ -60,15 +65,65 @@ pub(super) fn demangle_cpp(name: &str) -> Option<String> {
     Some(as_cppfilt(&text))
 }
 
+/// Whether it is something within a function, whose own return type `c++filt` leaves out. Templates
+/// within a function, such as the calls of generic lambdas, have one of their own.
+fn is_local(name: &str) -> bool {
+    name.starts_with("_ZZ") && !name.contains("clI")
+}
+
 /// What cpp_demangle spells otherwise than `c++filt` does.
 fn as_cppfilt(text: &str) -> String {
-    let mut text = without_empty_packs(plain_literals(text));
-    for (long, short) in STREAMS {
-        if text.contains(long) {
-            text = text.replace(long, short);
+    let text = replaced(without_empty_packs(plain_literals(text)), STREAMS);
+    let text = replaced(with_qualifiers_behind(text), MEMBERS);
+    with_spaced_function_types(text)
+}
+
+fn replaced<const N: usize>(mut text: String, pairs: [(&str, &str); N]) -> String {
+    for (theirs, plain) in pairs {
+        if text.contains(theirs) {
+            text = text.replace(theirs, plain);
         }
     }
-    with_qualifiers_behind(text)
+    text
+}
+
+/// Puts a blank behind the return type of function types, `function<Error (Graph&)>`, which
+/// cpp_demangle 0.5 forgets behind a type with scopes.
+fn with_spaced_function_types(text: String) -> String {
+    let bytes = text.as_bytes();
+    let (mut open, mut blanks) = (Vec::new(), Vec::new());
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'(' => open.push(at),
+            b')' => {
+                let Some(start) = open.pop() else { break };
+                // In a template argument, an operator's name aside: the parameters of a function
+                // itself end the text, or its scope does.
+                let is_argument = matches!(bytes.get(at + 1), Some(b'>' | b','));
+                if is_argument && ends_type(&text[..start]) {
+                    blanks.push(start);
+                }
+            }
+            _ => {}
+        }
+    }
+    if blanks.is_empty() {
+        return text;
+    }
+    blanks.sort_unstable();
+    let mut out = String::with_capacity(text.len() + blanks.len());
+    let mut from = 0;
+    for at in blanks {
+        out.push_str(&text[from..at]);
+        out.push(' ');
+        from = at;
+    }
+    out + &text[from..]
+}
+
+fn ends_type(text: &str) -> bool {
+    let is_end = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | '*' | '&');
+    text.ends_with(is_end) && !text.ends_with("operator")
 }
 
 /// Puts qualifiers behind the path that they stand within.

@@ -41,6 +41,45 @@ fn cpp_names_look_as_cxxfilt_prints_them() {
 }
 
 #[test]
+fn each_type_of_a_pack_has_what_is_around_the_pack() {
+    check(&[
+        ("_Z4hashIJibEEvDpRKT_", "void hash<int, bool>(int const&, bool const&)"),
+        (
+            "_Z1fIJRiOlmEEvDpOT_",
+            "void f<int&, long&&, unsigned long>(int&, long&&, unsigned long&&)",
+        ),
+        (
+            "_Z1fIJM1AKFvvEiEEvDpOT_",
+            "void f<void (A::*)() const, int>(void (A::*&&)() const, int&&)",
+        ),
+        (
+            "_ZN1A1fIJRA4_KciEEEvDpOT_.cold",
+            "void A::f<char const (&) [4], int>(char const (&) [4], int&&) [clone .cold]",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_within_a_function_goes_without_its_return_type() {
+    check(&[
+        ("_ZZN1A1fIiEEbT_ENKUlcE_clEc", "A::f<int>(int)::{lambda(char)#1}::operator()(char) const"),
+        ("_ZZN1A1fIiEEbT_E5table", "A::f<int>(int)::table"),
+    ]);
+}
+
+#[test]
+fn function_types_have_a_blank_behind_what_they_return() {
+    check(&[
+        ("_Z3runSt8functionIFN1a5ErrorERNS0_5GraphEEE", "run(std::function<a::Error (a::Graph&)>)"),
+        (
+            "_Z3runSt8functionIFivEES_IFPKcvEE",
+            "run(std::function<int ()>, std::function<char const* ()>)",
+        ),
+        ("_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()(int) const"),
+    ]);
+}
+
+#[test]
 fn constructor_templates_keep_their_first_parameter() {
     check(&[
         ("_ZN1AC1IiEET_", "A::A<int>(int)"),

@@ -1,4 +1,7 @@
+use object::ObjectSymbol;
+
 use super::*;
+use crate::test_build::{SOURCE, Workshop};
 use crate::test_elf::TestElf;
 
 /// Where the tables are in the file, and where they are loaded.
@@ -153,4 +156,57 @@ fn tables_cut_at_any_byte_give_the_start_or_none() {
         let expect = (len >= end_of_second).then_some(ImageAddress(0x2040));
         assert_eq!(start, expect, "cut at {len}");
     }
+}
+
+/// Where `hidden` starts and ends in a program with symbols.
+fn hidden(image: &ImageFile) -> (u64, u64) {
+    let elf = image.elf().unwrap();
+    let symbol = elf.symbols().find(|symbol| symbol.name() == Ok("hidden")).unwrap();
+    (symbol.address(), symbol.address() + symbol.size())
+}
+
+#[test]
+fn functions_that_debuggers_alone_have_tables_of_have_their_start() {
+    let shop = Workshop::new("debug-frame");
+    shop.write("a.c", SOURCE);
+    let built = shop.run_all(
+        "gcc -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables -o whole a.c
+         objcopy -S --keep-section=.debug_frame whole nameless
+         objcopy --only-keep-debug whole kept.debug
+         objcopy -S --add-gnu-debuglink=kept.debug whole stripped",
+    );
+    if !built {
+        return;
+    }
+    let open = |name: &str| ImageFile::open(&shop.path(name)).unwrap();
+    let (start, end) = hidden(&open("whole"));
+    assert_eq!(shop.frames("nameless", ImageAddress(start)), [""; 0]);
+    for name in ["nameless", "stripped"] {
+        let image = open(name);
+        let found =
+            [start - 1, start, end - 1, end].map(|at| image.function_start(ImageAddress(at)));
+        let inside = Some(ImageAddress(start));
+        assert_eq!(found[1..3], [inside, inside], "{name}");
+        assert!(found[0] != inside && found[3] != inside, "{name}: {found:?}");
+    }
+    // Without the file that has the table nothing is known.
+    shop.remove("kept.debug");
+    assert_eq!(open("stripped").function_start(ImageAddress(start)), None);
+}
+
+#[test]
+fn tables_that_nobody_sorted_are_searched_as_well() {
+    let shop = Workshop::new("unsorted-frames");
+    shop.write("a.c", SOURCE);
+    let flags = "-O2 -static -Wl,--no-eh-frame-hdr";
+    let built = shop.run_all(&format!("gcc {flags} -o whole a.c\nobjcopy -S whole stripped"));
+    if !built {
+        return;
+    }
+    let open = |name: &str| ImageFile::open(&shop.path(name)).unwrap();
+    let image = open("stripped");
+    assert!(image.section(".eh_frame_hdr").is_none() && image.section(".eh_frame").is_some());
+    let (start, end) = hidden(&open("whole"));
+    let found = [start, end - 1].map(|at| image.function_start(ImageAddress(at)));
+    assert_eq!(found, [Some(ImageAddress(start)); 2]);
 }

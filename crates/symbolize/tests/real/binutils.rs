@@ -63,7 +63,7 @@ fn cpp_names_are_those_of_binutils() {
         (Why::Scopes, 1.0),
         (Why::Alias, 4.0),
         (Why::SymbolForInlined, 2.0),
-        (Why::Spelling, 8.0),
+        (Why::Spelling, 3.0),
         (Why::File, 1.0),
     ];
     check(&program, &program, &limits);

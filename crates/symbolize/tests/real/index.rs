@@ -81,12 +81,11 @@ fn an_index_grows_with_what_is_asked_for() {
     let addresses = addresses(&image, 1511);
     let plain = symbolize_image(&image, &addresses, &SymbolizeConfig::default());
     let mut len = 0;
-    for (questions, expect) in
-        addresses.chunks(addresses.len() / 3).zip(plain.chunks(plain.len() / 3))
-    {
+    let third = addresses.len().div_ceil(3);
+    for (questions, expect) in addresses.chunks(third).zip(plain.chunks(third)) {
         assert_eq!(symbolize_image(&image, questions, &scratch.config()), expect);
         let grown = fs::metadata(scratch.file()).unwrap().len();
-        assert!(grown >= len);
+        assert!(grown > len, "each third has units of its own: {len} {grown}");
         len = grown;
     }
     assert_eq!(symbolize_image(&image, &addresses, &scratch.config()), plain);
@@ -137,5 +136,8 @@ fn several_at_once_do_not_disturb_each_other() {
             });
         }
     });
-    assert!(scratch.file().exists());
+    // One file is left, which is as good as any.
+    let left = scratch.file();
+    assert_eq!(symbolize_image(&image, &addresses, &scratch.config()), plain);
+    assert_eq!(scratch.file(), left);
 }

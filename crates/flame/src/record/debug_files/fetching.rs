@@ -5,12 +5,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use flame_debuginfod::{FetchConfig, Outcome, Progress, fetch};
+use flame_debuginfod::{FetchConfig, Outcome, Progress, Waiting, fetch};
 use flame_profile::BuildId;
 use flame_symbolize::ImageFile;
 
 use super::super::collector::Collected;
 use super::super::images::OpenImage;
+use super::super::signals::StopSignals;
 use super::cache;
 use crate::terminal::Paint;
 
@@ -22,49 +23,73 @@ const MIN_SHARE: f64 = 0.005;
 const ERASE: &str = "\r\x1b[2K";
 
 /// Fetches debug information that images with a visible share lack; a sentence where not all of it
-/// could be had. It ends at the latest with the deadline.
+/// could be had. It ends at the latest with the deadline, and at once when a signal asks for it.
 pub(in crate::record) fn fetch_missing(
     collected: &Collected,
     quiet: bool,
     paint: Paint,
+    signals: &StopSignals,
 ) -> Option<String> {
     let config = config()?;
+    // The signal that ended the recording is not the one that ends this.
+    signals.listen_anew();
+    let show = !quiet && io::stderr().is_terminal();
+    let mut waiting = Terminal { show, paint, signals };
     let mut asked = BTreeSet::new();
-    let mut failures: Vec<String> = Vec::new();
+    let mut outcomes: Vec<Outcome> = Vec::new();
     // dwz's files are known only once the debug information that refers to them is there.
     for _ in 0..2 {
         let mut lacking = lacking(collected);
         lacking.retain(|id| !asked.contains(id));
-        if lacking.is_empty() {
+        if lacking.is_empty() || signals.arrived() {
             break;
         }
         let lacking: Vec<BuildId> = lacking.into_iter().collect();
-        let outcomes = fetch_showing(&lacking, &config, quiet, paint);
-        failures.extend(outcomes.into_iter().filter_map(|outcome| match outcome {
-            Outcome::Failed(why) => Some(why),
-            Outcome::Absent | Outcome::Fetched(_) => None,
-        }));
+        let build_id = |path: &Path| ImageFile::open(path).ok()?.build_id().cloned();
+        outcomes.extend(fetch(&lacking, &config, build_id, &mut waiting));
         asked.extend(lacking);
     }
-    let why = failures.first()?;
-    let (failed, all) = (failures.len(), asked.len());
-    Some(format!("{failed} of {all} files of debug information could not be fetched: {why}"))
-}
-
-/// Fetches with a line of progress on a terminal.
-fn fetch_showing(ids: &[BuildId], config: &FetchConfig, quiet: bool, paint: Paint) -> Vec<Outcome> {
-    let show = !quiet && io::stderr().is_terminal();
-    let progress = |progress: Progress| {
-        if show {
-            write(&format!("{ERASE}{}", line(progress, paint)));
-        }
-    };
-    let build_id = |path: &Path| ImageFile::open(path).ok()?.build_id().cloned();
-    let outcomes = fetch(ids, config, &build_id, &progress);
     if show {
         write(ERASE);
     }
-    outcomes
+    sentence(&outcomes)
+}
+
+/// What could not be had; `None` where nothing is missing that a server has.
+fn sentence(outcomes: &[Outcome]) -> Option<String> {
+    let all = outcomes.len();
+    let given_up = outcomes.iter().filter(|outcome| **outcome == Outcome::GivenUp).count();
+    if given_up > 0 {
+        return Some(format!(
+            "{given_up} of {all} files of debug information were not waited for (interrupted); \
+             the next recording asks for them again"
+        ));
+    }
+    let failures = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Failed(why) => Some(why),
+        _ => None,
+    });
+    let (failed, why) = (failures.clone().count(), failures.clone().next()?);
+    Some(format!("{failed} of {all} files of debug information could not be fetched: {why}"))
+}
+
+/// Whoever sits before the terminal: sees a line of progress, and may have enough of it.
+struct Terminal<'s> {
+    show: bool,
+    paint: Paint,
+    signals: &'s StopSignals,
+}
+
+impl Waiting for Terminal<'_> {
+    fn progress(&mut self, progress: Progress) {
+        if self.show {
+            write(&format!("{ERASE}{}", line(progress, self.paint)));
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.signals.arrived()
+    }
 }
 
 /// `None` where no server is named.
@@ -99,7 +124,9 @@ fn line(progress: Progress, paint: Paint) -> String {
     let count = format!("{} of {} files", progress.done, progress.files);
     let megabytes = progress.bytes as f64 / 1e6;
     let dot = paint.orange("●");
-    format!("{dot} fetching debug information: {}, {megabytes:.1} MB", paint.bold(&count))
+    let count = paint.bold(&count);
+    let hint = paint.dim("Ctrl-C goes on without it");
+    format!("{dot} fetching debug information: {count}, {megabytes:.1} MB  {hint}")
 }
 
 fn write(text: &str) {

@@ -26,7 +26,7 @@ fn each_image_has_what_it_lacks_and_what_brings_it() {
     let mut add = |image: &str, reason, samples| {
         health.unnamed.insert((image.to_owned(), reason), samples);
     };
-    add("/opt/server", Missing::NoSymbol, 900);
+    add("/opt/server", Missing::Stripped, 900);
     add("[anon]", Missing::NoPerfMap, 100);
     add("[kernel]", Missing::KernelHidden, 20);
     add("/opt/gone", Missing::FileReplaced, 1);
@@ -37,7 +37,7 @@ fn each_image_has_what_it_lacks_and_what_brings_it() {
    50.0 %  /usr/bin/node  nothing
    25.0 %  /opt/tool      inlined functions, lines                             compile with -g
     1.0 %  /opt/go        inlined functions, lines                             go build without -ldflags '-s -w'
-    0.1 %  /opt/gone      names: file replaced since it was mapped             restart the program: its file is another one now
+    0.1 %  /opt/gone      names: file replaced since it was mapped             record it again: its file is another one by now
    10.0 %  [anon]         names: anonymous memory without a perf map           node --perf-basic-prof --interpreted-frames-native-stack
     2.0 %  [kernel]       names: kernel addresses hidden                       sudo sysctl kernel.kptr_restrict=0, or sudo flame
 ";

@@ -7,16 +7,15 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flame_events::{FileId, Processes};
 use flame_profile::{FileOffset, Nanos, Pid};
 use flame_symbolize::{CodeEntry, CodeLog, CodeLogKind, CodeName, WantedCode};
-use nix::time::{ClockId, clock_gettime};
 
 use super::JitId;
 use crate::proc::Identity;
 use crate::process_root::ProcessRoot;
+use crate::record::clock::to_monotonic;
 use crate::runtimes::Runtime;
 
 /// How many kinds of logs there are.
@@ -32,9 +31,6 @@ const MAX_LOOK_LEN: u64 = 8 << 20;
 
 /// How far before a map's end its last line is looked for, in bytes.
 const LAST_LINE_LEN: u64 = 32 << 10;
-
-/// How often two clocks are read to compare them.
-const CLOCK_READINGS: usize = 3;
 
 /// How many changes wait at most until a sample shows that their time has come.
 const MAX_CHANGES: usize = 256 << 10;
@@ -316,22 +312,4 @@ fn end_of_lines(log: &CodeLog) -> FileOffset {
     let len = log.state().map_or(FileOffset(0), |(len, _)| len);
     let near = FileOffset(len.0.saturating_sub(LAST_LINE_LEN));
     log.scan(near, len, &mut |_| {}).map_or(len, |scanned| scanned.next)
-}
-
-/// A time of files on the clock of samples.
-fn to_monotonic(time: Nanos) -> Nanos {
-    let monotonic = || {
-        Nanos::from(
-            clock_gettime(ClockId::CLOCK_MONOTONIC)
-                .map_or_else(|_| Duration::default(), Duration::from),
-        )
-    };
-    // flame may be put to sleep between two clocks: the closest of some readings counts.
-    let readings = (0..CLOCK_READINGS).map(|_| {
-        let before = monotonic();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        (monotonic().saturating_since(before), before, Nanos::from(since_1970))
-    });
-    let (_, now, since_1970) = readings.min().unwrap_or_default();
-    now.saturating_since(since_1970.saturating_since(time))
 }

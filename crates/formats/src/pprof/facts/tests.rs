@@ -57,6 +57,7 @@ fn the_lines_are_as_documented() {
     let mut health = Health { samples: 10, notes: vec!["clock changed".to_owned()], ..whole() };
     health.stack_ends.insert(StackEnd::Root, 9);
     health.unnamed.insert(("/bin/a b".to_owned(), Missing::NoSymbol), 1);
+    health.unnamed.insert(("/bin/c".to_owned(), Missing::Stripped), 2);
     let meta = Meta { event: Some("cycles".to_owned()), ..Meta::default() };
     let expect = [
         "flame: 10 samples, 100.0 % of stacks complete, 0 lost",
@@ -66,6 +67,7 @@ fn the_lines_are_as_documented() {
         "#flame.health.samples 10",
         "#flame.health.stack_end 9 root",
         "#flame.health.unnamed 1 no-symbol /bin/a b",
+        "#flame.health.unnamed 2 stripped /bin/c",
         "#flame.health.note clock changed",
     ];
     assert_eq!(comments(&meta, &health), expect);
