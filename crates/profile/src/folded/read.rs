@@ -11,7 +11,7 @@ use memchr::memchr;
 
 use super::count::{Count, MAX_DECIMALS};
 use super::names::Names;
-use crate::call_tree::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder};
+use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 
@@ -109,6 +109,7 @@ struct PathEntry {
 pub struct FoldedReader {
     columns: Columns,
     order: SiblingOrder,
+    recursion: Recursion,
     builder: TreeBuilder,
     /// Names as they stand in the text, with their annotation.
     names: Names,
@@ -130,6 +131,7 @@ impl FoldedReader {
         FoldedReader {
             columns,
             order,
+            recursion: Recursion::Keep,
             builder: TreeBuilder::new(),
             names: Names::default(),
             first_names: Names::default(),
@@ -138,6 +140,13 @@ impl FoldedReader {
             skipped_lines: 0,
             is_full: false,
         }
+    }
+
+    /// Folds recursion in all that is read from now on.
+    #[must_use]
+    pub fn with_recursion(mut self, recursion: Recursion) -> FoldedReader {
+        self.recursion = recursion;
+        self
     }
 
     /// Lines that have no stack or no count that can be read.
@@ -277,7 +286,10 @@ impl FoldedReader {
         loop {
             let end = frame_end(stack, at);
             let label = self.label(&stack[at..end], at == 0);
-            node = self.builder.child(node, label);
+            node = match self.recursion {
+                Recursion::Keep => self.builder.child(node, label),
+                Recursion::Collapse => self.builder.child_or_repeated(node, label),
+            };
             self.path.push(PathEntry { end, node });
             if end == stack.len() {
                 return node;
