@@ -50,6 +50,8 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     };
     let shown = Shown { tree: &tree, profile: profile.as_ref(), title: None, footer: &footer };
     let (written, failures) = outputs.write(&shown);
+    // Taking a large tree apart takes time, and the process is about to end.
+    std::mem::forget(tree);
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
     }

@@ -188,10 +188,14 @@ fn read_parts(
     options: TreeOptions,
 ) -> Result<FoldedReader, FoldedError> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let read_part = |mut part: Part<'_>| {
+    let read_part = |mut part: Part<'_>| -> Result<FoldedReader, FoldedError> {
         let reader = FoldedReader::new(columns, options.order);
         let mut reader = reader.with_recursion(options.recursion);
-        reader.read(&mut part).map(|()| reader)
+        reader.read(&mut part)?;
+        if matches!(options.order, SiblingOrder::Name | SiblingOrder::Weight) {
+            reader.sort_names();
+        }
+        Ok(reader)
     };
     let mut parts = source.parts(threads.min(MAX_THREADS))?;
     let first = parts.remove(0);
