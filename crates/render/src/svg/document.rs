@@ -120,7 +120,7 @@ impl Picture<'_> {
 
     fn write_frames(&self, out: &mut impl Write) -> io::Result<()> {
         let Picture { tree, config, geometry, scale, colours, rows, .. } = *self;
-        write!(out, r#"<g id="frames" fill="{INK}" stroke-width="1""#)?;
+        write!(out, r#"<g id="frames" class="frames" fill="{INK}" stroke-width="1""#)?;
         if geometry.font_size != sizes::UI_FONT_SIZE {
             write!(out, r#" font-size="{}""#, geometry.font_size)?;
         }
