@@ -55,6 +55,35 @@ fn only_namespaces(svg: &str) -> bool {
 }
 
 #[test]
+fn the_command_stands_at_the_foot_of_pictures_and_stays_with_the_profile() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let here = |words: &[&str]| {
+        finish(flame().current_dir(scratch.path()).args(words)).success();
+    };
+    let footers = |name: &str| -> Vec<String> {
+        let svg = fs::read_to_string(scratch.file(name)).unwrap();
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let footer = document.descendants().find(|node| node.attribute("id") == Some("footer"));
+        footer.unwrap().children().filter_map(|line| Some(line.text()?.to_owned())).collect()
+    };
+    let program = program("shares.c");
+    here(&["record", "-F", "999", "-o", "my graph.svg", "-o", "x.pb.gz", "--", &program, "0.3"]);
+    let command = format!("flame record -F 999 -o 'my graph.svg' -o x.pb.gz -- {program} 0.3");
+    // It may be wrapped, at blanks.
+    let text = |name: &str| footers(name).join(" ");
+    assert!(text("my graph.svg").contains(&command), "{}", text("my graph.svg"));
+    here(&["render", "x.pb.gz", "-o", "again.svg"]);
+    assert_eq!(footers("again.svg"), footers("my graph.svg"));
+    here(&["record", "--no-metadata", "-o", "bare.svg", "--", &program, "0.3"]);
+    assert_eq!(footers("bare.svg"), [""; 0]);
+    let bare = fs::read_to_string(scratch.file("bare.svg")).unwrap();
+    assert!(!bare.contains("--no-metadata"), "the command is in the data");
+}
+
+#[test]
 fn dash_is_folded_text_on_stdout_alone() {
     if !live() {
         return;

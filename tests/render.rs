@@ -1,11 +1,12 @@
 //! `flame render`: the real binary on files, pipes and bad input; what it writes is parsed.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use roxmltree::{Document, Node};
 
-use crate::support::{Ended, Scratch, finish, flame};
+use crate::support::{Ended, Scratch, finish, flame, wait_until};
 
 const FOLDED: &str = "\
 server;main;parse 600
@@ -319,6 +320,89 @@ fn a_still_picture_has_no_script_and_no_dead_buttons() {
     assert_eq!(by_id(&document, "footer").unwrap().children().count(), 0);
     assert!(svg.lines().count() > 10);
     assert_eq!(titles(&svg).len(), 6);
+}
+
+/// A program of that name in the directory that writes its last argument to the file `opened`.
+fn fake_browser(scratch: &Scratch, name: &str) -> String {
+    let (path, opened) = (scratch.file(name), scratch.file("opened"));
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\n/bin/echo $# $last >'{opened}.new'\n\
+         /bin/mv '{opened}.new' '{opened}'\n"
+    );
+    fs::write(scratch.file("script"), script).unwrap();
+    // Not written here: while another test forks, a file that is open for writing cannot be run.
+    let install = Command::new("install").args(["-m755", &scratch.file("script"), &path]).status();
+    assert!(install.unwrap().success());
+    path
+}
+
+#[test]
+fn open_shows_the_picture_in_the_browser_that_is_there() {
+    let opens = |variable: &str, value: &str, program: &str, options: &[&str], expect: &str| {
+        let scratch = scratch_with(FOLDED);
+        let browser = fake_browser(&scratch, program);
+        let mut command = flame();
+        // What was set elsewhere must not count, nor what is installed here.
+        command.current_dir(scratch.path()).env_remove("BROWSER").env("PATH", "/nonexistent");
+        command.env(variable, value.replace("HERE", scratch.path().to_str().unwrap()));
+        finish(command.args(["render", "in.folded", "--open"]).args(options)).success();
+        wait_until("the browser to be started", || Path::new(&scratch.file("opened")).exists());
+        let opened = fs::read_to_string(scratch.file("opened")).unwrap();
+        let expect = expect.replace("HERE", scratch.path().to_str().unwrap());
+        assert_eq!(opened.trim_end(), expect, "{browser}");
+        let (_, picture) = expect.split_once(' ').unwrap();
+        assert_eq!(titles(&fs::read_to_string(picture).unwrap()).len(), 6);
+    };
+    opens("BROWSER", "HERE/mine", "mine", &[], "1 HERE/flame.svg");
+    opens("BROWSER", "/no/such:HERE/mine -x %s", "mine", &[], "2 HERE/flame.svg");
+    opens("PATH", "HERE", "xdg-open", &["-o", "a b.svg"], "1 HERE/a b.svg");
+}
+
+#[test]
+fn what_cannot_be_opened_is_said() {
+    let scratch = scratch_with(FOLDED);
+    let mut command = flame();
+    command.current_dir(scratch.path()).env_remove("BROWSER").env("PATH", "/nonexistent");
+    finish(command.args(["render", "in.folded", "--open", "-o", "out.svg"]))
+        .error(1, &["cannot open out.svg: no browser was found", "try: firefox out.svg"]);
+    assert!(fs::exists(scratch.file("out.svg")).unwrap());
+    for output in ["-", "out.txt"] {
+        render(&scratch, &["--open", "-o", output])
+            .error(2, &["there is no picture to open", "try: -o flame.svg"]);
+    }
+    fs::write(scratch.file("flame.svg"), "mine").unwrap();
+    render(&scratch, &["--open"]).error(1, &["cannot write flame.svg: it exists already"]);
+}
+
+#[test]
+fn recursion_is_collapsed_in_folded_text_too() {
+    let text = "t;f;f;f;g 2\nt;f;g 1\nt;a;b;a;b;a 4\nt;t 8\n";
+    let folded = svg_of(text, &["--format", "folded", "--collapse-recursion"]);
+    assert_eq!(folded, "t;a;b;a 4\nt;f;g 3\nt;t 8\n");
+    let scratch = scratch_with(text);
+    render(&scratch, &["-o", "in.pb.gz"]).success();
+    let options = ["render", "in.pb.gz", "--format", "folded", "--collapse-recursion"];
+    let of_pprof = finish(flame().current_dir(scratch.path()).args(options)).success();
+    assert_eq!(of_pprof.stdout, folded);
+}
+
+#[test]
+fn what_an_input_does_not_have_is_refused() {
+    let scratch = scratch_with(FOLDED);
+    for (options, missing) in [
+        (["--lines"].as_slice(), "no source lines in in.folded"),
+        (&["--tid"], "no thread ids in in.folded"),
+        (&["--pid"], "no process ids in in.folded"),
+        (&["--threads"], "no names of processes besides those of threads in in.folded"),
+        (&["--value", "cpu"], "no value cpu in in.folded"),
+    ] {
+        render(&scratch, options).error(2, &[missing, "why: folded text has", "try: "]);
+    }
+    render(&scratch, &["--value", "samples", "-o", "in.pb.gz"]).success();
+    finish(flame().current_dir(scratch.path()).args(["render", "in.pb.gz", "--flamechart"]))
+        .error(2, &["cannot draw a flame chart of in.pb.gz", "why: equal stacks", "--no-sort"]);
+    finish(flame().args(["record", "--flamechart", "--", "true"]))
+        .error(2, &["cannot draw a flame chart of a recording"]);
 }
 
 #[test]

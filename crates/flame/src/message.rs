@@ -71,10 +71,21 @@ pub(crate) fn reason(error: &io::Error) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
+/// The words behind flame's own name; what is no text in them is replaced.
+fn own_words() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
+}
+
+/// The command line as it was typed.
+pub(crate) fn own_command() -> String {
+    let words = own_words().map(|word| quoted(&word));
+    std::iter::once("flame".to_owned()).chain(words).collect::<Vec<String>>().join(" ")
+}
+
 /// The command line as it was typed, with `sudo` in front: what to try without permission.
 pub(crate) fn this_command_with(prefix: &str) -> String {
     let mut words = vec![prefix.to_owned(), "flame".to_owned()];
-    words.extend(std::env::args().skip(1).map(|word| quoted(&word)));
+    words.extend(own_words().map(|word| quoted(&word)));
     words.join(" ")
 }
 
@@ -82,7 +93,7 @@ pub(crate) fn this_command_with(prefix: &str) -> String {
 pub(crate) fn this_command(subcommand: &str, option: &str) -> String {
     let mut words = vec!["flame".to_owned()];
     let mut missing = true;
-    for word in std::env::args().skip(1) {
+    for word in own_words() {
         let here = missing && word == subcommand;
         words.push(quoted(&word));
         if here {

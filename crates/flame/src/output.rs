@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use caps::CapsHashSet;
 use flame_formats::write_pprof;
-use flame_profile::{Annotations, CallTree, Profile, Recursion, TreeOptions, write_folded};
+use flame_profile::{
+    Annotations, CallTree, Profile, Recursion, RootFrame, SiblingOrder, TreeOptions, write_folded,
+};
 use flame_render::{Report, TextConfig, write_csv, write_json, write_markdown, write_svg};
 use flame_render::{write_terminal, write_text};
 
@@ -144,6 +146,11 @@ impl Outputs {
             }
             files.push((destination, format));
         }
+        if picture.open && !files.iter().any(is_svg_file) {
+            return Err(Failure::usage("there is no picture to open")
+                .why("--open shows an SVG, and no output is a file of that format")
+                .or_try("-o flame.svg"));
+        }
         let picture = Picture::prepare(picture, color)?;
         for complaint in &picture.complaints {
             warn(complaint, color);
@@ -179,6 +186,32 @@ impl Outputs {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Whether what is asked for can be had of folded text.
+    pub(crate) fn check_folded(&self, path: &Path) -> Result<(), Failure> {
+        let RootFrame { process, tid, pid } = self.tree.root;
+        let missing = match &self.value {
+            Some(value) if value != "samples" => format!("value {value}"),
+            _ if self.tree.lines => "source lines".to_owned(),
+            _ if tid => "thread ids".to_owned(),
+            _ if pid => "process ids".to_owned(),
+            _ if process => "names of processes besides those of threads".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(Failure::usage(format!("no {missing} in {}", path.display()))
+            .why("folded text has names and one count a stack, nothing else")
+            .or_try("a pprof file: flame record -o out.pb.gz keeps all that is known"))
+    }
+
+    /// Whether what is asked for can be had of sums of equal stacks, which `what` is.
+    pub(crate) fn check_sums(&self, what: &str) -> Result<(), Failure> {
+        if self.tree.order != SiblingOrder::Time {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("cannot draw a flame chart of {what}"))
+            .why("equal stacks are summed there, so it is not known when each was seen")
+            .or_try("--no-sort, to keep the order in which functions were first seen"))
     }
 
     /// How trees are made of a profile.
@@ -268,6 +301,10 @@ impl Outputs {
         let report = if args.flat { Report::Flat } else { Report::Full };
         TextConfig { header, min_share, report, count_name: args.countname.clone(), ..default }
     }
+}
+
+fn is_svg_file((destination, format): &(Destination, Format)) -> bool {
+    *format == Format::Svg && matches!(destination, Destination::File(_))
 }
 
 fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Format, Failure> {

@@ -34,7 +34,7 @@ use crate::message::sampler::failure;
 use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::symbols;
 use crate::terminal::Paint;
-use crate::{privileges, proc};
+use crate::{message, privileges, proc};
 use collector::Collector;
 use debug_files::DebugPlaces;
 use progress::Progress;
@@ -56,6 +56,7 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     // Before anything else: from here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
     let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, DEFAULTS)?;
+    outputs.check_sums("a recording")?;
     let outputs = outputs.with_lines(args.symbols.lines);
     let mut target = target::Started::start(&args.target, &args.sampling)?;
     let result = record(args, cli, &outputs, &mut target, &signals);
@@ -271,6 +272,7 @@ fn meta(session: &Session, started: &Moment, duration: Duration, target: String)
         duration: Some(Nanos::from(duration)),
         host: proc::host_name(),
         target: Some(target),
+        command: Some(message::own_command()),
         producer: Some(concat!("flame ", env!("CARGO_PKG_VERSION")).to_owned()),
     }
 }

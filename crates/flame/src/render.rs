@@ -16,8 +16,12 @@ use crate::record::footer;
 use crate::terminal::Paint;
 use input::Inputs;
 
-/// A picture on stdout, as flamegraph.pl writes it; one of characters on a terminal.
-fn defaults() -> Defaults {
+/// A picture on stdout, as flamegraph.pl writes it; one of characters on a terminal. What is to be
+/// opened has to be a file.
+fn defaults(opens: bool) -> Defaults {
+    if opens {
+        return Defaults { path: "flame.svg", keeps_foreign: true, on_stdout: Format::Svg };
+    }
     let on_terminal = std::io::stdout().is_terminal();
     let on_stdout = if on_terminal { Format::Terminal } else { Format::Svg };
     Defaults { path: "-", keeps_foreign: false, on_stdout }
@@ -25,7 +29,9 @@ fn defaults() -> Defaults {
 
 /// Runs the command.
 pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
-    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, defaults())?;
+    let defaults = defaults(args.picture.open);
+    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, defaults)?;
+    let outputs = outputs.with_lines(args.lines);
     let inputs = Inputs::read(&args.profiles, &outputs)?;
     let Inputs { tree, profile, health, .. } = inputs;
     if health.skipped_lines > 0 && !cli.quiet {
@@ -44,6 +50,8 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     };
     let shown = Shown { tree: &tree, profile: profile.as_ref(), title: None, footer: &footer };
     let (written, failures) = outputs.write(&shown);
+    // Taking a large tree apart takes time, and the process is about to end.
+    std::mem::forget(tree);
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
     }

@@ -6,6 +6,7 @@
 
 mod builder;
 mod from_profile;
+mod labels;
 mod merge;
 mod transform;
 

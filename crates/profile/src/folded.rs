@@ -4,6 +4,7 @@
 //! It has no quoting and no comments to speak of; [`FoldedReader`] says what is understood.
 
 mod count;
+mod line;
 mod names;
 mod read;
 mod write;

@@ -19,6 +19,8 @@ pub struct Meta {
     pub host: Option<String>,
     /// The command line that was profiled, or the target's description.
     pub target: Option<String>,
+    /// The command that recorded it, quoted so that a shell takes it as it was.
+    pub command: Option<String>,
     /// What wrote the profile, for example `flame 0.1.0`.
     pub producer: Option<String>,
 }

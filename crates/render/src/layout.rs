@@ -36,9 +36,18 @@ pub(crate) struct Cell {
     pub(crate) right: Units,
 }
 
+/// What is too narrow to be drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Narrow {
+    /// Frames are at least that wide; thinner ones are put together.
+    pub(crate) frame: Units,
+    /// So are runs of thin frames, which are left out otherwise; at least 1.
+    pub(crate) run: Units,
+}
+
 /// The cells of a whole tree, in pre-order, siblings from left to right. A tree without weight has
-/// none. Frames are at least `min_width` wide; thin runs that round to no width are left out.
-pub(crate) fn layout(tree: &CallTree, width: Units, min_width: Units) -> Vec<Cell> {
+/// none.
+pub(crate) fn layout(tree: &CallTree, width: Units, narrow: Narrow) -> Vec<Cell> {
     if tree.total() == Weight(0) {
         return Vec::new();
     }
@@ -50,7 +59,7 @@ pub(crate) fn layout(tree: &CallTree, width: Units, min_width: Units) -> Vec<Cel
     while let Some((cell, start)) = pending.pop() {
         cells.push(cell);
         if let Content::Frame(node) = cell.content {
-            row_above(tree, node, start, &scale, min_width, &mut children);
+            row_above(tree, node, start, &scale, narrow, &mut children);
             pending.extend(children.drain(..).rev());
         }
     }
@@ -77,12 +86,12 @@ fn row_above(
     node: NodeId,
     mut start: Weight,
     scale: &Scale,
-    min_width: Units,
+    narrow: Narrow,
     out: &mut Vec<(Cell, Weight)>,
 ) {
     for (id, child) in tree.children(node) {
         let (left, right) = (scale.edge(start), scale.edge(start + child.total));
-        let thin = right - left < min_width;
+        let thin = right - left < narrow.frame;
         let content = if thin {
             let frames = u64::from(child.end) - id.index() as u64;
             Content::Thin { frames, weight: child.total }
@@ -100,7 +109,11 @@ fn row_above(
         }
         start += child.total;
     }
-    out.retain(|(cell, _)| cell.left < cell.right);
+    let is_drawn = |cell: &Cell| match cell.content {
+        Content::Frame(_) => cell.left < cell.right,
+        Content::Thin { .. } => cell.right - cell.left >= narrow.run,
+    };
+    out.retain(|(cell, _)| is_drawn(cell));
 }
 
 #[cfg(test)]
@@ -116,7 +129,8 @@ mod tests {
             };
             (name, cell.depth, cell.left, cell.right)
         };
-        layout(tree, width, min_width).iter().map(describe).collect()
+        let narrow = Narrow { frame: min_width, run: 1 };
+        layout(tree, width, narrow).iter().map(describe).collect()
     }
 
     #[track_caller]
@@ -157,6 +171,13 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_narrower_than_asked_for_is_left_out() {
+        let tree = tree_of(&[("a", 20), ("b;x;y", 10), ("b;z", 5), ("c", 900), ("d", 65)]);
+        let drawn = |run| layout(&tree, 1000, Narrow { frame: 50, run }).len();
+        assert_eq!((drawn(35), drawn(36)), (4, 3));
+    }
+
+    #[test]
     fn a_tree_without_weight_has_no_cells() {
         check(&[], 1, &[]);
     }
@@ -175,7 +196,7 @@ mod tests {
             let mut random = Random::new(seed);
             let tree = tree_of(&random.stacks(60));
             let (width, min_width) = (50 + random.below(200_000), 1 + random.below(60));
-            let cells = layout(&tree, width, min_width);
+            let cells = layout(&tree, width, Narrow { frame: min_width, run: 1 });
             // The right edge that the next cell of each row must not be left of.
             let mut row_edge: Vec<Units> = Vec::new();
             let mut above: Vec<Cell> = Vec::new();

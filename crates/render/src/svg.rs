@@ -37,7 +37,7 @@ use geometry::Geometry;
 /// Those of `out`.
 pub fn write_svg(tree: &CallTree, config: &SvgConfig, out: &mut impl Write) -> io::Result<()> {
     let geometry = Geometry::of(config);
-    let cells = layout(tree, geometry.frames_width(), geometry.min_width);
+    let cells = layout(tree, geometry.frames_width(), geometry.narrow);
     let rows = cells.iter().map(|cell| cell.depth + 1).max().unwrap_or(1);
     let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
     let colours = Colours::of(tree, &config.colours);

@@ -14,7 +14,7 @@ use crate::char_width::Widths;
 use crate::clean_name;
 use crate::colours::{ColourConfig, Colours, Rgb};
 use crate::label::{Shorten, fit};
-use crate::layout::{Cell, Content, layout};
+use crate::layout::{Cell, Content, Narrow, layout};
 use crate::svg::Direction;
 
 /// Where edges may lie within a column.
@@ -71,7 +71,7 @@ pub fn write_terminal(
         return writeln!(out, "no samples: nothing was recorded, or a filter left nothing");
     }
     let columns = config.columns.clamp(20, 10_000);
-    let cells = layout(tree, columns * PARTS, MIN_PARTS);
+    let cells = layout(tree, columns * PARTS, Narrow { frame: MIN_PARTS, run: 1 });
     let depth = cells.iter().map(|cell| cell.depth).max().unwrap_or(0);
     let mut rows: Vec<Vec<&Cell>> = vec![Vec::new(); depth as usize + 1];
     cells.iter().for_each(|cell| rows[cell.depth as usize].push(cell));

@@ -23,6 +23,10 @@ pub(crate) struct RenderArgs {
     #[arg(required = true, value_name = "PROFILE")]
     pub(crate) profiles: Vec<PathBuf>,
 
+    /// Put source lines into frames: NAME (FILE:LINE), one box for each line
+    #[arg(long, hide_short_help = true)]
+    pub(crate) lines: bool,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 

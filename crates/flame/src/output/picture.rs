@@ -1,9 +1,11 @@
 //! The picture options as typed into what the tree and the SVG are made with.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_profile::{CallTree, SiblingOrder, TooLarge, Weight};
@@ -225,17 +227,32 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
 
 /// Shows a picture in the user's browser, which goes on without flame.
 pub(super) fn open_in_browser(path: &Path) -> Result<(), Failure> {
-    use std::process::{Command, Stdio};
-    let named = std::env::var_os("BROWSER").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let usual = ["xdg-open", "wslview", "open"].map(PathBuf::from);
-    for program in named.into_iter().chain(usual) {
-        let mut command = Command::new(program);
-        command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if command.spawn().is_ok() {
+    // Whatever starts with a dash or looks like an address is a path all the same.
+    let file = std::path::absolute(path).map_err(|error| cannot("open", path, &error))?;
+    let named = std::env::var("BROWSER").unwrap_or_default();
+    let usual = ["xdg-open", "wslview", "open"];
+    for command in named.split(':').chain(usual) {
+        if browser(command, &file).is_some_and(|mut browser| browser.spawn().is_ok()) {
             return Ok(());
         }
     }
     Err(Failure::new(format!("cannot open {}: no browser was found", shown(path)))
         .why("neither $BROWSER nor xdg-open can be started")
         .or_try(format!("firefox {}", shown(path))))
+}
+
+/// A command of `$BROWSER`, which may have options and say `%s` where the file is to stand.
+fn browser(command: &str, file: &Path) -> Option<Command> {
+    let mut words = command.split_ascii_whitespace();
+    let mut browser = Command::new(words.next()?);
+    let mut is_named = false;
+    for word in words {
+        is_named |= word == "%s";
+        browser.arg(if word == "%s" { file.as_os_str() } else { OsStr::new(word) });
+    }
+    if !is_named {
+        browser.arg(file);
+    }
+    browser.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Some(browser)
 }

@@ -27,11 +27,24 @@ const MIN_UNNAMED: f64 = 0.001;
 /// Columns of the bar beside a function.
 const BAR: usize = 10;
 
+/// Characters of a command line that are shown.
+const COMMAND: usize = 400;
+
 /// The lines at the foot of pictures: how the profile was taken, and how far to trust it.
 pub(crate) fn footer(profile: &Profile) -> Vec<String> {
-    let mut lines = vec![how(&profile.meta), profile.health.one_line()];
+    let mut lines = vec![how(&profile.meta)];
+    lines.extend(profile.meta.command.as_deref().map(cut_command));
+    lines.push(profile.health.one_line());
     lines.extend(profile.health.notes.iter().cloned());
     lines
+}
+
+/// The start of a command line: some are longer than a picture.
+fn cut_command(command: &str) -> String {
+    match command.char_indices().nth(COMMAND) {
+        Some((end, _)) => format!("{}…", &command[..end]),
+        None => command.to_owned(),
+    }
 }
 
 /// `cpu-clock at 99 Hz for 10.0 s on host, flame 0.1.0`

@@ -7,7 +7,7 @@ use std::thread;
 use flame_formats::read_pprof;
 use flame_profile::{
     CallTree, Columns, FoldedError, FoldedReader, Health, Profile, SiblingOrder, TreeBuilder,
-    ValueType,
+    TreeOptions, ValueType,
 };
 
 use super::source::{Part, Source};
@@ -38,19 +38,23 @@ impl Inputs {
         if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
             return Err(Failure::usage("stdin can be read once only"));
         }
-        let order = outputs.default_tree_options().order;
+        let options = outputs.default_tree_options();
         let mut merge = Merge::default();
         let mut profiles = Vec::new();
         for path in paths {
-            match read(path, order)? {
-                Read::Folded(reader, columns) => merge.add_folded(path, *reader, columns)?,
+            match read(path, options)? {
+                Read::Folded(reader, columns) => {
+                    outputs.check_folded(path)?;
+                    merge.add_folded(path, *reader, columns)?;
+                }
                 Read::Pprof(profile) => {
                     merge.add_profile(path, &profile, outputs)?;
                     profiles.push(*profile);
                 }
             }
         }
-        let tree = merge.builder.finish(merge.value.unwrap_or_else(ValueType::samples), order);
+        let tree =
+            merge.builder.finish(merge.value.unwrap_or_else(ValueType::samples), options.order);
         if tree.nodes().len() == 1 {
             return Err(nothing(paths, &merge.health));
         }
@@ -88,6 +92,7 @@ impl Merge {
         profile: &Profile,
         outputs: &Outputs,
     ) -> Result<(), Failure> {
+        outputs.check_sums(&path.display().to_string())?;
         let names: Vec<String> =
             profile.value_types().iter().map(|value| value.name.clone()).collect();
         outputs.check_value(&names)?;
@@ -134,7 +139,7 @@ impl Merge {
     }
 }
 
-fn read(path: &Path, order: SiblingOrder) -> Result<Read, Failure> {
+fn read(path: &Path, options: TreeOptions) -> Result<Read, Failure> {
     let failure = |error: &io::Error| unreadable(path, error);
     let source = Source::open(path).map_err(|error| failure(&error))?;
     let head = source.head().map_err(|error| failure(&error))?;
@@ -144,7 +149,7 @@ fn read(path: &Path, order: SiblingOrder) -> Result<Read, Failure> {
             Ok(profile) => return Ok(Read::Pprof(Box::new(profile))),
             // Folded text with control characters in its names; nothing else is known.
             Err(_) if has_counts(&head) => {
-                return read_folded(path, &Source::Memory(bytes), &head, order);
+                return read_folded(path, &Source::Memory(bytes), &head, options);
             }
             Err(error) => {
                 return Err(Failure::new(format!("cannot read {}: {error}", path.display()))
@@ -152,20 +157,20 @@ fn read(path: &Path, order: SiblingOrder) -> Result<Read, Failure> {
             }
         }
     }
-    read_folded(path, &source, &head, order)
+    read_folded(path, &source, &head, options)
 }
 
 fn read_folded(
     path: &Path,
     source: &Source,
     head: &[u8],
-    order: SiblingOrder,
+    options: TreeOptions,
 ) -> Result<Read, Failure> {
     let columns = Columns::detect(head);
-    let first = read_parts(source, columns, order);
+    let first = read_parts(source, columns, options);
     let result = match first {
         Err(FoldedError::OneCount) => {
-            read_parts(source, Columns::One, order).map(|reader| (reader, Columns::One))
+            read_parts(source, Columns::One, options).map(|reader| (reader, Columns::One))
         }
         result => result.map(|reader| (reader, columns)),
     };
@@ -180,12 +185,17 @@ fn read_folded(
 fn read_parts(
     source: &Source,
     columns: Columns,
-    order: SiblingOrder,
+    options: TreeOptions,
 ) -> Result<FoldedReader, FoldedError> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let read_part = |mut part: Part<'_>| {
-        let mut reader = FoldedReader::new(columns, order);
-        reader.read(&mut part).map(|()| reader)
+    let read_part = |mut part: Part<'_>| -> Result<FoldedReader, FoldedError> {
+        let reader = FoldedReader::new(columns, options.order);
+        let mut reader = reader.with_recursion(options.recursion);
+        reader.read(&mut part)?;
+        if matches!(options.order, SiblingOrder::Name | SiblingOrder::Weight) {
+            reader.sort_names();
+        }
+        Ok(reader)
     };
     let mut parts = source.parts(threads.min(MAX_THREADS))?;
     let first = parts.remove(0);

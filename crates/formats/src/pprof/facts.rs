@@ -43,6 +43,7 @@ pub(super) fn comments(meta: &Meta, health: &Health) -> Vec<String> {
         ("meta.duration", meta.duration.map(|duration| duration.0.to_string())),
         ("meta.host", meta.host.clone()),
         ("meta.target", meta.target.clone()),
+        ("meta.command", meta.command.clone()),
         ("meta.producer", meta.producer.clone()),
     ];
     for (key, value) in meta_facts {
@@ -159,6 +160,7 @@ impl FactReader {
             "duration" => self.meta.duration = Some(Nanos(value.parse().ok()?)),
             "host" => self.meta.host = Some(value.to_owned()),
             "target" => self.meta.target = Some(value.to_owned()),
+            "command" => self.meta.command = Some(value.to_owned()),
             "producer" => self.meta.producer = Some(value.to_owned()),
             _ => return None,
         }

@@ -75,6 +75,7 @@ fn meta() -> Meta {
         duration: Some(Nanos(30_000_000_000)),
         host: Some("db1".to_owned()),
         target: Some("/opt/server --port 80".to_owned()),
+        command: Some("flame record -F 99 -p 17".to_owned()),
         producer: Some("flame 0.1.0".to_owned()),
     }
 }

@@ -4,11 +4,9 @@
 //! such a look is a cache miss for every frame of a large profile. Equal siblings are merged by
 //! [`TreeBuilder::finish`], which has to order siblings by name anyway.
 
-use indexmap::{Equivalent, IndexSet};
-use rustc_hash::FxBuildHasher;
-
+use super::labels::Labels;
 use super::merge::Merge;
-use super::{CallTree, Label, LabelId, Recursion, SiblingOrder};
+use super::{CallTree, LabelId, Recursion, SiblingOrder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 
@@ -41,7 +39,7 @@ impl BuilderNode {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TreeBuilder {
-    labels: IndexSet<Label, FxBuildHasher>,
+    labels: Labels,
     nodes: Vec<Grown>,
     /// For each node its self weight in the earlier profile; empty when there is none.
     before: Vec<Weight>,
@@ -57,19 +55,6 @@ pub(super) struct Grown {
     pub(super) label: u32,
 }
 
-/// A label that is looked up without making a string of it.
-#[derive(Hash)]
-struct LabelKey<'n> {
-    name: &'n str,
-    kind: FrameKind,
-}
-
-impl Equivalent<Label> for LabelKey<'_> {
-    fn equivalent(&self, label: &Label) -> bool {
-        self.name == label.name && self.kind == label.kind
-    }
-}
-
 impl Default for TreeBuilder {
     fn default() -> TreeBuilder {
         TreeBuilder::new()
@@ -80,7 +65,7 @@ impl TreeBuilder {
     /// A root alone.
     pub fn new() -> TreeBuilder {
         let mut builder = TreeBuilder {
-            labels: IndexSet::default(),
+            labels: Labels::default(),
             nodes: Vec::new(),
             before: Vec::new(),
             decimals: 0,
@@ -93,10 +78,18 @@ impl TreeBuilder {
 
     /// The id of a label, new or known.
     pub fn label(&mut self, name: &str, kind: FrameKind) -> LabelId {
-        LabelId(match self.labels.get_index_of(&LabelKey { name, kind }) {
-            Some(index) => index as u32,
-            None => self.labels.insert_full(Label { name: name.to_owned(), kind }).0 as u32,
-        })
+        LabelId(self.labels.number(name, kind))
+    }
+
+    /// How many labels there are.
+    pub(crate) fn label_count(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Puts the labels in order, as [`TreeBuilder::finish`] does: parts of a tree that are grown on
+    /// several threads can do so before they are put together.
+    pub fn sort_labels(&mut self) {
+        self.labels.sort();
     }
 
     /// A new node below `parent`.
@@ -179,8 +172,11 @@ impl TreeBuilder {
     /// Merges equal siblings now, so that memory grows with distinct stacks and not with the
     /// length of the input. The nodes given out so far are no longer valid.
     pub fn compact(&mut self) {
-        let merge = Merge::new(&self.nodes, self.labels.len(), SiblingOrder::First);
-        let (nodes, before) = merge.run(&self.before);
+        // Equal labels have equal numbers, which is all that merging in this order asks for.
+        let numbers: Vec<u32> = (0..self.labels.len() as u32).collect();
+        let nodes = std::mem::take(&mut self.nodes);
+        let merge = Merge::new(nodes, std::mem::take(&mut self.before), &numbers);
+        let (nodes, before) = merge.run(SiblingOrder::First);
         let grown = |node: &super::Node| Grown {
             self_weight: node.self_weight,
             parent: node.parent.0,
@@ -192,13 +188,22 @@ impl TreeBuilder {
     }
 
     /// Adds all nodes of another tree, behind those that are here already.
-    pub fn append(&mut self, mut other: TreeBuilder) {
+    pub fn append(&mut self, other: TreeBuilder) {
+        let unknown = vec![None; other.labels.len()];
+        self.append_with(other, unknown);
+    }
+
+    /// The same, when it is known of labels of the other which ones they are here.
+    pub(crate) fn append_with(&mut self, mut other: TreeBuilder, known: Vec<Option<LabelId>>) {
         let (here, there) = (self.decimals, other.decimals);
         // What does not fit keeps fewer places and saturates later: the sums are beyond 64 bits.
         let _ = self.add_decimals(there.saturating_sub(here));
         let _ = other.add_decimals(here.saturating_sub(there));
-        let labels: Vec<u32> =
-            other.labels.iter().map(|label| self.label(&label.name, label.kind).0).collect();
+        let of_other = other.labels.iter().zip(known);
+        let labels: Vec<u32> = of_other
+            .map(|(label, known)| known.unwrap_or_else(|| self.label(&label.name, label.kind)).0)
+            .collect();
+        self.labels.sort_as(&other.labels, &labels);
         let offset = self.nodes.len() as u32 - 1;
         self.nodes[0].self_weight += other.nodes[0].self_weight;
         if !other.before.is_empty() || !self.before.is_empty() {
@@ -215,15 +220,16 @@ impl TreeBuilder {
     }
 
     /// Merges equal siblings, orders them and sums the weights up.
-    pub fn finish(self, value_type: ValueType, order: SiblingOrder) -> CallTree {
+    pub fn finish(mut self, value_type: ValueType, order: SiblingOrder) -> CallTree {
         let first = if order == SiblingOrder::Weight { SiblingOrder::Name } else { order };
-        let mut merge = Merge::new(&self.nodes, self.labels.len(), first);
-        if first == SiblingOrder::Name {
-            merge.rank_by(&self.labels);
-        }
-        let (nodes, before) = merge.run(&self.before);
-        let before = (!self.before.is_empty()).then_some(before);
-        let labels = self.labels.into_iter().collect();
+        let keys = match first {
+            SiblingOrder::Name => self.labels.ranks(),
+            _ => (0..self.labels.len() as u32).collect(),
+        };
+        let has_before = !self.before.is_empty();
+        let (nodes, before) = Merge::new(self.nodes, self.before, &keys).run(first);
+        let before = has_before.then_some(before);
+        let labels = self.labels.into_vec();
         let tree = CallTree { value_type, decimals: self.decimals, labels, nodes, before };
         if order == SiblingOrder::Weight { tree.heaviest_first() } else { tree }
     }

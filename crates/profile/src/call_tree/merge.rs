@@ -1,26 +1,27 @@
 //! Grown nodes into pre-order, equal siblings merged on the way.
 //!
-//! A merged node stands for a group of grown nodes on the same path; its children are those of the
+//! Nodes that are grown from the lines of a file are in pre-order already, and most parents have
+//! children of different names in the right order: such subtrees are copied as they are. Elsewhere
+//! a merged node stands for a group of grown nodes on the same path; its children are those of the
 //! whole group, sorted by a key of their label and grouped again. Every node is touched a few
 //! times, in passes over dense arrays; there is no hash table.
 
-use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
-
 use super::builder::Grown;
-use super::{Before, Label, LabelId, Node, NodeId, SiblingOrder};
+use super::{Before, LabelId, Node, NodeId, SiblingOrder};
 use crate::units::Weight;
 
 /// The merge of a grown tree.
-pub(super) struct Merge<'b> {
-    nodes: &'b [Grown],
-    order: SiblingOrder,
+pub(super) struct Merge<'k> {
+    /// In pre-order.
+    nodes: Vec<Grown>,
+    /// For each node its weight before; empty or shorter where the others have none.
+    before: Vec<Weight>,
+    /// For each node one past the last node below it.
+    ends: Vec<u32>,
+    /// For each node when it was grown; `None` = in this order.
+    grown: Option<Vec<u32>>,
     /// For each label what siblings are sorted by; equal only for equal labels.
-    keys: Vec<u32>,
-    /// The children of all nodes, those of one parent together and in order of creation.
-    children: Vec<u32>,
-    /// For each node where its children start; one more entry ends the last.
-    first: Vec<u32>,
+    keys: &'k [u32],
 }
 
 /// A group of grown nodes that becomes one node.
@@ -31,102 +32,153 @@ struct Group {
     depth: u32,
 }
 
-impl<'b> Merge<'b> {
-    /// Siblings are sorted by the numbers of their labels unless [`Merge::rank_by`] is called.
-    pub(super) fn new(nodes: &'b [Grown], labels: usize, order: SiblingOrder) -> Merge<'b> {
-        let mut first = vec![0_u32; nodes.len() + 1];
-        for node in &nodes[1..] {
-            first[node.parent as usize + 1] += 1;
+/// The merged tree so far.
+struct Merged {
+    nodes: Vec<Node>,
+    before: Vec<Before>,
+}
+
+impl<'k> Merge<'k> {
+    /// Nodes, a parent before its children, the root first; `keys` has one for each label.
+    pub(super) fn new(nodes: Vec<Grown>, before: Vec<Weight>, keys: &'k [u32]) -> Merge<'k> {
+        if let Some(ends) = subtree_ends(&nodes) {
+            return Merge { nodes, before, ends, grown: None, keys };
         }
-        for index in 1..first.len() {
-            first[index] += first[index - 1];
-        }
-        let mut children = vec![0_u32; nodes.len() - 1];
-        // Each start moves on to the next one's, which shifts the array by one.
-        for (id, node) in nodes.iter().enumerate().skip(1) {
-            let slot = &mut first[node.parent as usize];
-            children[*slot as usize] = id as u32;
-            *slot += 1;
-        }
-        first.pop();
-        first.insert(0, 0);
-        Merge { nodes, order, keys: (0..labels as u32).collect(), children, first }
+        let (nodes, grown) = in_pre_order(&nodes);
+        let weight = |id: &u32| before.get(*id as usize).copied().unwrap_or_default();
+        let before = if before.is_empty() { before } else { grown.iter().map(weight).collect() };
+        let ends = subtree_ends(&nodes).expect("the nodes were put in pre-order");
+        Merge { nodes, before, ends, grown: Some(grown), keys }
     }
 
-    /// Sorts siblings by name, then by kind.
-    pub(super) fn rank_by(&mut self, labels: &IndexSet<Label, FxBuildHasher>) {
-        // Most comparisons end within the first bytes, which then lie beside each other.
-        let head = |label: &Label| {
-            let mut head = [0; 16];
-            let name = label.name.as_bytes();
-            let length = name.len().min(head.len());
-            head[..length].copy_from_slice(&name[..length]);
-            u128::from_be_bytes(head)
-        };
-        let mut order: Vec<(u128, u32)> =
-            labels.iter().zip(0..).map(|(label, index)| (head(label), index)).collect();
-        let by_head = |a: &(u128, u32), b: &(u128, u32)| a.0.cmp(&b.0);
-        let whole = |entry: &(u128, u32)| &labels[entry.1 as usize];
-        order.sort_unstable_by(|a, b| by_head(a, b).then_with(|| whole(a).cmp(whole(b))));
-        for (rank, (_, index)) in order.into_iter().enumerate() {
-            self.keys[index as usize] = rank as u32;
-        }
-    }
-
-    /// The merged nodes, and their weights before where `before` has those of the grown ones.
-    pub(super) fn run(&self, before: &[Weight]) -> (Vec<Node>, Vec<Before>) {
-        let mut merged: Vec<Node> = Vec::with_capacity(self.nodes.len());
-        let mut merged_before = Vec::new();
+    /// The merged nodes, and their weights before where there are such.
+    pub(super) fn run(&self, order: SiblingOrder) -> (Vec<Node>, Vec<Before>) {
+        let plain = self.plain_subtrees(order);
+        let mut merged = Merged { nodes: Vec::with_capacity(self.nodes.len()), before: Vec::new() };
         let mut waiting = vec![0_u32];
         let mut groups = vec![Group { start: 0, parent: NodeId::ROOT, depth: 0 }];
         let mut siblings: Vec<(u32, u32)> = Vec::new();
         while let Some(group) = groups.pop() {
-            let id = NodeId(merged.len() as u32);
             let members = &waiting[group.start..];
-            let weights = members.iter().map(|id| self.nodes[*id as usize].self_weight);
-            let self_weight: Weight = weights.sum();
-            merged.push(Node {
-                label: LabelId(self.nodes[members[0] as usize].label),
-                parent: group.parent,
-                depth: group.depth,
-                total: self_weight,
-                self_weight,
-                end: id.0 + 1,
-            });
-            if !before.is_empty() {
-                let of = |id: &u32| before.get(*id as usize).copied().unwrap_or_default();
-                let self_weight: Weight = members.iter().map(of).sum();
-                merged_before.push(Before { total: self_weight, self_weight });
+            if let [only] = members
+                && plain[*only as usize]
+            {
+                self.copy(*only, &group, &mut merged);
+                waiting.truncate(group.start);
+                continue;
             }
+            let id = self.push_merged(members, &group, &mut merged);
             siblings.clear();
-            for member in members {
-                let range = self.first[*member as usize]..self.first[*member as usize + 1];
-                let children = &self.children[range.start as usize..range.end as usize];
-                siblings.extend(children.iter().map(|child| (self.key(*child), *child)));
-            }
+            members.iter().for_each(|member| self.push_children(*member, &mut siblings));
             waiting.truncate(group.start);
-            self.sort(&mut siblings);
+            self.sort(&mut siblings, order);
             push_groups(&siblings, id, group.depth + 1, &mut waiting, &mut groups);
         }
-        sum_up(&mut merged, &mut merged_before);
-        (merged, merged_before)
+        sum_up(&mut merged);
+        (merged.nodes, merged.before)
     }
 
-    fn key(&self, id: u32) -> u32 {
-        self.keys[self.nodes[id as usize].label as usize]
+    /// For each node whether there is nothing to merge or to sort in all that is below it.
+    fn plain_subtrees(&self, order: SiblingOrder) -> Vec<bool> {
+        const NONE: u32 = u32::MAX;
+        let mut plain = vec![true; self.nodes.len()];
+        // For each node the key of its last child so far.
+        let mut last = vec![NONE; self.nodes.len()];
+        for node in self.nodes.iter().skip(1) {
+            let key = self.keys[node.label as usize];
+            let before = std::mem::replace(&mut last[node.parent as usize], key);
+            let follows = match order {
+                SiblingOrder::Time => before != key,
+                // Names that come in order come once each.
+                _ => before < key,
+            };
+            plain[node.parent as usize] &= before == NONE || follows;
+        }
+        for (id, node) in self.nodes.iter().enumerate().skip(1).rev() {
+            plain[node.parent as usize] &= plain[id];
+        }
+        plain
     }
 
-    fn sort(&self, siblings: &mut [(u32, u32)]) {
-        match self.order {
-            SiblingOrder::Time => siblings.sort_unstable_by_key(|(_, id)| *id),
+    /// Copies a subtree as it is.
+    fn copy(&self, first: u32, group: &Group, merged: &mut Merged) {
+        let (base, end) = (merged.nodes.len() as u32, self.ends[first as usize]);
+        let nodes = &self.nodes[first as usize..end as usize];
+        let ends = &self.ends[first as usize..end as usize];
+        for (node, end) in nodes.iter().zip(ends) {
+            let (parent, depth) = match merged.nodes.len() as u32 == base {
+                true => (group.parent, group.depth),
+                false => {
+                    let parent = NodeId(node.parent - first + base);
+                    (parent, merged.nodes[parent.index()].depth + 1)
+                }
+            };
+            merged.nodes.push(Node {
+                label: LabelId(node.label),
+                parent,
+                depth,
+                total: node.self_weight,
+                self_weight: node.self_weight,
+                end: end - first + base,
+            });
+        }
+        if !self.before.is_empty() {
+            let before = (first..end).map(|id| self.weight_before(id));
+            merged
+                .before
+                .extend(before.map(|weight| Before { total: weight, self_weight: weight }));
+        }
+    }
+
+    /// Puts a group together as one node.
+    fn push_merged(&self, members: &[u32], group: &Group, merged: &mut Merged) -> NodeId {
+        let id = NodeId(merged.nodes.len() as u32);
+        let weights = members.iter().map(|id| self.nodes[*id as usize].self_weight);
+        let self_weight: Weight = weights.sum();
+        merged.nodes.push(Node {
+            label: LabelId(self.nodes[members[0] as usize].label),
+            parent: group.parent,
+            depth: group.depth,
+            total: self_weight,
+            self_weight,
+            end: id.0 + 1,
+        });
+        if !self.before.is_empty() {
+            let self_weight: Weight = members.iter().map(|id| self.weight_before(*id)).sum();
+            merged.before.push(Before { total: self_weight, self_weight });
+        }
+        id
+    }
+
+    fn weight_before(&self, id: u32) -> Weight {
+        self.before.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The children of a node with what they are sorted by.
+    fn push_children(&self, node: u32, out: &mut Vec<(u32, u32)>) {
+        let mut child = node + 1;
+        while child < self.ends[node as usize] {
+            out.push((self.keys[self.nodes[child as usize].label as usize], child));
+            child = self.ends[child as usize];
+        }
+    }
+
+    /// When a node was grown.
+    fn grown_at(&self, id: u32) -> u32 {
+        self.grown.as_ref().map_or(id, |grown| grown[id as usize])
+    }
+
+    fn sort(&self, siblings: &mut [(u32, u32)], order: SiblingOrder) {
+        match order {
+            SiblingOrder::Time => siblings.sort_unstable_by_key(|(_, id)| self.grown_at(*id)),
             SiblingOrder::Name | SiblingOrder::Weight => siblings.sort_unstable(),
             SiblingOrder::First => {
-                siblings.sort_unstable();
-                // Grouped now: give each group the first of its ids as its key.
+                siblings.sort_unstable_by_key(|(key, id)| (*key, self.grown_at(*id)));
+                // Grouped now: give each group the first of its times as its key.
                 let (mut key, mut first) = (u32::MAX, 0);
                 for sibling in siblings.iter_mut() {
                     if sibling.0 != key {
-                        (key, first) = *sibling;
+                        (key, first) = (sibling.0, self.grown_at(sibling.1));
                     }
                     sibling.0 = first;
                 }
@@ -134,6 +186,45 @@ impl<'b> Merge<'b> {
             }
         }
     }
+}
+
+/// For each node one past the last node below it; `None` for nodes that are not in pre-order.
+fn subtree_ends(nodes: &[Grown]) -> Option<Vec<u32>> {
+    let mut ends: Vec<u32> = (1..=nodes.len() as u32).collect();
+    let mut sizes = vec![1_u32; nodes.len()];
+    for (id, node) in nodes.iter().enumerate().skip(1).rev() {
+        let parent = node.parent as usize;
+        ends[parent] = ends[parent].max(ends[id]);
+        sizes[parent] += sizes[id];
+    }
+    let is_whole = |((id, end), size): ((u32, &u32), &u32)| end - id == *size;
+    (0..).zip(&ends).zip(&sizes).all(is_whole).then_some(ends)
+}
+
+/// The nodes in pre-order, those of one parent in the order in which they were grown, and where
+/// each was before.
+fn in_pre_order(nodes: &[Grown]) -> (Vec<Grown>, Vec<u32>) {
+    // The next sibling and the first child of each; 0 = none, which the root is of nobody.
+    let mut next = vec![0_u32; nodes.len()];
+    let mut first = vec![0_u32; nodes.len()];
+    for (id, node) in nodes.iter().enumerate().skip(1).rev() {
+        next[id] = std::mem::replace(&mut first[node.parent as usize], id as u32);
+    }
+    let mut ordered = Vec::with_capacity(nodes.len());
+    let mut grown = Vec::with_capacity(nodes.len());
+    let mut pending = vec![(0_u32, 0_u32)];
+    while let Some((id, parent)) = pending.pop() {
+        let at = ordered.len() as u32;
+        ordered.push(Grown { parent, ..nodes[id as usize] });
+        grown.push(id);
+        if next[id as usize] != 0 {
+            pending.push((next[id as usize], parent));
+        }
+        if first[id as usize] != 0 {
+            pending.push((first[id as usize], at));
+        }
+    }
+    (ordered, grown)
 }
 
 /// Puts siblings of one key together; the last group is pushed first, so that it is popped last.
@@ -151,7 +242,8 @@ fn push_groups(
 }
 
 /// Totals and ends, from the last node to the first: a parent comes before its children.
-fn sum_up(nodes: &mut [Node], before: &mut [Before]) {
+fn sum_up(merged: &mut Merged) {
+    let (nodes, before) = (&mut merged.nodes, &mut merged.before);
     for index in (1..nodes.len()).rev() {
         let Node { parent, end, total, .. } = nodes[index];
         let parent_node = &mut nodes[parent.index()];

@@ -10,13 +10,16 @@ use std::io::{self, Read};
 use memchr::memchr;
 
 use super::count::{Count, MAX_DECIMALS};
-use super::names::Names;
-use crate::call_tree::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder};
+use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
+use super::names::{HashedName, Names};
+use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 
 /// What is read at a time: little enough to stay in a core's own cache.
 const BLOCK: usize = 1 << 18;
+/// Names that are looked up together: as many as a core can wait for at once, several times.
+const BATCH: usize = 256;
 
 /// How many counts every line ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,13 +78,6 @@ impl From<io::Error> for FoldedError {
     }
 }
 
-/// A frame of the line before: where its name ends there, and its node.
-#[derive(Clone, Copy, Debug)]
-struct PathEntry {
-    end: usize,
-    node: BuilderNode,
-}
-
 /// Reads folded text, from one input or several.
 ///
 /// - A line is frames parted by `;`, outermost first, then blanks or tabs, then a count: digits
@@ -109,15 +105,22 @@ struct PathEntry {
 pub struct FoldedReader {
     columns: Columns,
     order: SiblingOrder,
+    recursion: Recursion,
     builder: TreeBuilder,
     /// Names as they stand in the text, with their annotation.
     names: Names,
     /// The same for first frames.
     first_names: Names,
-    /// The frames of the line before.
-    path: Vec<PathEntry>,
+    /// Where the frames of the line before end in its text.
+    ends: Vec<usize>,
     /// The stack of the line before, between two blocks.
     before: Vec<u8>,
+    /// The labels of the frames of the line that was last put into the tree.
+    labels: Vec<LabelId>,
+    /// The nodes of these, as far as there are any: a line that cannot be added has none.
+    nodes: Vec<BuilderNode>,
+    /// The labels of a batch.
+    found: Vec<Option<LabelId>>,
     skipped_lines: u64,
     /// Whether the sums have no room for more decimal places.
     is_full: bool,
@@ -130,14 +133,25 @@ impl FoldedReader {
         FoldedReader {
             columns,
             order,
+            recursion: Recursion::Keep,
             builder: TreeBuilder::new(),
             names: Names::default(),
             first_names: Names::default(),
-            path: Vec::new(),
+            ends: Vec::new(),
             before: Vec::new(),
+            labels: Vec::new(),
+            nodes: Vec::new(),
+            found: Vec::new(),
             skipped_lines: 0,
             is_full: false,
         }
+    }
+
+    /// Folds recursion in all that is read from now on.
+    #[must_use]
+    pub fn with_recursion(mut self, recursion: Recursion) -> FoldedReader {
+        self.recursion = recursion;
+        self
     }
 
     /// Lines that have no stack or no count that can be read.
@@ -175,9 +189,31 @@ impl FoldedReader {
         }
     }
 
+    /// Puts the names in order, which [`FoldedReader::finish`] does otherwise: for parts of an
+    /// input that are read on several threads and appended then.
+    pub fn sort_names(&mut self) {
+        self.builder.sort_labels();
+    }
+
     /// Adds what another reader has read, behind what is here.
     pub fn append(&mut self, other: FoldedReader) {
-        self.builder.append(other.builder);
+        let mut labels = vec![None; other.builder.label_count()];
+        for (names, is_first) in [(&other.names, false), (&other.first_names, true)] {
+            let (names, theirs): (Vec<_>, Vec<LabelId>) = names.entries().unzip();
+            let mut found = std::mem::take(&mut self.found);
+            if is_first {
+                found.clear();
+                found.resize(names.len(), None);
+            } else {
+                self.names.get_all(&names, &mut found);
+            }
+            for ((name, theirs), found) in names.iter().zip(theirs).zip(&found) {
+                let label = found.unwrap_or_else(|| self.label(name, is_first));
+                labels[theirs.index()] = Some(label);
+            }
+            self.found = found;
+        }
+        self.builder.append_with(other.builder, labels);
         self.skipped_lines += other.skipped_lines;
         self.forget_path();
     }
@@ -201,26 +237,32 @@ impl FoldedReader {
     fn read_lines(&mut self, block: &[u8]) -> Result<(), FoldedError> {
         let before = std::mem::take(&mut self.before);
         let mut before: &[u8] = &before;
+        let mut batch = Batch::default();
         let mut rest = block;
         while !rest.is_empty() {
             let common = common_prefix(before, rest);
             // There is no line end in what both have in common.
             let end = memchr(b'\n', &rest[common..]).map_or(rest.len(), |end| common + end);
-            if let Some(stack) = self.read_line(&rest[..end], common)? {
+            if let Some(stack) = self.read_line(&rest[..end], common, &mut batch)? {
                 before = stack;
+            }
+            if batch.names.len().max(batch.lines.len()) >= BATCH {
+                self.add_batch(&mut batch);
             }
             rest = rest.get(end + 1..).unwrap_or_default();
         }
+        self.add_batch(&mut batch);
         self.before = before.to_vec();
         Ok(())
     }
 
     /// Reads a line whose first `common` bytes are those of the stack before. Returns its stack,
-    /// which `path` is then that of; `None` when `path` is as it was.
+    /// which `ends` is then that of; `None` when there is nothing to add.
     fn read_line<'l>(
         &mut self,
         line: &'l [u8],
         common: usize,
+        batch: &mut Batch<'l>,
     ) -> Result<Option<&'l [u8]>, FoldedError> {
         let trimmed = line.trim_ascii_start();
         // What is shifted has nothing in common with the line before.
@@ -237,61 +279,66 @@ impl FoldedReader {
             Columns::One => (stack, Count::ZERO),
             Columns::Two => cut_count(stack).ok_or(FoldedError::OneCount)?,
         };
+        if after.digits == 0 && before.digits == 0 {
+            return Ok(None);
+        }
+        let kept = batch.add_names(stack, common.min(stack.len()), &mut self.ends);
+        batch.lines.push(Line { kept, names_end: batch.names.len(), before, after });
+        Ok(Some(stack))
+    }
+
+    /// Puts the lines of a batch into the tree, and empties it.
+    fn add_batch(&mut self, batch: &mut Batch<'_>) {
+        let mut found = std::mem::take(&mut self.found);
+        self.names.get_all(&batch.names, &mut found);
+        let mut next = 0;
+        for line in batch.lines.drain(..) {
+            self.labels.truncate(line.kept);
+            self.nodes.truncate(line.kept);
+            let range = next..line.names_end;
+            for (name, known) in batch.names[range.clone()].iter().zip(&found[range]) {
+                let is_first = self.labels.is_empty();
+                let known = known.filter(|_| !is_first);
+                let label = known.unwrap_or_else(|| self.label(name, is_first));
+                self.labels.push(label);
+            }
+            next = line.names_end;
+            self.add(line.before, line.after);
+        }
+        batch.names.clear();
+        self.found = found;
+    }
+
+    /// Adds to the weight of the stack that `labels` has.
+    fn add(&mut self, before: Count, after: Count) {
         let (Some(before), Some(after)) = (self.weight(before), self.weight(after)) else {
             self.skipped_lines += 1;
-            return Ok(None);
+            return;
         };
-        if after == Weight(0) && before == Weight(0) {
-            return Ok(None);
-        }
         if self.builder.is_crowded() && self.order != SiblingOrder::Time {
             self.builder.compact();
-            self.forget_path();
+            self.nodes.clear();
         }
-        let leaf = self.descend(stack, common.min(stack.len()));
+        let mut leaf = self.nodes.last().copied().unwrap_or(BuilderNode::ROOT);
+        for label in &self.labels[self.nodes.len()..] {
+            leaf = match self.recursion {
+                Recursion::Keep => self.builder.child(leaf, *label),
+                Recursion::Collapse => self.builder.child_or_repeated(leaf, *label),
+            };
+            self.nodes.push(leaf);
+        }
         self.builder.add(leaf, after);
         if self.columns == Columns::Two {
             self.builder.add_before(leaf, before);
         }
-        Ok(Some(stack))
     }
 
-    /// The node of a stack whose first `common` bytes are those of the stack before.
-    fn descend(&mut self, stack: &[u8], common: usize) -> BuilderNode {
-        let shared = |end: usize| {
-            let ends_here = match stack.get(end) {
-                None => true,
-                Some(b';') => stack.get(end + 1) != Some(&b' '),
-                Some(_) => false,
-            };
-            end <= common && ends_here
-        };
-        while self.path.last().is_some_and(|last| !shared(last.end)) {
-            self.path.pop();
-        }
-        let (mut node, mut at) = match self.path.last() {
-            Some(last) if last.end == stack.len() => return last.node,
-            Some(last) => (last.node, last.end + 1),
-            None => (BuilderNode::ROOT, 0),
-        };
-        loop {
-            let end = frame_end(stack, at);
-            let label = self.label(&stack[at..end], at == 0);
-            node = self.builder.child(node, label);
-            self.path.push(PathEntry { end, node });
-            if end == stack.len() {
-                return node;
-            }
-            at = end + 1;
-        }
-    }
-
-    fn label(&mut self, name: &[u8], is_first: bool) -> LabelId {
+    fn label(&mut self, name: &HashedName<'_>, is_first: bool) -> LabelId {
         let names = if is_first { &mut self.first_names } else { &mut self.names };
         if let Some(label) = names.get(name) {
             return label;
         }
-        let (bare, kind) = FrameKind::of_annotated(name);
+        let (bare, kind) = FrameKind::of_annotated(name.text);
         let text = readable(bare);
         let is_mark = is_mark(&text) || (is_first && kind == FrameKind::User);
         let kind = if is_mark { FrameKind::Mark } else { kind };
@@ -314,55 +361,17 @@ impl FoldedReader {
     }
 
     fn forget_path(&mut self) {
-        self.path.clear();
+        self.ends.clear();
+        self.labels.clear();
+        self.nodes.clear();
     }
 }
 
 const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any number of places");
 
-fn is_comment(line: &[u8]) -> bool {
-    matches!(line, [b'#'] | [b'#', b' ' | b'\t', ..])
-}
-
 /// Marks that stand for what is not known, as flame and the collapsing scripts write them.
 fn is_mark(name: &str) -> bool {
     matches!(name, "[truncated stack]" | "[unknown]" | "-" | "--")
-}
-
-/// Cuts the last word off a line when it is a count: what stands before it, and the count.
-fn cut_count(line: &[u8]) -> Option<(&[u8], Count)> {
-    let line = line.trim_ascii_end();
-    let start = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
-    let count = Count::parse(&line[start + 1..])?;
-    let stack = line[..start].trim_ascii_end();
-    (!stack.is_empty()).then_some((stack, count))
-}
-
-/// Where the frame that starts at `at` ends.
-fn frame_end(stack: &[u8], at: usize) -> usize {
-    let mut from = at;
-    while let Some(found) = memchr(b';', &stack[from..]) {
-        let end = from + found;
-        if stack.get(end + 1) != Some(&b' ') || !has_open_bracket(&stack[at..end]) {
-            return end;
-        }
-        from = end + 1;
-    }
-    stack.len()
-}
-
-fn has_open_bracket(name: &[u8]) -> bool {
-    let count = |bracket: u8| name.iter().filter(|byte| **byte == bracket).count();
-    count(b'[') > count(b']')
-}
-
-/// The length of what two texts start with.
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    const STEP: usize = 32;
-    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));
-    let whole = steps.take_while(|(a, b)| a == b).count() * STEP;
-    let rest = a[whole..].iter().zip(&b[whole..]);
-    whole + rest.take_while(|(a, b)| a == b).count()
 }
 
 /// A name as text; bytes that are not UTF-8 become `\xNN`.

@@ -20,6 +20,9 @@ mod json;
 mod look;
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use flame_profile::{CallTree, LabelId, Node};
 
@@ -27,90 +30,140 @@ use self::column::{Column, compress};
 use self::json::Json;
 use super::document::Picture;
 use crate::clean_name;
-use crate::colours::{Colours, is_gap};
+use crate::colours::is_gap;
 
 /// Whole numbers are exact in JavaScript's ordinary numbers up to here; above, the script uses
 /// big integers.
 const EXACT: u64 = 1 << 53;
 
-/// Writes one JSON object that holds no `<`, `>` or `&`.
-pub(super) fn write_data(picture: &Picture<'_>, out: &mut impl Write) -> io::Result<()> {
-    let (tree, config) = (picture.tree, picture.config);
-    let nodes = if tree.total().0 == 0 { &[] } else { tree.nodes() };
-    let order = LabelOrder::of(tree, nodes);
-    let title = clean_name(&config.title);
-    let subtitle = clean_name(config.subtitle.as_deref().unwrap_or(""));
-    write!(out, r#"{{"version":2,"title":{},"subtitle":{}"#, Json(&title), Json(&subtitle))?;
-    out.write_all(br#","footer":["#)?;
-    for (index, line) in config.footer.iter().enumerate() {
-        write!(out, "{}{}", comma(index), Json(&clean_name(line)))?;
-    }
-    out.write_all(b"]")?;
-    look::write_sizes(picture.geometry, out)?;
-    look::write_amounts(picture.scale, out)?;
-    look::write_colours(config, picture.colours, out)?;
-    let drawn = order.order.iter().map(|label| &tree.labels()[label.index()]);
-    look::write_attributes(&config.attributes, drawn, out)?;
-    let big = u8::from(tree.total().0 > EXACT);
-    write!(out, r#","count":{},"labels":{},"big":{big}"#, nodes.len(), order.order.len())?;
-    let columns = Columns { tree, nodes, order: &order, colours: picture.colours };
-    out.write_all(br#","columns":{"#)?;
-    for (index, (name, column)) in columns.compressed().iter().enumerate() {
-        write!(out, r#"{}"{name}":[{},""#, comma(index), column.size)?;
-        out.write_all(column.text.as_bytes())?;
-        out.write_all(b"\"]")?;
-    }
-    out.write_all(b"}}")
-}
-
-/// What the columns are made of.
-struct Columns<'a> {
-    tree: &'a CallTree,
+/// The data of a picture while it is made, by as many threads as there are.
+pub(super) struct Data<'a> {
+    picture: &'a Picture<'a>,
     /// None in a tree without weight.
     nodes: &'a [Node],
-    order: &'a LabelOrder,
-    colours: &'a Colours,
+    /// Made by the thread that needs it first.
+    order: OnceLock<LabelOrder>,
+    columns: Vec<(Content, OnceLock<Column>)>,
+    /// The first column that nobody works on.
+    next: AtomicUsize,
 }
 
-impl Columns<'_> {
-    /// All columns, side by side on two threads where there is enough to do.
-    fn compressed(&self) -> Vec<(&'static str, Column)> {
-        const WORTH_A_THREAD: usize = 20_000;
-        let label = || ("label", compress(&self.labels()));
-        if self.nodes.len() < WORTH_A_THREAD {
-            return std::iter::once(label()).chain(self.others()).collect();
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Label,
+    Own,
+    Names,
+    Up,
+    Before,
+    Fill,
+    Paint,
+}
+
+impl Content {
+    fn name(self) -> &'static str {
+        match self {
+            Content::Label => "label",
+            Content::Own => "self",
+            Content::Names => "names",
+            Content::Up => "up",
+            Content::Before => "before",
+            Content::Fill => "fill",
+            Content::Paint => "paint",
         }
-        std::thread::scope(|scope| {
-            let label = scope.spawn(label);
-            let others = self.others();
-            let label = label.join().expect("compressing bytes in memory cannot fail");
-            std::iter::once(label).chain(others).collect()
-        })
+    }
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn of(picture: &'a Picture<'a>) -> Data<'a> {
+        let tree = picture.tree;
+        let nodes = if tree.total().0 == 0 { &[] } else { tree.nodes() };
+        // Those that take longest first, so that the threads are done at about the same time.
+        let mut columns = vec![Content::Label, Content::Own, Content::Names, Content::Up];
+        let has_nodes = !nodes.is_empty();
+        columns.extend(tree.before().filter(|_| has_nodes).map(|_| Content::Before));
+        let fills = picture.colours.of_node.as_ref();
+        columns.extend(fills.filter(|_| has_nodes).map(|_| Content::Fill));
+        columns.push(Content::Paint);
+        let columns = columns.into_iter().map(|column| (column, OnceLock::new())).collect();
+        Data { picture, nodes, order: OnceLock::new(), columns, next: AtomicUsize::new(0) }
     }
 
-    /// All but `label`, which takes as long as they do together.
-    fn others(&self) -> Vec<(&'static str, Column)> {
-        let mut found = vec![
-            ("names", compress(&self.names())),
-            ("paint", compress(&self.paints())),
-            ("up", compress(&self.ups())),
-            ("self", compress(&column::leb(self.nodes.iter().map(|node| node.self_weight.0)))),
-        ];
-        if let Some(before) = self.tree.before().filter(|_| !self.nodes.is_empty()) {
-            let before = column::leb(before.iter().map(|before| before.self_weight.0));
-            found.push(("before", compress(&before)));
+    /// How many threads have something to do besides the one that asks.
+    pub(super) fn helpers(&self) -> usize {
+        const WORTH_A_THREAD: usize = 5_000;
+        if self.nodes.len() < WORTH_A_THREAD {
+            return 0;
         }
-        if let Some(fills) = self.colours.of_node.as_ref().filter(|_| !self.nodes.is_empty()) {
-            let fills = column::leb(fills.iter().map(|fill| u64::from(*fill)));
-            found.push(("fill", compress(&fills)));
+        let threads = thread::available_parallelism().map_or(1, |count| count.get());
+        self.columns.len().min(threads - 1)
+    }
+
+    /// Compresses columns that nobody works on until there is none.
+    pub(super) fn compress(&self) {
+        while let Some((content, column)) =
+            self.columns.get(self.next.fetch_add(1, Ordering::Relaxed))
+        {
+            column.get_or_init(|| compress(&self.bytes(*content)));
         }
-        found
+    }
+
+    /// Writes one JSON object that holds no `<`, `>` or `&`.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Picture { tree, config, .. } = *self.picture;
+        let order = &self.order().order;
+        let title = clean_name(&config.title);
+        let subtitle = clean_name(config.subtitle.as_deref().unwrap_or(""));
+        write!(out, r#"{{"version":2,"title":{},"subtitle":{}"#, Json(&title), Json(&subtitle))?;
+        out.write_all(br#","footer":["#)?;
+        for (index, line) in config.footer.iter().enumerate() {
+            write!(out, "{}{}", comma(index), Json(&clean_name(line)))?;
+        }
+        out.write_all(b"]")?;
+        look::write_sizes(self.picture.geometry, out)?;
+        look::write_amounts(self.picture.scale, out)?;
+        look::write_colours(config, self.picture.colours, out)?;
+        let drawn = order.iter().map(|label| &tree.labels()[label.index()]);
+        look::write_attributes(&config.attributes, drawn, out)?;
+        let big = u8::from(tree.total().0 > EXACT);
+        write!(out, r#","count":{},"labels":{},"big":{big}"#, self.nodes.len(), order.len())?;
+        out.write_all(br#","columns":{"#)?;
+        for (index, (content, column)) in self.columns.iter().enumerate() {
+            let column = column.get_or_init(|| compress(&self.bytes(*content)));
+            write!(out, r#"{}"{}":[{},""#, comma(index), content.name(), column.size)?;
+            out.write_all(column.text.as_bytes())?;
+            out.write_all(b"\"]")?;
+        }
+        out.write_all(b"}}")
+    }
+
+    fn order(&self) -> &LabelOrder {
+        self.order.get_or_init(|| LabelOrder::of(self.picture.tree, self.nodes))
+    }
+
+    /// A column before the compression.
+    fn bytes(&self, content: Content) -> Vec<u8> {
+        match content {
+            Content::Label => self.labels(),
+            Content::Own => column::leb(self.nodes.iter().map(|node| node.self_weight.0)),
+            Content::Names => self.names(),
+            Content::Up => self.ups(),
+            Content::Before => {
+                let before = self.picture.tree.before().unwrap_or_default();
+                column::leb(before.iter().map(|before| before.self_weight.0))
+            }
+            Content::Fill => {
+                let fills = self.picture.colours.of_node.as_deref().unwrap_or_default();
+                column::leb(fills.iter().map(|fill| u64::from(*fill)))
+            }
+            Content::Paint => self.paints(),
+        }
     }
 
     fn names(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for label in &self.order.order {
-            let name = &self.tree.labels()[label.index()].name;
+        for label in &self.order().order {
+            let name = &self.picture.tree.labels()[label.index()].name;
             bytes.extend_from_slice(clean_name(name).as_bytes());
             bytes.push(b'\n');
         }
@@ -119,16 +172,16 @@ impl Columns<'_> {
 
     fn paints(&self) -> Vec<u8> {
         let paint = |label: &LabelId| {
-            let dashed = is_gap(&self.tree.labels()[label.index()]);
-            u64::from(self.colours.of_label[label.index()]) * 2 + u64::from(dashed)
+            let dashed = is_gap(&self.picture.tree.labels()[label.index()]);
+            u64::from(self.picture.colours.of_label[label.index()]) * 2 + u64::from(dashed)
         };
-        column::leb(self.order.order.iter().map(paint))
+        column::leb(self.order().order.iter().map(paint))
     }
 
     fn labels(&self) -> Vec<u8> {
-        let numbers = &self.order.numbers;
+        let LabelOrder { order, numbers } = self.order();
         let mut bytes = Vec::with_capacity(2 * numbers.len());
-        let most = self.order.order.len() as u32;
+        let most = order.len() as u32;
         for plane in (0..4).filter(|plane| *plane == 0 || most >> (8 * plane) > 0) {
             bytes.extend(numbers.iter().map(|number| (number >> (8 * plane)) as u8));
         }

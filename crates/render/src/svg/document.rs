@@ -6,11 +6,12 @@ use std::thread;
 use flame_profile::CallTree;
 
 use super::config::SvgConfig;
+use super::data::Data;
 use super::frames::Frames;
 use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
+use super::paint;
 use super::script::{STYLE, script};
 use super::xml::escape;
-use super::{data, paint};
 use crate::amount::ValueScale;
 use crate::clean_name;
 use crate::colours::{Colours, INK};
@@ -76,10 +77,11 @@ impl Picture<'_> {
             self.write_visible(&footer, out)?;
             return out.write_all(b"</svg>\n");
         }
-        let data = self.write_beside_data(&footer, out)?;
+        let data = Data::of(self);
+        self.write_beside_data(&data, &footer, out)?;
         self.break_line(out)?;
         out.write_all(br#"<metadata id="flame-data">"#)?;
-        out.write_all(&data)?;
+        data.write(out)?;
         write!(out, "</metadata><script><![CDATA[{}]]></script></svg>", script())?;
         out.write_all(b"\n")
     }
@@ -93,22 +95,21 @@ impl Picture<'_> {
         self.write_head(out)
     }
 
-    /// Writes what can be seen and returns the data, which is made at the same time where there is
-    /// enough of it: compressing takes longer than drawing.
-    fn write_beside_data(&self, footer: &[String], out: &mut impl Write) -> io::Result<Vec<u8>> {
-        const WORTH_A_THREAD: usize = 5_000;
-        let make_data = || {
-            let mut data = Vec::new();
-            data::write_data(self, &mut data).map(|()| data)
-        };
-        if self.tree.nodes().len() < WORTH_A_THREAD {
-            self.write_visible(footer, out)?;
-            return make_data();
-        }
+    /// Writes what can be seen, while other threads make the data, which takes longer; then helps
+    /// them.
+    fn write_beside_data(
+        &self,
+        data: &Data<'_>,
+        footer: &[String],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         thread::scope(|scope| {
-            let data = scope.spawn(make_data);
-            self.write_visible(footer, out)?;
-            data.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            for _ in 0..data.helpers() {
+                scope.spawn(|| data.compress());
+            }
+            let result = self.write_visible(footer, out);
+            data.compress();
+            result
         })
     }
 
@@ -119,7 +120,7 @@ impl Picture<'_> {
 
     fn write_frames(&self, out: &mut impl Write) -> io::Result<()> {
         let Picture { tree, config, geometry, scale, colours, rows, .. } = *self;
-        write!(out, r#"<g id="frames" fill="{INK}" stroke-width="1""#)?;
+        write!(out, r#"<g id="frames" class="frames" fill="{INK}" stroke-width="1""#)?;
         if geometry.font_size != sizes::UI_FONT_SIZE {
             write!(out, r#" font-size="{}""#, geometry.font_size)?;
         }

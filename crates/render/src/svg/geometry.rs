@@ -2,7 +2,7 @@
 
 use super::config::{Direction, MinWidth, SvgConfig};
 use crate::char_width::Widths;
-use crate::layout::Units;
+use crate::layout::{Narrow, Units};
 
 pub(super) const UNITS_PER_PIXEL: u32 = 100;
 /// Blank to the left and right of the boxes.
@@ -22,6 +22,9 @@ pub(super) const BOLD_PERCENT: u32 = 118;
 /// Boxes from here on give up half a pixel at their right, so that neighbours stand apart.
 pub(super) const GAP_FROM: Units = 200;
 pub(super) const GAP: Units = 50;
+/// Runs of thin boxes that are narrower would be a trace that nobody can see or point at, and there
+/// are as many of them in a large graph as there are boxes.
+const FAINT: Units = 20;
 /// Narrower boxes have square corners.
 pub(super) const ROUND_FROM: Units = 600;
 /// Between the left edge of a box and its text; half of it is kept free on the right.
@@ -39,8 +42,8 @@ pub(super) struct Geometry {
     pub(super) font_size: u32,
     /// Widths of the characters in boxes.
     pub(super) widths: Widths,
-    /// Thinner boxes are not drawn alone.
-    pub(super) min_width: Units,
+    /// Thinner boxes are not drawn alone, and thinner runs of them not at all.
+    pub(super) narrow: Narrow,
     /// Which way the boxes grow.
     pub(super) direction: Direction,
 }
@@ -53,13 +56,14 @@ impl Geometry {
             MinWidth::Pixels(pixels) => pixels * f64::from(UNITS_PER_PIXEL),
             MinWidth::Percent(percent) => frames * percent / 100.0,
         };
+        // A cast from a float saturates, and takes what is no number for 0.
+        let min_width = (min_width.round() as Units).max(1);
         Geometry {
             width,
             row: config.row_height.clamp(4, 1000),
             font_size: config.font_size.clamp(4, 100),
             widths: Widths { uniform: config.font_width.map(|width| width.max(1)) },
-            // A cast from a float saturates, and takes what is no number for 0.
-            min_width: (min_width.round() as Units).max(1),
+            narrow: Narrow { frame: min_width, run: min_width.min(FAINT) },
             direction: config.direction,
         }
     }

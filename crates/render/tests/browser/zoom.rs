@@ -22,6 +22,30 @@ fn hovering_tells_total_and_self_and_leaving_clears_it() {
     graph.check_quiet();
 }
 
+/// They are only moved away, which nobody must notice: no keys, no screen reader, no script.
+#[test]
+fn the_boxes_of_the_whole_graph_wait_out_of_sight() {
+    let Some(mut graph) = Graph::open("aside", &tree_of(&server())) else { return };
+    graph.wait_until("document.querySelector('#frames[role=tree]')");
+    let all = graph.names();
+    let state = "(() => { const aside = document.querySelector('.frames[aria-hidden=true]'); \
+                 return [document.querySelectorAll('[id=frames]').length, \
+                 aside && aside.getBoundingClientRect().right < 0, \
+                 aside && aside.querySelectorAll('[tabindex]').length]; })()";
+    assert_eq!(graph.eval(state), json!([1, null, null]));
+    graph.click("parse");
+    assert_eq!(graph.eval(state), json!([1, true, 0]));
+    // Another part of the graph, and a page of another width, at which they are of no use.
+    graph.click("alloc");
+    assert_eq!(graph.eval(state), json!([1, true, 0]));
+    graph.browser.resize(900, 900).unwrap();
+    graph.wait_until("document.querySelectorAll('.frames').length === 1");
+    graph.browser.click_on("#unzoom").unwrap();
+    assert_eq!(graph.eval(state), json!([1, null, null]));
+    assert_eq!(graph.names(), all);
+    graph.check_quiet();
+}
+
 #[test]
 fn a_click_widens_the_frame_and_fades_its_callers() {
     let Some(mut graph) = Graph::open("click", &tree_of(&server())) else { return };

@@ -11,6 +11,7 @@ fn whole_meta() -> Meta {
         duration: Some(Nanos(30_000_000_000)),
         host: Some("db 1".to_owned()),
         target: Some(String::new()),
+        command: Some("flame record -o 'my graph.svg' -- ./prog".to_owned()),
         producer: Some("flame 0.1.0".to_owned()),
     }
 }

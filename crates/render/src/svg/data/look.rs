@@ -19,7 +19,8 @@ use crate::svg::geometry::{self as sizes, Geometry};
 pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Result<()> {
     let sizes = [
         ("width", geometry.width),
-        ("minWidth", geometry.min_width),
+        ("minWidth", geometry.narrow.frame),
+        ("minRun", geometry.narrow.run),
         ("margin", sizes::MARGIN),
         ("row", geometry.row),
         ("baseline", geometry.baseline()),

@@ -33,9 +33,21 @@ function begin() {
     const height = +root.getAttribute('height');
     if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
     settle();
-    whenIdle(describeBoxes);
+    whenIdle(() => {
+      describeBoxes();
+      warmUp();
+    });
   });
   root.setAttribute('data-ready', 'true');
+}
+
+// What a script does for the first time takes it several times as long, and the first zoom is what
+// everybody does: draws some boxes of it for nobody.
+function warmUp() {
+  const cell = cells.find(cell => cell.node && !cell.thin);
+  if (!cell) return;
+  const run = find(pathOfRun(cell.node, cell.last));
+  layout(viewOf(run), unitsOf(width)).slice(0, 100).forEach(drawCell);
 }
 
 // The names that flamegraph.pl's pages have.

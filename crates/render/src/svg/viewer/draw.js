@@ -57,22 +57,43 @@ function drawCell(cell) {
 // end with going back to them.
 let kept = null;
 
+// They stay in the document, out of sight: to take thousands of elements out and to put them back
+// takes longer than to draw what is seen of most parts.
+function setAside() {
+  for (const box of frames.querySelectorAll('[tabindex]')) box.removeAttribute('tabindex');
+  frames.removeAttribute('id');
+  frames.setAttribute('aria-hidden', 'true');
+  frames.setAttribute('transform', 'translate(-1000000 0)');
+}
+
+function bringBack() {
+  frames.remove();
+  ({ cells, rows, frames } = kept);
+  frames.removeAttribute('transform');
+  frames.removeAttribute('aria-hidden');
+  frames.setAttribute('id', 'frames');
+}
+
+function forget() {
+  if (kept && kept.frames !== frames) kept.frames.remove();
+  kept = null;
+}
+
 function draw(next) {
   finishDrawing();
   const before = rows, wasWhole = view && view.up < 0, whole = next.up < 0;
   if (wasWhole && !whole) kept = { width, icicle, cells, rows, frames };
   view = next;
-  if (kept && (kept.width !== width || kept.icicle !== icicle)) kept = null;
+  if (kept && (kept.width !== width || kept.icicle !== icicle)) forget();
   if (whole && kept) {
-    frames.replaceWith(kept.frames);
-    ({ cells, rows, frames } = kept);
+    bringBack();
     adopt();
   } else {
     cells = layout(view, unitsOf(width));
     rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
     drawCells();
   }
-  if (whole) kept = null;
+  if (whole) forget();
   if (rows !== before) {
     resizeTo(rows);
     // The root stays where it was on the screen.
@@ -95,7 +116,11 @@ function drawCells() {
     if (many && cell.right - cell.left < NARROW) return;
     drawn.append(connect(drawCell(cell), cell));
   });
-  frames.replaceWith(drawn);
+  drawn.setAttribute('id', 'frames');
+  if (kept && kept.frames === frames) {
+    setAside();
+    frames.after(drawn);
+  } else frames.replaceWith(drawn);
   frames = drawn;
   if (!many) return;
   undrawn = cells.length;

@@ -177,7 +177,7 @@ function follow() {
   const found = Math.floor(root.getBoundingClientRect().width);
   if (found >= 200 && found !== width) {
     width = found;
-    kept = null;
+    forget();
     showRun({ ...view, exact: true });
     mark();
     placeFooter();

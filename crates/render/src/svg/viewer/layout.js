@@ -41,5 +41,5 @@ function siblings(first, last, edge) {
       before.right = right;
     } else row.push({ node: i, last: end[i], left, right, weight: total[i], thin });
   }
-  return row.filter(cell => cell.left < cell.right);
+  return row.filter(cell => cell.right - cell.left >= (cell.thin ? data.minRun : 1));
 }

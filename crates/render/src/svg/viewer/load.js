@@ -23,10 +23,13 @@ async function unpacked(name) {
 function numbers(bytes, length) {
   const out = new Uint32Array(length);
   for (let k = 0, at = 0; k < length; k++) {
-    let byte = bytes[at++], value = byte & 127;
-    for (let shift = 7; byte > 127; shift += 7) {
-      byte = bytes[at++];
-      value |= (byte & 127) << shift;
+    let byte = bytes[at++], value = byte;
+    if (byte > 127) {
+      value &= 127;
+      for (let shift = 7; byte > 127; shift += 7) {
+        byte = bytes[at++];
+        value |= (byte & 127) << shift;
+      }
     }
     out[k] = value;
   }
@@ -37,21 +40,23 @@ function numbers(bytes, length) {
 function planes(bytes, length) {
   const out = new Uint32Array(length);
   for (let at = 0, shift = 0; at < bytes.length; shift += 8) {
-    for (let k = 0; k < length; k++) out[k] |= bytes[at++] << shift;
+    for (let k = 0; k < length; k++, at++) out[k] |= bytes[at] << shift;
     if (!length) break;
   }
   return out;
 }
 
+const sumOfDigits = (digits, step) => digits.reduceRight((sum, digit) => sum * step + digit);
+
 function weightsIn(bytes, length) {
-  const out = weights(length), digit = data.big ? BigInt : Number, step = digit(128);
+  const out = weights(length);
   for (let k = 0, at = 0; k < length; k++) {
-    let byte = bytes[at++], value = digit(byte & 127);
-    for (let size = step; byte > 127; size *= step) {
-      byte = bytes[at++];
-      value += digit(byte & 127) * size;
-    }
-    out[k] = value;
+    let byte = bytes[at++];
+    if (byte > 127) {
+      const digits = [byte & 127];
+      for (; byte > 127; digits.push(byte & 127)) byte = bytes[at++];
+      out[k] = data.big ? sumOfDigits(digits.map(BigInt), BigInt(128)) : sumOfDigits(digits, 128);
+    } else out[k] = data.big ? BigInt(byte) : byte;
   }
   return out;
 }

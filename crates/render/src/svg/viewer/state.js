@@ -122,7 +122,7 @@ function apply(next) {
   if (input.value !== state.pattern) input.value = state.pattern;
   if (rebuilt) {
     deselect();
-    kept = null;
+    forget();
     view = null;
     arrange(state);
   }

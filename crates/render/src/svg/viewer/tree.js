@@ -8,27 +8,30 @@ let selfBefore, fillAt;
 function grow(columns) {
   ({ label, depth, self: selfOf, before: selfBefore, fill: fillAt } = columns);
   count = label.length;
-  parent = new Int32Array(count);
-  end = new Uint32Array(count);
-  total = weights(count);
-  start = weights(count);
+  // Names of this function are faster to reach than those of the whole script.
+  const levels = depth, up = parent = new Int32Array(count), ends = end = new Uint32Array(count);
+  const sums = total = weights(count), starts = start = weights(count);
+  sums.set(selfOf);
   const path = [];
   for (let i = 0; i < count; i++) {
-    parent[i] = depth[i] ? path[depth[i] - 1] : -1;
-    path[depth[i]] = i;
-    total[i] = selfOf[i];
-    end[i] = i + 1;
+    const level = levels[i];
+    up[i] = level ? path[level - 1] : -1;
+    path[level] = i;
   }
-  for (let i = count - 1; i > 0; i--) {
-    const p = parent[i];
-    total[p] += total[i];
-    if (end[p] < end[i]) end[p] = end[i];
+  for (let i = count - 1; i >= 0; i--) {
+    const p = up[i], last = ends[i] || i + 1;
+    ends[i] = last;
+    if (p < 0) continue;
+    sums[p] += sums[i];
+    if (ends[p] < last) ends[p] = last;
   }
-  const next = weights(count);
-  for (let i = 1; i < count; i++) {
-    const p = parent[i];
-    start[i] = next[i] = next[p];
-    next[p] += total[i];
+  // For each level where the next node of it starts.
+  const edges = [ZERO];
+  for (let i = 0; i < count; i++) {
+    const level = levels[i], edge = edges[level];
+    starts[i] = edge;
+    edges[level] = edge + sums[i];
+    edges[level + 1] = edge;
   }
 }
 

@@ -1,0 +1,155 @@
+//! The labels of a tree while it grows: each once, and in the order of their names when asked for.
+
+use indexmap::{Equivalent, IndexSet};
+use rustc_hash::FxBuildHasher;
+
+use super::Label;
+use crate::frame::FrameKind;
+
+/// Labels, each once, numbered as they came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Labels {
+    set: IndexSet<Label, FxBuildHasher>,
+    /// The numbers of the first labels in the order of their names. Labels that came later are not
+    /// in it.
+    sorted: Vec<u32>,
+}
+
+/// A label that is looked up without making a string of it.
+#[derive(Hash)]
+struct LabelKey<'n> {
+    name: &'n str,
+    kind: FrameKind,
+}
+
+impl Equivalent<Label> for LabelKey<'_> {
+    fn equivalent(&self, label: &Label) -> bool {
+        self.name == label.name && self.kind == label.kind
+    }
+}
+
+impl Labels {
+    /// The number of a label, new or known.
+    pub(super) fn number(&mut self, name: &str, kind: FrameKind) -> u32 {
+        match self.set.get_index_of(&LabelKey { name, kind }) {
+            Some(index) => index as u32,
+            None => self.set.insert_full(Label { name: name.to_owned(), kind }).0 as u32,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    /// All labels in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Label> {
+        self.set.iter()
+    }
+
+    pub(super) fn into_vec(self) -> Vec<Label> {
+        self.set.into_iter().collect()
+    }
+
+    /// Puts the labels in order that are not yet.
+    pub(super) fn sort(&mut self) {
+        let known = self.sorted.len();
+        let mut rest: Vec<(u128, u32)> =
+            self.set[known..].iter().zip(known as u32..).map(|(l, n)| (head(l), n)).collect();
+        let whole = |entry: &(u128, u32)| &self.set[entry.1 as usize];
+        rest.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| whole(a).cmp(whole(b))));
+        self.merge(rest.into_iter().map(|(_, number)| number));
+    }
+
+    /// Takes over the order of another set's labels, all of which are here: `numbers` has the
+    /// number of each. Does nothing where some order would still be missing.
+    pub(super) fn sort_as(&mut self, other: &Labels, numbers: &[u32]) {
+        let known = self.sorted.len();
+        let theirs = other.sorted.iter().map(|number| numbers[*number as usize]);
+        let new: Vec<u32> = theirs.filter(|number| *number as usize >= known).collect();
+        if known + new.len() == self.len() {
+            self.merge(new.into_iter());
+        }
+    }
+
+    /// Merges numbers in the order of their names into those that are sorted.
+    fn merge(&mut self, more: impl ExactSizeIterator<Item = u32>) {
+        let known = std::mem::take(&mut self.sorted);
+        if known.is_empty() {
+            self.sorted = more.collect();
+            return;
+        }
+        let mut known = known.into_iter().peekable();
+        self.sorted.reserve(known.len() + more.len());
+        for number in more {
+            let label = &self.set[number as usize];
+            while let Some(before) = known.next_if(|n| self.set[*n as usize].cmp(label).is_lt()) {
+                self.sorted.push(before);
+            }
+            self.sorted.push(number);
+        }
+        self.sorted.extend(known);
+    }
+
+    /// For each label its place in the order of names.
+    pub(super) fn ranks(&mut self) -> Vec<u32> {
+        self.sort();
+        let mut ranks = vec![0; self.len()];
+        for (number, rank) in self.sorted.iter().zip(0..) {
+            ranks[*number as usize] = rank;
+        }
+        ranks
+    }
+}
+
+/// The start of a name: most comparisons end within it, and it lies beside those of the others.
+fn head(label: &Label) -> u128 {
+    let mut head = [0; 16];
+    let name = label.name.as_bytes();
+    let length = name.len().min(head.len());
+    head[..length].copy_from_slice(&name[..length]);
+    u128::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(names: &[&str]) -> Labels {
+        let mut labels = Labels::default();
+        for name in names {
+            labels.number(name, FrameKind::User);
+        }
+        labels
+    }
+
+    #[test]
+    fn ranks_are_in_the_order_of_names_whenever_labels_come() {
+        let mut set = labels(&["same_sixteen_bytes_b", "z", "same_sixteen_bytes_a"]);
+        assert_eq!(set.ranks(), [1, 2, 0]);
+        set.number("z", FrameKind::Kernel);
+        set.number("a", FrameKind::User);
+        set.number("zz", FrameKind::User);
+        assert_eq!(set.ranks(), [2, 3, 1, 4, 0, 5]);
+    }
+
+    #[test]
+    fn the_order_of_another_set_is_taken_over_when_it_is_all_that_is_missing() {
+        let (mut here, mut there) = (labels(&["m", "b"]), labels(&["c", "b", "a"]));
+        here.sort();
+        there.sort();
+        let numbers: Vec<u32> =
+            there.iter().map(|label| here.number(&label.name, label.kind)).collect();
+        assert_eq!(numbers, [2, 1, 3]);
+        here.sort_as(&there, &numbers);
+        assert_eq!(here.sorted, [3, 1, 2, 0]);
+
+        let mut more = labels(&["m"]);
+        more.sort();
+        more.number("x", FrameKind::User);
+        let numbers: Vec<u32> =
+            there.iter().map(|label| more.number(&label.name, label.kind)).collect();
+        more.sort_as(&there, &numbers);
+        assert_eq!(more.sorted, [0], "x has no place yet");
+        assert_eq!(more.ranks(), [3, 4, 2, 1, 0]);
+    }
+}

@@ -1,0 +1,105 @@
+//! One line of folded text: where its count, its stack and the frames of that end.
+
+use memchr::memchr;
+
+use super::count::Count;
+use super::names::HashedName;
+
+/// Lines that are understood, but not in the tree yet.
+#[derive(Debug, Default)]
+pub(super) struct Batch<'t> {
+    /// The frames of all lines that they do not share with the one before.
+    pub(super) names: Vec<HashedName<'t>>,
+    pub(super) lines: Vec<Line>,
+}
+
+/// A line of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// How many frames it shares with the line before.
+    pub(super) kept: usize,
+    /// Where the names of its other frames end in the batch.
+    pub(super) names_end: usize,
+    pub(super) before: Count,
+    pub(super) after: Count,
+}
+
+impl<'t> Batch<'t> {
+    /// Adds the names of a stack whose first `common` bytes are those of the stack before, from
+    /// the first on that differs. `ends` has where the frames end in the text of the one and then
+    /// of the other. Returns how many frames are the same.
+    pub(super) fn add_names(
+        &mut self,
+        stack: &'t [u8],
+        common: usize,
+        ends: &mut Vec<usize>,
+    ) -> usize {
+        let shared = |end: usize| {
+            let ends_here = match stack.get(end) {
+                None => true,
+                Some(b';') => stack.get(end + 1) != Some(&b' '),
+                Some(_) => false,
+            };
+            end <= common && ends_here
+        };
+        while ends.last().is_some_and(|end| !shared(*end)) {
+            ends.pop();
+        }
+        let kept = ends.len();
+        let mut at = match ends.last() {
+            Some(end) if *end == stack.len() => return kept,
+            Some(end) => end + 1,
+            None => 0,
+        };
+        loop {
+            let end = frame_end(stack, at);
+            self.names.push(HashedName::new(&stack[at..end]));
+            ends.push(end);
+            if end == stack.len() {
+                return kept;
+            }
+            at = end + 1;
+        }
+    }
+}
+
+pub(super) fn is_comment(line: &[u8]) -> bool {
+    matches!(line, [b'#'] | [b'#', b' ' | b'\t', ..])
+}
+
+/// Cuts the last word off a line when it is a count: what stands before it, and the count.
+pub(super) fn cut_count(line: &[u8]) -> Option<(&[u8], Count)> {
+    let line = line.trim_ascii_end();
+    let start = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+    let count = Count::parse(&line[start + 1..])?;
+    let stack = line[..start].trim_ascii_end();
+    (!stack.is_empty()).then_some((stack, count))
+}
+
+/// Where the frame that starts at `at` ends.
+fn frame_end(stack: &[u8], at: usize) -> usize {
+    let mut from = at;
+    while let Some(found) = memchr(b';', &stack[from..]) {
+        let end = from + found;
+        if stack.get(end + 1) != Some(&b' ') || !has_open_bracket(&stack[at..end]) {
+            return end;
+        }
+        from = end + 1;
+    }
+    stack.len()
+}
+
+fn has_open_bracket(name: &[u8]) -> bool {
+    let count = |bracket: u8| name.iter().filter(|byte| **byte == bracket).count();
+    count(b'[') > count(b']')
+}
+
+/// The length of what two texts start with.
+pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    // Arrays are compared in a few instructions each, slices by a call.
+    const STEP: usize = 32;
+    let steps = a.as_chunks::<STEP>().0.iter().zip(b.as_chunks::<STEP>().0);
+    let whole = steps.take_while(|(a, b)| a == b).count() * STEP;
+    let rest = a[whole..].iter().zip(&b[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
+}
