@@ -1,0 +1,131 @@
+//! Runs into a tree of their differences.
+
+use flame_profile::{CallTree, Nanos, Weight};
+
+use crate::error::DiffError;
+use crate::function::functions;
+use crate::run::Run;
+use crate::scale::{Scale, Scaling};
+use crate::tree::{DiffNode, DiffTree, Side, Weights};
+use crate::union::{Unsorted, labels, walk};
+
+/// One in twenty: the chance of a false alarm that people are used to, and what the size of a
+/// change is read with.
+pub const DEFAULT_ALPHA: f64 = 0.05;
+
+/// How profiles are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffConfig {
+    /// What the sides are made equal in; [`Scaling::Total`] by default.
+    pub scaling: Scaling,
+    /// The chance, above 0 and below 1, that anything at all is called real that is not;
+    /// [`DEFAULT_ALPHA`] by default.
+    pub alpha: f64,
+}
+
+impl Default for DiffConfig {
+    fn default() -> DiffConfig {
+        DiffConfig { scaling: Scaling::Total, alpha: DEFAULT_ALPHA }
+    }
+}
+
+impl DiffTree {
+    /// Compares the runs before with the runs after. The sides may have measured different values:
+    /// whether that makes sense only the user knows.
+    ///
+    /// # Errors
+    /// See [`DiffError`].
+    pub fn new(before: &[Run], after: &[Run], config: &DiffConfig) -> Result<DiffTree, DiffError> {
+        let sides = (side("before", before)?, side("after", after)?);
+        let runs: Vec<&Run> = before.iter().chain(after).collect();
+        let trees: Vec<&CallTree> = runs.iter().map(|run| &run.tree).collect();
+        let decimals = trees.iter().map(|tree| tree.decimals()).max().unwrap_or(0);
+        let factors: Vec<u64> =
+            trees.iter().map(|tree| factor(tree, decimals)).collect::<Result<_, _>>()?;
+        let (labels, places) = labels(&trees);
+        let add = |node: &mut DiffNode, _, run: usize, at: usize| {
+            let (of, factor) = (&trees[run].nodes()[at], factors[run]);
+            let scaled = |weight: Weight| Weight(weight.0.saturating_mul(factor));
+            let weights = Weights { total: scaled(of.total), self_weight: scaled(of.self_weight) };
+            if run < before.len() { node.before.add(weights) } else { node.after.add(weights) }
+        };
+        let nodes = walk(&trees, places, add)
+            .map_err(|Unsorted(run)| DiffError::Unsorted { name: runs[run].name.clone() })?;
+        let mut tree = DiffTree {
+            functions: functions(&labels, &nodes),
+            labels,
+            before: sides.0,
+            after: sides.1,
+            decimals,
+            scaling: config.scaling.clone(),
+            scale: Scale::ONE,
+            alpha: config.alpha,
+            tested: 0,
+            nodes,
+        };
+        tree.before.total = tree.root().before.total;
+        tree.after.total = tree.root().after.total;
+        tree.scale = scale(&tree, before.len(), after.len())?;
+        Ok(tree)
+    }
+}
+
+/// What is known of a side before anything is summed up.
+fn side(which: &str, runs: &[Run]) -> Result<Side, DiffError> {
+    let first = runs.first().ok_or_else(|| DiffError::Empty { name: which.to_owned() })?;
+    let value_type = first.tree.value_type().clone();
+    for run in runs {
+        if run.tree.total() == Weight(0) {
+            return Err(DiffError::Empty { name: run.name.clone() });
+        }
+        if *run.tree.value_type() != value_type {
+            let (one, other) = (first.name.clone(), run.name.clone());
+            return Err(DiffError::MixedSide { one, other });
+        }
+    }
+    let durations = runs.iter().map(|run| run.duration);
+    let duration = durations.reduce(|sum, next| Some(sum? + next?)).flatten();
+    let names = runs.iter().map(|run| run.name.clone()).collect();
+    Ok(Side { names, value_type, total: Weight(0), samples: 0.0, duration })
+}
+
+/// What a tree's weights are multiplied by to have that many decimal places.
+fn factor(tree: &CallTree, decimals: u32) -> Result<u64, DiffError> {
+    let factor = 10_u64.checked_pow(decimals - tree.decimals());
+    factor.filter(|factor| tree.total().0.checked_mul(*factor).is_some()).ok_or(DiffError::TooLarge)
+}
+
+fn scale(tree: &DiffTree, runs_before: usize, runs_after: usize) -> Result<Scale, DiffError> {
+    let (before, after) = match &tree.scaling {
+        Scaling::Total => (u128::from(tree.before.total.0), u128::from(tree.after.total.0)),
+        Scaling::None => (runs_before as u128, runs_after as u128),
+        Scaling::Time => (nanos(&tree.before)?, nanos(&tree.after)?),
+        Scaling::Function(name) => {
+            let (before, after) = of_function(tree, name);
+            let missing = |side| DiffError::NoFunction { side, function: name.clone() };
+            match (before.total, after.total) {
+                (Weight(0), _) => return Err(missing("before")),
+                (_, Weight(0)) => return Err(missing("after")),
+                (before, after) => (u128::from(before.0), u128::from(after.0)),
+            }
+        }
+    };
+    Ok(Scale::between(before, after).unwrap_or(Scale::ONE))
+}
+
+/// The weights of all that has that name, whatever kind of code it is.
+pub(crate) fn of_function(tree: &DiffTree, name: &str) -> (Weights, Weights) {
+    let mut sums = (Weights::default(), Weights::default());
+    for function in &tree.functions {
+        if tree.labels[function.label.index()].name == name {
+            sums.0.add(function.before);
+            sums.1.add(function.after);
+        }
+    }
+    sums
+}
+
+fn nanos(side: &Side) -> Result<u128, DiffError> {
+    let missing = || DiffError::NoDuration { name: side.names.join(", ") };
+    side.duration.filter(|time| *time > Nanos(0)).map(|time| u128::from(time.0)).ok_or_else(missing)
+}
