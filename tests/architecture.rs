@@ -6,17 +6,19 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-profile", &[]),
     ("flame-debuginfod", &["flame-profile"]),
+    ("flame-diff", &["flame-profile"]),
     ("flame-events", &["flame-profile"]),
     ("flame-sampler", &["flame-events", "flame-profile"]),
     ("flame-unwind", &["flame-events", "flame-profile"]),
     ("flame-symbolize", &["flame-profile"]),
     ("flame-formats", &["flame-events", "flame-profile"]),
-    ("flame-render", &["flame-profile"]),
+    ("flame-render", &["flame-diff", "flame-profile"]),
     ("flame-uboot", &["flame-profile"]),
     (
         "flame",
         &[
             "flame-debuginfod",
+            "flame-diff",
             "flame-events",
             "flame-formats",
             "flame-profile",

@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod accuracy;
 #[cfg(test)]
+mod diff;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod endings;

@@ -20,8 +20,8 @@ pub use transform::TooLarge;
 pub struct LabelId(u32);
 
 impl LabelId {
-    /// The label at that position.
-    pub(crate) fn from_index(index: u32) -> LabelId {
+    /// The label at a position of [`CallTree::labels`].
+    pub fn from_index(index: u32) -> LabelId {
         LabelId(index)
     }
 
@@ -38,6 +38,11 @@ pub struct NodeId(u32);
 impl NodeId {
     /// The root, which stands for the whole profile.
     pub const ROOT: NodeId = NodeId(0);
+
+    /// The node at a position of [`CallTree::nodes`].
+    pub fn from_index(index: u32) -> NodeId {
+        NodeId(index)
+    }
 
     /// The position in [`CallTree::nodes`].
     pub fn index(self) -> usize {

@@ -27,7 +27,7 @@ pub(super) struct Inputs {
 }
 
 /// What one file held.
-enum Read {
+pub(crate) enum Read {
     Folded(Box<FoldedReader>, Columns),
     Pprof(Box<Profile>),
 }
@@ -42,7 +42,7 @@ impl Inputs {
         let mut merge = Merge::default();
         let mut profiles = Vec::new();
         for path in paths {
-            match read(path, options)? {
+            match read(path, options, MAX_THREADS)? {
                 Read::Folded(reader, columns) => {
                     outputs.check_folded(path)?;
                     merge.add_folded(path, *reader, columns)?;
@@ -139,7 +139,8 @@ impl Merge {
     }
 }
 
-fn read(path: &Path, options: TreeOptions) -> Result<Read, Failure> {
+/// Reads a file, on so many threads at most.
+pub(crate) fn read(path: &Path, options: TreeOptions, threads: u64) -> Result<Read, Failure> {
     let failure = |error: &io::Error| unreadable(path, error);
     let source = Source::open(path).map_err(|error| failure(&error))?;
     let head = source.head().map_err(|error| failure(&error))?;
@@ -149,15 +150,15 @@ fn read(path: &Path, options: TreeOptions) -> Result<Read, Failure> {
             Ok(profile) => return Ok(Read::Pprof(Box::new(profile))),
             // Folded text with control characters in its names; nothing else is known.
             Err(_) if has_counts(&head) => {
-                return read_folded(path, &Source::Memory(bytes), &head, options);
+                return read_folded(path, &Source::Memory(bytes), &head, options, threads);
             }
             Err(error) => {
                 return Err(Failure::new(format!("cannot read {}: {error}", path.display()))
-                    .why("flame render reads folded text and pprof, both also gzipped"));
+                    .why("flame reads folded text and pprof, both also gzipped"));
             }
         }
     }
-    read_folded(path, &source, &head, options)
+    read_folded(path, &source, &head, options, threads)
 }
 
 fn read_folded(
@@ -165,12 +166,14 @@ fn read_folded(
     source: &Source,
     head: &[u8],
     options: TreeOptions,
+    threads: u64,
 ) -> Result<Read, Failure> {
     let columns = Columns::detect(head);
-    let first = read_parts(source, columns, options);
+    let first = read_parts(source, columns, options, threads);
     let result = match first {
         Err(FoldedError::OneCount) => {
-            read_parts(source, Columns::One, options).map(|reader| (reader, Columns::One))
+            let reader = read_parts(source, Columns::One, options, threads);
+            reader.map(|reader| (reader, Columns::One))
         }
         result => result.map(|reader| (reader, columns)),
     };
@@ -186,6 +189,7 @@ fn read_parts(
     source: &Source,
     columns: Columns,
     options: TreeOptions,
+    most_threads: u64,
 ) -> Result<FoldedReader, FoldedError> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let read_part = |mut part: Part<'_>| -> Result<FoldedReader, FoldedError> {
@@ -197,7 +201,7 @@ fn read_parts(
         }
         Ok(reader)
     };
-    let mut parts = source.parts(threads.min(MAX_THREADS))?;
+    let mut parts = source.parts(threads.min(most_threads))?;
     let first = parts.remove(0);
     thread::scope(|scope| {
         let others: Vec<_> =
@@ -232,7 +236,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
+pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
     match health.skipped_lines {

@@ -1,0 +1,178 @@
+//! Runs into a tree of their differences.
+
+use flame_profile::{CallTree, Nanos, Weight};
+
+use crate::counts::{Counter, Yardstick, exposures};
+use crate::error::DiffError;
+use crate::function::{FunctionChange, functions};
+use crate::judge::judge;
+use crate::run::Run;
+use crate::scale::{Scale, Scaling};
+use crate::tree::{DiffNode, DiffTree, Side, Weights};
+use crate::union::{Unsorted, labels, walk};
+
+/// One in twenty: the chance of a false alarm that people are used to, and what the size of a
+/// change is read with.
+pub const DEFAULT_ALPHA: f64 = 0.05;
+
+/// How profiles are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffConfig {
+    /// What the sides are made equal in; [`Scaling::Total`] by default.
+    pub scaling: Scaling,
+    /// The chance, above 0 and below 1, that anything at all is called real that is not;
+    /// [`DEFAULT_ALPHA`] by default.
+    pub alpha: f64,
+}
+
+impl Default for DiffConfig {
+    fn default() -> DiffConfig {
+        DiffConfig { scaling: Scaling::Total, alpha: DEFAULT_ALPHA }
+    }
+}
+
+impl DiffTree {
+    /// Compares the runs before with the runs after. The sides may have measured different values:
+    /// whether that makes sense only the user knows.
+    ///
+    /// # Errors
+    /// See [`DiffError`].
+    pub fn new(before: &[Run], after: &[Run], config: &DiffConfig) -> Result<DiffTree, DiffError> {
+        let mut sides = (side("before", before)?, side("after", after)?);
+        let runs: Vec<&Run> = before.iter().chain(after).collect();
+        let trees: Vec<&CallTree> = runs.iter().map(|run| &run.tree).collect();
+        let decimals = trees.iter().map(|tree| tree.decimals()).max().unwrap_or(0);
+        let factors: Vec<u64> =
+            trees.iter().map(|tree| factor(tree, decimals)).collect::<Result<_, _>>()?;
+        let (labels, places) = labels(&trees);
+        let mut counter = Counter::new(&runs, before.len(), &factors);
+        let add = |node: &mut DiffNode, id, run: usize, at: usize| {
+            let (of, factor) = (&trees[run].nodes()[at], factors[run]);
+            let scaled = |weight: Weight| Weight(weight.0.saturating_mul(factor));
+            let weights = Weights { total: scaled(of.total), self_weight: scaled(of.self_weight) };
+            if run < before.len() {
+                node.before.add(weights)
+            } else {
+                node.after.add(weights)
+            }
+            counter.add(id, run, at, weights);
+        };
+        let nodes = walk(&trees, places, add)
+            .map_err(|Unsorted(run)| DiffError::Unsorted { name: runs[run].name.clone() })?;
+        let total = |(tree, factor): (&&CallTree, &u64)| Weight(tree.total().0 * factor);
+        let totals: Vec<Weight> = trees.iter().zip(&factors).map(total).collect();
+        (sides.0.total, sides.1.total) = (nodes[0].before.total, nodes[0].after.total);
+        [sides.0.samples, sides.1.samples] = counter.samples(&trees, &totals);
+        let mut tree = DiffTree {
+            functions: functions(&labels, &nodes),
+            labels,
+            before: sides.0,
+            after: sides.1,
+            decimals,
+            scaling: config.scaling.clone(),
+            scale: Scale::ONE,
+            alpha: config.alpha,
+            tested: 0,
+            nodes,
+        };
+        let base = base(&tree, before.len(), after.len())?;
+        tree.scale = Scale::between(base[0], base[1]).unwrap_or(Scale::ONE);
+        let exposures = exposures(&config.scaling, &runs, &totals);
+        tree.judge(&counter, base, exposures, before.len());
+        Ok(tree)
+    }
+
+    fn judge(&mut self, counter: &Counter, base: [u128; 2], exposures: Vec<f64>, before: usize) {
+        let units = counter.units(self.before.total, self.after.total);
+        let base = base.map(|weight| weight as f64);
+        let factor = self.scale.factor();
+        let yardstick = Yardstick::new(&self.scaling, factor, units, base, exposures, before);
+        let labels = self.labels.len();
+        let (nodes, functions) = (&mut self.nodes, &mut self.functions);
+        self.tested = judge(nodes, functions, labels, &counter.details, &yardstick, self.alpha);
+        self.sort_functions();
+    }
+
+    /// What matters first.
+    fn sort_functions(&mut self) {
+        let scale = self.scale;
+        let key = |function: &FunctionChange| {
+            let (before, after) = (function.before, function.after);
+            let own = scale.change(before.self_weight, after.self_weight).abs();
+            let total = scale.change(before.total, after.total).abs();
+            match (function.self_evidence.is_real(), function.total_evidence.is_real()) {
+                (true, _) => (0, own, total),
+                (_, true) => (1, total, own),
+                _ => (2, own, total),
+            }
+        };
+        let mut keyed: Vec<_> = self.functions.iter().map(|f| (key(f), *f)).collect();
+        keyed.sort_unstable_by(|(a, f), (b, g)| {
+            let by_class = a.0.cmp(&b.0);
+            let by_weight = b.1.total_cmp(&a.1).then(b.2.total_cmp(&a.2));
+            by_class.then(by_weight).then(f.label.cmp(&g.label))
+        });
+        self.functions = keyed.into_iter().map(|(_, function)| function).collect();
+    }
+}
+
+/// What is known of a side before anything is summed up.
+fn side(which: &str, runs: &[Run]) -> Result<Side, DiffError> {
+    let first = runs.first().ok_or_else(|| DiffError::Empty { name: which.to_owned() })?;
+    let value_type = first.tree.value_type().clone();
+    for run in runs {
+        if run.tree.total() == Weight(0) {
+            return Err(DiffError::Empty { name: run.name.clone() });
+        }
+        if *run.tree.value_type() != value_type {
+            let (one, other) = (first.name.clone(), run.name.clone());
+            return Err(DiffError::MixedSide { one, other });
+        }
+    }
+    let durations = runs.iter().map(|run| run.duration);
+    let duration = durations.reduce(|sum, next| Some(sum? + next?)).flatten();
+    let names = runs.iter().map(|run| run.name.clone()).collect();
+    Ok(Side { names, value_type, total: Weight(0), samples: 0.0, duration })
+}
+
+/// What a tree's weights are multiplied by to have that many decimal places.
+fn factor(tree: &CallTree, decimals: u32) -> Result<u64, DiffError> {
+    let factor = 10_u64.checked_pow(decimals - tree.decimals());
+    factor.filter(|factor| tree.total().0.checked_mul(*factor).is_some()).ok_or(DiffError::TooLarge)
+}
+
+/// What the sides are made equal in, as numbers of both.
+fn base(tree: &DiffTree, runs_before: usize, runs_after: usize) -> Result<[u128; 2], DiffError> {
+    let numbers = |before: Weight, after: Weight| [u128::from(before.0), u128::from(after.0)];
+    match &tree.scaling {
+        Scaling::Total => Ok(numbers(tree.before.total, tree.after.total)),
+        Scaling::None => Ok([runs_before as u128, runs_after as u128]),
+        Scaling::Time => Ok([nanos(&tree.before)?, nanos(&tree.after)?]),
+        Scaling::Function(name) => {
+            let (before, after) = of_function(tree, name);
+            let missing = |side| DiffError::NoFunction { side, function: name.clone() };
+            match (before.total, after.total) {
+                (Weight(0), _) => Err(missing("before")),
+                (_, Weight(0)) => Err(missing("after")),
+                (before, after) => Ok(numbers(before, after)),
+            }
+        }
+    }
+}
+
+/// The weights of all that has that name, whatever kind of code it is.
+fn of_function(tree: &DiffTree, name: &str) -> (Weights, Weights) {
+    let mut sums = (Weights::default(), Weights::default());
+    for function in &tree.functions {
+        if tree.labels[function.label.index()].name == name {
+            sums.0.add(function.before);
+            sums.1.add(function.after);
+        }
+    }
+    sums
+}
+
+fn nanos(side: &Side) -> Result<u128, DiffError> {
+    let missing = || DiffError::NoDuration { name: side.names.join(", ") };
+    side.duration.filter(|time| *time > Nanos(0)).map(|time| u128::from(time.0)).ok_or_else(missing)
+}

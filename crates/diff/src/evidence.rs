@@ -1,0 +1,28 @@
+//! How sure it is that a change is none of chance.
+
+/// How sure a change is: the chance that one like it, or a larger one, comes up anywhere in the
+/// comparison although nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    p: f32,
+    is_real: bool,
+}
+
+impl Evidence {
+    /// No sign of a change.
+    pub const NONE: Evidence = Evidence { p: 1.0, is_real: false };
+
+    pub(crate) fn new(p: f64, is_real: bool) -> Evidence {
+        Evidence { p: p as f32, is_real }
+    }
+
+    /// The p-value, corrected for all that was tested; 1 for what could be noise by itself.
+    pub fn p(self) -> f64 {
+        f64::from(self.p)
+    }
+
+    /// Whether the change is called real: its p-value is at most [`crate::DiffTree::alpha`].
+    pub fn is_real(self) -> bool {
+        self.is_real
+    }
+}

@@ -1,0 +1,140 @@
+use super::*;
+use crate::test_runs::{diff, path, run};
+use crate::{DiffConfig, DiffError};
+
+/// A path with total and self weight, before and after.
+type Row<Path> = (Path, (u64, u64), (u64, u64));
+
+#[track_caller]
+fn check(before: &str, after: &str, expect: &[Row<&str>]) {
+    let tree = diff(before, after, Scaling::None);
+    let found: Vec<Row<String>> = tree
+        .nodes()
+        .iter()
+        .map(|node| {
+            let pair = |weights: Weights| (weights.total.0, weights.self_weight.0);
+            (path(&tree, node), pair(node.before), pair(node.after))
+        })
+        .collect();
+    let found: Vec<Row<&str>> = found.iter().map(|(path, b, a)| (path.as_str(), *b, *a)).collect();
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn the_union_has_each_path_once_in_order() {
+    check(
+        "p;a;b;c 1\np;a;b;d 2\np;e 4\nz 3\n",
+        "p;a 8\np;a;b;c;d 16\np;aa;x 32\np;f 64\n",
+        &[
+            ("", (10, 0), (120, 0)),
+            ("p", (7, 0), (120, 0)),
+            ("p;a", (3, 0), (24, 8)),
+            ("p;a;b", (3, 0), (16, 0)),
+            ("p;a;b;c", (1, 1), (16, 0)),
+            ("p;a;b;c;d", (0, 0), (16, 16)),
+            ("p;a;b;d", (2, 2), (0, 0)),
+            ("p;aa", (0, 0), (32, 0)),
+            ("p;aa;x", (0, 0), (32, 32)),
+            ("p;e", (4, 4), (0, 0)),
+            ("p;f", (0, 0), (64, 64)),
+            ("z", (3, 3), (0, 0)),
+        ],
+    );
+}
+
+#[test]
+fn ends_and_children_are_those_of_a_tree() {
+    let tree = diff("p;a;b 1\np;c 1\nq 1\n", "p;a;d;e 1\nq;r 1\n", Scaling::None);
+    let described: Vec<(String, u32, usize)> = tree
+        .nodes()
+        .iter()
+        .map(|node| (path(&tree, node), node.end, node.parent.index()))
+        .collect();
+    let expect = [
+        ("", 9, 0),
+        ("p", 7, 0),
+        ("p;a", 6, 1),
+        ("p;a;b", 4, 2),
+        ("p;a;d", 6, 2),
+        ("p;a;d;e", 6, 4),
+        ("p;c", 7, 1),
+        ("q", 9, 0),
+        ("q;r", 9, 7),
+    ];
+    let expect = expect.map(|(path, end, parent)| (path.to_owned(), end, parent));
+    assert_eq!(described, expect);
+    let children: Vec<&str> =
+        tree.children(NodeId::ROOT).map(|(_, node)| tree.label(node).name.as_str()).collect();
+    assert_eq!(children, ["p", "q"]);
+}
+
+#[test]
+fn presence_is_told_by_totals() {
+    let tree = diff("p;a;b 1\n", "p;a 1\np;c 1\n", Scaling::None);
+    let found: Vec<(String, Presence)> =
+        tree.nodes().iter().map(|node| (path(&tree, node), node.presence())).collect();
+    let expect = [
+        ("", Presence::Both),
+        ("p", Presence::Both),
+        ("p;a", Presence::Both),
+        ("p;a;b", Presence::Vanished),
+        ("p;c", Presence::New),
+    ];
+    assert_eq!(found, expect.map(|(path, presence)| (path.to_owned(), presence)));
+}
+
+#[test]
+fn several_runs_a_side_are_summed_up() {
+    let runs = [run("p;a 1\n"), run("p;a 2\np;b 4\n"), run("p;c 8\n")];
+    let config = DiffConfig { scaling: Scaling::None, ..DiffConfig::default() };
+    let tree = DiffTree::new(&runs[..2], &runs[2..], &config).unwrap();
+    assert_eq!((tree.before().total, tree.after().total), (Weight(7), Weight(8)));
+    // Two runs before, one after: a run is compared with a run.
+    assert_eq!(tree.scale().factor(), 0.5);
+    assert_eq!(tree.total_change(tree.root().before, tree.root().after), 4.5);
+}
+
+#[test]
+fn decimal_places_of_the_sides_are_made_equal() {
+    let tree = diff("p;a 1.25\n", "p;a 2\n", Scaling::None);
+    assert_eq!(tree.decimals(), 2);
+    assert_eq!((tree.before().total, tree.after().total), (Weight(125), Weight(200)));
+}
+
+#[test]
+fn scaling_by_a_function_or_time_needs_it() {
+    let scaled = |scaling, durations: [Option<u64>; 2]| {
+        let mut runs = [run("p;work 30\np;rest 10\n"), run("p;work 60\np;rest 60\n")];
+        for (run, duration) in runs.iter_mut().zip(durations) {
+            run.duration = duration.map(Nanos);
+        }
+        let config = DiffConfig { scaling, ..DiffConfig::default() };
+        DiffTree::new(&runs[..1], &runs[1..], &config).map(|tree| tree.scale().factor())
+    };
+    let by = |name: &str| Scaling::Function(name.to_owned());
+    assert_eq!(scaled(by("work"), [None, None]), Ok(2.0));
+    assert_eq!(scaled(Scaling::Total, [None, None]), Ok(3.0));
+    assert_eq!(scaled(Scaling::Time, [Some(4_000), Some(10_000)]), Ok(2.5));
+    let missing = DiffError::NoFunction { side: "before", function: "wrok".to_owned() };
+    assert_eq!(scaled(by("wrok"), [None, None]), Err(missing));
+    let no_duration = DiffError::NoDuration { name: "test.folded".to_owned() };
+    assert_eq!(scaled(Scaling::Time, [Some(1), None]), Err(no_duration));
+}
+
+#[test]
+fn parts_add_up_to_the_change_of_the_whole() {
+    let before = "p;a;b 13\np;a 7\np;c;b 5\nq 11\n";
+    let after = "p;a;b 2\np;a;d 17\np 3\nr;s 1\n";
+    for scaling in [Scaling::Total, Scaling::None] {
+        let tree = diff(before, after, scaling);
+        let change = |node: &DiffNode| tree.total_change(node.before, node.after);
+        for (index, node) in tree.nodes().iter().enumerate() {
+            let below = tree.children(NodeId::from_index(index as u32));
+            let parts: f64 = below.map(|(_, child)| change(child)).sum();
+            let own = tree.self_change(node.before, node.after);
+            assert!((change(node) - own - parts).abs() < 1e-9, "{}", path(&tree, node));
+        }
+        let own = tree.nodes().iter().map(|node| tree.self_change(node.before, node.after));
+        assert!((own.sum::<f64>() - change(tree.root())).abs() < 1e-9);
+    }
+}
