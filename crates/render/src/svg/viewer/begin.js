@@ -19,7 +19,10 @@ function begin() {
   root.setAttribute('width', '100%');
   root.removeAttribute('viewBox');
   addControls();
-  if (!drawn) placeFooter();
+  if (!drawn) {
+    drawAround();
+    placeFooter();
+  }
   hint();
   placeHeader();
   listen();

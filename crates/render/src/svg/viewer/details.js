@@ -1,7 +1,8 @@
 // The line of details.
 
-function tell(text, quiet) {
+function tell(text, quiet, more = '') {
   details.textContent = text;
+  if (diff) byId('more').textContent = more;
   details.setAttribute('class', quiet ? '' : 'shown');
   details.setAttribute('fill', quiet ? '#59636e' : '#1f2328');
 }
@@ -30,6 +31,10 @@ function numbersOf(cell) {
   rest += `, ${amount(cell.weight)}`;
   if (!cell.thin) rest += change(cell.node);
   return [most + rest, least + rest, least];
+}
+
+function tellOf(cell) {
+  if (diff) tellChange(cell); else tell(describe(cell));
 }
 
 function describe(cell) {

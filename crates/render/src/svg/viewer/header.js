@@ -126,11 +126,11 @@ function settle() {
 
 // Keeps header and details in sight while a graph taller than the window scrolls.
 function pin() {
-  const bottom = data.top + rows * data.row;
+  const bottom = bottomOf(rows);
   let head = 0, status = bottom;
   if (standalone) {
     head = Math.max(0, Math.min(window.scrollY, bottom - data.top));
-    status = Math.max(data.top, Math.min(bottom, window.scrollY + window.innerHeight - 30));
+    status = Math.max(data.top, Math.min(bottom, window.scrollY + window.innerHeight - data.status));
   }
   const move = (id, y, home) => {
     byId(id).setAttribute('transform', `translate(0 ${y})`);
