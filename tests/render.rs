@@ -126,7 +126,7 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
     error(b"a 0\n", &["no stacks in in.folded"]);
     error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
-    error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: flame render reads"]);
+    error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: flame reads"]);
     finish(flame().args(["render", "/no/such/file"]))
         .error(1, &["cannot read /no/such/file: no such file or directory"]);
     finish(flame().args(["render", "-", "-"])).error(2, &["stdin can be read once only"]);

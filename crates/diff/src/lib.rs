@@ -27,6 +27,7 @@
 //! # Ok::<(), flame_diff::DiffError>(())
 //! ```
 
+mod comparable;
 mod compare;
 mod error;
 mod evidence;

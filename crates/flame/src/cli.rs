@@ -1,5 +1,6 @@
 //! The command line's definition.
 
+mod diff;
 mod doctor;
 mod duration;
 mod picture;
@@ -11,6 +12,7 @@ use clap::{ArgAction, Parser, Subcommand};
 
 use crate::terminal::Color;
 
+pub(crate) use diff::{DiffArgs, ValuePair};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use picture::PictureArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Record(Box<RecordArgs>),
     /// Draw a profile that is there already
     Render(Box<RenderArgs>),
+    /// Compare profiles: what grew, what shrank, and what of it is real
+    Diff(Box<DiffArgs>),
     Doctor(DoctorArgs),
 }
 
@@ -55,4 +59,5 @@ Examples:
   flame record -o out.svg -- ./prog a b     launch, until it ends
   sudo flame record -a -d 30s -o out.svg    the whole machine
   flame render out.folded -o out.svg        draw what another tool has recorded
+  flame diff v1.folded v2.folded -o d.svg   what changed, and whether that is noise
   flame doctor -p 4242                      what is in the way of a complete profile";

@@ -4,6 +4,7 @@
 //! exits. No other crate does any of these.
 
 mod cli;
+mod diff;
 mod doctor;
 mod message;
 mod output;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(args, &cli),
         Command::Doctor(args) => doctor::run(args, &cli),
         Command::Render(args) => render::run(args, &cli),
+        Command::Diff(args) => diff::run(args, &cli),
     };
     match result {
         Ok(code) => code,

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use caps::CapsHashSet;
 use flame_formats::write_pprof;
 use flame_profile::{Annotations, CallTree, Profile, Recursion, TreeOptions, write_folded};
-use flame_render::{Report, TextConfig, write_csv, write_json, write_markdown, write_svg};
+use flame_render::{
+    Report, SvgConfig, TextConfig, write_csv, write_json, write_markdown, write_svg,
+};
 use flame_render::{write_terminal, write_text};
 
 use crate::cli::{OutputArgs, PictureArgs};
@@ -206,13 +208,36 @@ impl Outputs {
         Ok(tree)
     }
 
+    /// The formats of all outputs.
+    pub(crate) fn formats(&self) -> impl Iterator<Item = Format> {
+        self.files.iter().map(|(_, format)| *format)
+    }
+
+    /// How SVGs look; `title` is what is known where the user named nothing.
+    pub(crate) fn svg_config(&self, title: Option<&str>, footer: &[String]) -> SvgConfig {
+        self.picture.svg(title, footer)
+    }
+
+    /// Whether folded text says which code is the kernel's and so on.
+    pub(crate) fn annotations(&self) -> Annotations {
+        self.annotations
+    }
+
     /// Writes all outputs; a failure of one does not keep the others from being written.
     pub(crate) fn write(&self, shown: &Shown<'_>) -> (Vec<Written>, Vec<Failure>) {
+        let (written, mut failures) =
+            self.write_with(&|format, out| self.write_one(shown, format, out));
+        failures.extend(self.picture.keep_colours(shown.tree).err());
+        (written, failures)
+    }
+
+    /// Writes all outputs, each as `write` does in its format.
+    pub(crate) fn write_with(&self, write: WriteFormat<'_>) -> (Vec<Written>, Vec<Failure>) {
         privileges::raise_kept();
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {
-            let result = destination.write(&mut |out| self.write_one(shown, *format, out));
+            let result = destination.write(&mut |out| write(*format, out));
             match result {
                 Ok(file) => {
                     let opens = self.picture.args.open && *format == Format::Svg;
@@ -224,7 +249,6 @@ impl Outputs {
                 Err(error) => failures.push(cannot_write(destination, &error)),
             }
         }
-        failures.extend(self.picture.keep_colours(shown.tree).err());
         (written, failures)
     }
 
@@ -327,3 +351,6 @@ fn cannot_write(destination: &Destination, error: &io::Error) -> Failure {
 
 /// What an output writes itself with.
 type WriteWith<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
+
+/// What writes any format.
+pub(crate) type WriteFormat<'a> = &'a dyn Fn(Format, &mut dyn Write) -> io::Result<()>;

@@ -1,6 +1,6 @@
 //! `flame render`: profiles that are there already, merged and drawn.
 
-mod input;
+pub(crate) mod input;
 mod source;
 
 use std::io::{IsTerminal, Write};
@@ -80,7 +80,7 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
     lines
 }
 
-fn say(written: &[Written], paint: Paint) {
+pub(crate) fn say(written: &[Written], paint: Paint) {
     for file in written {
         let path = paint.bold(&clean_name(&file.path.display().to_string()));
         let _ = writeln!(std::io::stderr(), "wrote {path} ({} bytes)", group_thousands(file.len));

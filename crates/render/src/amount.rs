@@ -44,13 +44,19 @@ impl ValueScale {
         if let Some(name) = count_name {
             scale = ValueScale { steps: Vec::new(), noun: crate::clean_name(name).into_owned() };
         }
+        scale.with_decimals(decimals)
+    }
+
+    /// The same scale for weights with decimal places.
+    #[must_use]
+    pub fn with_decimals(mut self, decimals: u32) -> ValueScale {
         let unit = 10_u64.saturating_pow(decimals);
-        if unit > 1 && scale.steps.is_empty() {
-            scale.steps.push((unit, ""));
+        if unit > 1 && self.steps.is_empty() {
+            self.steps.push((unit, ""));
         } else {
-            scale.steps.iter_mut().for_each(|(size, _)| *size = size.saturating_mul(unit));
+            self.steps.iter_mut().for_each(|(size, _)| *size = size.saturating_mul(unit));
         }
-        scale
+        self
     }
 
     /// With what is counted: `1,234 samples`, `12.35 s`.

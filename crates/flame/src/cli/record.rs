@@ -163,7 +163,7 @@ pub(crate) struct SamplingArgs {
 }
 
 /// Outputs, several of one profile.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Write FILE (repeatable): .svg .folded .txt .pb.gz .json .csv .md; - is stdout

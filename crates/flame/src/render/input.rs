@@ -27,7 +27,7 @@ pub(super) struct Inputs {
 }
 
 /// What one file held.
-enum Read {
+pub(crate) enum Read {
     Folded(Box<FoldedReader>, Columns),
     Pprof(Box<Profile>),
 }
@@ -42,7 +42,7 @@ impl Inputs {
         let mut merge = Merge::default();
         let mut profiles = Vec::new();
         for path in paths {
-            match read(path, order)? {
+            match read(path, order, MAX_THREADS)? {
                 Read::Folded(reader, columns) => merge.add_folded(path, *reader, columns)?,
                 Read::Pprof(profile) => {
                     merge.add_profile(path, &profile, outputs)?;
@@ -134,7 +134,8 @@ impl Merge {
     }
 }
 
-fn read(path: &Path, order: SiblingOrder) -> Result<Read, Failure> {
+/// Reads a file, on so many threads at most.
+pub(crate) fn read(path: &Path, order: SiblingOrder, threads: u64) -> Result<Read, Failure> {
     let failure = |error: &io::Error| unreadable(path, error);
     let source = Source::open(path).map_err(|error| failure(&error))?;
     let head = source.head().map_err(|error| failure(&error))?;
@@ -144,15 +145,15 @@ fn read(path: &Path, order: SiblingOrder) -> Result<Read, Failure> {
             Ok(profile) => return Ok(Read::Pprof(Box::new(profile))),
             // Folded text with control characters in its names; nothing else is known.
             Err(_) if has_counts(&head) => {
-                return read_folded(path, &Source::Memory(bytes), &head, order);
+                return read_folded(path, &Source::Memory(bytes), &head, order, threads);
             }
             Err(error) => {
                 return Err(Failure::new(format!("cannot read {}: {error}", path.display()))
-                    .why("flame render reads folded text and pprof, both also gzipped"));
+                    .why("flame reads folded text and pprof, both also gzipped"));
             }
         }
     }
-    read_folded(path, &source, &head, order)
+    read_folded(path, &source, &head, order, threads)
 }
 
 fn read_folded(
@@ -160,12 +161,13 @@ fn read_folded(
     source: &Source,
     head: &[u8],
     order: SiblingOrder,
+    threads: u64,
 ) -> Result<Read, Failure> {
     let columns = Columns::detect(head);
-    let first = read_parts(source, columns, order);
+    let first = read_parts(source, columns, order, threads);
     let result = match first {
         Err(FoldedError::OneCount) => {
-            read_parts(source, Columns::One, order).map(|reader| (reader, Columns::One))
+            read_parts(source, Columns::One, order, threads).map(|reader| (reader, Columns::One))
         }
         result => result.map(|reader| (reader, columns)),
     };
@@ -181,13 +183,14 @@ fn read_parts(
     source: &Source,
     columns: Columns,
     order: SiblingOrder,
+    most_threads: u64,
 ) -> Result<FoldedReader, FoldedError> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let read_part = |mut part: Part<'_>| {
         let mut reader = FoldedReader::new(columns, order);
         reader.read(&mut part).map(|()| reader)
     };
-    let mut parts = source.parts(threads.min(MAX_THREADS))?;
+    let mut parts = source.parts(threads.min(most_threads))?;
     let first = parts.remove(0);
     thread::scope(|scope| {
         let others: Vec<_> =
@@ -222,7 +225,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
+pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
     match health.skipped_lines {

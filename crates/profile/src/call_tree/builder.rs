@@ -4,6 +4,8 @@
 //! such a look is a cache miss for every frame of a large profile. Equal siblings are merged by
 //! [`TreeBuilder::finish`], which has to order siblings by name anyway.
 
+use std::borrow::Cow;
+
 use indexmap::{Equivalent, IndexSet};
 use rustc_hash::FxBuildHasher;
 
@@ -89,6 +91,11 @@ impl TreeBuilder {
         let label = builder.label("all", FrameKind::Mark).0;
         builder.nodes.push(Grown { self_weight: Weight(0), parent: 0, label });
         builder
+    }
+
+    /// A root alone, in a tree whose weights have that many decimal places.
+    pub fn with_decimals(decimals: u32) -> TreeBuilder {
+        TreeBuilder { decimals, ..TreeBuilder::new() }
     }
 
     /// The id of a label, new or known.
@@ -212,6 +219,23 @@ impl TreeBuilder {
             parent: if node.parent == 0 { 0 } else { node.parent + offset },
             label: labels[node.label as usize],
         }));
+    }
+
+    /// Changes the names of all nodes but the root; those that become equal are merged by
+    /// [`TreeBuilder::finish`].
+    pub fn rename(&mut self, name: impl Fn(&str) -> Cow<'_, str>) {
+        let labels = std::mem::take(&mut self.labels);
+        let mut renamed = Vec::with_capacity(labels.len());
+        for (index, label) in labels.into_iter().enumerate() {
+            let label = match name(&label.name) {
+                Cow::Owned(name) if index > 0 => Label { name, ..label },
+                _ => label,
+            };
+            renamed.push(self.labels.insert_full(label).0 as u32);
+        }
+        for node in &mut self.nodes {
+            node.label = renamed[node.label as usize];
+        }
     }
 
     /// Merges equal siblings, orders them and sums the weights up.

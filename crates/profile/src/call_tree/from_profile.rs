@@ -22,15 +22,31 @@ impl CallTree {
 impl TreeBuilder {
     /// Adds the stacks of a profile, behind what is here. Samples that weigh 0 leave no node.
     pub fn add_profile(&mut self, profile: &Profile, options: &TreeOptions) {
-        add_profile(profile, options, self);
+        add_profile(profile, options, |_| None, self);
+    }
+
+    /// The same, with a second number for each sample, made of its values, as the weight that it
+    /// had before: how many samples it stands for, say.
+    pub fn add_profile_with(
+        &mut self,
+        profile: &Profile,
+        options: &TreeOptions,
+        before: impl Fn(&[u64]) -> u64,
+    ) {
+        add_profile(profile, options, |values| Some(Weight(before(values))), self);
     }
 }
 
-fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuilder) {
+fn add_profile(
+    profile: &Profile,
+    options: &TreeOptions,
+    before: impl Fn(&[u64]) -> Option<Weight>,
+    builder: &mut TreeBuilder,
+) {
     let value = options.value.unwrap_or(profile.default_value);
     let mut threads: Vec<Option<LabelId>> = Vec::new();
     // Samples of one root together, so that each stack has at most one node at a time.
-    let mut samples: Vec<(LabelId, StackId, Weight)> = Vec::new();
+    let mut samples: Vec<(LabelId, StackId, Weight, Option<Weight>)> = Vec::new();
     for sample in profile.samples() {
         let weight = sample.values.get(value).copied().unwrap_or(0);
         if weight == 0 {
@@ -43,7 +59,7 @@ fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuild
         let root = *threads[thread].get_or_insert_with(|| {
             builder.label(&root_name(profile, sample.thread, options.root), FrameKind::Mark)
         });
-        samples.push((root, sample.stack, Weight(weight)));
+        samples.push((root, sample.stack, Weight(weight), before(sample.values)));
     }
     if options.order == SiblingOrder::Name || options.order == SiblingOrder::Weight {
         samples.sort_by_key(|(root, ..)| *root);
@@ -51,9 +67,12 @@ fn add_profile(profile: &Profile, options: &TreeOptions, builder: &mut TreeBuild
     let mut grower = Grower::new(profile, options);
     for of_root in samples.chunk_by(|a, b| a.0 == b.0) {
         let root = builder.child(BuilderNode::ROOT, of_root[0].0);
-        for (_, stack, weight) in of_root {
+        for (_, stack, weight, before) in of_root {
             let node = grower.node(builder, root, *stack);
             builder.add(node, *weight);
+            if let Some(before) = before {
+                builder.add_before(node, *before);
+            }
         }
     }
 }

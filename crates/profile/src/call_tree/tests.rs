@@ -287,3 +287,40 @@ fn calls_from_two_lines_are_one_box_or_two() {
     let boxes = ["2 parse (p.c) 1 1", "2 parse (p.c:12) 1 1", "2 parse (p.c:7) 2 2"];
     assert_eq!(lines(&tree(true)), [&["0 all 4 0", "1 make 4 0"], &boxes[..]].concat());
 }
+
+#[test]
+fn renamed_nodes_are_merged_where_their_names_become_equal() {
+    let mut builder = TreeBuilder::new();
+    for (name, weight) in [("f.part.1", 1), ("g", 2), ("f.part.2", 4)] {
+        let label = builder.label(name, FrameKind::User);
+        let node = builder.child(BuilderNode::ROOT, label);
+        builder.add(node, Weight(weight));
+    }
+    builder.rename(|name| match name.split_once('.') {
+        Some((name, _)) => name.to_owned().into(),
+        None => name.into(),
+    });
+    let tree = builder.finish(ValueType::samples(), SiblingOrder::Name);
+    let found: Vec<(&str, u64)> = tree.nodes()[1..]
+        .iter()
+        .map(|node| (tree.label(node).name.as_str(), node.total.0))
+        .collect();
+    assert_eq!(found, [("f", 5), ("g", 2)]);
+}
+
+#[test]
+fn a_second_number_of_each_sample_is_its_weight_before() {
+    let mut profile =
+        Profile::new(vec![ValueType::samples(), ValueType::new("cpu", "nanoseconds")]);
+    let thread = profile.add_thread("server", Pid(1), Tid(1));
+    let frame = profile.add_frame("main", FrameKind::User);
+    let location = profile.add_location(Location::named(frame));
+    let stack = profile.push_stack(StackId::EMPTY, location);
+    profile.add_sample(thread, stack, &[3, 3_000]);
+    let mut builder = TreeBuilder::new();
+    let options = TreeOptions { value: Some(1), ..TreeOptions::default() };
+    builder.add_profile_with(&profile, &options, |values| values[0]);
+    let tree = builder.finish(ValueType::new("cpu", "nanoseconds"), SiblingOrder::Name);
+    assert_eq!(tree.total(), Weight(3_000));
+    assert_eq!(tree.before().unwrap()[0].total, Weight(3));
+}

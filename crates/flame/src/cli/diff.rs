@@ -1,0 +1,152 @@
+//! `flame diff`: its arguments as they are typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::picture::PictureArgs;
+use super::record::OutputArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  flame diff before.folded after.folded               a table of what changed
+  flame diff before.pb.gz after.pb.gz -o diff.svg
+  flame diff --before 'old*.folded' --after 'new*.folded' --markdown
+  flame diff cpu.pb.gz --values instructions,cycles -o cpi.svg";
+
+/// Compare profiles: what grew, what shrank, and what of it is real
+///
+/// Reads all that flame render reads. docs/diff.md explains the statistics.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DiffArgs {
+    /// The profile before, and the one after; - is stdin
+    ///
+    /// One file alone where it has both: folded text with two counts a line, or with --values.
+    #[arg(value_name = "BEFORE AFTER", conflicts_with_all = ["before", "after"])]
+    pub(crate) profiles: Vec<PathBuf>,
+
+    /// Profiles before, several runs (repeatable; *, ? and [...] are understood)
+    #[arg(long, value_name = "PROFILE", num_args = 1.., requires = "after")]
+    pub(crate) before: Vec<PathBuf>,
+
+    /// Profiles after
+    #[arg(long, value_name = "PROFILE", num_args = 1.., requires = "before")]
+    pub(crate) after: Vec<PathBuf>,
+
+    /// Compare two values of one profile
+    #[arg(long, value_name = "A,B", value_parser = value_pair, conflicts_with_all = ["value"])]
+    pub(crate) values: Option<ValuePair>,
+
+    #[command(flatten)]
+    pub(crate) scaling: ScalingArgs,
+
+    /// Take names for equal that differ in an address: 0x7f12 and 0x7f99
+    #[arg(long)]
+    pub(crate) strip_hex: bool,
+
+    /// Take names for equal that differ in what a new build changes
+    ///
+    /// Hashes, numbers of closures, template arguments, suffixes such as .cold, .part.N,
+    /// .constprop.N and .llvm.N, versions in paths, and addresses.
+    #[arg(long)]
+    pub(crate) match_names: bool,
+
+    /// So many samples are behind each unit of weight [default: found out]
+    #[arg(long, value_name = "NUMBER", value_parser = above_zero, hide_short_help = true)]
+    pub(crate) samples_per_unit: Option<f64>,
+
+    /// Chance that anything at all is called real that is not, in percent [default: 5]
+    #[arg(long, value_name = "PERCENT", value_parser = alpha, hide_short_help = true)]
+    pub(crate) alpha: Option<f64>,
+
+    /// Show what could be noise, too
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Lines of the table [default: 40]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit: Option<usize>,
+
+    /// Write JSON to stdout
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+
+    /// Write a comment for a pull request to stdout
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    pub(crate) markdown: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
+}
+
+/// What the sides are made equal in; their totals by default.
+#[derive(Debug, Args)]
+pub(crate) struct ScalingArgs {
+    /// Compare weights as they are, not shares of the total
+    #[arg(long, group = "scaling")]
+    pub(crate) no_normalize: bool,
+
+    /// Compare weights a second of what was recorded
+    #[arg(long, group = "scaling")]
+    pub(crate) by_time: bool,
+
+    /// Compare weights for the same weight of FUNCTION: for the same work
+    #[arg(long, value_name = "FUNCTION", group = "scaling")]
+    pub(crate) per: Option<String>,
+}
+
+/// The names of two values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ValuePair(pub(crate) String, pub(crate) String);
+
+fn value_pair(text: &str) -> Result<ValuePair, String> {
+    match text.split_once(',') {
+        Some((before, after)) if !before.is_empty() && !after.is_empty() => {
+            Ok(ValuePair(before.to_owned(), after.to_owned()))
+        }
+        _ => Err("two names of values look like instructions,cycles".to_owned()),
+    }
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a number above zero, such as 1 or 0.001".to_owned())
+}
+
+fn alpha(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 50.0);
+    let fraction = percent.map(|percent| percent / 100.0);
+    fraction.ok_or_else(|| "a chance is above 0 and at most 50 percent, such as 5".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_two_names() {
+        let pair = ValuePair("instructions".to_owned(), "cycles".to_owned());
+        assert_eq!(value_pair("instructions,cycles"), Ok(pair));
+        for text in ["", "cycles", ",cycles", "cycles,"] {
+            assert!(value_pair(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn chances_are_percent() {
+        assert_eq!(alpha("5"), Ok(0.05));
+        assert_eq!(alpha("1%"), Ok(0.01));
+        for text in ["0", "-1", "51", "x", "nan"] {
+            assert!(alpha(text).is_err(), "{text}");
+        }
+        assert_eq!(above_zero("0.5"), Ok(0.5));
+        for text in ["0", "-1", "inf", "nan", "x"] {
+            assert!(above_zero(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What changed for machines and for pull requests.
+
+use std::io::{self, Write};
+
+use flame_diff::{DiffTree, FunctionChange, Scaling, Side};
+use flame_profile::FrameKind;
+use serde_json::{Value, json};
+
+use super::report::{Report, both, numbers, probability};
+
+/// Writes one JSON object: both sides, the scaling, and all functions, what matters first.
+pub(super) fn write_json(
+    tree: &DiffTree,
+    limit: Option<usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let unit = 10_f64.powi(tree.decimals() as i32);
+    let side = |side: &Side| {
+        json!({
+            "profiles": side.names,
+            "value": side.value_type.name,
+            "unit": side.value_type.unit,
+            "total": side.total.0 as f64 / unit,
+            "samples": side.samples,
+            "seconds": side.duration.map(|time| time.as_secs_f64()),
+        })
+    };
+    let functions = tree.functions().iter().take(limit.unwrap_or(usize::MAX));
+    let functions: Vec<Value> = functions.map(|change| function(tree, change)).collect();
+    let object = json!({
+        "before": side(tree.before()),
+        "after": side(tree.after()),
+        "scaling": match tree.scaling() {
+            Scaling::Total => "total",
+            Scaling::None => "none",
+            Scaling::Time => "time",
+            Scaling::Function(_) => "function",
+        },
+        "factor": tree.scale().factor(),
+        "alpha": tree.alpha(),
+        "tested": tree.tested(),
+        "functions": functions,
+    });
+    serde_json::to_writer(&mut *out, &object)?;
+    writeln!(out)
+}
+
+fn function(tree: &DiffTree, change: &FunctionChange) -> Value {
+    let label = &tree.labels()[change.label.index()];
+    let [own, total] = both(change).map(|(before, after, evidence)| {
+        let [before, after, change, points] = numbers(tree, before, after);
+        json!({
+            "before": before,
+            "after": after,
+            "change": change,
+            "percent": points,
+            "p": evidence.p(),
+            "real": evidence.is_real(),
+        })
+    });
+    json!({ "name": label.name, "kind": kind(label.kind), "self": own, "total": total })
+}
+
+fn kind(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::User => "user",
+        FrameKind::Library => "library",
+        FrameKind::Kernel => "kernel",
+        FrameKind::Inlined => "inlined",
+        FrameKind::Jit => "jit",
+        FrameKind::Waker => "waker",
+        FrameKind::Mark => "mark",
+    }
+}
+
+/// Writes a comment for a pull request.
+pub(super) fn write_markdown(
+    report: &Report<'_>,
+    title: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "### {}\n", escaped(title.unwrap_or("Profiles compared")))?;
+    for line in report.header() {
+        let (what, text) = line.split_once(' ').unwrap_or(("", &line));
+        writeln!(out, "- {what}: {}", escaped(text.trim_start()))?;
+    }
+    writeln!(out)?;
+    if report.rows.is_empty() {
+        writeln!(out, "**{}**\n", report.nothing())?;
+    } else {
+        writeln!(
+            out,
+            "| self before | after | change | total before | after | change | p | function |"
+        )?;
+        writeln!(out, "|---:|---:|---:|---:|---:|---:|---:|---|")?;
+    }
+    for row in &report.rows {
+        for change in [&row.own, &row.total] {
+            let bold = if change.evidence.is_real() { "**" } else { "" };
+            let text = change.marked();
+            write!(out, "| {} | {} | {bold}{text}{bold} ", change.before, change.after)?;
+        }
+        writeln!(out, "| {} | {} |", escaped(&probability(row.p())), escaped(&row.name))?;
+    }
+    writeln!(out)?;
+    for line in report.footer() {
+        writeln!(out, "{}  ", escaped(&line))?;
+    }
+    Ok(())
+}
+
+/// Text as Markdown shows it and does not understand it.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '@' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,84 @@
+//! Profiles that can be compared, but hardly mean the same.
+
+use flame_diff::DiffTree;
+use flame_profile::ValueType;
+use flame_render::clean_name;
+
+use super::counted;
+use super::inputs::{Input, Inputs};
+use crate::cli::DiffArgs;
+use crate::message::Failure;
+
+/// What the user should know about the inputs.
+///
+/// # Errors
+/// When the weights are of different units.
+pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
+    let all: Vec<&Input> = inputs.before.iter().chain(&inputs.after).collect();
+    for input in &all {
+        let skipped = input.health.skipped_lines;
+        if skipped > 0 {
+            let lines = counted(skipped, "line is", "lines are");
+            let name = &input.run.name;
+            warnings.push(format!("{lines} left out of {name}: no stack with a count at the end"));
+        }
+    }
+    let [first, others @ ..] = &*all else { return Ok(warnings) };
+    for other in others.iter().filter(|_| args.values.is_none()) {
+        let values = (first.run.tree.value_type(), other.run.tree.value_type());
+        if values.0.unit != values.1.unit || values.0.name != values.1.name {
+            return Err(different_values(first, other));
+        }
+        warnings.extend(different_circumstances(first, other, args));
+    }
+    Ok(warnings)
+}
+
+fn different_values(one: &Input, other: &Input) -> Failure {
+    let text =
+        |value: &ValueType| format!("{} in {}", clean_name(&value.name), clean_name(&value.unit));
+    let (names, values) = (
+        (&one.run.name, &other.run.name),
+        (one.run.tree.value_type(), other.run.tree.value_type()),
+    );
+    Failure::new(format!("cannot compare {} with {}", names.0, names.1))
+        .why(format!("one has {}, the other {}", text(values.0), text(values.1)))
+        .or_try("--value samples, if both have it")
+}
+
+/// Different events or frequencies behind equal values.
+fn different_circumstances(one: &Input, other: &Input, args: &DiffArgs) -> Option<String> {
+    let (a, b) = (&one.meta, &other.meta);
+    let (name, other_name) = (&one.run.name, &other.run.name);
+    match (&a.event, &b.event) {
+        (Some(event), Some(other_event)) if event != other_event => {
+            let (event, other_event) = (clean_name(event), clean_name(other_event));
+            return Some(format!(
+                "{name} has samples of {event}, {other_name} of {other_event}: they count \
+                 different things"
+            ));
+        }
+        _ => {}
+    }
+    let rates = (a.frequency, b.frequency);
+    match rates {
+        (Some(rate), Some(other_rate)) if rate != other_rate && !is_scaled(args) => Some(format!(
+            "{name} was sampled at {rate}, {other_name} at {other_rate}: samples are not comparable \
+             unless they are normalised"
+        )),
+        _ => None,
+    }
+}
+
+/// Whether numbers of samples are made comparable by shares or by work.
+fn is_scaled(args: &DiffArgs) -> bool {
+    !args.scaling.no_normalize && !args.scaling.by_time
+}
+
+/// A word about profiles that are equal stack by stack.
+pub(super) fn identical(tree: &DiffTree) -> Option<String> {
+    let equal = tree.nodes().iter().all(|node| node.before == node.after);
+    let names = (tree.before().names.join(", "), tree.after().names.join(", "));
+    equal.then(|| format!("{} and {} are identical: every stack weighs the same", names.0, names.1))
+}

@@ -1,0 +1,309 @@
+//! What changed as a table to read: functions, what matters first.
+
+use std::io::{self, Write};
+
+use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling, Side, Weights};
+use flame_profile::{FrameKind, Label, Weight};
+use flame_render::{ValueScale, clean_name, group_thousands};
+
+use crate::terminal::Paint;
+
+/// About a screen, with what stands above and below.
+const DEFAULT_LIMIT: usize = 40;
+
+/// What of a comparison is shown.
+#[derive(Debug)]
+pub(super) struct Report<'t> {
+    pub(super) tree: &'t DiffTree,
+    /// Lines of the table.
+    pub(super) rows: Vec<Row>,
+    /// Functions with real changes that are beyond the limit.
+    pub(super) more: usize,
+    /// Functions that changed by what could be noise and are not shown.
+    pub(super) noise: usize,
+    /// How weights are written.
+    scale: ValueScale,
+}
+
+/// One function as it is shown.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) own: Change,
+    pub(super) total: Change,
+}
+
+/// How much something was, is and changed, as text.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) before: String,
+    pub(super) after: String,
+    /// With a sign; `=` where nothing changed.
+    pub(super) change: String,
+    pub(super) evidence: Evidence,
+    grew: bool,
+}
+
+impl<'t> Report<'t> {
+    /// Chooses the functions: those with a real change, or all that changed.
+    pub(super) fn new(tree: &'t DiffTree, all: bool, limit: Option<usize>) -> Report<'t> {
+        let is_real = |f: &&FunctionChange| f.self_evidence.is_real() || f.total_evidence.is_real();
+        let changed: Vec<&FunctionChange> =
+            tree.functions().iter().filter(|function| has_changed(tree, function)).collect();
+        let real = changed.iter().copied().filter(|function| is_real(function)).count();
+        let wanted = if all { changed.len() } else { real };
+        let shown = wanted.min(limit.unwrap_or(DEFAULT_LIMIT));
+        let mut report = Report {
+            tree,
+            rows: Vec::new(),
+            more: wanted - shown,
+            noise: changed.len() - wanted,
+            scale: scale(tree, &tree.after().value_type),
+        };
+        // Real changes come first among the functions.
+        report.rows = changed[..shown].iter().map(|function| report.row(function)).collect();
+        report
+    }
+
+    fn row(&self, function: &FunctionChange) -> Row {
+        let label = &self.tree.labels()[function.label.index()];
+        let (before, after) = (function.before, function.after);
+        let own = self.change(before.self_weight, after.self_weight, function.self_evidence);
+        let total = self.change(before.total, after.total, function.total_evidence);
+        Row { name: shown(label), own, total }
+    }
+
+    fn change(&self, before: Weight, after: Weight, evidence: Evidence) -> Change {
+        let change = self.tree.scale().change(before, after);
+        let text = |before: f64| match self.tree.scaling() {
+            Scaling::Total => format!("{:.2}%", self.tree.points(before)),
+            _ => self.scale.number(Weight(before.round() as u64)),
+        };
+        let points = self.tree.points(change);
+        Change {
+            before: text(self.tree.scale().of(before)),
+            after: text(after.0 as f64),
+            change: if change == 0.0 { "=".to_owned() } else { format!("{points:+.2}") },
+            evidence,
+            grew: change > 0.0,
+        }
+    }
+
+    /// What was compared, a line each.
+    pub(super) fn header(&self) -> Vec<String> {
+        let tree = self.tree;
+        let mut lines =
+            vec![side(tree, "before", tree.before()), side(tree, "after", tree.after())];
+        lines.push(scaling(tree));
+        lines
+    }
+
+    /// What the table does not say itself.
+    pub(super) fn footer(&self) -> Vec<String> {
+        let tree = self.tree;
+        let mut lines = Vec::new();
+        if self.more > 0 {
+            let more = group_thousands(self.more as u64);
+            lines.push(format!("{more} more are beyond --limit {}", self.rows.len()));
+        }
+        if self.noise > 0 {
+            let noise = group_thousands(self.noise as u64);
+            let verb = if self.noise == 1 { "function changed" } else { "functions changed" };
+            lines.push(format!("{noise} {verb} by what could be noise: --all shows them"));
+        }
+        let tested = group_thousands(tree.tested());
+        let alpha = format!("{:.3}", 100.0 * tree.alpha());
+        let alpha = alpha.trim_end_matches('0').trim_end_matches('.').to_owned();
+        lines.push(format!(
+            "called real: what comes up by chance in {alpha} % of comparisons at most, over all \
+             {tested} changes tested"
+        ));
+        lines
+    }
+
+    /// Writes it for people.
+    pub(super) fn write_text(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
+        for line in self.header() {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out)?;
+        if self.rows.is_empty() {
+            writeln!(out, "{}\n", self.nothing())?;
+        } else {
+            self.write_table(paint, out)?;
+            writeln!(out)?;
+        }
+        for line in self.footer() {
+            writeln!(out, "{}", paint.dim(&line))?;
+        }
+        Ok(())
+    }
+
+    /// What stands in place of an empty table.
+    pub(super) fn nothing(&self) -> &'static str {
+        match (self.noise, self.more) {
+            (0, 0) => "nothing changed",
+            (_, 0) => "no function changed by more than what could be noise",
+            _ => "no lines were asked for",
+        }
+    }
+
+    fn write_table(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
+        let cells: Vec<[String; 7]> = self.rows.iter().map(Row::cells).collect();
+        let heads = ["before", "after", "change", "before", "after", "change", "p"];
+        let width = |column: usize| {
+            let widths = cells.iter().map(|row| row[column].chars().count());
+            widths.max().unwrap_or(0).max(heads[column].len())
+        };
+        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+        let own = widths[..3].iter().sum::<usize>() + 4;
+        let total = widths[3..6].iter().sum::<usize>() + 4;
+        writeln!(out, "{:>own$}    {:>total$}", "self", "total")?;
+        for (column, head) in heads.iter().enumerate() {
+            write!(out, "{:>width$}{}", head, gap(column), width = widths[column])?;
+        }
+        writeln!(out, "function")?;
+        for (row, cells) in self.rows.iter().zip(&cells) {
+            for (column, cell) in cells.iter().enumerate() {
+                let padding = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
+                let change = match column {
+                    2 => Some(&row.own),
+                    5 => Some(&row.total),
+                    _ => None,
+                };
+                let cell = change.map_or(cell.clone(), |change| change.painted(cell, paint));
+                write!(out, "{padding}{cell}{}", gap(column))?;
+            }
+            writeln!(out, "{}", row.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    fn cells(&self) -> [String; 7] {
+        let (own, total) = (&self.own, &self.total);
+        [
+            own.before.clone(),
+            own.after.clone(),
+            own.marked(),
+            total.before.clone(),
+            total.after.clone(),
+            total.marked(),
+            probability(self.p()),
+        ]
+    }
+
+    /// The stronger evidence of the two.
+    pub(super) fn p(&self) -> f64 {
+        self.own.evidence.p().min(self.total.evidence.p())
+    }
+}
+
+impl Change {
+    /// In brackets if it could be noise.
+    pub(super) fn marked(&self) -> String {
+        if self.evidence.is_real() || self.change == "=" {
+            self.change.clone()
+        } else {
+            format!("({})", self.change)
+        }
+    }
+
+    fn painted(&self, text: &str, paint: Paint) -> String {
+        match (self.evidence.is_real(), self.grew) {
+            (true, true) => paint.red(text),
+            (true, false) => paint.green(text),
+            _ => paint.dim(text),
+        }
+    }
+}
+
+/// What stands behind a column.
+fn gap(column: usize) -> &'static str {
+    if column == 2 || column == 5 { "    " } else { "  " }
+}
+
+/// A p-value to read.
+pub(super) fn probability(p: f64) -> String {
+    match p {
+        p if p >= 1.0 => "-".to_owned(),
+        p if p < 0.000_1 => "<0.0001".to_owned(),
+        p => format!("{p:.4}"),
+    }
+}
+
+fn has_changed(tree: &DiffTree, function: &FunctionChange) -> bool {
+    let (before, after) = (function.before, function.after);
+    let changes = [tree.self_change(before, after), tree.total_change(before, after)];
+    changes.iter().any(|change| *change != 0.0)
+}
+
+/// Weights of a value type as they are written, decimal places taken into account.
+fn scale(tree: &DiffTree, value: &flame_profile::ValueType) -> ValueScale {
+    ValueScale::of(value).with_decimals(tree.decimals())
+}
+
+/// A name with a mark for its kind.
+fn shown(label: &Label) -> String {
+    let mark = match label.kind {
+        FrameKind::Kernel => " [k]",
+        FrameKind::Inlined => " [i]",
+        FrameKind::Jit => " [j]",
+        FrameKind::Waker => " [w]",
+        FrameKind::User | FrameKind::Library | FrameKind::Mark => "",
+    };
+    format!("{}{mark}", clean_name(&label.name))
+}
+
+fn side(tree: &DiffTree, which: &str, side: &Side) -> String {
+    let names = match &*side.names {
+        [first, .., last] => format!("{first} to {last}, {} runs", side.names.len()),
+        [name] => name.clone(),
+        [] => String::new(),
+    };
+    let amount = scale(tree, &side.value_type).amount(side.total);
+    let samples = group_thousands(side.samples.round() as u64);
+    let samples = match amount == format!("{samples} samples") {
+        true => String::new(),
+        false => format!(", {samples} samples"),
+    };
+    format!("{which:<7} {names}: {amount}{samples}")
+}
+
+fn scaling(tree: &DiffTree) -> String {
+    let factor = format!("{:.4}", tree.scale().factor());
+    let factor = if tree.scale().factor() < 0.01 {
+        format!("{:.3e}", tree.scale().factor())
+    } else {
+        factor.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let why = match tree.scaling() {
+        Scaling::Total => "so that both weigh the same; changes are in points".to_owned(),
+        Scaling::None if factor == "1" => {
+            return "scaled  not at all; changes are in % of before".to_owned();
+        }
+        Scaling::None => "for as many runs; changes are in % of before".to_owned(),
+        Scaling::Time => "for the same time; changes are in % of before".to_owned(),
+        Scaling::Function(name) => {
+            format!("for as much of {}; changes are in % of before", clean_name(name))
+        }
+    };
+    format!("scaled  before by {factor}, {why}")
+}
+
+/// The weights of a function as numbers, for machines.
+pub(super) fn numbers(tree: &DiffTree, before: Weight, after: Weight) -> [f64; 4] {
+    let unit = 10_f64.powi(tree.decimals() as i32);
+    let change = tree.scale().change(before, after);
+    [before.0 as f64 / unit, after.0 as f64 / unit, change / unit, tree.points(change)]
+}
+
+/// Both weights of a function with its evidence: self, then total.
+pub(super) fn both(function: &FunctionChange) -> [(Weight, Weight, Evidence); 2] {
+    let Weights { total, self_weight } = function.before;
+    [
+        (self_weight, function.after.self_weight, function.self_evidence),
+        (total, function.after.total, function.total_evidence),
+    ]
+}
