@@ -2,8 +2,10 @@
 
 use flame_profile::{CallTree, Nanos, Weight};
 
+use crate::counts::{Counter, Yardstick, exposures};
 use crate::error::DiffError;
-use crate::function::functions;
+use crate::function::{FunctionChange, functions};
+use crate::judge::judge;
 use crate::run::Run;
 use crate::scale::{Scale, Scaling};
 use crate::tree::{DiffNode, DiffTree, Side, Weights};
@@ -36,21 +38,31 @@ impl DiffTree {
     /// # Errors
     /// See [`DiffError`].
     pub fn new(before: &[Run], after: &[Run], config: &DiffConfig) -> Result<DiffTree, DiffError> {
-        let sides = (side("before", before)?, side("after", after)?);
+        let mut sides = (side("before", before)?, side("after", after)?);
         let runs: Vec<&Run> = before.iter().chain(after).collect();
         let trees: Vec<&CallTree> = runs.iter().map(|run| &run.tree).collect();
         let decimals = trees.iter().map(|tree| tree.decimals()).max().unwrap_or(0);
         let factors: Vec<u64> =
             trees.iter().map(|tree| factor(tree, decimals)).collect::<Result<_, _>>()?;
         let (labels, places) = labels(&trees);
-        let add = |node: &mut DiffNode, _, run: usize, at: usize| {
+        let mut counter = Counter::new(&runs, before.len(), &factors);
+        let add = |node: &mut DiffNode, id, run: usize, at: usize| {
             let (of, factor) = (&trees[run].nodes()[at], factors[run]);
             let scaled = |weight: Weight| Weight(weight.0.saturating_mul(factor));
             let weights = Weights { total: scaled(of.total), self_weight: scaled(of.self_weight) };
-            if run < before.len() { node.before.add(weights) } else { node.after.add(weights) }
+            if run < before.len() {
+                node.before.add(weights)
+            } else {
+                node.after.add(weights)
+            }
+            counter.add(id, run, at, weights);
         };
         let nodes = walk(&trees, places, add)
             .map_err(|Unsorted(run)| DiffError::Unsorted { name: runs[run].name.clone() })?;
+        let total = |(tree, factor): (&&CallTree, &u64)| Weight(tree.total().0 * factor);
+        let totals: Vec<Weight> = trees.iter().zip(&factors).map(total).collect();
+        (sides.0.total, sides.1.total) = (nodes[0].before.total, nodes[0].after.total);
+        [sides.0.samples, sides.1.samples] = counter.samples(&trees, &totals);
         let mut tree = DiffTree {
             functions: functions(&labels, &nodes),
             labels,
@@ -63,10 +75,43 @@ impl DiffTree {
             tested: 0,
             nodes,
         };
-        tree.before.total = tree.root().before.total;
-        tree.after.total = tree.root().after.total;
-        tree.scale = scale(&tree, before.len(), after.len())?;
+        let base = base(&tree, before.len(), after.len())?;
+        tree.scale = Scale::between(base[0], base[1]).unwrap_or(Scale::ONE);
+        let exposures = exposures(&config.scaling, &runs, &totals);
+        tree.judge(&counter, base, exposures, before.len());
         Ok(tree)
+    }
+
+    fn judge(&mut self, counter: &Counter, base: [u128; 2], exposures: Vec<f64>, before: usize) {
+        let units = counter.units(self.before.total, self.after.total);
+        let base = base.map(|weight| weight as f64);
+        let factor = self.scale.factor();
+        let yardstick = Yardstick::new(&self.scaling, factor, units, base, exposures, before);
+        let labels = self.labels.len();
+        let (nodes, functions) = (&mut self.nodes, &mut self.functions);
+        self.tested = judge(nodes, functions, labels, &counter.details, &yardstick, self.alpha);
+        self.sort_functions();
+    }
+
+    /// What matters first.
+    fn sort_functions(&mut self) {
+        let scale = self.scale;
+        let key = |function: &FunctionChange| {
+            let (before, after) = (function.before, function.after);
+            let own = scale.change(before.self_weight, after.self_weight).abs();
+            let total = scale.change(before.total, after.total).abs();
+            match (function.self_evidence.is_real(), function.total_evidence.is_real()) {
+                (true, _) => (0, own, total),
+                (_, true) => (1, total, own),
+                _ => (2, own, total),
+            }
+        };
+        self.functions.sort_by(|a, b| {
+            let (one, other) = (key(a), key(b));
+            let by_class = one.0.cmp(&other.0);
+            let by_first = other.1.total_cmp(&one.1);
+            by_class.then(by_first).then(other.2.total_cmp(&one.2)).then(a.label.cmp(&b.label))
+        });
     }
 }
 
@@ -95,26 +140,27 @@ fn factor(tree: &CallTree, decimals: u32) -> Result<u64, DiffError> {
     factor.filter(|factor| tree.total().0.checked_mul(*factor).is_some()).ok_or(DiffError::TooLarge)
 }
 
-fn scale(tree: &DiffTree, runs_before: usize, runs_after: usize) -> Result<Scale, DiffError> {
-    let (before, after) = match &tree.scaling {
-        Scaling::Total => (u128::from(tree.before.total.0), u128::from(tree.after.total.0)),
-        Scaling::None => (runs_before as u128, runs_after as u128),
-        Scaling::Time => (nanos(&tree.before)?, nanos(&tree.after)?),
+/// What the sides are made equal in, as numbers of both.
+fn base(tree: &DiffTree, runs_before: usize, runs_after: usize) -> Result<[u128; 2], DiffError> {
+    let numbers = |before: Weight, after: Weight| [u128::from(before.0), u128::from(after.0)];
+    match &tree.scaling {
+        Scaling::Total => Ok(numbers(tree.before.total, tree.after.total)),
+        Scaling::None => Ok([runs_before as u128, runs_after as u128]),
+        Scaling::Time => Ok([nanos(&tree.before)?, nanos(&tree.after)?]),
         Scaling::Function(name) => {
             let (before, after) = of_function(tree, name);
             let missing = |side| DiffError::NoFunction { side, function: name.clone() };
             match (before.total, after.total) {
-                (Weight(0), _) => return Err(missing("before")),
-                (_, Weight(0)) => return Err(missing("after")),
-                (before, after) => (u128::from(before.0), u128::from(after.0)),
+                (Weight(0), _) => Err(missing("before")),
+                (_, Weight(0)) => Err(missing("after")),
+                (before, after) => Ok(numbers(before, after)),
             }
         }
-    };
-    Ok(Scale::between(before, after).unwrap_or(Scale::ONE))
+    }
 }
 
 /// The weights of all that has that name, whatever kind of code it is.
-pub(crate) fn of_function(tree: &DiffTree, name: &str) -> (Weights, Weights) {
+fn of_function(tree: &DiffTree, name: &str) -> (Weights, Weights) {
     let mut sums = (Weights::default(), Weights::default());
     for function in &tree.functions {
         if tree.labels[function.label.index()].name == name {

@@ -12,6 +12,10 @@ impl Evidence {
     /// No sign of a change.
     pub const NONE: Evidence = Evidence { p: 1.0, is_real: false };
 
+    pub(crate) fn new(p: f64, is_real: bool) -> Evidence {
+        Evidence { p: p as f32, is_real }
+    }
+
     /// The p-value, corrected for all that was tested; 1 for what could be noise by itself.
     pub fn p(self) -> f64 {
         f64::from(self.p)

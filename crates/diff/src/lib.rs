@@ -27,13 +27,20 @@
 //! # Ok::<(), flame_diff::DiffError>(())
 //! ```
 
+mod chance;
 mod comparable;
 mod compare;
+mod counts;
 mod error;
 mod evidence;
+mod family;
 mod function;
+mod judge;
 mod run;
+mod samples;
 mod scale;
+mod special;
+mod spread;
 mod tree;
 mod union;
 

@@ -1,0 +1,217 @@
+//! The chance that a change like an observed one comes up although nothing changed.
+//!
+//! Shares of two totals are a two by two table: given how many samples both sides have in all, and
+//! how many of both are in the frame, those of after follow the hypergeometric distribution
+//! (Fisher's exact test). Rates, for the same time or the same number of runs, have no such totals:
+//! given how many samples both sides have in the frame, those of after follow the binomial
+//! distribution (Przyborowski and Wilenski 1940). The p-value is twice the smaller tail. Where the
+//! standard deviation is beyond [`EXACT_UP_TO`] samples, both are taken for normal.
+
+use crate::special::{ln_factorial, normal};
+
+/// The largest standard deviation, in samples, for which tails are summed up term by term: some
+/// thousand at most. Beyond that a normal tail is off by less than a factor of 1.5 as far out as
+/// six standard deviations.
+const EXACT_UP_TO: f64 = 100.0;
+/// Changes of less than so many standard deviations could be noise even if nothing else was tested.
+const NO_SIGN: f64 = 1.5;
+
+/// What the samples in a frame are compared by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Margins {
+    /// All samples of both sides, those in the frame included.
+    Shares { before: f64, after: f64 },
+    /// The share of both sides' samples in the frame that after has if nothing changed, in 0 to 1.
+    Rates { after: f64 },
+}
+
+/// Samples in a frame, how they are spread if nothing changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    /// How many of them after has on average.
+    pub(crate) mean: f64,
+    /// And the standard deviation of that.
+    pub(crate) deviation: f64,
+}
+
+impl Margins {
+    /// What to expect of a frame with `both` samples on both sides together.
+    pub(crate) fn expected(self, both: f64) -> Expected {
+        let (mean, variance) = match self {
+            Margins::Shares { before, after } => {
+                let all = before + after;
+                let q = after / all;
+                let mean = both * q;
+                (mean, mean * (1.0 - q) * (all - both).max(0.0) / (all - 1.0).max(1.0))
+            }
+            Margins::Rates { after: q } => (both * q, both * q * (1.0 - q)),
+        };
+        Expected { mean, deviation: variance.sqrt() }
+    }
+
+    /// How far a change is from none, in standard deviations; 0 where there can be no change.
+    pub(crate) fn distance(self, before: f64, after: f64) -> f64 {
+        let Expected { mean, deviation } = self.expected(before + after);
+        if deviation > 0.0 { (after - mean) / deviation } else { 0.0 }
+    }
+
+    /// The p-value of so many samples before and after; 1 where it is not near anything that could
+    /// matter.
+    pub(crate) fn p_value(self, before: f64, after: f64) -> f64 {
+        let (before, after) = (before.round(), after.round());
+        let Expected { mean, deviation } = self.expected(before + after);
+        // The distributions are of whole numbers: half a sample on the way to the next one.
+        let distance = (after - mean).abs() - 0.5;
+        if deviation <= 0.0 || distance < NO_SIGN * deviation {
+            return 1.0;
+        }
+        if deviation > EXACT_UP_TO {
+            return normal(distance / deviation);
+        }
+        let tail = match self.rounded() {
+            Margins::Shares { before: n1, after: n2 } if n1 + n2 < 1e12 => {
+                let table = Table { n1: n1.max(before), n2: n2.max(after), both: before + after };
+                table.tail(after, mean)
+            }
+            // Of so many samples, taking some away leaves the others as they are.
+            Margins::Shares { before: n1, after: n2 } => {
+                binomial_tail(before + after, n2 / (n1 + n2), after, mean)
+            }
+            Margins::Rates { after: q } => binomial_tail(before + after, q, after, mean),
+        };
+        (2.0 * tail).min(1.0)
+    }
+
+    /// The smallest p-value that so many samples on both sides together can have.
+    pub(crate) fn least_p_value(self, both: f64) -> f64 {
+        let q = match self {
+            Margins::Shares { before, after } => after / (before + after),
+            Margins::Rates { after } => after,
+        };
+        (2.0 * q.min(1.0 - q).powf(both)).min(1.0)
+    }
+
+    fn rounded(self) -> Margins {
+        match self {
+            Margins::Shares { before, after } => {
+                Margins::Shares { before: before.round(), after: after.round() }
+            }
+            rates => rates,
+        }
+    }
+}
+
+/// A two by two table, all whole numbers.
+struct Table {
+    n1: f64,
+    n2: f64,
+    both: f64,
+}
+
+impl Table {
+    /// The chance of as many samples after as `from` or, seen from the mean, beyond.
+    fn tail(&self, from: f64, mean: f64) -> f64 {
+        let Table { n1, n2, both } = *self;
+        let choose = |n: f64, k: f64| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+        let first = choose(n2, from) + choose(n1, both - from) - choose(n1 + n2, both);
+        let up = |k: f64| (both - k) * (n2 - k) / ((k + 1.0) * (n1 - both + k + 1.0));
+        sum_beyond(first.exp(), from, mean, up)
+    }
+}
+
+/// The same for `trials`, each of which is after's with a chance of `q`.
+fn binomial_tail(trials: f64, q: f64, from: f64, mean: f64) -> f64 {
+    let choose = ln_factorial(trials) - ln_factorial(from) - ln_factorial(trials - from);
+    let first = choose + from * q.ln() + (trials - from) * (-q).ln_1p();
+    sum_beyond(first.exp(), from, mean, |k| (trials - k) / (k + 1.0) * q / (1.0 - q))
+}
+
+/// Sums chances up from the one of `from` on, away from the mean, until they no longer matter;
+/// `up` is by what the chance of a number is multiplied to be that of the next.
+fn sum_beyond(first: f64, from: f64, mean: f64, up: impl Fn(f64) -> f64) -> f64 {
+    let (mut sum, mut term, mut at) = (first, first, from);
+    loop {
+        let (factor, next) =
+            if from > mean { (up(at), at + 1.0) } else { (up(at - 1.0).recip(), at - 1.0) };
+        // Outside of what is possible the factor is 0, and its inverse infinite or negative.
+        if !(factor > 0.0 && factor.is_finite()) || next < 0.0 {
+            return sum;
+        }
+        (term, at) = (term * factor, next);
+        sum += term;
+        if term < sum * 1e-12 {
+            return sum;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(margins: Margins, before: f64, after: f64, expect: f64) {
+        let found = margins.p_value(before, after);
+        assert!((found / expect - 1.0).abs() < 1e-6, "{found} is not {expect}");
+    }
+
+    #[test]
+    fn tables_have_fishers_p_value() {
+        // Fisher's tea: 10 and 0 of 10 and 10: twice 1 of C(20, 10) = 184,756.
+        check(Margins::Shares { before: 10.0, after: 10.0 }, 0.0, 10.0, 2.0 / 184_756.0);
+        check(Margins::Shares { before: 10.0, after: 10.0 }, 10.0, 0.0, 2.0 / 184_756.0);
+        // 1 of 10 before, 8 of 10 after: (C(10,8) C(10,1) + C(10,9)) / C(20,9), twice.
+        let p = 2.0 * (45.0 * 10.0 + 10.0) / 167_960.0;
+        check(Margins::Shares { before: 10.0, after: 10.0 }, 1.0, 8.0, p);
+    }
+
+    #[test]
+    fn rates_have_the_binomial_p_value() {
+        // 10 heads of 10: twice 2^-10.
+        check(Margins::Rates { after: 0.5 }, 0.0, 10.0, 2.0 / 1024.0);
+        check(Margins::Rates { after: 0.5 }, 10.0, 0.0, 2.0 / 1024.0);
+        // 9 of 10 with a chance of 1/4: (10 * 3/4 + 1/4) / 4^9.
+        check(Margins::Rates { after: 0.25 }, 1.0, 9.0, 2.0 * (7.5 + 0.25) / 4_f64.powi(9));
+    }
+
+    #[test]
+    fn exact_and_normal_tails_meet() {
+        for z in [3.0, 5.0] {
+            for half in [19_000.0, 21_000.0] {
+                let rates = Margins::Rates { after: 0.5 };
+                let Expected { mean, deviation } = rates.expected(2.0 * half);
+                let shift = (z * deviation).round();
+                let p = rates.p_value(mean - shift, mean + shift);
+                let expect = normal((shift - 0.5) / deviation);
+                assert!((p / expect - 1.0).abs() < 0.02, "{p} {expect}");
+            }
+        }
+    }
+
+    #[test]
+    fn swapped_sides_are_as_surprising() {
+        let one = Margins::Shares { before: 300.0, after: 700.0 };
+        let two = Margins::Shares { before: 700.0, after: 300.0 };
+        for (before, after) in [(30.0, 20.0), (0.0, 40.0), (250.0, 690.0), (299.0, 600.0)] {
+            let (a, b) = (one.p_value(before, after), two.p_value(after, before));
+            assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_is_as_expected_is_no_sign() {
+        let shares = Margins::Shares { before: 1000.0, after: 2000.0 };
+        assert_eq!(shares.p_value(100.0, 200.0), 1.0);
+        assert_eq!(shares.p_value(1000.0, 2000.0), 1.0);
+        assert_eq!(shares.p_value(0.0, 0.0), 1.0);
+        assert_eq!(Margins::Rates { after: 0.5 }.p_value(0.0, 0.0), 1.0);
+        assert_eq!(shares.p_value(0.0, 1.0), 1.0);
+    }
+
+    #[test]
+    fn large_numbers_stay_finite() {
+        let huge = Margins::Shares { before: 1e15, after: 2e15 };
+        assert!((0.0..1e-3).contains(&huge.p_value(30.0, 10.0)));
+        assert!(huge.p_value(1e15, 1e15) < 1e-100);
+    }
+}

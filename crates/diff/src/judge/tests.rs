@@ -1,0 +1,246 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::test_runs::{diff, path, run};
+use crate::{DiffConfig, DiffTree, Run, Samples, Scaling};
+
+/// xorshift64*: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// Stacks with their samples.
+type Stacks = BTreeMap<String, u64>;
+
+/// A program of some hundred stacks, of which few are hot: so many samples of it.
+fn sampled(samples: u64, random: &mut Random) -> Stacks {
+    let mut stacks = Stacks::new();
+    for _ in 0..samples {
+        let mut stack = "server;main".to_owned();
+        // Each step inwards has a choice of functions, the first far more likely than the last.
+        for level in 0..2 + random.below(4) {
+            let limit = 1 + random.below(6);
+            stack += &format!(";f{level}_{}", random.below(limit));
+        }
+        *stacks.entry(stack).or_default() += 1;
+    }
+    stacks
+}
+
+fn text(stacks: &Stacks) -> String {
+    stacks.iter().map(|(stack, samples)| format!("{stack} {samples}\n")).collect()
+}
+
+/// Whether anything at all is real.
+fn any_real(tree: &DiffTree) -> bool {
+    let evidence = |own: Evidence, total: Evidence| own.is_real() || total.is_real();
+    let nodes = tree.nodes().iter();
+    nodes.clone().any(|node| evidence(node.self_evidence, node.total_evidence))
+        || tree.functions().iter().any(|f| evidence(f.self_evidence, f.total_evidence))
+}
+
+/// The functions whose self weight really changed, what matters first.
+fn real(tree: &DiffTree) -> Vec<&str> {
+    let real = tree.functions().iter().filter(|function| function.self_evidence.is_real());
+    real.map(|function| tree.labels()[function.label.index()].name.as_str()).collect()
+}
+
+#[test]
+fn a_profile_and_itself_differ_in_nothing() {
+    let stacks = text(&sampled(5_000, &mut Random::new(1)));
+    for scaling in [Scaling::Total, Scaling::None, Scaling::Function("f1_0".to_owned())] {
+        let tree = diff(&stacks, &stacks, scaling);
+        assert!(tree.tested() > 50, "{}", tree.tested());
+        assert!(tree.nodes().iter().all(|node| node.self_evidence == Evidence::NONE));
+        assert!(tree.nodes().iter().all(|node| node.total_evidence == Evidence::NONE));
+        assert!(!any_real(&tree));
+    }
+}
+
+/// Of 100 comparisons of what did not change 5 may call something real.
+#[track_caller]
+fn check_false_alarms(compare: impl Fn(&mut Random) -> DiffTree) {
+    let alarms = (0..100).filter(|seed| any_real(&compare(&mut Random::new(seed + 17)))).count();
+    assert!(alarms <= 5, "{alarms} of 100");
+}
+
+#[test]
+fn random_halves_of_a_recording_do_not_differ() {
+    let all = sampled(5_000, &mut Random::new(2));
+    check_false_alarms(|random| {
+        let (mut one, mut other) = (Stacks::new(), Stacks::new());
+        for (stack, samples) in &all {
+            for _ in 0..*samples {
+                let half = if random.below(2) == 0 { &mut one } else { &mut other };
+                *half.entry(stack.clone()).or_default() += 1;
+            }
+        }
+        diff(&text(&one), &text(&other), Scaling::Total)
+    });
+}
+
+#[test]
+fn recordings_of_one_program_do_not_differ() {
+    for scaling in [Scaling::Total, Scaling::Function("f0_0".to_owned())] {
+        check_false_alarms(|random| {
+            let (one, other) = (sampled(1_000, random), sampled(3_000, random));
+            diff(&text(&one), &text(&other), scaling.clone())
+        });
+    }
+    check_false_alarms(|random| {
+        // Samples come by chance, too, where they are not shares.
+        let noise =
+            |random: &mut Random| (0..20_000).filter(|_| random.below(10) == 0).count() as u64;
+        let (one, other) = (noise(random), noise(random));
+        diff(&text(&sampled(one, random)), &text(&sampled(other, random)), Scaling::None)
+    });
+}
+
+/// A profile of 5,000 samples in which `planted` has moved from one function to another.
+fn with_planted(planted: u64, random: &mut Random) -> DiffTree {
+    let before = sampled(5_000, random);
+    let mut after = sampled(5_000 - planted, random);
+    *after.entry("server;main;f0_0;encode".to_owned()).or_default() += planted;
+    diff(&text(&before), &text(&after), Scaling::Total)
+}
+
+#[test]
+fn five_points_are_found_and_a_fifth_of_a_point_is_not() {
+    for seed in 0..20 {
+        let found = with_planted(250, &mut Random::new(seed));
+        assert_eq!(real(&found)[..1], ["encode"], "seed {seed}");
+        let missed = with_planted(10, &mut Random::new(seed));
+        assert!(!real(&missed).contains(&"encode"), "seed {seed}");
+    }
+}
+
+#[test]
+fn swapping_the_sides_swaps_signs_and_nothing_else() {
+    let mut random = Random::new(5);
+    let (mut one, other) = (sampled(2_000, &mut random), sampled(3_100, &mut random));
+    one.insert("server;main;gone".to_owned(), 300);
+    for scaling in [Scaling::Total, Scaling::None] {
+        let forth = diff(&text(&one), &text(&other), scaling.clone());
+        let back = diff(&text(&other), &text(&one), scaling);
+        assert_eq!(forth.tested(), back.tested());
+        assert!(real(&forth).contains(&"gone"));
+        for (a, b) in forth.nodes().iter().zip(back.nodes()) {
+            assert_eq!(path(&forth, a), path(&back, b));
+            assert_eq!((a.before, a.after), (b.after, b.before));
+            let signs = [&forth, &back].map(|tree| {
+                let node = if std::ptr::eq(tree, &forth) { a } else { b };
+                tree.self_change(node.before, node.after).partial_cmp(&0.0)
+            });
+            assert_eq!(signs[0], signs[1].map(std::cmp::Ordering::reverse));
+            for (p, q) in [(a.self_evidence, b.self_evidence), (a.total_evidence, b.total_evidence)]
+            {
+                assert_eq!(p.is_real(), q.is_real(), "{}", path(&forth, a));
+                assert!((p.p() - q.p()).abs() <= 1e-4 * q.p(), "{p:?} {q:?}");
+            }
+        }
+    }
+}
+
+/// Runs of which each has a load of its own on one function.
+fn runs(
+    number: usize,
+    samples: u64,
+    load: impl Fn(&mut Random) -> u64,
+    random: &mut Random,
+) -> Vec<Run> {
+    let one = |_| {
+        let mut stacks = sampled(samples, random);
+        stacks.insert("server;main;gc".to_owned(), load(random));
+        run(&text(&stacks))
+    };
+    (0..number).map(one).collect()
+}
+
+#[test]
+fn what_runs_of_one_side_differ_by_is_noise() {
+    let load = |random: &mut Random| random.below(600);
+    check_false_alarms(|random| {
+        let before = runs(3, 1_000, load, random);
+        let after = runs(3, 1_000, load, random);
+        DiffTree::new(&before, &after, &DiffConfig::default()).unwrap()
+    });
+    // The same loads as one run a side would be a change without doubt.
+    let random = &mut Random::new(3);
+    let (before, after) = (runs(1, 1_000, |_| 50, random), runs(1, 1_000, |_| 550, random));
+    let tree = DiffTree::new(&before, &after, &DiffConfig::default()).unwrap();
+    assert_eq!(real(&tree)[..1], ["gc"]);
+}
+
+#[test]
+fn a_change_of_all_runs_is_found() {
+    for seed in 0..10 {
+        let random = &mut Random::new(seed);
+        let before = runs(3, 1_000, |_| 50, random);
+        let after = runs(3, 1_000, |_| 200, random);
+        let tree = DiffTree::new(&before, &after, &DiffConfig::default()).unwrap();
+        assert_eq!(real(&tree)[..1], ["gc"], "seed {seed}");
+    }
+}
+
+/// A run in which each sample weighs that much.
+fn weighed(stacks: &Stacks, weight: impl Fn(&str) -> u64) -> Run {
+    let mut builder = flame_profile::TreeBuilder::new();
+    for (stack, samples) in stacks {
+        let mut node = flame_profile::BuilderNode::ROOT;
+        for name in stack.split(';') {
+            let label = builder.label(name, flame_profile::FrameKind::User);
+            node = builder.child(node, label);
+        }
+        builder.add(node, flame_profile::Weight(samples * weight(stack)));
+        builder.add_before(node, flame_profile::Weight(*samples));
+    }
+    let value = flame_profile::ValueType::new("cpu", "nanoseconds");
+    let tree = builder.finish(value, flame_profile::SiblingOrder::Name);
+    Run { tree, samples: Samples::Counted, ..run("a 1\n") }
+}
+
+#[test]
+fn weights_are_as_sure_as_the_samples_behind_them() {
+    let random = &mut Random::new(8);
+    let (before, mut after) = (sampled(3_000, random), sampled(3_000, random));
+    after.insert("server;main;encode".to_owned(), 120);
+    let counts = diff(&text(&before), &text(&after), Scaling::Total);
+    let compare = |weight: fn(&str) -> u64| {
+        let runs = (weighed(&before, weight), weighed(&after, weight));
+        DiffTree::new(&[runs.0], &[runs.1], &DiffConfig::default()).unwrap()
+    };
+    let equal = compare(|_| 10_101_010);
+    assert_eq!((equal.before().samples, equal.after().samples), (3_000.0, 3_120.0));
+    assert_eq!(equal.tested(), counts.tested());
+    for (a, b) in equal.nodes().iter().zip(counts.nodes()) {
+        assert_eq!(a.self_evidence.is_real(), b.self_evidence.is_real());
+        assert!((a.self_evidence.p() - b.self_evidence.p()).abs() < 1e-6);
+    }
+    assert!(real(&equal).contains(&"encode"));
+}
+
+#[test]
+fn few_heavy_samples_are_no_sign() {
+    check_false_alarms(|random| {
+        // Two of three allocations are of some bytes, the others of a mebibyte.
+        let weight = |stack: &str| if stack.ends_with('0') { 1 << 20 } else { 64 };
+        let runs =
+            (weighed(&sampled(2_000, random), weight), weighed(&sampled(2_000, random), weight));
+        DiffTree::new(&[runs.0], &[runs.1], &DiffConfig::default()).unwrap()
+    });
+}

@@ -1,0 +1,129 @@
+//! How many samples stand behind weights, and how unequal those are.
+//!
+//! Samples of different weight are noisier than as many of the same: their sum has the variance of
+//! the sum of their squares. A side is taken for as many equal samples as have the same relative
+//! variance (Bohm and Zech 2014, "Statistics of weighted Poisson events and its applications"), and
+//! a frame whose samples are heavier than those of its side for fewer ones.
+
+use flame_profile::{CallTree, Weight};
+
+use crate::run::{Run, Samples};
+use crate::scale::gcd;
+
+/// By chance numbers have a divisor in common, too: it counts only if that is less likely than one
+/// in 2 to the power of this.
+const LEAST_BITS: f64 = 10.0;
+
+/// How the weights of a run are made of samples.
+#[derive(Debug)]
+pub(crate) enum Grain {
+    /// All samples weigh the same.
+    Even(f64),
+    /// For each node what the squares of its samples' weights are: of those that end there, and of
+    /// all that are there or below.
+    Uneven(Vec<[f64; 2]>),
+}
+
+impl Grain {
+    /// Of a run whose weights are multiplied by `factor`.
+    pub(crate) fn of(run: &Run, factor: u64) -> Grain {
+        let factor = factor as f64;
+        let unit = 10_f64.powi(run.tree.decimals() as i32) * factor;
+        match run.samples {
+            Samples::PerUnit(number) => Grain::Even(unit / number),
+            Samples::Divisor => Grain::Even(divisor(&run.tree).map_or(unit, |d| d as f64 * factor)),
+            Samples::Counted => Grain::Uneven(squares(&run.tree, factor)),
+        }
+    }
+
+    /// The squares of the weights of a node's samples.
+    pub(crate) fn squares(&self, node: usize, own: Weight, total: Weight) -> [f64; 2] {
+        match self {
+            Grain::Even(unit) => [own.0 as f64 * unit, total.0 as f64 * unit],
+            Grain::Uneven(squares) => squares[node],
+        }
+    }
+
+    /// How many samples a run has.
+    pub(crate) fn samples(&self, tree: &CallTree, total: Weight) -> f64 {
+        match self {
+            Grain::Even(unit) => total.0 as f64 / unit,
+            Grain::Uneven(_) => {
+                tree.before().and_then(|counts| counts.first()).map_or(0.0, |n| n.total.0 as f64)
+            }
+        }
+    }
+}
+
+/// What all weights of a tree are multiples of, where that is no accident; 1 for whole numbers
+/// that have nothing in common, `None` for fractions.
+fn divisor(tree: &CallTree) -> Option<u64> {
+    let own = tree.nodes().iter().map(|node| node.self_weight.0).filter(|weight| *weight > 0);
+    let mut count = 0_u32;
+    let mut divisor = 0;
+    for weight in own {
+        divisor = gcd(divisor, u128::from(weight));
+        count += 1;
+        if divisor == 1 {
+            break;
+        }
+    }
+    let is_accident = f64::from(count) * (divisor.max(1) as f64).log2() < LEAST_BITS;
+    match u64::try_from(divisor) {
+        Ok(divisor) if !is_accident => Some(divisor),
+        _ if tree.decimals() == 0 => Some(1),
+        _ => None,
+    }
+}
+
+/// The squares of samples' weights, those of one stack taken for equal. The tree has the number of
+/// samples as its weights before.
+fn squares(tree: &CallTree, factor: f64) -> Vec<[f64; 2]> {
+    let counts = tree.before().unwrap_or_default();
+    let nodes = tree.nodes();
+    let mut squares = vec![[0.0; 2]; nodes.len()];
+    for (index, node) in nodes.iter().enumerate().rev() {
+        let count = counts.get(index).map_or(0, |count| count.self_weight.0).max(1) as f64;
+        let weight = node.self_weight.0 as f64 * factor;
+        squares[index][0] = weight * weight / count;
+        squares[index][1] += squares[index][0];
+        if index > 0 {
+            let below = squares[index][1];
+            squares[node.parent.index()][1] += below;
+        }
+    }
+    squares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_runs::run;
+
+    #[track_caller]
+    fn check_divisor(text: &str, expect: Option<u64>) {
+        assert_eq!(divisor(&run(text).tree), expect, "{text}");
+    }
+
+    #[test]
+    fn a_divisor_counts_where_it_is_no_accident() {
+        check_divisor("a;b 7\na;c 4\na;d 9\n", Some(1));
+        check_divisor("a;b 6\na;c 4\na;d 8\n", Some(1));
+        check_divisor("a;b 10101010\na;c 30303030\n", Some(10_101_010));
+        check_divisor("a;b 12\na;c 8\na;d 4\na;e 20\na;f 4\n", Some(4));
+        check_divisor("a;b 0.5\na;c 1.3\n", None);
+        check_divisor("a;b 1000.5\na;c 2001\na;d 3001.5\n", Some(10_005));
+    }
+
+    #[test]
+    fn samples_are_found_in_weights() {
+        let samples = |samples, text| {
+            let run = Run { samples, ..run(text) };
+            Grain::of(&run, 1).samples(&run.tree, run.tree.total())
+        };
+        assert_eq!(samples(Samples::PerUnit(1.0), "a 30\nb 10\n"), 40.0);
+        assert_eq!(samples(Samples::PerUnit(0.5), "a 30\nb 10\n"), 20.0);
+        assert_eq!(samples(Samples::PerUnit(2.0), "a 0.5\nb 10\n"), 21.0);
+        assert_eq!(samples(Samples::Divisor, "a 2000000\nb 1000000\n"), 3.0);
+    }
+}

@@ -1,0 +1,159 @@
+//! How much the runs of one side differ, beyond what samples do by chance.
+//!
+//! The spread of a frame is Pearson's: the squared distances of its runs from what their side has
+//! on average, by the variance that samples have. Few runs give it badly, so what all frames show
+//! is taken in, as much as frames are alike (Smyth 2004, "Linear models and empirical Bayes methods
+//! for assessing differential expression in microarray experiments"): the more they are, the more
+//! degrees of freedom the test has. A spread below 1, less than samples have by chance, counts as 1.
+
+use crate::counts::{Details, Part, Yardstick};
+use crate::special::{digamma, inverse_trigamma, student, trigamma};
+use crate::tree::Weights;
+
+/// Frames with less samples a run say nothing about how much runs differ in general.
+const LEAST_SAMPLES: f64 = 10.0;
+/// Below this the logarithm of a spread would say more about rounding than about runs.
+const LEAST_SPREAD: f64 = 1e-3;
+
+/// The spread of one frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    /// Variance of the runs by that of samples.
+    value: f64,
+    /// Degrees of freedom.
+    freedom: f64,
+    /// Samples a run.
+    samples: f64,
+}
+
+impl Spread {
+    /// Of the weights at a position with so many samples before and after; `None` without runs.
+    pub(crate) fn of(
+        yardstick: &Yardstick,
+        details: &Details,
+        at: usize,
+        part: Part,
+        samples: [f64; 2],
+    ) -> Option<Spread> {
+        let number = yardstick.exposures.len();
+        let runs = details.runs.get(at * number..(at + 1) * number)?;
+        let weight = |weights: &Weights| match part {
+            Part::Own => weights.self_weight.0 as f64,
+            Part::Total => weights.total.0 as f64,
+        };
+        let (before, after) = runs.split_at(yardstick.runs_before);
+        let (of_before, of_after) = yardstick.exposures.split_at(yardstick.runs_before);
+        let mut squares = 0.0;
+        for (side, (runs, exposures)) in [(before, of_before), (after, of_after)].iter().enumerate()
+        {
+            let all: f64 = runs.iter().map(weight).sum();
+            let exposure: f64 = exposures.iter().sum();
+            if all == 0.0 || exposure == 0.0 {
+                continue;
+            }
+            // Samples a unit of weight here.
+            let unit = samples[side] / all;
+            let share = if yardstick.are_shares() { all / exposure } else { 0.0 };
+            for (run, part) in runs.iter().zip(*exposures) {
+                let expect = all * part / exposure * unit;
+                let variance = expect * (1.0 - share);
+                if variance > 0.0 {
+                    squares += (weight(run) * unit - expect).powi(2) / variance;
+                }
+            }
+        }
+        let freedom = (number - 2) as f64;
+        let samples = (samples[0] + samples[1]) / number as f64;
+        (freedom > 0.0).then_some(Spread { value: squares / freedom, freedom, samples })
+    }
+}
+
+/// The spread of frames in general, and what that is worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prior {
+    value: f64,
+    /// Degrees of freedom; infinite where all frames spread alike.
+    freedom: f64,
+}
+
+impl Prior {
+    /// Nothing is known.
+    pub(crate) const NONE: Prior = Prior { value: 1.0, freedom: 0.0 };
+
+    /// What frames have in common, by the moments of the logarithms.
+    pub(crate) fn of(spreads: &[Spread]) -> Prior {
+        let usable = spreads.iter().filter(|spread| spread.samples >= LEAST_SAMPLES);
+        let logs: Vec<f64> = usable.map(|spread| spread.value.max(LEAST_SPREAD).ln()).collect();
+        let Some(freedom) = spreads.first().map(|spread| spread.freedom) else {
+            return Prior::NONE;
+        };
+        if logs.len() < 3 {
+            return Prior::NONE;
+        }
+        let half = freedom / 2.0;
+        let number = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / number;
+        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (number - 1.0);
+        let centre = mean - digamma(half) + half.ln();
+        let excess = variance - trigamma(half);
+        if excess <= 0.0 {
+            return Prior { value: centre.exp(), freedom: f64::INFINITY };
+        }
+        let prior = 2.0 * inverse_trigamma(excess);
+        let value = (centre + digamma(prior / 2.0) - (prior / 2.0).ln()).exp();
+        Prior { value, freedom: prior }
+    }
+
+    /// The p-value of a change that is so many standard deviations of samples.
+    pub(crate) fn p_value(&self, distance: f64, spread: Spread) -> f64 {
+        let freedom = self.freedom + spread.freedom;
+        let value = if self.freedom.is_finite() {
+            (self.freedom * self.value + spread.freedom * spread.value) / freedom
+        } else {
+            self.value
+        };
+        // Frames hang together, so what they have in common is less sure than their number says:
+        // a frame that spreads more is judged by its own spread.
+        student(distance / value.max(spread.value).max(1.0).sqrt(), freedom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_spread_alike_are_believed_like_many_runs() {
+        // Quantiles of chi-squared with 4 degrees of freedom, by 4.
+        let quantiles = [1.064, 1.649, 2.195, 2.753, 3.357, 4.045, 4.878, 5.989, 7.779];
+        let spread = |value: f64| Spread { value: value / 4.0, freedom: 4.0, samples: 100.0 };
+        let spreads: Vec<Spread> = quantiles.iter().map(|value| spread(*value)).collect();
+        let prior = Prior::of(&spreads);
+        assert_eq!(prior.freedom, f64::INFINITY);
+        assert!((prior.value - 1.0).abs() < 0.1, "{prior:?}");
+        let p = prior.p_value(4.0, spread(4.0));
+        // Not far from the 6.3e-5 of a normal variable; 0.016 with the four degrees alone.
+        assert!((6.3e-5..1e-4).contains(&p), "{p}");
+    }
+
+    #[test]
+    fn frames_that_spread_differently_are_judged_by_their_own() {
+        let spread = |value: f64| Spread { value, freedom: 4.0, samples: 100.0 };
+        let spreads: Vec<Spread> =
+            (0..20).map(|at| spread(if at % 2 == 0 { 0.5 } else { 50.0 })).collect();
+        let prior = Prior::of(&spreads);
+        assert!(prior.freedom < 4.0, "{prior:?}");
+        let calm = prior.p_value(6.0, spread(1.0));
+        let wild = prior.p_value(6.0, spread(50.0));
+        assert!(calm < wild && wild > 0.2, "{calm} {wild}");
+    }
+
+    #[test]
+    fn few_frames_say_nothing() {
+        let few = [Spread { value: 9.0, freedom: 2.0, samples: 100.0 }; 2];
+        assert_eq!(Prior::of(&few).freedom, 0.0);
+        let poor = [Spread { value: 9.0, freedom: 2.0, samples: 1.0 }; 9];
+        assert_eq!(Prior::of(&poor).freedom, 0.0);
+        assert_eq!(Prior::of(&[]).freedom, 0.0);
+    }
+}
