@@ -80,9 +80,9 @@ pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
         (Fill::Flat(grew.at(STEPS - 2)), "grew".to_owned()),
         (shrunk(STEPS - 2), "shrank".to_owned()),
         (Fill::Flat(SAME), "the same".to_owned()),
-        (Fill::Flat(grew.pale), "could be noise".to_owned()),
-        (Fill::New(grew.at(1), new), format!("new: {}", share(sides.added()))),
-        (gone(STEPS / 2), format!("vanished: {}", share(sides.vanished()))),
+        (Fill::Flat(grew.pale), "pale: could be noise".to_owned()),
+        (Fill::New(grew.at(1), new), format!("new: {}", share(sides.added))),
+        (gone(STEPS / 2), format!("vanished: {}", share(sides.vanished))),
     ];
     Colours { fills, of_label: Vec::new(), of_node: None, same: None, legend }
 }

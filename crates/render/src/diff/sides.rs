@@ -19,6 +19,9 @@ pub(crate) struct Sides<'a> {
     pub(crate) whole: f64,
     /// The largest change of self weight and of a total, among the real ones if there are any.
     pub(crate) most: [f64; 2],
+    /// What vanished, in the measure of after, and what is new.
+    pub(crate) vanished: f64,
+    pub(crate) added: f64,
     /// How weights are written.
     pub(crate) scale: ValueScale,
     /// How those of before are written, where they are another value.
@@ -56,11 +59,13 @@ impl<'a> Sides<'a> {
             denominator: tree.scale().denominator() as f64,
             whole: 0.0,
             most: [0.0; 2],
+            vanished: 0.0,
+            added: 0.0,
             scale: scale(after),
             scale_before: (before != after).then(|| scale(before)),
         };
         sides.whole = sides.scaled(tree.root().before.total);
-        sides.most = [ColourBy::SelfWeight, ColourBy::Total].map(|by| sides.largest(by));
+        sides.sum_up();
         sides
     }
 
@@ -91,16 +96,24 @@ impl<'a> Sides<'a> {
         (self.change(of(node.before), of(node.after)), level(evidence))
     }
 
-    fn largest(&self, by: ColourBy) -> f64 {
-        let (mut real, mut any) = (0.0_f64, 0.0_f64);
+    /// One pass for all that the whole tree has to be looked at for.
+    fn sum_up(&mut self) {
+        let (mut real, mut any) = ([0.0_f64; 2], [0.0_f64; 2]);
         for node in self.tree.nodes() {
-            let (change, level) = self.change_by(node, by);
-            any = any.max(change.abs());
-            if level != NOISE {
-                real = real.max(change.abs());
+            match node.presence() {
+                Presence::Both => {}
+                Presence::New => self.added += node.after.self_weight.0 as f64,
+                Presence::Vanished => self.vanished += self.scaled(node.before.self_weight),
+            }
+            for (at, by) in [ColourBy::SelfWeight, ColourBy::Total].into_iter().enumerate() {
+                let (change, level) = self.change_by(node, by);
+                any[at] = any[at].max(change.abs());
+                if level != NOISE {
+                    real[at] = real[at].max(change.abs());
+                }
             }
         }
-        if real > 0.0 { real } else { any }
+        self.most = [0, 1].map(|at| if real[at] > 0.0 { real[at] } else { any[at] });
     }
 
     /// The width that is a node's own.
@@ -114,18 +127,6 @@ impl<'a> Sides<'a> {
             DiffView::Delta => self.change(node.before.self_weight, node.after.self_weight).abs(),
             _ => after,
         }
-    }
-
-    /// What vanished, in the measure of after.
-    pub(crate) fn vanished(&self) -> f64 {
-        let gone = |node: &&DiffNode| node.presence() == Presence::Vanished;
-        self.tree.nodes().iter().filter(gone).map(|node| self.scaled(node.before.self_weight)).sum()
-    }
-
-    /// What is new.
-    pub(crate) fn added(&self) -> f64 {
-        let new = |node: &&DiffNode| node.presence() == Presence::New;
-        self.tree.nodes().iter().filter(new).map(|node| node.after.self_weight.0 as f64).sum()
     }
 }
 

@@ -113,8 +113,9 @@ pub(crate) fn heading(sides: &Sides<'_>, view: DiffView) -> String {
     match view {
         DiffView::After => format!("after: {after}"),
         DiffView::Before => format!("before: {before}"),
+        DiffView::Delta if sides.most[0] == 0.0 => "nothing changed".to_owned(),
         DiffView::Delta => "change: by how much self weight grew or shrank".to_owned(),
-        DiffView::Union | DiffView::Both => match part(sides.vanished(), sides.whole) {
+        DiffView::Union | DiffView::Both => match part(sides.vanished, sides.whole) {
             none if none == "0.00%" => format!("after: {after}"),
             gone => format!("after: {after}; hatched: what vanished, as wide as it was ({gone})"),
         },

@@ -132,7 +132,7 @@ impl Picture<'_> {
             around::write_strips(sides, panes, geometry, out)?;
             around::write_heads(sides, panes, &self.ui_fills().1, out)?;
         }
-        if panes.is_empty() {
+        if panes.is_empty() && subject.sides().is_none() {
             let (x, y) = (geometry.width / 2, TOP + 17);
             write!(out, r#"<text x="{x}" y="{y}" text-anchor="middle">{NO_SAMPLES}</text>"#)?;
         }

@@ -9,7 +9,7 @@ use super::config::SvgConfig;
 use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, ROUND_FROM};
 use super::panes::Panes;
 use super::subject::Subject;
-use super::xml::{push_escaped, push_pixels};
+use super::xml::{push_clean, push_escaped, push_pixels};
 use crate::amount::{ValueScale, format_change, push_digits, push_grouped, push_share};
 use crate::clean_name;
 use crate::colours::{Colours, Fill, is_gap};
@@ -115,7 +115,7 @@ impl<'a> Frames<'a> {
                     (before + node.before.total, after + node.after.total)
                 };
                 let (before, after) = run.fold((Weight(0), Weight(0)), add);
-                push_escaped(&sides.thin_tooltip(before, after), out);
+                push_clean(&sides.thin_tooltip(before, after), out);
                 if is_gone_run(sides, cell) {
                     fill = "url(#thin-gone)";
                 }
@@ -169,7 +169,7 @@ impl<'a> Frames<'a> {
         match self.subject {
             Subject::One(tree) => self.push_numbers(tree, id, out),
             Subject::Two(sides) => {
-                push_escaped(&sides.tooltip(sides.node(id.index())), out);
+                push_clean(&sides.tooltip(sides.node(id.index())), out);
             }
         }
         out.push(')');

@@ -42,7 +42,7 @@ pub(super) fn write_definitions(
     }
     for fill in hatches {
         if let Fill::Gone(number, colour, edge) = fill {
-            let line = colour.mixed(*edge, 0.3);
+            let line = colour.mixed(*edge, 0.22);
             write!(out, r#"<pattern id="gone{number}" width="7" height="7" "#)?;
             out.write_all(br#"patternUnits="userSpaceOnUse" patternTransform="rotate(45)">"#)?;
             write!(out, r#"<rect width="7" height="7" fill="{colour}"/>"#)?;

@@ -181,6 +181,7 @@ fn zoom_and_search_act_on_all_panes() {
     let expect = [with(&["parse"]), with(&["parse", "validate"]), with(&["parse", "validate"])];
     assert_eq!(panes(&mut graph), expect);
     graph.browser.press("Escape").unwrap();
+    graph.browser.move_to(5.0, 5.0).unwrap();
     assert_eq!(graph.boxes(), before);
     // What is not in a pane leaves only its callers there.
     graph.click("lookup");
@@ -318,6 +319,30 @@ fn what_is_left_when_a_part_is_hidden_keeps_its_colours() {
     graph.hover("main");
     assert_eq!(said(&mut graph)[1], "self none");
     assert_eq!(fills(&mut graph)["sys_read"], before["sys_read"]);
+    graph.check_quiet();
+}
+
+#[test]
+fn nothing_that_files_or_functions_are_called_becomes_markup() {
+    let name = "</title></svg><script>window.pwned=1</script>]]>&\"' onload=\"window.pwned=1";
+    let value = || ValueType::new(name, "count");
+    let before = run(name, &format!("{name} 10\n{name} 20\n"), value());
+    let after = run(name, &format!("m;{name} 50\n"), ValueType::new(name, name));
+    let scaling = Scaling::Total;
+    let config = DiffConfig { scaling, ..DiffConfig::default() };
+    let tree = DiffTree::new(&[before], &[after], &config).unwrap();
+    let Some(mut graph) = open("diff_hostile", &tree, DiffView::Both, 1200) else { return };
+    for _ in 0..5 {
+        graph.hover("all");
+        graph.click("all");
+        graph.browser.press("d").unwrap();
+        graph.browser.press("t").unwrap();
+    }
+    let injected = graph.eval(
+        "[document.querySelectorAll('title *, text *').length, \
+          document.querySelectorAll('script').length, typeof window.pwned]",
+    );
+    assert_eq!(injected, json!([0, 1, "undefined"]));
     graph.check_quiet();
 }
 
