@@ -8,8 +8,9 @@ use flame_profile::{
     BuilderNode, CallTree, Columns, Health, Meta, Profile, SiblingOrder, TreeBuilder, ValueType,
     Weight,
 };
-use flame_render::{clean_name, group_thousands};
+use flame_render::clean_name;
 
+use super::counted;
 use super::names::Names;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
@@ -71,7 +72,7 @@ fn health(input: &Input) -> Option<String> {
     if health.walked().next().is_some() || health.has_losses() {
         said.push(health.one_line());
     } else if health.skipped_lines > 0 {
-        said.push(format!("{} lines not readable", group_thousands(health.skipped_lines)));
+        said.push(counted(health.skipped_lines, "line", "lines") + " not readable");
     }
     said.extend(health.notes.iter().cloned());
     (!said.is_empty()).then(|| format!("{}: {}", input.run.name, said.join("; ")))
