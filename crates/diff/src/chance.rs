@@ -4,8 +4,9 @@
 //! how many of both are in the frame, those of after follow the hypergeometric distribution
 //! (Fisher's exact test). Rates, for the same time or the same number of runs, have no such totals:
 //! given how many samples both sides have in the frame, those of after follow the binomial
-//! distribution (Przyborowski and Wilenski 1940). The p-value is twice the smaller tail. Where the
-//! standard deviation is beyond [`EXACT_UP_TO`] samples, both are taken for normal.
+//! distribution (Przyborowski and Wilenski 1940). The p-value is twice the smaller tail. Both are
+//! taken for normal where the standard deviation is beyond [`EXACT_UP_TO`] samples, and from
+//! [`EXACT_ALWAYS`] on where the change is clearly less or more than what is called real.
 
 use crate::special::{ln_factorial, normal};
 
@@ -13,6 +14,10 @@ use crate::special::{ln_factorial, normal};
 /// thousand at most. Beyond that a normal tail is off by less than a factor of 1.5 as far out as
 /// six standard deviations.
 const EXACT_UP_TO: f64 = 100.0;
+/// Up to this standard deviation, in samples, a tail has few terms, and its normal one is wrong.
+const EXACT_ALWAYS: f64 = 10.0;
+/// Around how many standard deviations make a change real tails are summed up, by these factors.
+const CLEARLY: [f64; 2] = [0.7, 1.4];
 /// Changes of less than so many standard deviations could be noise even if nothing else was tested.
 const NO_SIGN: f64 = 1.5;
 
@@ -23,6 +28,20 @@ pub(crate) enum Margins {
     Shares { before: f64, after: f64 },
     /// The share of both sides' samples in the frame that after has if nothing changed, in 0 to 1.
     Rates { after: f64 },
+}
+
+/// How many standard deviations a change needs for its p-value, two-sided, to be that small.
+pub(crate) fn deviations(p: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if normal(middle) > p {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// Samples in a frame, how they are spread if nothing changed.
@@ -56,8 +75,8 @@ impl Margins {
     }
 
     /// The p-value of so many samples before and after; 1 where it is not near anything that could
-    /// matter.
-    pub(crate) fn p_value(self, before: f64, after: f64) -> f64 {
+    /// matter. `critical` is about how many standard deviations make a change real.
+    pub(crate) fn p_value(self, before: f64, after: f64, critical: f64) -> f64 {
         let (before, after) = (before.round(), after.round());
         let Expected { mean, deviation } = self.expected(before + after);
         // The distributions are of whole numbers: half a sample on the way to the next one.
@@ -65,8 +84,11 @@ impl Margins {
         if deviation <= 0.0 || distance < NO_SIGN * deviation {
             return 1.0;
         }
-        if deviation > EXACT_UP_TO {
-            return normal(distance / deviation);
+        let deviations = distance / deviation;
+        let [less, more] = CLEARLY.map(|factor| factor * critical);
+        let is_clear = !(less..more).contains(&deviations) && deviation > EXACT_ALWAYS;
+        if is_clear || deviation > EXACT_UP_TO {
+            return normal(deviations);
         }
         let tail = match self.rounded() {
             Margins::Shares { before: n1, after: n2 } if n1 + n2 < 1e12 => {
@@ -151,7 +173,7 @@ mod tests {
 
     #[track_caller]
     fn check(margins: Margins, before: f64, after: f64, expect: f64) {
-        let found = margins.p_value(before, after);
+        let found = margins.p_value(before, after, 4.0);
         assert!((found / expect - 1.0).abs() < 1e-6, "{found} is not {expect}");
     }
 
@@ -181,7 +203,7 @@ mod tests {
                 let rates = Margins::Rates { after: 0.5 };
                 let Expected { mean, deviation } = rates.expected(2.0 * half);
                 let shift = (z * deviation).round();
-                let p = rates.p_value(mean - shift, mean + shift);
+                let p = rates.p_value(mean - shift, mean + shift, 4.0);
                 let expect = normal((shift - 0.5) / deviation);
                 assert!((p / expect - 1.0).abs() < 0.02, "{p} {expect}");
             }
@@ -193,7 +215,7 @@ mod tests {
         let one = Margins::Shares { before: 300.0, after: 700.0 };
         let two = Margins::Shares { before: 700.0, after: 300.0 };
         for (before, after) in [(30.0, 20.0), (0.0, 40.0), (250.0, 690.0), (299.0, 600.0)] {
-            let (a, b) = (one.p_value(before, after), two.p_value(after, before));
+            let (a, b) = (one.p_value(before, after, 4.0), two.p_value(after, before, 4.0));
             assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
         }
     }
@@ -201,17 +223,23 @@ mod tests {
     #[test]
     fn what_is_as_expected_is_no_sign() {
         let shares = Margins::Shares { before: 1000.0, after: 2000.0 };
-        assert_eq!(shares.p_value(100.0, 200.0), 1.0);
-        assert_eq!(shares.p_value(1000.0, 2000.0), 1.0);
-        assert_eq!(shares.p_value(0.0, 0.0), 1.0);
-        assert_eq!(Margins::Rates { after: 0.5 }.p_value(0.0, 0.0), 1.0);
-        assert_eq!(shares.p_value(0.0, 1.0), 1.0);
+        assert_eq!(shares.p_value(100.0, 200.0, 4.0), 1.0);
+        assert_eq!(shares.p_value(1000.0, 2000.0, 4.0), 1.0);
+        assert_eq!(shares.p_value(0.0, 0.0, 4.0), 1.0);
+        assert_eq!(Margins::Rates { after: 0.5 }.p_value(0.0, 0.0, 4.0), 1.0);
+        assert_eq!(shares.p_value(0.0, 1.0, 4.0), 1.0);
+    }
+
+    #[test]
+    fn deviations_are_those_of_tables() {
+        assert!((deviations(0.05) - 1.959_964).abs() < 1e-5);
+        assert!((deviations(1e-9) - 6.109_410).abs() < 1e-5);
     }
 
     #[test]
     fn large_numbers_stay_finite() {
         let huge = Margins::Shares { before: 1e15, after: 2e15 };
-        assert!((0.0..1e-3).contains(&huge.p_value(30.0, 10.0)));
-        assert!(huge.p_value(1e15, 1e15) < 1e-100);
+        assert!((0.0..1e-3).contains(&huge.p_value(30.0, 10.0, 4.0)));
+        assert!(huge.p_value(1e15, 1e15, 4.0) < 1e-100);
     }
 }

@@ -106,12 +106,13 @@ impl DiffTree {
                 _ => (2, own, total),
             }
         };
-        self.functions.sort_by(|a, b| {
-            let (one, other) = (key(a), key(b));
-            let by_class = one.0.cmp(&other.0);
-            let by_first = other.1.total_cmp(&one.1);
-            by_class.then(by_first).then(other.2.total_cmp(&one.2)).then(a.label.cmp(&b.label))
+        let mut keyed: Vec<_> = self.functions.iter().map(|f| (key(f), *f)).collect();
+        keyed.sort_unstable_by(|(a, f), (b, g)| {
+            let by_class = a.0.cmp(&b.0);
+            let by_weight = b.1.total_cmp(&a.1).then(b.2.total_cmp(&a.2));
+            by_class.then(by_weight).then(f.label.cmp(&g.label))
         });
+        self.functions = keyed.into_iter().map(|(_, function)| function).collect();
     }
 }
 

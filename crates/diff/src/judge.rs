@@ -8,6 +8,7 @@ use std::thread;
 
 use flame_profile::LabelId;
 
+use crate::chance::deviations;
 use crate::counts::{Details, Part, Yardstick, part, squares_of};
 use crate::evidence::Evidence;
 use crate::family::{Census, Holm};
@@ -35,11 +36,8 @@ pub(crate) fn judge(
 ) -> u64 {
     let of_labels = details.of_labels(labels, nodes);
     let places = places(labels, nodes);
-    let mut judge = Judge { yardstick, details, least: 0.0, prior: Prior::NONE };
-    let mut of_functions = Judge {
-        details: &of_labels,
-        ..Judge { yardstick, details, least: 0.0, prior: Prior::NONE }
-    };
+    let mut judge = Judge::new(yardstick, details);
+    let mut of_functions = Judge::new(yardstick, &of_labels);
 
     let mut census = Census::new();
     for chunk in in_chunks(nodes, |range, chunk| judge.census(nodes, range, chunk)) {
@@ -51,7 +49,10 @@ pub(crate) fn judge(
     }
     let (_, margins) = yardstick.samples([nodes[0].before.total, nodes[0].after.total], None);
     let (least, tested) = census.testable(margins, alpha);
-    (judge.least, of_functions.least) = (least, least);
+    let critical = deviations(alpha / tested.max(1) as f64);
+    for judge in [&mut judge, &mut of_functions] {
+        (judge.least, judge.critical) = (least, critical);
+    }
     if !details.runs.is_empty() {
         judge.prior = judge.prior_of(nodes);
         of_functions.prior = judge.prior;
@@ -106,10 +107,16 @@ struct Judge<'a> {
     details: &'a Details,
     /// The least number of samples that are tested.
     least: f64,
+    /// About how many standard deviations make a change real.
+    critical: f64,
     prior: Prior,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    fn new(yardstick: &'a Yardstick, details: &'a Details) -> Judge<'a> {
+        Judge { yardstick, details, least: 0.0, critical: 0.0, prior: Prior::NONE }
+    }
+
     fn census(&self, nodes: &[DiffNode], start: usize, chunk: &[DiffNode]) -> Census {
         let mut census = Census::new();
         for (index, node) in (start..).zip(chunk) {
@@ -165,7 +172,7 @@ impl Judge<'_> {
         if self.yardstick.testable(samples, margins) < self.least {
             return 1.0;
         }
-        let p = margins.p_value(samples[0], samples[1]);
+        let p = margins.p_value(samples[0], samples[1], self.critical);
         let spread = Spread::of(self.yardstick, self.details, at, of, samples);
         let Some(spread) = spread.filter(|_| p < 1.0) else { return p as f32 };
         // Runs that differ more than samples by chance: the weaker of both judgements counts.

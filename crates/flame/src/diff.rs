@@ -1,6 +1,7 @@
 //! `flame diff`: profiles compared.
 
 mod export;
+mod gate;
 mod inputs;
 mod mismatch;
 mod names;
@@ -20,6 +21,7 @@ use crate::message::{Failure, warn};
 use crate::output::{Defaults, Format, Outputs};
 use crate::render::say;
 use crate::terminal::Paint;
+pub(crate) use gate::Gate;
 use inputs::{Input, Inputs};
 use report::Report;
 use sides::Sides;
@@ -33,6 +35,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let health = inputs.health();
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
+    let warnings = warnings.chain(unknown_functions(&tree, args));
     if !cli.quiet {
         warnings.for_each(|warning| warn(&warning, cli.color));
     }
@@ -44,10 +47,20 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
     }
-    let mut failures = failures.into_iter();
+    // An output that could not be written counts more than what it would have said.
+    let exceeded = args.fail_if.iter().filter_map(|gate| gate.check(&tree));
+    let mut failures = failures.into_iter().chain(exceeded);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
     first.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Functions of bounds that no profile has: such a bound is never exceeded.
+fn unknown_functions(tree: &DiffTree, args: &DiffArgs) -> Vec<String> {
+    let missing = args.fail_if.iter().filter_map(|gate| gate.missing(tree));
+    missing
+        .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)))
+        .collect()
 }
 
 /// The outputs, checked. The table goes to stdout unless something else is asked for.

@@ -8,12 +8,14 @@ use flame_render::{ColourBy, DiffView};
 
 use super::picture::PictureArgs;
 use super::record::OutputArgs;
+use crate::diff::Gate;
 
 const EXAMPLES: &str = "\
 Examples:
   flame diff before.folded after.folded               a table of what changed
   flame diff before.pb.gz after.pb.gz -o diff.svg
   flame diff --before 'old*.folded' --after 'new*.folded' --markdown
+  flame diff main.folded pr.folded --fail-if 'total>5%'
   flame diff cpu.pb.gz --values instructions,cycles -o cpi.svg";
 
 /// Compare profiles: what grew, what shrank, and what of it is real
@@ -61,6 +63,14 @@ pub(crate) struct DiffArgs {
     /// Chance that anything at all is called real that is not, in percent [default: 5]
     #[arg(long, value_name = "PERCENT", value_parser = alpha, hide_short_help = true)]
     pub(crate) alpha: Option<f64>,
+
+    /// Exit with status 3 if a change exceeds the bound and is real (repeatable)
+    ///
+    /// [FUNCTION:]self or total, then > and a growth or < and a shrinking in points (percent of
+    /// before, where it is not normalised): 'total>5%', 'parse_json:self>+2%', 'total<-5%'. Without
+    /// FUNCTION any function counts; FUNCTION all is the whole.
+    #[arg(long, value_name = "BOUND", value_parser = Gate::parse, verbatim_doc_comment)]
+    pub(crate) fail_if: Vec<Gate>,
 
     /// Show what could be noise, too
     #[arg(long)]

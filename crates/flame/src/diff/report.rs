@@ -279,6 +279,9 @@ fn scaling(tree: &DiffTree) -> String {
         factor.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     let why = match tree.scaling() {
+        Scaling::Total if factor == "1" => {
+            return "scaled  not at all, both weigh the same; changes are in points".to_owned();
+        }
         Scaling::Total => "so that both weigh the same; changes are in points".to_owned(),
         Scaling::None if factor == "1" => {
             return "scaled  not at all; changes are in % of before".to_owned();
