@@ -13,8 +13,10 @@ const AFTER: &str = "server;main;parse 6000\nserver;main;verify 1000\nserver;mai
 fn diff(scratch: &Scratch, options: &[&str]) -> Ended {
     fs::write(scratch.file("v1.folded"), BEFORE).unwrap();
     fs::write(scratch.file("v2.folded"), AFTER).unwrap();
-    let files = ["diff", "v1.folded", "v2.folded", "-o", "diff.svg", "-q"];
-    finish(flame().current_dir(scratch.path()).args(files).args(options))
+    // The weights have a common divisor, but each is a sample.
+    let files = ["diff", "v1.folded", "v2.folded", "--samples-per-unit", "1"];
+    let command = [&files[..], &["-q", "-o", "diff.svg"], options].concat();
+    finish(flame().current_dir(scratch.path()).args(command))
 }
 
 /// The picture that `flame diff OPTIONS` makes.
