@@ -150,7 +150,9 @@ impl<'a> Frames<'a> {
             Subject::Two(sides) => look(sides, sides.node(id.index())),
         };
         let fill = self.fills.get(place);
-        let edge = fill.and_then(|fill| fill.edge.as_ref()).or(self.stroke.as_ref());
+        // Narrow boxes would be nothing but edge.
+        let edge = fill.and_then(|fill| fill.edge.as_ref());
+        let edge = edge.filter(|_| cell.right - cell.left >= ROUND_FROM).or(self.stroke.as_ref());
         let look = Look {
             fill: fill.map_or("#fff", |fill| &fill.fill),
             dashed: is_gap(label),

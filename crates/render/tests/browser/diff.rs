@@ -113,6 +113,31 @@ fn a_path_that_vanished_is_in_the_picture() {
     graph.check_quiet();
 }
 
+#[test]
+fn without_scripts_it_is_a_whole_picture() {
+    let Some(mut browser) = browser(1200, 900) else { return };
+    browser.allow_scripts(false).unwrap();
+    let tree = diff(BEFORE, AFTER, Scaling::Total);
+    let picture = DiffPicture { view: DiffView::Both, colour_by: ColourBy::Total };
+    let svg = svg(&tree, picture, &SvgConfig::default());
+    browser.open_file(&write("diff_still.svg", &svg)).unwrap();
+    let mut graph = Graph { browser };
+    assert_eq!(panes(&mut graph).iter().map(Vec::len).collect::<Vec<_>>(), [8, 7, 9]);
+    let tooltip = "sys_read (2,900 → 1,900 samples, 29.00% → 19.00%; total -10.00 points, \
+                   real: p < 0.0001)";
+    let found = format!("{}.firstChild.textContent", crate::graph::find("sys_read"));
+    assert_eq!(graph.eval(&found), tooltip);
+    let legend = "Array.from(document.querySelectorAll('#legend text'), text => text.textContent)";
+    let expect =
+        ["grew", "shrank", "the same", "pale: could be noise", "new: 20.00%", "vanished: 10.00%"];
+    assert_eq!(graph.eval(legend), json!(expect));
+    let footer = "document.querySelector('#footer text').textContent";
+    let expect = "before: v1.folded (10,000 samples); after: v2.folded (10,000 samples); \
+                  weights as they are";
+    assert_eq!(graph.eval(footer), expect);
+    graph.check_quiet();
+}
+
 /// Pane, name and opacity of each box.
 fn panes(graph: &mut Graph) -> Vec<Vec<String>> {
     let left = graph.eval(

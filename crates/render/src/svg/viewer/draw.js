@@ -19,9 +19,10 @@ const attributesOf = cell => (!cell.thin && data.attributes && data.attributes[l
 const rectOf = box => box.children[1].localName === 'a' ? box.children[1].firstChild : box.children[1];
 
 const isDashed = cell => !cell.thin && (paint[label[cell.node]] & 1) === 1;
-// The colour of the edge at rest.
+// The colour of the edge at rest. Narrow boxes would be nothing but edge.
+const hasOwnEdge = cell => data.edges && !cell.thin && cell.right - cell.left >= data.roundFrom;
 const edgeOf = cell => isDashed(cell) ? '#8c959f'
-  : data.edges && !cell.thin && data.edges[fillIndex(cell.node)] || data.stroke;
+  : hasOwnEdge(cell) && data.edges[fillIndex(cell.node)] || data.stroke;
 
 function titleOf(cell) {
   if (diff) return titleOfChange(cell);
