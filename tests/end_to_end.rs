@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod accuracy;
 #[cfg(test)]
+mod diff;
+#[cfg(test)]
 mod diff_picture;
 #[cfg(test)]
 mod doctor;
