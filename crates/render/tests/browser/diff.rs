@@ -44,11 +44,14 @@ fn show(graph: &mut Graph, name: &str, svg: &str) {
     graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
 }
 
-fn open(name: &str, tree: &DiffTree, view: DiffView, width: u32) -> Option<Graph> {
+fn view(view: DiffView) -> DiffPicture {
+    DiffPicture { view, ..DiffPicture::default() }
+}
+
+fn open(name: &str, tree: &DiffTree, which: DiffView, width: u32) -> Option<Graph> {
     let config = SvgConfig { width, ..SvgConfig::default() };
     let mut graph = Graph { browser: browser(width, 900)? };
-    let picture = DiffPicture { view, ..DiffPicture::default() };
-    show(&mut graph, name, &svg(tree, picture, &config));
+    show(&mut graph, name, &svg(tree, view(which), &config));
     Some(graph)
 }
 
@@ -239,8 +242,11 @@ fn the_reader_can_turn_to_other_widths_and_colours() {
     let around = "document.getElementById('strips').innerHTML + \
                   document.getElementById('heads').innerHTML";
     let mut turned = Vec::new();
-    for key in ["d", "d", "d", "d", "t", "d"] {
-        graph.browser.press(key).unwrap();
+    for key in ["d", "d", "#sides", "d", "#by", "d"] {
+        match key.starts_with('#') {
+            true => graph.browser.click_on(key).unwrap(),
+            false => graph.browser.press(key).unwrap(),
+        }
         turned.push((graph.address(), graph.boxes(), graph.eval(around)));
     }
     let by = ColourBy::Total;
@@ -258,6 +264,39 @@ fn the_reader_can_turn_to_other_widths_and_colours() {
         let written = (address.to_owned(), graph.boxes(), graph.eval(around));
         assert_eq!(turned, written, "{address}");
     }
+}
+
+#[test]
+fn nothing_overlaps_from_320_to_1600_pixels() {
+    let tree = diff(BEFORE, AFTER, Scaling::Total);
+    let title = "a headline that is so long that it does not fit beside the controls at all";
+    let config = SvgConfig { title: title.to_owned(), ..SvgConfig::default() };
+    let Some(browser) = browser(320, 900) else { return };
+    let mut graph = Graph { browser };
+    show(&mut graph, "diff_overlap", &svg(&tree, view(DiffView::Both), &config));
+    graph.search("read");
+    let parts = "#title, #subtitle, #matched, #unzoom, #search foreignObject, #ignorecase, #sides, \
+                 #by, #help, #heads text, #frames g, #details, #more, #legend, #footer";
+    let overlaps = format!(
+        "(parts => parts.flatMap((one, k) => parts.slice(k + 1).map(other => [one, other])) \
+         .filter(([one, other]) => {{ const a = one.getBoundingClientRect(), \
+         b = other.getBoundingClientRect(); return a.width && b.width && a.left < b.right \
+         && b.left < a.right && a.top < b.bottom && b.top < a.bottom \
+         && !(one.localName === 'g' && one.parentNode === other.parentNode && one.parentNode.id === 'frames'); }}) \
+         .map(pair => pair.map(part => part.id || part.localName)))\
+         (Array.from(document.querySelectorAll('{parts}')))"
+    );
+    let right = "Math.max(...Array.from(document.querySelectorAll('#heads text, .button, #details'), \
+                 part => part.getBoundingClientRect().right))";
+    for width in [320, 400, 500].into_iter().chain((600..=1600).step_by(100)) {
+        graph.browser.resize(width, 900).unwrap();
+        graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
+        graph.hover("sys_read");
+        assert_eq!(graph.eval(&overlaps), json!([]), "{width}");
+        let right = graph.eval(right).as_f64().unwrap();
+        assert!(right <= f64::from(width), "{width}: {right}");
+    }
+    graph.check_quiet();
 }
 
 /// Two sides that have some stacks in common, with weights of all sizes.

@@ -165,6 +165,8 @@ function listen() {
   button.unzoom.addEventListener('click', reset);
   button.ignorecase.addEventListener('click', toggleCase);
   button.another.addEventListener('click', keepSearch);
+  button.sides.addEventListener('click', turnSides);
+  button.by.addEventListener('click', colourBy);
   button.help.addEventListener('click', event => {
     event.stopPropagation();
     if (panel) closePanel(); else openHelp();
