@@ -273,7 +273,10 @@ fn nothing_overlaps_from_320_to_1600_pixels() {
     let config = SvgConfig { title: title.to_owned(), ..SvgConfig::default() };
     let Some(browser) = browser(320, 900) else { return };
     let mut graph = Graph { browser };
-    show(&mut graph, "diff_overlap", &svg(&tree, view(DiffView::Both), &config));
+    show(&mut graph, "diff_overlap", &svg(&tree, view(DiffView::Union), &config));
+    for _ in 0..4 {
+        graph.browser.press("d").unwrap();
+    }
     graph.search("read");
     let parts = "#title, #subtitle, #matched, #unzoom, #search foreignObject, #ignorecase, #sides, \
                  #by, #help, #heads text, #frames g, #details, #more, #legend, #footer";

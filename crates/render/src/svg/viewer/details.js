@@ -12,7 +12,8 @@ const filtered = () => state.hide.length + state.only.length > 0;
 // What stands there while nothing is pointed at.
 function hint(notice) {
   const room = Math.floor((width - 2 * data.margin) * 1000 / data.uiSize);
-  let text = notice || 'Hover for details, click to zoom, Ctrl-F to search, ? for all keys.';
+  const more = diff ? ' d for other widths, t for other colours,' : '';
+  let text = notice || `Hover for details, click to zoom,${more} Ctrl-F to search, ? for all keys.`;
   if (!notice && filtered() && !cells.length) text = 'Nothing is left; u undoes, Esc shows all.';
   else if (!notice && filtered()) {
     text = `${share(count ? total[0] : ZERO, everything)} of all is shown; u undoes, Esc shows all.`;

@@ -67,7 +67,7 @@ let kept = null;
 function draw(next) {
   finishDrawing();
   link(null);
-  const before = rows, wasWhole = view && view.up < 0, whole = next.up < 0;
+  const before = bottom, wasWhole = view && view.up < 0, whole = next.up < 0;
   if (wasWhole && !whole) kept = { width, icicle, cells, rows, frames };
   view = next;
   if (kept && (kept.width !== width || kept.icicle !== icicle)) kept = null;
@@ -82,10 +82,10 @@ function draw(next) {
   }
   drawAround();
   if (whole) kept = null;
-  if (rows !== before) {
+  if (bottomOf(rows) !== before) {
     resizeTo(rows);
     // The root stays where it was on the screen.
-    if (!icicle) settleSoon((rows - before) * data.row);
+    if (!icicle) settleSoon(bottom - before);
   }
   whenIdle(describeBoxes);
 }
@@ -174,8 +174,11 @@ function whenIdle(act) {
   idle = setTimeout(() => (window.requestIdleCallback || (act => act()))(act), 300);
 }
 
+// The lower edge of the boxes.
+let bottom = 0;
+
 function resizeTo(rows) {
-  const bottom = bottomOf(rows);
+  bottom = bottomOf(rows);
   const lines = byId('footer').children.length;
   root.setAttribute('height', bottom + data.footerY + legendExtra + lines * data.footerLine);
   byId('foot').setAttribute('transform', `translate(0 ${bottom})`);

@@ -137,7 +137,6 @@ function settle() {
 
 // Keeps header and details in sight while a graph taller than the window scrolls.
 function pin() {
-  const bottom = bottomOf(rows);
   let head = 0, status = bottom;
   if (standalone) {
     head = Math.max(0, Math.min(window.scrollY, bottom - data.top));
