@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: the pictures of the documentation, from real recordings in a real browser.
+//! `cargo xtask docs [PART]`: the pictures of the documentation, from real recordings in a real
+//! browser; all of them, or those of `cpu`, `java` or `diff`.
 //!
 //! Each run records anew, so the pictures differ a little from run to run. They are to be looked at
 //! before they are committed.
@@ -14,6 +15,10 @@ use flame_browser::{Browser, Launch};
 use crate::bench;
 
 const WORDS: &str = include_str!("docs/Words.java");
+/// A program in two versions, one of which has a regression.
+const REQUESTS: &str = include_str!("docs/requests.c");
+/// About two seconds of it.
+const ROUNDS: &str = "100000";
 /// Distinct stacks of the input that flame is recorded with.
 const STACKS: u64 = 200_000;
 const WIDTH: u32 = 1300;
@@ -30,24 +35,43 @@ struct Shot {
     dark: bool,
     /// Typed into the search.
     search: &'static str,
+    /// The function that the mouse points at.
+    point_at: &'static str,
 }
 
-/// Records, draws and takes all pictures.
-pub(crate) fn run() -> Result<()> {
+/// Records, draws and takes all pictures, or those of a part.
+pub(crate) fn run(part: Option<&str>) -> Result<()> {
     ensure!(flame_browser::find_browser().is_some(), "{}", flame_browser::Error::NotFound);
     let directory = std::env::temp_dir().join(format!("flame-docs-{}", std::process::id()));
     fs::create_dir(&directory).with_context(|| directory.display().to_string())?;
-    let result = take_all(&directory);
+    let result = take_parts(part, &directory);
     let _ = fs::remove_dir_all(&directory);
     result
 }
 
-fn take_all(directory: &Path) -> Result<()> {
+fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
+    type Part = fn(&Path, &Path) -> Result<Vec<Shot>>;
+    let parts: [(&str, Part); 3] = [("cpu", record_cpu), ("java", record_java), ("diff", compare)];
+    let chosen = parts.iter().filter(|(name, _)| part.is_none_or(|part| part == *name));
+    let chosen: Vec<_> = chosen.collect();
+    ensure!(!chosen.is_empty(), "parts are cpu, java and diff");
     let flame = bench::build_flame()?;
+    for (_, record) in chosen {
+        record(&flame, directory)?.iter().try_for_each(take)?;
+    }
+    Ok(())
+}
+
+fn shot(name: &'static str, directory: &Path, svg: &str) -> Shot {
+    let svg = directory.join(svg);
+    Shot { name, svg, scripts: true, dark: false, search: "", point_at: "" }
+}
+
+fn record_cpu(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
     // What is recorded is flame itself: Rust, with inlined functions, libraries and the kernel.
     let mut input = fs::File::create(directory.join("stacks.folded"))?;
     bench::stacks::write(STACKS, &mut input)?;
-    let mut render = Command::new(&flame);
+    let mut render = Command::new(flame);
     // Called by its name alone, so that the title is what people type.
     let path = std::env::var("PATH").unwrap_or_default();
     let own = flame.parent().unwrap_or(Path::new("."));
@@ -55,25 +79,17 @@ fn take_all(directory: &Path) -> Result<()> {
     render.args(["record", "-q", "-F", "4999", "-o", "cpu.svg"]);
     render.args(["-o", "cpu.folded", "--", "flame"]);
     succeed(render.args(["render", "stacks.folded", "-o", "stacks.svg"]))?;
-    record_java(&flame, directory)?;
-    let mut invert = Command::new(&flame);
+    let mut invert = Command::new(flame);
     invert.current_dir(directory).args(["render", "cpu.folded", "-o", "icicle.svg"]);
     succeed(invert.args(["--inverted", "--title", "flame render, as an icicle"]))?;
-    let shot = |name, svg: &str| {
-        let svg = directory.join(svg);
-        Shot { name, svg, scripts: true, dark: false, search: "" }
-    };
-    let shots = [
-        shot("cpu.png", "cpu.svg"),
-        shot("java.png", "java.svg"),
-        shot("icicle.png", "icicle.svg"),
-        Shot { dark: true, search: "java.util", ..shot("dark.png", "java.svg") },
-        Shot { scripts: false, ..shot("still.png", "cpu.svg") },
-    ];
-    shots.iter().try_for_each(take)
+    Ok(vec![
+        shot("cpu.png", directory, "cpu.svg"),
+        shot("icicle.png", directory, "icicle.svg"),
+        Shot { scripts: false, ..shot("still.png", directory, "cpu.svg") },
+    ])
 }
 
-fn record_java(flame: &Path, directory: &Path) -> Result<()> {
+fn record_java(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
     fs::write(directory.join("Words.java"), WORDS)?;
     succeed(Command::new("javac").arg("Words.java").current_dir(directory))
         .context("a JDK is needed: sudo apt-get install default-jdk-headless")?;
@@ -81,7 +97,36 @@ fn record_java(flame: &Path, directory: &Path) -> Result<()> {
     let options = "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions \
                    -XX:+DumpPerfMapAtExit";
     record.current_dir(directory).env("JAVA_TOOL_OPTIONS", options);
-    succeed(record.args(["record", "-q", "-F", "499", "-o", "java.svg", "--", "java", "Words"]))
+    succeed(record.args(["record", "-q", "-F", "499", "-o", "java.svg", "--", "java", "Words"]))?;
+    Ok(vec![
+        shot("java.png", directory, "java.svg"),
+        Shot { dark: true, search: "java.util", ..shot("dark.png", directory, "java.svg") },
+    ])
+}
+
+/// Both versions of a program recorded, and the difference drawn.
+fn compare(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
+    fs::write(directory.join("requests.c"), REQUESTS)?;
+    for version in ["1", "2"] {
+        let built = directory.join(format!("v{version}"));
+        fs::create_dir(&built)?;
+        let mut gcc = Command::new("gcc");
+        gcc.current_dir(&built).args(["-O1", "-g", &format!("-DVERSION={version}")]);
+        succeed(gcc.args(["../requests.c", "-o", "requests"]))?;
+        let output = format!("v{version}.pb.gz");
+        let mut record = Command::new(flame);
+        record.current_dir(directory).args(["record", "-q", "-F", "1999", "-o", &output, "--"]);
+        succeed(record.arg(built.join("requests")).arg(ROUNDS))?;
+    }
+    for (view, svg) in [("union", "diff.svg"), ("both", "diff-both.svg")] {
+        let mut diff = Command::new(flame);
+        diff.current_dir(directory).args(["diff", "v1.pb.gz", "v2.pb.gz", "-q", "--view", view]);
+        succeed(diff.args(["--title", "requests: version 1 to version 2", "-o", svg]))?;
+    }
+    Ok(vec![
+        Shot { point_at: "escape_html", ..shot("diff.png", directory, "diff.svg") },
+        Shot { point_at: "run_query", ..shot("diff-both.png", directory, "diff-both.svg") },
+    ])
 }
 
 fn succeed(command: &mut Command) -> Result<()> {
@@ -94,6 +139,17 @@ fn succeed(command: &mut Command) -> Result<()> {
 fn flame_width(browser: &mut Browser) -> Result<u32> {
     let width = browser.eval("+document.documentElement.getAttribute('width')")?;
     Ok(width.as_u64().and_then(|width| u32::try_from(width).ok()).unwrap_or(WIDTH))
+}
+
+/// Moves the mouse to the first box of a function.
+fn point(browser: &mut Browser, function: &str) -> Result<()> {
+    let at = browser.eval(&format!(
+        "(r => [r.x + r.width / 2, r.y + r.height / 2])(Array.from(document.querySelectorAll(\
+         '#frames g')).find(g => g.firstChild.textContent.startsWith('{function} (')).\
+         querySelector('rect').getBoundingClientRect())"
+    ))?;
+    let of = |index: usize| at[index].as_f64().context("no such box");
+    Ok(browser.move_to(of(0)?, of(1)?)?)
 }
 
 fn take(shot: &Shot) -> Result<()> {
@@ -116,6 +172,9 @@ fn take(shot: &Shot) -> Result<()> {
         browser.press_control("f")?;
         browser.type_text(shot.search)?;
         browser.eval("document.activeElement.blur()")?;
+    }
+    if !shot.point_at.is_empty() {
+        point(&mut browser, shot.point_at)?;
     }
     // A low graph needs no blank space below it.
     let height = browser.eval("+document.documentElement.getAttribute('height')")?;

@@ -13,7 +13,7 @@ usage:
   cargo xtask ci              format, lints, docs, build, tests, fuzz: what must pass
   cargo xtask fuzz [--seconds N] [TARGET]
                               every parser, or one, under libFuzzer for N (5) seconds each
-  cargo xtask docs            the pictures of docs/, recorded and drawn anew
+  cargo xtask docs [PART]     the pictures of docs/, recorded and drawn anew
   cargo xtask bench record    the bars of `flame record`, beside perf and samply
       --seconds N    seconds of each overhead run (10)
       --rounds N     runs, and pairs of windows, of each kind (7)
@@ -38,7 +38,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
-        ["docs"] => docs::run(),
+        ["docs"] => docs::run(None),
+        ["docs", part] => docs::run(Some(part)),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffError, DiffTree, Run, Scaling};
 use flame_profile::write_folded;
-use flame_render::{clean_name, group_thousands, write_svg};
+use flame_render::{DiffPicture, clean_name, group_thousands, write_diff_svg};
 
 use crate::cli::{Cli, DiffArgs};
 use crate::message::{Failure, warn};
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = prepare(args, cli)?;
     let inputs = Inputs::read(&sides, args, &outputs)?;
     let warnings = mismatch::check(&inputs, args)?;
+    let health = inputs.health();
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
     let warnings = warnings.chain(unknown_functions(&tree, args));
@@ -39,8 +40,10 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         warnings.for_each(|warning| warn(&warning, cli.color));
     }
     let report = Report::new(&tree, args.all, args.limit);
-    let (written, failures) =
-        outputs.write_with(&|format, out| write(&report, args, cli, &outputs, format, out));
+    let (written, failures) = outputs.write_with(&|format, out| match format {
+        Format::Svg => write_picture(&report, args, &outputs, &health, out),
+        _ => write(&report, args, cli, &outputs, format, out),
+    });
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
     }
@@ -139,25 +142,30 @@ fn write(
     mut out: &mut dyn Write,
 ) -> std::io::Result<()> {
     match format {
-        Format::Svg => write_picture(report, outputs, out),
         Format::Folded => {
             write_folded(&report.tree.to_call_tree(), outputs.annotations(), &mut out)
         }
         Format::Json => export::write_json(report.tree, args.limit, out),
         Format::Markdown => export::write_markdown(report, args.picture.title.as_deref(), out),
         Format::Terminal => report.write_text(Paint(cli.color.on_stdout()), out),
-        Format::Text | Format::Pprof | Format::Csv => report.write_text(Paint(false), out),
+        _ => report.write_text(Paint(false), out),
     }
 }
 
 /// Draws the comparison.
 fn write_picture(
     report: &Report<'_>,
+    args: &DiffArgs,
     outputs: &Outputs,
+    health: &[String],
     mut out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let config = outputs.svg_config(Some("Differential Flame Graph"), &report.header());
-    write_svg(&report.tree.to_call_tree(), &config, &mut out)
+    let picture = DiffPicture {
+        view: args.view.unwrap_or_default(),
+        colour_by: args.color_by.unwrap_or_default(),
+    };
+    let config = outputs.svg_config(Some("Differential Flame Graph"), health);
+    write_diff_svg(report.tree, &picture, &config, &mut out)
 }
 
 /// A number of things with its noun.

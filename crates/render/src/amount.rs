@@ -35,11 +35,16 @@ impl ValueScale {
 
     /// The scale of a tree's weights; `count_name` says what they count where that is known better.
     pub fn of_tree(tree: &CallTree, count_name: Option<&str>) -> ValueScale {
-        let mut scale = ValueScale::of(tree.value_type());
+        ValueScale::with(tree.value_type(), tree.decimals(), count_name)
+    }
+
+    /// The same for weights of that value with that many decimal places.
+    pub(crate) fn with(value: &ValueType, decimals: u32, count_name: Option<&str>) -> ValueScale {
+        let mut scale = ValueScale::of(value);
         if let Some(name) = count_name {
             scale = ValueScale { steps: Vec::new(), noun: crate::clean_name(name).into_owned() };
         }
-        scale.with_decimals(tree.decimals())
+        scale.with_decimals(decimals)
     }
 
     /// The same scale for weights with decimal places.

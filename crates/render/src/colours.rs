@@ -51,6 +51,10 @@ pub(crate) enum Fill {
     Flat(Rgb),
     /// The hatch of that number, over that colour.
     Hatch(u8, Rgb),
+    /// A colour with an edge: what is new.
+    New(Rgb, Rgb),
+    /// The other hatch of that number, over a colour and with an edge: what vanished.
+    Gone(u8, Rgb, Rgb),
 }
 
 impl Fill {
@@ -58,6 +62,15 @@ impl Fill {
     pub(crate) fn colour(self) -> Rgb {
         match self {
             Fill::Flat(colour) | Fill::Hatch(_, colour) => colour,
+            Fill::New(colour, _) | Fill::Gone(_, colour, _) => colour,
+        }
+    }
+
+    /// The colour of the edge, where there is one.
+    pub(crate) fn edge(self) -> Option<Rgb> {
+        match self {
+            Fill::Flat(_) | Fill::Hatch(..) => None,
+            Fill::New(_, edge) | Fill::Gone(_, _, edge) => Some(edge),
         }
     }
 
@@ -70,7 +83,8 @@ impl Fill {
 impl std::fmt::Display for Fill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Fill::Flat(colour) => colour.fmt(f),
+            Fill::Flat(colour) | Fill::New(colour, _) => colour.fmt(f),
+            Fill::Gone(number, ..) => write!(f, "url(#gone{number})"),
             Fill::Hatch(number, _) => write!(f, "url(#less{number})"),
         }
     }
@@ -85,8 +99,10 @@ pub(crate) struct Colours {
     pub(crate) of_label: Vec<u32>,
     /// For each node, where nodes of one name differ in colour; `None` = `of_label` says it all.
     pub(crate) of_node: Option<Vec<u32>>,
+    /// Where nodes differ in colour by how they changed: the fill of what did not.
+    pub(crate) same: Option<u32>,
     /// What the colours mean.
-    pub(crate) legend: Vec<(Fill, &'static str)>,
+    pub(crate) legend: Vec<(Fill, String)>,
 }
 
 impl Colours {
@@ -113,7 +129,7 @@ impl Colours {
             Palette::Kinds if of_node.is_none() => family::legend(tree),
             _ => Vec::new(),
         };
-        Colours { fills: fills.fills, of_label, of_node, legend }
+        Colours { fills: fills.fills, of_label, of_node, same: None, legend }
     }
 
     /// The position of the fill of a node.

@@ -4,10 +4,45 @@
 //! its left, so a box can never stick out of its parent, and siblings neither overlap nor drift
 //! apart. Siblings too thin to see are put together into one cell that says what it holds.
 
+use std::ops::{Add, Range};
+
 use flame_profile::{CallTree, NodeId, Weight};
 
 /// A horizontal position or length in hundredths of a pixel.
 pub(crate) type Units = u32;
+
+/// A tree in pre-order whose nodes have widths. A node is at least as wide as its children
+/// together.
+pub(crate) trait Shape {
+    /// A sum of widths.
+    type Sum: Copy + Default + Add<Output = Self::Sum>;
+
+    /// One past the position of the last node below a node.
+    fn end(&self, node: usize) -> usize;
+
+    /// The width of a node.
+    fn width(&self, node: usize) -> Self::Sum;
+
+    /// A width as a number.
+    fn number(sum: Self::Sum) -> f64;
+}
+
+/// As wide as the weights.
+impl Shape for CallTree {
+    type Sum = Weight;
+
+    fn end(&self, node: usize) -> usize {
+        self.nodes()[node].end as usize
+    }
+
+    fn width(&self, node: usize) -> Weight {
+        self.nodes()[node].total
+    }
+
+    fn number(sum: Weight) -> f64 {
+        sum.0 as f64
+    }
+}
 
 /// What a cell stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +51,37 @@ pub(crate) enum Content {
     Frame(NodeId),
     /// Neighbouring siblings, each too thin to draw, with everything below them.
     Thin {
-        /// Nodes in the run and below it.
-        frames: u64,
-        /// Their weight.
-        weight: Weight,
+        /// The first of them.
+        first: NodeId,
+        /// One past the last node of the run and below it.
+        end: u32,
     },
+}
+
+impl Content {
+    /// The siblings that it stands for, from the first to one past the last node below them; `end`
+    /// is one past the last node below a node.
+    pub(crate) fn run(self, end: impl Fn(usize) -> usize) -> Range<usize> {
+        match self {
+            Content::Frame(id) => id.index()..end(id.index()),
+            Content::Thin { first, end } => first.index()..end as usize,
+        }
+    }
+}
+
+/// The positions of siblings that stand beside each other, of which the nodes are given.
+pub(crate) fn siblings(
+    run: Range<usize>,
+    end: impl Fn(usize) -> usize,
+) -> impl Iterator<Item = usize> {
+    let mut at = run.start;
+    std::iter::from_fn(move || {
+        let node = at;
+        (node < run.end).then(|| {
+            at = end(node);
+            node
+        })
+    })
 }
 
 /// A box of the picture.
@@ -45,75 +106,76 @@ pub(crate) struct Narrow {
     pub(crate) run: Units,
 }
 
-/// The cells of a whole tree, in pre-order, siblings from left to right. A tree without weight has
+/// The cells of a whole tree, in pre-order, siblings from left to right. A tree without width has
 /// none.
-pub(crate) fn layout(tree: &CallTree, width: Units, narrow: Narrow) -> Vec<Cell> {
-    if tree.total() == Weight(0) {
+pub(crate) fn layout<S: Shape>(shape: &S, width: Units, narrow: Narrow) -> Vec<Cell> {
+    let total = S::number(shape.width(0));
+    if total == 0.0 {
         return Vec::new();
     }
-    let scale = Scale { width, total: tree.total() };
+    let row = Row { shape, scale: Scale { width, total }, narrow };
     let root = Cell { content: Content::Frame(NodeId::ROOT), depth: 0, left: 0, right: width };
     let mut cells = Vec::new();
-    let mut pending = vec![(root, Weight(0))];
+    let mut pending = vec![(root, S::Sum::default())];
     let mut children = Vec::new();
     while let Some((cell, start)) = pending.pop() {
         cells.push(cell);
         if let Content::Frame(node) = cell.content {
-            row_above(tree, node, start, &scale, narrow, &mut children);
+            row.above(node.index(), &cell, start, &mut children);
             pending.extend(children.drain(..).rev());
         }
     }
     cells
 }
 
-/// Turns the sum of the weight to the left of an edge into the edge's position.
+/// Turns the sum of the width to the left of an edge into the edge's position.
 struct Scale {
     width: Units,
-    total: Weight,
+    total: f64,
 }
 
 impl Scale {
-    /// Not decreasing in `weight`: each of the steps is not.
-    fn edge(&self, weight: Weight) -> Units {
-        let exact = weight.0 as f64 * f64::from(self.width) / self.total.0 as f64;
+    /// Not decreasing in `sum`: each of the steps is not.
+    fn edge(&self, sum: f64) -> Units {
+        let exact = sum * f64::from(self.width) / self.total;
         ((exact + 0.5).floor() as Units).min(self.width)
     }
 }
 
-/// The cells of a node's children, each with the weight to its left, into `out`.
-fn row_above(
-    tree: &CallTree,
-    node: NodeId,
-    mut start: Weight,
-    scale: &Scale,
+/// What the children of a node are laid out by.
+struct Row<'s, S> {
+    shape: &'s S,
+    scale: Scale,
     narrow: Narrow,
-    out: &mut Vec<(Cell, Weight)>,
-) {
-    for (id, child) in tree.children(node) {
-        let (left, right) = (scale.edge(start), scale.edge(start + child.total));
-        let thin = right - left < narrow.frame;
-        let content = if thin {
-            let frames = u64::from(child.end) - id.index() as u64;
-            Content::Thin { frames, weight: child.total }
-        } else {
-            Content::Frame(id)
-        };
-        let cell = Cell { content, depth: child.depth, left, right };
-        match out.last_mut().filter(|_| thin) {
-            Some((Cell { content: Content::Thin { frames, weight }, right: edge, .. }, _)) => {
-                *frames += u64::from(child.end) - id.index() as u64;
-                *weight += child.total;
-                *edge = right;
+}
+
+impl<S: Shape> Row<'_, S> {
+    /// The cells of a node's children, each with the width to its left, into `out`.
+    fn above(&self, node: usize, below: &Cell, mut start: S::Sum, out: &mut Vec<(Cell, S::Sum)>) {
+        let shape = self.shape;
+        // Sums of fractions may be off in their last digit.
+        let edge = |sum| self.scale.edge(S::number(sum)).min(below.right);
+        for child in siblings(node + 1..shape.end(node), |child| shape.end(child)) {
+            let (next, end) = (start + shape.width(child), shape.end(child) as u32);
+            let (left, right) = (edge(start), edge(next));
+            let thin = right - left < self.narrow.frame;
+            let id = NodeId::from_index(child as u32);
+            let content = if thin { Content::Thin { first: id, end } } else { Content::Frame(id) };
+            match out.last_mut().filter(|_| thin) {
+                Some((Cell { content: Content::Thin { end: last, .. }, right: edge, .. }, _)) => {
+                    *last = end;
+                    *edge = right;
+                }
+                _ => out.push((Cell { content, depth: below.depth + 1, left, right }, start)),
             }
-            _ => out.push((cell, start)),
+            start = next;
         }
-        start += child.total;
+        let is_drawn = |cell: &Cell| match cell.content {
+            Content::Frame(_) => cell.left < cell.right,
+            Content::Thin { .. } => cell.right - cell.left >= self.narrow.run,
+        };
+        out.retain(|(cell, _)| is_drawn(cell));
     }
-    let is_drawn = |cell: &Cell| match cell.content {
-        Content::Frame(_) => cell.left < cell.right,
-        Content::Thin { .. } => cell.right - cell.left >= narrow.run,
-    };
-    out.retain(|(cell, _)| is_drawn(cell));
 }
 
 #[cfg(test)]
@@ -125,12 +187,20 @@ mod tests {
         let describe = |cell: &Cell| {
             let name = match cell.content {
                 Content::Frame(id) => tree.label(&tree.nodes()[id.index()]).name.clone(),
-                Content::Thin { frames, weight } => format!("{frames} thin {weight}"),
+                Content::Thin { first, end } => {
+                    let frames = end as usize - first.index();
+                    format!("{frames} thin {}", weight_of(tree, cell))
+                }
             };
             (name, cell.depth, cell.left, cell.right)
         };
         let narrow = Narrow { frame: min_width, run: 1 };
         layout(tree, width, narrow).iter().map(describe).collect()
+    }
+
+    fn weight_of(tree: &CallTree, cell: &Cell) -> Weight {
+        let run = siblings(cell.content.run(|node| tree.end(node)), |node| tree.end(node));
+        run.map(|node| tree.width(node)).sum()
     }
 
     #[track_caller]
@@ -221,14 +291,10 @@ mod tests {
 
     #[track_caller]
     fn check_size(tree: &CallTree, cell: &Cell, width: Units, min_width: Units) {
-        let weight = match cell.content {
-            Content::Frame(id) => {
-                assert!(cell.right - cell.left >= min_width.min(width));
-                tree.nodes()[id.index()].total
-            }
-            Content::Thin { weight, .. } => weight,
-        };
-        let exact = weight.share_of(tree.total()) * f64::from(width);
+        if let Content::Frame(_) = cell.content {
+            assert!(cell.right - cell.left >= min_width.min(width));
+        }
+        let exact = weight_of(tree, cell).share_of(tree.total()) * f64::from(width);
         let drawn = f64::from(cell.right - cell.left);
         assert!((exact - drawn).abs() <= 1.0, "{cell:?} should be {exact} wide");
     }
@@ -241,7 +307,7 @@ mod tests {
             .iter()
             .map(|cell| match cell.content {
                 Content::Frame(id) => tree.nodes()[id.index()].self_weight,
-                Content::Thin { weight, .. } => weight,
+                Content::Thin { .. } => weight_of(tree, cell),
             })
             .sum();
         let lost = (tree.total() - shown).share_of(tree.total());

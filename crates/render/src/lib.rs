@@ -30,6 +30,7 @@
 mod amount;
 mod char_width;
 mod colours;
+mod diff;
 mod export;
 mod label;
 mod layout;
@@ -46,13 +47,14 @@ pub use amount::{ValueScale, format_share, group_thousands};
 pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
 };
+pub use diff::{ColourBy, DiffPicture, DiffView};
 pub use export::{write_csv, write_json, write_markdown};
 pub use label::Shorten;
 pub use name::clean_name;
 pub use svg::{
     BoxAttributes, DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE,
     DEFAULT_ROW_HEIGHT, DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth,
-    NameAttributes, SvgConfig, write_svg,
+    NameAttributes, SvgConfig, write_diff_svg, write_svg,
 };
 pub use terminal::{ColourDepth, TerminalConfig, write_terminal};
 pub use text::{DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, Report, TextConfig, write_text};

@@ -5,6 +5,7 @@
 //! nothing is lost to thinness. Whatever is needed to read the picture is a presentation
 //! attribute, since some viewers drop scripts and style sheets alike.
 
+mod around;
 mod attributes;
 mod config;
 mod data;
@@ -12,22 +13,27 @@ mod document;
 mod frames;
 mod geometry;
 mod paint;
+mod panes;
 mod script;
+mod subject;
 mod xml;
 
 use std::io::{self, Write};
 
+use flame_diff::DiffTree;
 use flame_profile::CallTree;
 
 use crate::amount::ValueScale;
 use crate::colours::Colours;
-use crate::layout::layout;
+use crate::diff::{self, DiffPicture, Sides};
 pub use attributes::{BoxAttributes, NameAttributes};
 pub use config::{
     DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE, DEFAULT_ROW_HEIGHT,
     DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth, SvgConfig,
 };
 use geometry::Geometry;
+use panes::Panes;
+use subject::Subject;
 
 /// Writes the flame graph of a tree.
 ///
@@ -36,15 +42,45 @@ use geometry::Geometry;
 /// # Errors
 /// Those of `out`.
 pub fn write_svg(tree: &CallTree, config: &SvgConfig, out: &mut impl Write) -> io::Result<()> {
-    let geometry = Geometry::of(config);
-    let cells = layout(tree, geometry.frames_width(), geometry.narrow);
-    let rows = cells.iter().map(|cell| cell.depth + 1).max().unwrap_or(1);
     let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
     let colours = Colours::of(tree, &config.colours);
+    write(Subject::One(tree), config, &scale, &colours, out)
+}
+
+/// Writes what changed between two profiles as one flame graph, or as three linked ones.
+///
+/// Everything that one of the sides has is in the file, however it is looked at first: the reader
+/// can turn to other widths and to colours by the other change. `config` says the rest, as for
+/// [`write_svg`]; of its colours [`ColourConfig::delta`](crate::ColourConfig::delta) is used. Names
+/// and totals of both sides stand at the foot before its footer.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_diff_svg(
+    tree: &DiffTree,
+    picture: &DiffPicture,
+    config: &SvgConfig,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let sides = Sides::new(tree, *picture, config.count_name.as_deref());
+    let colours = diff::colours(&sides, config.colours.delta);
+    write(Subject::Two(&sides), config, &sides.scale, &colours, out)
+}
+
+fn write(
+    subject: Subject<'_>,
+    config: &SvgConfig,
+    scale: &ValueScale,
+    colours: &Colours,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut geometry = Geometry::of(config);
+    if subject.sides().is_some() {
+        geometry.more = geometry::MORE;
+    }
+    let panes = &Panes::of(subject, geometry);
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
-    let (cells, scale, colours) = (&cells[..], &scale, &colours);
-    let picture = document::Picture { tree, config, geometry, cells, rows, scale, colours };
-    picture.write(&mut out)?;
+    document::Picture { subject, config, geometry, panes, scale, colours }.write(&mut out)?;
     out.flush()
 }
 

@@ -1,8 +1,10 @@
 //! `flame diff`: its arguments as they are typed.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
+use flame_render::{ColourBy, DiffView};
 
 use super::picture::PictureArgs;
 use super::record::OutputArgs;
@@ -85,6 +87,17 @@ pub(crate) struct DiffArgs {
     /// Write a comment for a pull request to stdout
     #[arg(long, conflicts_with_all = ["format", "json"])]
     pub(crate) markdown: bool,
+
+    /// Widths of the picture: union, after, before, delta or both [default: union]
+    ///
+    /// union has those of after, and what vanished as wide as it was; delta has the changes alone;
+    /// both has before, after and delta beside each other. The picture can be turned to the others.
+    #[arg(long, value_name = "VIEW", value_parser = DiffView::from_str, help_heading = "Output")]
+    pub(crate) view: Option<DiffView>,
+
+    /// Colours of the picture by the change of self or of total [default: self]
+    #[arg(long, value_name = "CHANGE", value_parser = ColourBy::from_str, help_heading = "Output")]
+    pub(crate) color_by: Option<ColourBy>,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

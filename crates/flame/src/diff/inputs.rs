@@ -10,6 +10,7 @@ use flame_profile::{
 };
 use flame_render::clean_name;
 
+use super::counted;
 use super::names::Names;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
@@ -36,6 +37,11 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// A line for each file of which there is something to say.
+    pub(super) fn health(&self) -> Vec<String> {
+        self.before.iter().chain(&self.after).filter_map(health).collect()
+    }
+
     /// Reads the files side by side.
     pub(super) fn read(
         sides: &Sides,
@@ -58,6 +64,19 @@ impl Inputs {
             }
         }
     }
+}
+
+/// What is known of how good the data of a file is.
+fn health(input: &Input) -> Option<String> {
+    let health = &input.health;
+    let mut said = Vec::new();
+    if health.walked().next().is_some() || health.has_losses() {
+        said.push(health.one_line());
+    } else if health.skipped_lines > 0 {
+        said.push(counted(health.skipped_lines, "line", "lines") + " not readable");
+    }
+    said.extend(health.notes.iter().cloned());
+    (!said.is_empty()).then(|| format!("{}: {}", input.run.name, said.join("; ")))
 }
 
 /// Does the same to all, each on a thread of its own; the first failure counts.

@@ -50,12 +50,13 @@ pub(super) fn colours(tree: &CallTree, config: &ColourConfig, mut fills: Fills) 
     let fill = |delta: &i128| scale.fill(*delta, most);
     let of_node = deltas.iter().map(|delta| fills.position(fill(delta))).collect();
     let legend = vec![
-        (scale.fill(3, 5), if config.negate { "shrank" } else { "grew" }),
-        (Fill::Flat(SAME), "the same"),
-        (scale.fill(-3, 5), if config.negate { "grew" } else { "shrank" }),
+        (scale.fill(3, 5), (if config.negate { "shrank" } else { "grew" }).to_owned()),
+        (Fill::Flat(SAME), "the same".to_owned()),
+        (scale.fill(-3, 5), (if config.negate { "grew" } else { "shrank" }).to_owned()),
     ];
-    let of_label = vec![fills.position(Fill::Flat(SAME)); tree.labels().len()];
-    Colours { fills: fills.fills, of_label, of_node: Some(of_node), legend }
+    let same = fills.position(Fill::Flat(SAME));
+    let of_label = vec![same; tree.labels().len()];
+    Colours { fills: fills.fills, of_label, of_node: Some(of_node), same: Some(same), legend }
 }
 
 struct Scale {

@@ -64,12 +64,13 @@ pub(super) fn colour_of(label: &Label, variation: Variation) -> Rgb {
 }
 
 /// The families that a tree holds.
-pub(super) fn legend(tree: &CallTree) -> Vec<(Fill, &'static str)> {
+pub(super) fn legend(tree: &CallTree) -> Vec<(Fill, String)> {
     let mut families: Vec<usize> =
         tree.labels().iter().map(|label| family_of(label.kind)).collect();
     families.sort_unstable();
     families.dedup();
-    let entry = |family: usize| (Fill::Flat(FAMILIES[family].middle()), FAMILIES[family].name);
+    let entry =
+        |family: usize| (Fill::Flat(FAMILIES[family].middle()), FAMILIES[family].name.to_owned());
     families.into_iter().map(entry).collect()
 }
 

@@ -9,6 +9,7 @@
 //! | `self` | node | the self weight |
 //! | `before` | node | the self weight before, in a tree that has one |
 //! | `fill` | node | the place of its fill, where nodes of one name differ |
+//! | `sure` | node of two profiles | a byte: how sure the changes of its self weight (lower four bits) and of its total are, see `diff/sides.rs` |
 //!
 //! Numbers are LEB128, but for `label`: all lowest bytes, then all second ones and so on, which
 //! packs better. A column is raw deflate (RFC 1951) in base64. Totals, depths and positions follow
@@ -24,13 +25,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use flame_profile::{CallTree, LabelId, Node};
+use flame_profile::LabelId;
 
 use self::column::{Column, compress};
 use self::json::Json;
 use super::document::Picture;
+use super::subject::Subject;
 use crate::clean_name;
 use crate::colours::is_gap;
+use crate::diff::level;
 
 /// Whole numbers are exact in JavaScript's ordinary numbers up to here; above, the script uses
 /// big integers.
@@ -39,8 +42,8 @@ const EXACT: u64 = 1 << 53;
 /// The data of a picture while it is made, by as many threads as there are.
 pub(super) struct Data<'a> {
     picture: &'a Picture<'a>,
-    /// None in a tree without weight.
-    nodes: &'a [Node],
+    /// How many nodes: none of a tree without weight.
+    count: usize,
     /// Made by the thread that needs it first.
     order: OnceLock<LabelOrder>,
     columns: Vec<(Content, OnceLock<Column>)>,
@@ -56,6 +59,7 @@ enum Content {
     Names,
     Up,
     Before,
+    Sure,
     Fill,
     Paint,
 }
@@ -68,6 +72,7 @@ impl Content {
             Content::Names => "names",
             Content::Up => "up",
             Content::Before => "before",
+            Content::Sure => "sure",
             Content::Fill => "fill",
             Content::Paint => "paint",
         }
@@ -76,23 +81,26 @@ impl Content {
 
 impl<'a> Data<'a> {
     pub(super) fn of(picture: &'a Picture<'a>) -> Data<'a> {
-        let tree = picture.tree;
-        let nodes = if tree.total().0 == 0 { &[] } else { tree.nodes() };
+        let subject = picture.subject;
+        let count = if subject.total() == 0 { 0 } else { subject.len() };
         // Those that take longest first, so that the threads are done at about the same time.
         let mut columns = vec![Content::Label, Content::Own, Content::Names, Content::Up];
-        let has_nodes = !nodes.is_empty();
-        columns.extend(tree.before().filter(|_| has_nodes).map(|_| Content::Before));
+        match subject {
+            Subject::One(tree) if tree.before().is_none() || count == 0 => {}
+            Subject::One(_) => columns.push(Content::Before),
+            Subject::Two(_) => columns.extend([Content::Before, Content::Sure]),
+        }
         let fills = picture.colours.of_node.as_ref();
-        columns.extend(fills.filter(|_| has_nodes).map(|_| Content::Fill));
+        columns.extend(fills.filter(|_| count > 0).map(|_| Content::Fill));
         columns.push(Content::Paint);
         let columns = columns.into_iter().map(|column| (column, OnceLock::new())).collect();
-        Data { picture, nodes, order: OnceLock::new(), columns, next: AtomicUsize::new(0) }
+        Data { picture, count, order: OnceLock::new(), columns, next: AtomicUsize::new(0) }
     }
 
     /// How many threads have something to do besides the one that asks.
     pub(super) fn helpers(&self) -> usize {
         const WORTH_A_THREAD: usize = 5_000;
-        if self.nodes.len() < WORTH_A_THREAD {
+        if self.count < WORTH_A_THREAD {
             return 0;
         }
         let threads = thread::available_parallelism().map_or(1, |count| count.get());
@@ -110,23 +118,26 @@ impl<'a> Data<'a> {
 
     /// Writes one JSON object that holds no `<`, `>` or `&`.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Picture { tree, config, .. } = *self.picture;
+        let Picture { subject, config, .. } = *self.picture;
         let order = &self.order().order;
         let title = clean_name(&config.title);
         let subtitle = clean_name(config.subtitle.as_deref().unwrap_or(""));
         write!(out, r#"{{"version":2,"title":{},"subtitle":{}"#, Json(&title), Json(&subtitle))?;
         out.write_all(br#","footer":["#)?;
-        for (index, line) in config.footer.iter().enumerate() {
-            write!(out, "{}{}", comma(index), Json(&clean_name(line)))?;
+        for (index, line) in self.picture.footer().iter().enumerate() {
+            write!(out, "{}{}", comma(index), Json(line))?;
         }
         out.write_all(b"]")?;
         look::write_sizes(self.picture.geometry, out)?;
         look::write_amounts(self.picture.scale, out)?;
         look::write_colours(config, self.picture.colours, out)?;
-        let drawn = order.iter().map(|label| &tree.labels()[label.index()]);
+        if let Some(sides) = subject.sides() {
+            look::write_sides(sides, out)?;
+        }
+        let drawn = order.iter().map(|label| &subject.labels()[label.index()]);
         look::write_attributes(&config.attributes, drawn, out)?;
-        let big = u8::from(tree.total().0 > EXACT);
-        write!(out, r#","count":{},"labels":{},"big":{big}"#, self.nodes.len(), order.len())?;
+        let big = u8::from(subject.total() > EXACT);
+        write!(out, r#","count":{},"labels":{},"big":{big}"#, self.count, order.len())?;
         out.write_all(br#","columns":{"#)?;
         for (index, (content, column)) in self.columns.iter().enumerate() {
             let column = column.get_or_init(|| compress(&self.bytes(*content)));
@@ -138,20 +149,18 @@ impl<'a> Data<'a> {
     }
 
     fn order(&self) -> &LabelOrder {
-        self.order.get_or_init(|| LabelOrder::of(self.picture.tree, self.nodes))
+        self.order.get_or_init(|| LabelOrder::of(self.picture.subject, self.count))
     }
 
     /// A column before the compression.
     fn bytes(&self, content: Content) -> Vec<u8> {
         match content {
             Content::Label => self.labels(),
-            Content::Own => column::leb(self.nodes.iter().map(|node| node.self_weight.0)),
+            Content::Own => self.own(),
             Content::Names => self.names(),
             Content::Up => self.ups(),
-            Content::Before => {
-                let before = self.picture.tree.before().unwrap_or_default();
-                column::leb(before.iter().map(|before| before.self_weight.0))
-            }
+            Content::Before => self.before(),
+            Content::Sure => self.sure(),
             Content::Fill => {
                 let fills = self.picture.colours.of_node.as_deref().unwrap_or_default();
                 column::leb(fills.iter().map(|fill| u64::from(*fill)))
@@ -160,10 +169,41 @@ impl<'a> Data<'a> {
         }
     }
 
+    fn own(&self) -> Vec<u8> {
+        match self.picture.subject {
+            Subject::One(tree) => {
+                column::leb(tree.nodes()[..self.count].iter().map(|node| node.self_weight.0))
+            }
+            Subject::Two(sides) => {
+                let nodes = &sides.tree.nodes()[..self.count];
+                column::leb(nodes.iter().map(|node| node.after.self_weight.0))
+            }
+        }
+    }
+
+    fn before(&self) -> Vec<u8> {
+        match self.picture.subject {
+            Subject::One(tree) => {
+                let before = tree.before().unwrap_or_default();
+                column::leb(before.iter().map(|before| before.self_weight.0))
+            }
+            Subject::Two(sides) => {
+                let nodes = &sides.tree.nodes()[..self.count];
+                column::leb(nodes.iter().map(|node| node.before.self_weight.0))
+            }
+        }
+    }
+
+    fn sure(&self) -> Vec<u8> {
+        let Subject::Two(sides) = self.picture.subject else { return Vec::new() };
+        let nodes = sides.tree.nodes()[..self.count].iter();
+        nodes.map(|node| level(node.self_evidence) | level(node.total_evidence) << 4).collect()
+    }
+
     fn names(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for label in &self.order().order {
-            let name = &self.picture.tree.labels()[label.index()].name;
+            let name = &self.picture.subject.labels()[label.index()].name;
             bytes.extend_from_slice(clean_name(name).as_bytes());
             bytes.push(b'\n');
         }
@@ -172,8 +212,10 @@ impl<'a> Data<'a> {
 
     fn paints(&self) -> Vec<u8> {
         let paint = |label: &LabelId| {
-            let dashed = is_gap(&self.picture.tree.labels()[label.index()]);
-            u64::from(self.picture.colours.of_label[label.index()]) * 2 + u64::from(dashed)
+            let dashed = is_gap(&self.picture.subject.labels()[label.index()]);
+            // Colours of two profiles are none of names.
+            let fill = self.picture.colours.of_label.get(label.index()).copied().unwrap_or(0);
+            u64::from(fill) * 2 + u64::from(dashed)
         };
         column::leb(self.order().order.iter().map(paint))
     }
@@ -191,9 +233,10 @@ impl<'a> Data<'a> {
     fn ups(&self) -> Vec<u8> {
         // The root's own parent would be one level above it.
         let mut below = 0;
-        column::leb(self.nodes.iter().map(|node| {
-            let up = below - node.depth;
-            below = node.depth + 1;
+        column::leb((0..self.count).map(|node| {
+            let depth = self.picture.subject.depth(node);
+            let up = below - depth;
+            below = depth + 1;
             u64::from(up)
         }))
     }
@@ -208,20 +251,21 @@ struct LabelOrder {
 }
 
 impl LabelOrder {
-    fn of(tree: &CallTree, nodes: &[Node]) -> LabelOrder {
+    fn of(subject: Subject<'_>, count: usize) -> LabelOrder {
         // For each label of the tree its place in `order` plus 1; 0 = not met yet.
-        let mut places = vec![0u32; tree.labels().len()];
+        let mut places = vec![0u32; subject.labels().len()];
         let mut order = Vec::new();
-        let mut number = |node: &Node| {
-            let place = &mut places[node.label.index()];
+        let number = |node: usize| {
+            let label = subject.label_id(node);
+            let place = &mut places[label.index()];
             let number = *place;
             if number == 0 {
-                order.push(node.label);
+                order.push(label);
                 *place = order.len() as u32;
             }
             number
         };
-        let numbers = nodes.iter().map(&mut number).collect();
+        let numbers = (0..count).map(number).collect();
         LabelOrder { order, numbers }
     }
 }

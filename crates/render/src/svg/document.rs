@@ -3,19 +3,20 @@
 use std::io::{self, Write};
 use std::thread;
 
-use flame_profile::CallTree;
-
 use super::config::SvgConfig;
 use super::data::Data;
 use super::frames::Frames;
 use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
-use super::paint;
+use super::panes::Panes;
 use super::script::{STYLE, script};
+use super::subject::Subject;
 use super::xml::escape;
+use super::{around, paint};
 use crate::amount::ValueScale;
 use crate::clean_name;
-use crate::colours::{Colours, INK};
-use crate::layout::{Cell, Content};
+use crate::colours::{Colours, INK, Rgb};
+use crate::diff;
+use crate::layout::Content;
 use crate::lines::{cut_end, wrap};
 
 /// Grey that is readable on white.
@@ -41,21 +42,19 @@ const CONTROLS: &str = concat!(
 
 /// All that a picture is made of.
 pub(super) struct Picture<'a> {
-    pub(super) tree: &'a CallTree,
+    pub(super) subject: Subject<'a>,
     pub(super) config: &'a SvgConfig,
     pub(super) geometry: Geometry,
-    pub(super) cells: &'a [Cell],
-    /// Rows of boxes, at least 1.
-    pub(super) rows: u32,
+    pub(super) panes: &'a Panes,
     pub(super) scale: &'a ValueScale,
     pub(super) colours: &'a Colours,
 }
 
 impl Picture<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let (width, rows, config) = (self.geometry.width, self.rows, self.config);
+        let (width, config) = (self.geometry.width, self.config);
         let footer = self.footer_lines();
-        let height = self.geometry.height(rows, footer.len());
+        let height = self.geometry.height(self.panes.bottom(), footer.len());
         out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")?;
         write!(
             out,
@@ -119,16 +118,22 @@ impl Picture<'_> {
     }
 
     fn write_frames(&self, out: &mut impl Write) -> io::Result<()> {
-        let Picture { tree, config, geometry, scale, colours, rows, .. } = *self;
+        let Picture { subject, config, geometry, scale, colours, panes } = *self;
         write!(out, r#"<g id="frames" class="frames" fill="{INK}" stroke-width="1""#)?;
         if geometry.font_size != sizes::UI_FONT_SIZE {
             write!(out, r#" font-size="{}""#, geometry.font_size)?;
         }
         out.write_all(b">")?;
-        let frames = Frames::new((tree, scale), config, geometry, colours, rows);
-        frames.write(self.cells, out)?;
+        let mut frames = Frames::new((subject, scale), config, geometry, colours);
+        for at in 0..panes.list.len() {
+            frames.write(panes, at, out)?;
+        }
         out.write_all(b"</g>")?;
-        if self.cells.is_empty() {
+        if let Some(sides) = subject.sides() {
+            around::write_strips(sides, panes, geometry, out)?;
+            around::write_heads(sides, panes, &self.ui_fills().1, out)?;
+        }
+        if panes.is_empty() && subject.sides().is_none() {
             let (x, y) = (geometry.width / 2, TOP + 17);
             write!(out, r#"<text x="{x}" y="{y}" text-anchor="middle">{NO_SAMPLES}</text>"#)?;
         }
@@ -162,50 +167,66 @@ impl Picture<'_> {
         (chosen.clone().unwrap_or(INK.to_string()), chosen.unwrap_or(QUIET.to_owned()))
     }
 
+    /// The lines at the foot, not wrapped yet.
+    pub(super) fn footer(&self) -> Vec<String> {
+        let own = self.subject.sides().map(diff::notes).unwrap_or_default();
+        own.iter().chain(&self.config.footer).map(|line| clean_name(line).into_owned()).collect()
+    }
+
     fn footer_lines(&self) -> Vec<String> {
         let room = (self.geometry.width - 2 * MARGIN) * 1000 / sizes::FOOTER_SIZE;
-        self.config.footer.iter().flat_map(|line| wrap(&clean_name(line), room)).collect()
+        self.footer().iter().flat_map(|line| wrap(line, room)).collect()
     }
 
     fn write_foot(&self, footer: &[String], out: &mut impl Write) -> io::Result<()> {
-        let y = self.geometry.bottom(self.rows);
+        let y = self.panes.bottom();
         let (_, quiet) = self.ui_fills();
         write!(out, r#"<g id="foot" transform="translate(0 {y})">"#)?;
         self.write_legend(out)?;
         let size = sizes::FOOTER_SIZE;
         write!(out, r#"<g id="footer" font-size="{size}" fill="{quiet}">"#)?;
         for (index, line) in footer.iter().enumerate() {
-            let y = sizes::FOOTER_Y + index as u32 * sizes::FOOTER_LINE;
+            let y = self.geometry.footer_y() + index as u32 * sizes::FOOTER_LINE;
             write!(out, r#"<text x="{MARGIN}" y="{y}">{}</text>"#, escape(line))?;
         }
         out.write_all(br#"</g></g>"#)?;
         write!(out, r#"<g id="status" transform="translate(0 {y})">"#)?;
-        out.write_all(br##"<rect class="bar" y="2" width="100%" height="29" fill="#fff"/>"##)?;
+        let height = sizes::STATUS - 1 + self.geometry.more;
+        write!(out, r##"<rect class="bar" y="2" width="100%" height="{height}" fill="#fff"/>"##)?;
         let y = sizes::DETAILS_Y;
         let hint = if self.config.script { NO_SCRIPT } else { "" };
         write!(out, r#"<text id="details" x="{MARGIN}" y="{y}" fill="{quiet}">{hint}</text>"#)?;
+        if self.geometry.more > 0 {
+            let y = y + self.geometry.more;
+            write!(out, r#"<text id="more" x="{MARGIN}" y="{y}"/>"#)?;
+        }
         out.write_all(b"</g>")
     }
 
     /// Only what the graph holds.
     fn write_legend(&self, out: &mut impl Write) -> io::Result<()> {
         let legend = self.colours.legend.iter();
-        let mut entries: Vec<(String, &str)> =
-            legend.map(|(fill, name)| (fill.to_string(), *name)).collect();
-        if self.cells.iter().any(|cell| matches!(cell.content, Content::Thin { .. })) {
-            entries.push(("url(#thin)".to_owned(), "too thin to draw"));
+        let edge = |edge: Rgb| format!(r#" stroke="{edge}""#);
+        let mut entries: Vec<(String, String, &str)> = legend
+            .map(|(fill, name)| {
+                (fill.to_string(), fill.edge().map(edge).unwrap_or_default(), &**name)
+            })
+            .collect();
+        let mut cells = self.panes.list.iter().flat_map(|pane| &pane.cells);
+        if cells.any(|cell| matches!(cell.content, Content::Thin { .. })) {
+            entries.push(("url(#thin)".to_owned(), String::new(), "too thin to draw"));
         }
         let size = sizes::FOOTER_SIZE;
         write!(out, r#"<g id="legend" font-size="{size}" fill="{}">"#, self.ui_fills().1)?;
         let mut x = MARGIN;
-        for (fill, name) in entries {
-            let (text_x, y) = (x + 16, sizes::LEGEND_Y);
+        for (fill, edge, name) in entries {
+            let (text_x, y) = (x + 16, sizes::LEGEND_Y + self.geometry.more);
             let top = y - 9;
             write!(
                 out,
-                r#"<rect x="{x}" y="{top}" width="11" height="11" rx="2" fill="{fill}"/>"#
+                r#"<rect x="{x}" y="{top}" width="11" height="11" rx="2" fill="{fill}"{edge}/>"#
             )?;
-            write!(out, r#"<text x="{text_x}" y="{y}">{name}</text>"#)?;
+            write!(out, r#"<text x="{text_x}" y="{y}">{}</text>"#, escape(name))?;
             x = text_x + crate::char_width::text_width(name) * size / 1000 + 18;
         }
         out.write_all(b"</g>")

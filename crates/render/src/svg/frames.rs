@@ -1,16 +1,21 @@
 //! The boxes: one `<g>` a cell, with its tooltip, its rectangle and, where one fits, its label.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
+use super::around::is_gone_run;
 use super::attributes::BoxAttributes;
 use super::config::SvgConfig;
-use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, MARGIN, ROUND_FROM, UNITS_PER_PIXEL};
-use super::xml::{push_escaped, push_pixels};
+use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, ROUND_FROM};
+use super::panes::Panes;
+use super::subject::Subject;
+use super::xml::{push_clean, push_escaped, push_pixels};
 use crate::amount::{ValueScale, format_change, push_digits, push_grouped, push_share};
 use crate::clean_name;
-use crate::colours::{Colours, is_gap};
+use crate::colours::{Colours, Fill, is_gap};
+use crate::diff::look;
 use crate::label::fit;
-use crate::layout::{Cell, Content};
+use crate::layout::{Cell, Content, Units, siblings};
 use crate::name::tooltip_name;
 use flame_profile::{CallTree, Label, NodeId, Weight};
 
@@ -20,16 +25,25 @@ const FLUSH: usize = 1 << 16;
 /// Writes the boxes of a picture. The viewer script's `drawCell` makes the same elements with the
 /// same attributes in the same order; a browser test compares the two.
 pub(super) struct Frames<'a> {
-    tree: &'a CallTree,
+    subject: Subject<'a>,
     config: &'a SvgConfig,
     geometry: Geometry,
     scale: &'a ValueScale,
     colours: &'a Colours,
     /// Rows of boxes, at least 1.
     rows: u32,
-    /// For each fill of `colours` its text, and the colour of text on it where it has its own.
-    fills: Vec<(String, Option<&'static str>)>,
+    /// Where the boxes of the graph start that is written.
+    corner: (Units, u64),
+    fills: Vec<FillText>,
     stroke: Option<String>,
+}
+
+/// A fill of the palette as it is written.
+struct FillText {
+    fill: String,
+    /// The colour of text on it, where it has its own.
+    ink: Option<&'static str>,
+    edge: Option<String>,
 }
 
 /// How one box looks.
@@ -41,25 +55,38 @@ struct Look<'a> {
 
 impl<'a> Frames<'a> {
     pub(super) fn new(
-        (tree, scale): (&'a CallTree, &'a ValueScale),
+        (subject, scale): (Subject<'a>, &'a ValueScale),
         config: &'a SvgConfig,
         geometry: Geometry,
         colours: &'a Colours,
-        rows: u32,
     ) -> Frames<'a> {
-        let fills = colours.fills.iter().map(|fill| (fill.to_string(), fill.ink())).collect();
+        let text = |fill: &Fill| FillText {
+            fill: fill.to_string(),
+            ink: fill.ink(),
+            edge: fill.edge().map(|edge| edge.to_string()),
+        };
+        let fills = colours.fills.iter().map(text).collect();
         let stroke = config.stroke_colour.map(|colour| colour.to_string());
-        Frames { tree, config, geometry, scale, colours, rows, fills, stroke }
+        let (rows, corner) = (1, (0, 0));
+        Frames { subject, config, geometry, scale, colours, rows, corner, fills, stroke }
     }
 
-    pub(super) fn write(&self, cells: &[Cell], out: &mut impl Write) -> io::Result<()> {
+    /// Writes one of the graphs.
+    pub(super) fn write(
+        &mut self,
+        panes: &Panes,
+        at: usize,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        self.rows = panes.rows;
+        self.corner = (panes.list[at].left, panes.top(at));
         let mut text = String::with_capacity(FLUSH + 4096);
-        for cell in cells {
+        for cell in &panes.list[at].cells {
             text.push_str(if self.config.pretty { "\n  <g" } else { "<g" });
             match cell.content {
                 Content::Frame(id) => self.push_frame(cell, id, &mut text),
-                Content::Thin { frames, weight } => {
-                    self.push_thin(cell, frames, weight, &mut text);
+                Content::Thin { first, end } => {
+                    self.push_thin(cell, first.index()..end as usize, &mut text);
                 }
             }
             text.push_str("</g>");
@@ -71,18 +98,36 @@ impl<'a> Frames<'a> {
         out.write_all(text.as_bytes())
     }
 
-    fn push_thin(&self, cell: &Cell, frames: u64, weight: Weight, out: &mut String) {
+    fn push_thin(&self, cell: &Cell, run: Range<usize>, out: &mut String) {
         out.push_str("><title>… ");
-        push_grouped(frames, out);
-        out.push_str(if frames == 1 { " frame, " } else { " frames, " });
-        self.push_share(weight, out);
+        push_grouped(run.len() as u64, out);
+        out.push_str(if run.len() == 1 { " frame, " } else { " frames, " });
+        let run = siblings(run, |node| self.subject.end(node));
+        let mut fill = "url(#thin)";
+        match self.subject {
+            Subject::One(tree) => {
+                let weight = run.map(|node| tree.nodes()[node].total).sum();
+                push_share_of(weight, tree.total(), out);
+            }
+            Subject::Two(sides) => {
+                let add = |(before, after), node| {
+                    let node = sides.node(node);
+                    (before + node.before.total, after + node.after.total)
+                };
+                let (before, after) = run.fold((Weight(0), Weight(0)), add);
+                push_clean(&sides.thin_tooltip(before, after), out);
+                if is_gone_run(sides, cell) {
+                    fill = "url(#thin-gone)";
+                }
+            }
+        }
         out.push_str("</title>");
-        let look = Look { fill: "url(#thin)", dashed: false, stroke: self.stroke.as_deref() };
+        let look = Look { fill, dashed: false, stroke: self.stroke.as_deref() };
         self.push_rect(cell, &look, out);
     }
 
     fn push_frame(&self, cell: &Cell, id: NodeId, out: &mut String) {
-        let label = self.tree.label(&self.tree.nodes()[id.index()]);
+        let label = self.subject.label(id.index());
         let attributes = match self.config.attributes.is_empty() {
             true => None,
             false => self.config.attributes.of(&label.name),
@@ -100,20 +145,40 @@ impl<'a> Frames<'a> {
         if let Some(attributes) = link {
             push_link(attributes, out);
         }
-        let fill = self.fills.get(self.colours.fill(self.tree, id.index()) as usize);
-        let (fill, ink) = fill.map_or(("#fff", None), |(fill, ink)| (fill.as_str(), *ink));
-        let look = Look { fill, dashed: is_gap(label), stroke: self.stroke.as_deref() };
+        let place = match self.subject {
+            Subject::One(tree) => self.colours.fill(tree, id.index()) as usize,
+            Subject::Two(sides) => look(sides, sides.node(id.index())),
+        };
+        let fill = self.fills.get(place);
+        // Narrow boxes would be nothing but edge.
+        let edge = fill.and_then(|fill| fill.edge.as_ref());
+        let edge = edge.filter(|_| cell.right - cell.left >= ROUND_FROM).or(self.stroke.as_ref());
+        let look = Look {
+            fill: fill.map_or("#fff", |fill| &fill.fill),
+            dashed: is_gap(label),
+            stroke: edge.map(String::as_str),
+        };
         self.push_rect(cell, &look, out);
-        self.push_label(cell, &label.name, ink, out);
+        self.push_label(cell, &label.name, fill.and_then(|fill| fill.ink), out);
         if link.is_some() {
             out.push_str("</a>");
         }
     }
 
     fn push_tooltip(&self, id: NodeId, label: &Label, out: &mut String) {
-        let node = &self.tree.nodes()[id.index()];
         push_escaped(&tooltip_name(&clean_name(&label.name)), out);
         out.push_str(" (");
+        match self.subject {
+            Subject::One(tree) => self.push_numbers(tree, id, out),
+            Subject::Two(sides) => {
+                push_clean(&sides.tooltip(sides.node(id.index())), out);
+            }
+        }
+        out.push(')');
+    }
+
+    fn push_numbers(&self, tree: &CallTree, id: NodeId, out: &mut String) {
+        let node = &tree.nodes()[id.index()];
         // The noun may be anything that the user named.
         let start = out.len();
         self.scale.push_amount(node.total, out);
@@ -122,20 +187,10 @@ impl<'a> Frames<'a> {
             push_escaped(&amount, out);
         }
         out.push_str(", ");
-        self.push_share(node.total, out);
-        if let Some(before) = self.tree.before().and_then(|before| before.get(id.index())) {
-            let (total, negate) = (self.tree.total(), self.config.colours.negate);
+        push_share_of(node.total, tree.total(), out);
+        if let Some(before) = tree.before().and_then(|before| before.get(id.index())) {
+            let (total, negate) = (tree.total(), self.config.colours.negate);
             out.push_str(&format_change(before.self_weight, node.self_weight, total, negate));
-        }
-        out.push(')');
-    }
-
-    /// A share, of which `<0.01%` needs an escape.
-    fn push_share(&self, weight: Weight, out: &mut String) {
-        let start = out.len();
-        push_share(weight, self.tree.total(), out);
-        if out[start..].starts_with('<') {
-            out.replace_range(start..=start, "&lt;");
         }
     }
 
@@ -143,9 +198,9 @@ impl<'a> Frames<'a> {
         let width = cell.right - cell.left;
         let drawn = if width >= GAP_FROM { width - GAP } else { width };
         out.push_str("<rect x=\"");
-        push_pixels(MARGIN * UNITS_PER_PIXEL + cell.left, out);
+        push_pixels(self.corner.0 + cell.left, out);
         out.push_str("\" y=\"");
-        push_digits(self.geometry.box_top(cell.depth, self.rows), out);
+        push_digits(self.geometry.box_top(self.corner.1, cell.depth, self.rows), out);
         out.push_str("\" width=\"");
         push_pixels(drawn, out);
         out.push_str("\" height=\"");
@@ -174,9 +229,9 @@ impl<'a> Frames<'a> {
         let label = fit(&clean_name(name), room, self.config.shorten, geometry.widths);
         let Some(label) = label.filter(|label| !label.is_empty()) else { return };
         out.push_str("<text x=\"");
-        push_pixels(MARGIN * UNITS_PER_PIXEL + cell.left + LABEL_INDENT, out);
+        push_pixels(self.corner.0 + cell.left + LABEL_INDENT, out);
         out.push_str("\" y=\"");
-        let top = geometry.box_top(cell.depth, self.rows);
+        let top = geometry.box_top(self.corner.1, cell.depth, self.rows);
         push_digits(top + u64::from(geometry.baseline()), out);
         out.push('"');
         if let Some(ink) = ink {
@@ -185,6 +240,15 @@ impl<'a> Frames<'a> {
         out.push('>');
         push_escaped(&label, out);
         out.push_str("</text>");
+    }
+}
+
+/// A share, of which `<0.01%` needs an escape.
+fn push_share_of(weight: Weight, total: Weight, out: &mut String) {
+    let start = out.len();
+    push_share(weight, total, out);
+    if out[start..].starts_with('<') {
+        out.replace_range(start..=start, "&lt;");
     }
 }
 

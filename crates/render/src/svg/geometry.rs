@@ -30,6 +30,19 @@ pub(super) const ROUND_FROM: Units = 600;
 /// Between the left edge of a box and its text; half of it is kept free on the right.
 pub(super) const LABEL_INDENT: Units = 300;
 const MIN_PICTURE_WIDTH: u32 = 200;
+/// Height of the line of details.
+pub(super) const STATUS: u32 = 30;
+/// A second line of details, which pictures of two profiles have.
+pub(super) const MORE: u32 = 16;
+/// From this width on graphs of two profiles stand beside each other.
+pub(super) const BESIDE_FROM: u32 = 800;
+/// Between graphs beside each other.
+pub(super) const PANE_GAP: Units = 1600;
+/// Room for the heading of a graph, and between that and the boxes.
+pub(super) const PANE_HEAD: u32 = 20;
+pub(super) const HEAD_GAP: u32 = 7;
+/// Narrower columns under what vanished are left out.
+pub(super) const THINNEST_STRIP: Units = 100;
 
 /// The sizes that a configuration chooses.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +59,8 @@ pub(super) struct Geometry {
     pub(super) narrow: Narrow,
     /// Which way the boxes grow.
     pub(super) direction: Direction,
+    /// Room for more details.
+    pub(super) more: u32,
 }
 
 impl Geometry {
@@ -65,6 +80,7 @@ impl Geometry {
             widths: Widths { uniform: config.font_width.map(|width| width.max(1)) },
             narrow: Narrow { frame: min_width, run: min_width.min(FAINT) },
             direction: config.direction,
+            more: 0,
         }
     }
 
@@ -73,13 +89,18 @@ impl Geometry {
         (self.width - 2 * MARGIN) * UNITS_PER_PIXEL
     }
 
-    /// The upper edge of the boxes at a depth, of `rows` in all.
-    pub(super) fn box_top(self, depth: u32, rows: u32) -> u64 {
+    /// The upper edge of the boxes at a depth, of `rows` in all, in a graph that starts at `top`.
+    pub(super) fn box_top(self, top: u64, depth: u32, rows: u32) -> u64 {
         let row = match self.direction {
             Direction::Up => rows - 1 - depth,
             Direction::Down => depth,
         };
-        u64::from(TOP) + u64::from(row) * u64::from(self.row)
+        top + u64::from(row) * u64::from(self.row)
+    }
+
+    /// Whether the root stands on top.
+    pub(super) fn is_inverted(self) -> bool {
+        self.direction == Direction::Down
     }
 
     /// From the upper edge of a box to the line that its text stands on: capitals, which are
@@ -88,14 +109,14 @@ impl Geometry {
         (5 * (self.row - 1) + 36 * self.font_size / 10) / 10
     }
 
-    /// The lower edge of the boxes.
-    pub(super) fn bottom(self, rows: u32) -> u64 {
-        u64::from(TOP) + u64::from(rows) * u64::from(self.row)
+    /// Height of the whole picture in pixels, whose boxes end at `bottom`.
+    pub(super) fn height(self, bottom: u64, footer_lines: usize) -> u64 {
+        bottom + u64::from(self.footer_y()) + footer_lines as u64 * u64::from(FOOTER_LINE)
     }
 
-    /// Height of the whole picture in pixels.
-    pub(super) fn height(self, rows: u32, footer_lines: usize) -> u64 {
-        self.bottom(rows) + u64::from(FOOTER_Y) + footer_lines as u64 * u64::from(FOOTER_LINE)
+    /// From the lower edge of the boxes to the first line of the footer.
+    pub(super) fn footer_y(self) -> u32 {
+        FOOTER_Y + self.more
     }
 
     /// The room for text in a box of that width, in thousandths of the font size.

@@ -16,6 +16,16 @@ const THIN: &str = concat!(
     r##"<rect width="2.2" height="4" fill="#f05fd8"/></pattern>"##,
 );
 
+/// Hatches for thin frames that vanished, and for the columns under what vanished.
+const GONE: &str = concat!(
+    r#"<pattern id="thin-gone" width="4" height="4" patternUnits="userSpaceOnUse" "#,
+    r##"patternTransform="rotate(45)"><rect width="4" height="4" fill="#dfeaf6"/>"##,
+    r##"<rect width="1.6" height="4" fill="#7aa6d3"/></pattern>"##,
+    r#"<pattern id="gone-below" width="7" height="7" patternUnits="userSpaceOnUse" "#,
+    r#"patternTransform="rotate(45)">"#,
+    r##"<rect width="1.6" height="7" fill="#2166ac" fill-opacity=".3"/></pattern>"##,
+);
+
 /// Writes `<defs>`: patterns and gradients that boxes and background refer to.
 pub(super) fn write_definitions(
     colours: &Colours,
@@ -27,7 +37,17 @@ pub(super) fn write_definitions(
         colours.fills.iter().chain(colours.legend.iter().map(|l| &l.0)).collect();
     hatches.sort_by_key(|fill| fill.to_string());
     hatches.dedup();
+    if hatches.iter().any(|fill| matches!(fill, Fill::Gone(..))) {
+        out.write_all(GONE.as_bytes())?;
+    }
     for fill in hatches {
+        if let Fill::Gone(number, colour, edge) = fill {
+            let line = colour.mixed(*edge, 0.22);
+            write!(out, r#"<pattern id="gone{number}" width="7" height="7" "#)?;
+            out.write_all(br#"patternUnits="userSpaceOnUse" patternTransform="rotate(45)">"#)?;
+            write!(out, r#"<rect width="7" height="7" fill="{colour}"/>"#)?;
+            write!(out, r#"<rect width="2" height="7" fill="{line}"/></pattern>"#)?;
+        }
         let Fill::Hatch(number, colour) = fill else { continue };
         // The lines can be told from the colour that they lie on, and names on them read.
         let dark = luminance(*colour) < 0.4;

@@ -3,17 +3,20 @@
 use std::sync::LazyLock;
 
 /// The files of the script, one idea each, in the order in which they build on each other.
-const FILES: [&str; 20] = [
+const FILES: [&str; 23] = [
     include_str!("viewer/page.js"),
     include_str!("viewer/inflate.js"),
     include_str!("viewer/load.js"),
     include_str!("viewer/tree.js"),
+    include_str!("viewer/sides.js"),
     include_str!("viewer/path.js"),
     include_str!("viewer/arrange.js"),
     include_str!("viewer/amount.js"),
+    include_str!("viewer/change.js"),
     include_str!("viewer/text.js"),
     include_str!("viewer/layout.js"),
     include_str!("viewer/draw.js"),
+    include_str!("viewer/panes.js"),
     include_str!("viewer/header.js"),
     include_str!("viewer/search.js"),
     include_str!("viewer/state.js"),

@@ -15,7 +15,8 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
 }
 
 fn escape_clean(text: &str) -> Cow<'_, str> {
-    if !text.contains(['<', '>', '&', '"', '\'']) {
+    let special = |byte: u8| matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'');
+    if !text.bytes().any(special) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
@@ -42,6 +43,11 @@ pub(super) fn push_escaped(text: &str, out: &mut String) {
     } else {
         out.push_str(&escape(text));
     }
+}
+
+/// Appends a text that is clean already with its markup escaped.
+pub(super) fn push_clean(text: &str, out: &mut String) {
+    out.push_str(&escape_clean(text));
 }
 
 /// Appends hundredths of a pixel as a decimal number without needless digits: `10`, `10.5`,

@@ -1,6 +1,6 @@
 //! Order, hiding and focus, beside what the model says of the same stacks.
 
-use flame_profile::CallTree;
+use flame_profile::{CallTree, Columns, FoldedReader, SiblingOrder, ValueType};
 use flame_render::SvgConfig;
 use serde_json::json;
 
@@ -82,6 +82,46 @@ fn a_focus_leaves_the_stacks_that_hold_the_function() {
         .filter(|(stack, _)| stack.split(';').any(|name| name == "abc"))
         .collect();
     assert_eq!(written(&mut graph, "focus_model", &tree_of(&left)), focused);
+}
+
+/// The largest change is in none of what goes away, so that the colours mean the same.
+const TWO: [(&str, u64, u64); 5] = [
+    ("m", 30, 50),
+    ("m;parse", 10, 40),
+    ("m;parse;alloc", 50, 20),
+    ("m;read;sys_read", 100, 300),
+    ("m;send;alloc", 7, 7),
+];
+
+fn differential(keep: impl Fn(&str) -> bool) -> CallTree {
+    let text: String = TWO
+        .iter()
+        .filter(|(stack, ..)| keep(stack))
+        .map(|(stack, before, after)| format!("{stack} {before} {after}\n"))
+        .collect();
+    let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+    reader.read(&mut text.as_bytes()).unwrap();
+    reader.finish(ValueType::samples())
+}
+
+#[test]
+fn colours_of_changes_are_those_of_what_is_left() {
+    let Some(mut graph) = Graph::open("delta_filter", &differential(|_| true)) else { return };
+    graph.hover("parse");
+    graph.browser.press("h").unwrap();
+    graph.browser.move_to(5.0, 5.0).unwrap();
+    let hidden = graph.boxes();
+    graph.browser.press("Escape").unwrap();
+    graph.hover("read");
+    graph.browser.press("f").unwrap();
+    graph.browser.move_to(5.0, 5.0).unwrap();
+    let focused = graph.boxes();
+    graph.check_quiet();
+    let left = differential(|stack| !stack.contains("parse"));
+    assert_eq!(written(&mut graph, "delta_hide_model", &left), hidden);
+    // `m` has no weight of its own any more, so it has not changed either.
+    let left = differential(|stack| stack.contains("read"));
+    assert_eq!(written(&mut graph, "delta_focus_model", &left), focused);
 }
 
 #[test]

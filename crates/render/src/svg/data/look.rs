@@ -11,6 +11,7 @@ use crate::amount::ValueScale;
 use crate::char_width;
 use crate::clean_name;
 use crate::colours::Colours;
+use crate::diff::{DiffView, STEPS, Sides, heading, ratio};
 use crate::label::Shorten;
 use crate::svg::attributes::{BoxAttributes, NameAttributes};
 use crate::svg::config::{Direction, SvgConfig};
@@ -25,7 +26,13 @@ pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Resul
         ("row", geometry.row),
         ("baseline", geometry.baseline()),
         ("top", sizes::TOP),
-        ("footerY", sizes::FOOTER_Y),
+        ("footerY", geometry.footer_y()),
+        ("status", sizes::STATUS + geometry.more),
+        ("besideFrom", sizes::BESIDE_FROM),
+        ("paneGap", sizes::PANE_GAP),
+        ("paneHead", sizes::PANE_HEAD),
+        ("headGap", sizes::HEAD_GAP),
+        ("thinnestStrip", sizes::THINNEST_STRIP),
         ("footerLine", sizes::FOOTER_LINE),
         ("footerSize", sizes::FOOTER_SIZE),
         ("fontSize", geometry.font_size),
@@ -49,11 +56,41 @@ pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Resul
 }
 
 pub(super) fn write_amounts(scale: &ValueScale, out: &mut impl Write) -> io::Result<()> {
-    write!(out, r#","noun":{},"steps":["#, Json(&scale.noun))?;
+    out.write_all(b",")?;
+    write_scale(scale, out)
+}
+
+fn write_scale(scale: &ValueScale, out: &mut impl Write) -> io::Result<()> {
+    write!(out, r#""noun":{},"steps":["#, Json(&scale.noun))?;
     for (index, (size, unit)) in scale.steps.iter().enumerate() {
         write!(out, "{}[{size},{}]", comma(index), Json(unit))?;
     }
     out.write_all(b"]")
+}
+
+/// What is known of two profiles besides the columns.
+pub(super) fn write_sides(sides: &Sides<'_>, out: &mut impl Write) -> io::Result<()> {
+    let (view, by) = (sides.picture.view.name(), sides.picture.colour_by.name());
+    write!(out, r#","diff":{{"view":"{view}","by":"{by}","steps":{STEPS}"#)?;
+    let (numerator, denominator) = (sides.numerator, sides.denominator);
+    write!(out, r#","numerator":{numerator},"denominator":{denominator}"#)?;
+    write!(out, r#","whole":{},"most":[{},{}]"#, sides.whole, sides.most[0], sides.most[1])?;
+    out.write_all(br#","heads":{"#)?;
+    let views = [DiffView::Union, DiffView::After, DiffView::Before, DiffView::Delta];
+    for (index, view) in views.into_iter().enumerate() {
+        let text = heading(sides, view);
+        write!(out, r#"{}"{}":{}"#, comma(index), view.name(), Json(&text))?;
+    }
+    out.write_all(b"}")?;
+    if let Some(ratio) = ratio(sides) {
+        write!(out, r#","ratio":{}"#, Json(&ratio))?;
+    }
+    if let Some(scale) = &sides.scale_before {
+        out.write_all(br#","scale":{"#)?;
+        write_scale(scale, out)?;
+        out.write_all(b"}")?;
+    }
+    out.write_all(b"}")
 }
 
 pub(super) fn write_colours(
@@ -72,6 +109,17 @@ pub(super) fn write_colours(
             write!(out, r#"{}"{}""#, comma(index), fill.ink().unwrap_or(""))?;
         }
         out.write_all(b"]")?;
+    }
+    if colours.fills.iter().any(|fill| fill.edge().is_some()) {
+        out.write_all(br#","edges":["#)?;
+        for (index, fill) in colours.fills.iter().enumerate() {
+            let edge = fill.edge().map(|edge| edge.to_string()).unwrap_or_default();
+            write!(out, r#"{}"{edge}""#, comma(index))?;
+        }
+        out.write_all(b"]")?;
+    }
+    if let Some(same) = colours.same {
+        write!(out, r#","same":{same}"#)?;
     }
     write!(out, r#","searchColour":"{}""#, config.search_colour)?;
     if let Some(stroke) = config.stroke_colour {

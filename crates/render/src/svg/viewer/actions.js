@@ -51,6 +51,10 @@ function openHelp() {
     ['Keep a search, start another', 'Ctrl-Enter', keepSearch],
     [state.icicle ? 'Turn into a flame graph' : 'Turn into an icicle graph', 'i', flip],
     [`Order ${ORDERS[nextOrder()]}`, 'o', reorder],
+    ...(diff ? [
+      [`Show ${SHOWN[nextSides()]}`, 'd', turnSides],
+      [`Colour by ${state.by === 'total' ? 'self' : 'total'}`, 't', colourBy],
+    ] : []),
     ['Undo', 'u, Backspace', undo],
     ['Show everything', 'Esc, 0', reset],
     ['Walk from box to box', 'arrows, Home'],

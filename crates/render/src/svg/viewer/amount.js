@@ -4,15 +4,21 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 const twoDigits = n => String(n % 100).padStart(2, '0');
 const framesText = n => group(n) + (n === 1 ? ' frame' : ' frames');
 
-function amount(weight) {
-  const steps = data.steps, [size, unit] = steps.find(step => weight >= step[0]) || steps[steps.length - 1] || [1, ''];
+// `scale` has the unit, where that is not the graph's own.
+function numberText(weight, scale = data) {
+  const { steps } = scale, [size, unit] = steps.find(step => weight >= step[0]) || steps[steps.length - 1] || [1, ''];
   let text = group(weight);
   if (size > 1) {
     const hundredths = Math.floor(Number(weight) / size * 100 + 0.5);
     text = group(Math.floor(hundredths / 100)) + '.' + twoDigits(hundredths);
   }
   if (unit) text += ' ' + unit;
-  return data.noun ? text + ' ' + data.noun : text;
+  return text;
+}
+
+function amount(weight, scale = data) {
+  const text = numberText(weight, scale);
+  return scale.noun ? text + ' ' + scale.noun : text;
 }
 
 function share(weight, whole) {

@@ -6,33 +6,46 @@ let everything = ZERO;
 function arrange({ order, hide, only }) {
   grow(order === 'file' ? base : merged(base));
   everything = count ? total[0] : ZERO;
-  if (count && (hide.length || only.length)) grow(picked(keptSelf(hide, only)));
-  if (count && order === 'weight') grow(picked(selfOf, byWeight));
-  if (count && order === 'name') grow(picked(selfOf, byName));
+  if (count && (hide.length || only.length)) grow(picked(keptNodes(hide, only)));
+  if (count && order === 'weight') grow(picked(null, byWeight));
+  if (count && order === 'name') grow(picked(null, byName));
 }
 
-// The self weights that are left when subtrees are hidden, and all stacks that lack a name.
-function keptSelf(hide, only) {
-  const kept = selfOf.slice();
+// The nodes whose own weight is left when subtrees are hidden, and all stacks that lack a name.
+function keptNodes(hide, only) {
+  const kept = new Uint8Array(count).fill(1);
   for (const path of hide) {
     const run = find(path);
-    if (run.exact) kept.fill(ZERO, run.first, run.last);
+    if (run.exact) kept.fill(0, run.first, run.last);
   }
   for (const name of only) {
     for (let i = 0; i < count;) {
       if (nameOf(i) === name) i = end[i];
-      else kept[i++] = ZERO;
+      else kept[i++] = 0;
     }
   }
   return kept;
 }
 
-// The nodes that those weights leave, siblings in an order or as they were.
-function picked(self, compare) {
-  const sums = weights(count), order = [];
+// The columns without the weight of the nodes that are not kept. What weighs nothing any more has
+// not changed either.
+function keptColumns(kept) {
+  const columns = { label, depth, self: selfAfter, before: selfBefore, fill: fillAt, sure };
+  if (!kept) return columns;
+  const without = (column, blank) => column && column.map((value, i) => kept[i] ? value : blank);
+  columns.self = without(selfAfter, ZERO);
+  columns.before = without(selfBefore, ZERO);
+  if (data.same !== undefined) columns.fill = without(fillAt, data.same);
+  if (diff) columns.sure = sureOfRest(columns.self, columns.before);
+  return columns;
+}
+
+// The nodes that have weight left, siblings in an order or as they were.
+function picked(kept, compare) {
+  const columns = keptColumns(kept), sums = new Uint8Array(count), order = [];
   for (let i = count - 1; i >= 0; i--) {
-    sums[i] += self[i];
-    if (i) sums[parent[i]] += sums[i];
+    if (columns.self[i] > 0 || (diff && columns.before[i] > 0)) sums[i] = 1;
+    if (i) sums[parent[i]] |= sums[i];
   }
   const pending = [0];
   while (pending.length) {
@@ -42,7 +55,7 @@ function picked(self, compare) {
     if (compare) above.sort(compare);
     for (let k = above.length - 1; k >= 0; k--) pending.push(above[k]);
   }
-  return columnsOf(order, { label, depth, self, before: selfBefore, fill: fillAt });
+  return columnsOf(order, columns);
 }
 
 function columnsOf(order, from) {
@@ -63,7 +76,7 @@ const byName = (a, b) => nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 
 function merged(columns) {
   grow(columns);
   const ids = new Map(), of = new Uint32Array(count), first = [], above = [];
-  const self = selfOf.slice(), before = selfBefore && selfBefore.slice();
+  const self = selfAfter.slice(), before = selfBefore && selfBefore.slice();
   for (let i = 0; i < count; i++) {
     const under = i ? of[parent[i]] : 0, key = under * names.length + label[i];
     const same = i ? ids.get(key) : undefined;

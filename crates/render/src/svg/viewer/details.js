@@ -1,7 +1,8 @@
 // The line of details.
 
-function tell(text, quiet) {
+function tell(text, quiet, more = '') {
   details.textContent = text;
+  if (diff) byId('more').textContent = more;
   details.setAttribute('class', quiet ? '' : 'shown');
   details.setAttribute('fill', quiet ? '#59636e' : '#1f2328');
 }
@@ -11,7 +12,8 @@ const filtered = () => state.hide.length + state.only.length > 0;
 // What stands there while nothing is pointed at.
 function hint(notice) {
   const room = Math.floor((width - 2 * data.margin) * 1000 / data.uiSize);
-  let text = notice || 'Hover for details, click to zoom, Ctrl-F to search, ? for all keys.';
+  const more = diff ? ' d for other widths, t for other colours,' : '';
+  let text = notice || `Hover for details, click to zoom,${more} Ctrl-F to search, ? for all keys.`;
   if (!notice && filtered() && !cells.length) text = 'Nothing is left; u undoes, Esc shows all.';
   else if (!notice && filtered()) {
     text = `${share(count ? total[0] : ZERO, everything)} of all is shown; u undoes, Esc shows all.`;
@@ -30,6 +32,10 @@ function numbersOf(cell) {
   rest += `, ${amount(cell.weight)}`;
   if (!cell.thin) rest += change(cell.node);
   return [most + rest, least + rest, least];
+}
+
+function tellOf(cell) {
+  if (diff) tellChange(cell); else tell(describe(cell));
 }
 
 function describe(cell) {

@@ -7,16 +7,25 @@ const cellOf = new Map();
 const boxOf = new Map();
 
 const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
-const rowTop = depth => data.top + (icicle ? depth : rows - 1 - depth) * data.row;
-const fillIndex = node => fillAt ? fillAt[node] : paint[label[node]] >> 1;
-const fillOf = cell => cell.thin ? 'url(#thin)' : data.palette[fillIndex(cell.node)];
+const rowTop = (pane, depth) => paneTop(pane) + (icicle ? depth : rows - 1 - depth) * data.row;
+const fillIndex = node => diff ? lookOf(node) : fillAt ? fillAt[node] : paint[label[node]] >> 1;
+const fillOf = cell => cell.thin ? thinFill(cell) : data.palette[fillIndex(cell.node)];
+const thinFill = cell => diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)';
+// A frame is drawn once in every pane.
+const keyOf = (node, pane) => pane * count + node;
+const boxFor = cell => boxOf.get(keyOf(cell.node, cell.pane));
 const attributesOf = cell => (!cell.thin && data.attributes && data.attributes[label[cell.node]]) || null;
 // The rectangle of a box, which may be within a link.
 const rectOf = box => box.children[1].localName === 'a' ? box.children[1].firstChild : box.children[1];
 
 const isDashed = cell => !cell.thin && (paint[label[cell.node]] & 1) === 1;
+// The colour of the edge at rest. Narrow boxes would be nothing but edge.
+const hasOwnEdge = cell => data.edges && !cell.thin && cell.right - cell.left >= data.roundFrom;
+const edgeOf = cell => isDashed(cell) ? '#8c959f'
+  : hasOwnEdge(cell) && data.edges[fillIndex(cell.node)] || data.stroke;
 
 function titleOf(cell) {
+  if (diff) return titleOfChange(cell);
   const size = share(cell.weight, total[0]);
   if (cell.thin) return `… ${framesText(cell.last - cell.node)}, ${size}`;
   const own = attributesOf(cell);
@@ -26,16 +35,14 @@ function titleOf(cell) {
 
 function drawCell(cell) {
   const own = attributesOf(cell), g = element('g', own ? own.group : {});
-  const size = cell.right - cell.left, left = data.margin * 100 + cell.left;
-  const y = rowTop(depth[cell.node]);
+  const { left } = cell, size = cell.right - left, edge = edgeOf(cell);
+  const y = rowTop(cell.pane, depth[cell.node]);
   const drawn = size >= data.gapFrom ? size - data.gap : size;
   g.append(element('title', {}, titleOf(cell)));
   const rect = { x: left / 100, y, width: drawn / 100, height: data.row - 1, fill: fillOf(cell) };
   if (drawn >= data.roundFrom) rect.rx = 2;
-  if (isDashed(cell)) {
-    rect.stroke = '#8c959f';
-    rect['stroke-dasharray'] = '3 2';
-  } else if (data.stroke) rect.stroke = data.stroke;
+  if (edge) rect.stroke = edge;
+  if (isDashed(cell)) rect['stroke-dasharray'] = '3 2';
   let inner = g;
   if (own && own.href !== undefined) {
     inner = element('a', { href: own.href, target: own.target || '_top', ...own.link });
@@ -81,7 +88,8 @@ function forget() {
 
 function draw(next) {
   finishDrawing();
-  const before = rows, wasWhole = view && view.up < 0, whole = next.up < 0;
+  link(null);
+  const before = bottom, wasWhole = view && view.up < 0, whole = next.up < 0;
   if (wasWhole && !whole) kept = { width, icicle, cells, rows, frames };
   view = next;
   if (kept && (kept.width !== width || kept.icicle !== icicle)) forget();
@@ -93,11 +101,12 @@ function draw(next) {
     rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
     drawCells();
   }
+  drawAround();
   if (whole) forget();
-  if (rows !== before) {
+  if (bottomOf(rows) !== before) {
     resizeTo(rows);
     // The root stays where it was on the screen.
-    if (!icicle) settleSoon((rows - before) * data.row);
+    if (!icicle) settleSoon(bottom - before);
   }
   whenIdle(describeBoxes);
 }
@@ -133,7 +142,7 @@ function drawCells() {
 function drawMore(_, most = AT_ONCE) {
   for (let left = most; undrawn > 0 && left > 0;) {
     const cell = cells[--undrawn];
-    let box = boxOf.get(cell.node);
+    let box = boxFor(cell);
     if (!box) {
       left--;
       box = connect(drawCell(cell), cell);
@@ -153,7 +162,7 @@ function finishDrawing() {
 
 function connect(box, cell) {
   cellOf.set(box, cell);
-  boxOf.set(cell.node, box);
+  boxOf.set(keyOf(cell.node, cell.pane), box);
   return box;
 }
 
@@ -190,8 +199,11 @@ function whenIdle(act) {
   idle = setTimeout(() => (window.requestIdleCallback || (act => act()))(act), 300);
 }
 
+// The lower edge of the boxes.
+let bottom = 0;
+
 function resizeTo(rows) {
-  const bottom = data.top + rows * data.row;
+  bottom = bottomOf(rows);
   const lines = byId('footer').children.length;
   root.setAttribute('height', bottom + data.footerY + legendExtra + lines * data.footerLine);
   byId('foot').setAttribute('transform', `translate(0 ${bottom})`);

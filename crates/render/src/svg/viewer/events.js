@@ -13,6 +13,8 @@ const ACTIONS = {
   '0': reset,
   i: flip,
   o: reorder,
+  d: turnSides,
+  t: colourBy,
   u: undo,
   Backspace: undo,
   n: () => walkMatches(1),
@@ -25,7 +27,7 @@ const ACTIONS = {
   f: focusOn,
   s: searchName,
   m: cell => {
-    const box = boxOf.get(cell.node).getBoundingClientRect(), at = root.getBoundingClientRect();
+    const box = boxFor(cell).getBoundingClientRect(), at = root.getBoundingClientRect();
     openMenu(cell, box.left - at.left, box.bottom - at.top);
   },
 };
@@ -89,8 +91,9 @@ let hovered = null;
 
 function onHover(event) {
   hovered = cellAt(event.target);
-  if (hovered) tell(describe(hovered));
-  else if (selected) tell(describe(selected));
+  link(hovered);
+  if (hovered) tellOf(hovered);
+  else if (selected) tellOf(selected);
   else if (!panel) hint();
 }
 
@@ -125,7 +128,8 @@ function onTouch(event) {
   const cell = cellAt(event.target), touch = event.touches[0];
   if (!cell || event.touches.length !== 1) return;
   hovered = cell;
-  tell(describe(cell));
+  link(cell);
+  tellOf(cell);
   const at = root.getBoundingClientRect(), x = touch.clientX - at.left, y = touch.clientY - at.top;
   pressing = setTimeout(() => {
     pressed = true;
@@ -155,11 +159,14 @@ function listen() {
   root.addEventListener('mouseleave', () => {
     pointerInside = false;
     hovered = null;
+    link(null);
     if (!selected && !panel) hint();
   });
   button.unzoom.addEventListener('click', reset);
   button.ignorecase.addEventListener('click', toggleCase);
   button.another.addEventListener('click', keepSearch);
+  button.sides.addEventListener('click', turnSides);
+  button.by.addEventListener('click', colourBy);
   button.help.addEventListener('click', event => {
     event.stopPropagation();
     if (panel) closePanel(); else openHelp();

@@ -14,6 +14,9 @@ const button = {
   ignorecase: byId('ignorecase'),
   another: makeButton('another', '+', 24, 'Keep this search, and start another (Ctrl-Enter)'),
   help: makeButton('help', '?', 28, 'What can be done, and the keys for it (?)'),
+  // Of two profiles, where there is room.
+  sides: makeButton('sides', '', 96, 'Other widths (d)'),
+  by: makeButton('by', '', 96, 'Colours by the other change (t)'),
 };
 const chips = element('g', { id: 'searches' });
 const inputBox = element('foreignObject', { y: 9, width: 190, height: 26 });
@@ -33,6 +36,7 @@ function addControls() {
   inputBox.append(input);
   byId('search').append(inputBox);
   byId('head').append(button.another, button.help, chips);
+  if (diff) byId('head').append(button.sides, button.by);
   show(byId('search'), true);
   show(button.ignorecase, true);
   details.setAttribute('role', 'status');
@@ -52,6 +56,13 @@ function placeHeader() {
   left -= 6 + inputWidth;
   inputBox.setAttribute('x', left);
   inputBox.setAttribute('width', inputWidth);
+  if (diff) {
+    for (const [key, label] of [['by', `Colour: ${state.by}`], ['sides', `Widths: ${state.sides}`]]) {
+      button[key].children[2].textContent = label;
+      show(button[key], width >= 700);
+      if (width >= 700) put(button[key], 96);
+    }
+  }
   show(button.another, input.value !== '');
   if (input.value) put(button.another, 24);
   show(button.unzoom, resets);
@@ -126,11 +137,10 @@ function settle() {
 
 // Keeps header and details in sight while a graph taller than the window scrolls.
 function pin() {
-  const bottom = data.top + rows * data.row;
   let head = 0, status = bottom;
   if (standalone) {
     head = Math.max(0, Math.min(window.scrollY, bottom - data.top));
-    status = Math.max(data.top, Math.min(bottom, window.scrollY + window.innerHeight - 30));
+    status = Math.max(data.top, Math.min(bottom, window.scrollY + window.innerHeight - data.status));
   }
   const move = (id, y, home) => {
     byId(id).setAttribute('transform', `translate(0 ${y})`);

@@ -2,44 +2,68 @@
 
 // A view is a run of sibling nodes [first, last) that fills the width, over its ancestors. The
 // whole graph is the run of the root alone; a run of frames too thin to draw is a view as well.
-const wholeView = () => ({ first: 0, last: count, base: ZERO, span: count ? total[0] : ZERO, up: -1 });
+const wholeView = () => ({ first: 0, last: count, span: count ? total[0] : ZERO, up: -1 });
 
 function viewOf({ first, last }) {
   if (first === 0) return wholeView();
-  return { first, last, base: start[first], span: sumOf(first, last), up: parent[first] };
+  return { first, last, span: sumOf(first, last), up: parent[first] };
 }
 
+// The boxes of all panes, those of one pane together.
 function layout(view, width) {
-  const cells = [];
-  if (!count) return cells;
+  placePanes(width);
+  return count ? panes.flatMap((pane, at) => layoutPane(view, pane, at)) : [];
+}
+
+function layoutPane(view, pane, at) {
+  const cells = [], { total, start, width, left } = pane;
   for (let i = view.up; i >= 0; i = parent[i]) {
-    cells.push({ node: i, last: end[i], left: 0, right: width, weight: total[i], faded: true });
+    if (total[i] > 0) cells.push({ node: i, last: end[i], left, right: left + width, weight: total[i], faded: true, pane: at });
   }
   cells.reverse();
-  const span = Number(view.span);
-  const edge = w => Math.min(Math.floor(Number(w - view.base) * width / span + 0.5), width);
-  const pending = siblings(view.first, view.last, edge).reverse();
+  const base = start[view.first], span = Number(sumOf(view.first, view.last, total));
+  if (span === 0) return cells;
+  const edge = w => left + Math.floor(Number(w - base) * width / span + 0.5);
+  const pending = siblings(view.first, view.last, edge, left + width, at).reverse();
   while (pending.length) {
     const cell = pending.pop();
     cells.push(cell);
     if (cell.thin) continue;
-    const above = siblings(cell.node + 1, cell.last, edge);
+    const above = siblings(cell.node + 1, cell.last, edge, cell.right, at);
     for (let k = above.length - 1; k >= 0; k--) pending.push(above[k]);
   }
   return cells;
 }
 
-function siblings(first, last, edge) {
-  const row = [];
+// Sums of fractions may be off in their last digit; no box sticks out of the one that it stands on.
+function siblings(first, last, edge, most, pane) {
+  const row = [], { start, total } = panes[pane];
   for (let i = first; i < last; i = end[i]) {
-    const left = edge(start[i]), right = edge(start[i] + total[i]);
+    const left = Math.min(edge(start[i]), most), right = Math.min(edge(start[i] + total[i]), most);
     const thin = right - left < data.minWidth;
     const before = row[row.length - 1];
     if (thin && before && before.thin) {
       before.last = end[i];
       before.weight += total[i];
       before.right = right;
-    } else row.push({ node: i, last: end[i], left, right, weight: total[i], thin });
+    } else row.push({ node: i, last: end[i], left, right, weight: total[i], thin, pane });
   }
   return row.filter(cell => cell.right - cell.left >= (cell.thin ? data.minRun : 1));
 }
+
+// Panes stand beside each other where there is room, so that a frame is at one height in all of
+// them; otherwise below each other.
+const isBeside = () => panes.length > 1 && width >= data.besideFrom;
+const headRoom = () => diff ? data.paneHead : 0;
+const paneHeight = rows => rows * data.row + headRoom();
+const bottomOf = rows => data.top + paneHeight(rows) * (isBeside() ? 1 : panes.length);
+
+function placePanes(whole) {
+  const number = panes.length, beside = isBeside();
+  panes.forEach((pane, k) => {
+    pane.width = beside ? Math.floor((whole - (number - 1) * data.paneGap) / number) : whole;
+    pane.left = data.margin * 100 + (beside ? k * (pane.width + data.paneGap) : 0);
+  });
+}
+
+const paneTop = k => data.top + headRoom() + (isBeside() ? 0 : k * paneHeight(rows));

@@ -65,7 +65,7 @@ let names = [], paint = [];
 // The tree as it is in the file.
 let base = null;
 
-function decode({ names: text, paint: paints, label, up, self, before, fill }) {
+function decode({ names: text, paint: paints, label, up, self, before, fill, sure }) {
   names = new TextDecoder().decode(text).split('\n');
   names.pop();
   paint = numbers(paints, data.labels);
@@ -78,6 +78,7 @@ function decode({ names: text, paint: paints, label, up, self, before, fill }) {
   base = { label: labels, depth: depths, self: weightsIn(self, data.count) };
   if (before) base.before = weightsIn(before, data.count);
   if (fill) base.fill = numbers(fill, data.count);
+  if (sure) base.sure = sure;
 }
 
 // Calls `then` once the tree is there: at once when it is small.

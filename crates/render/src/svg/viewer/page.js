@@ -13,6 +13,8 @@ const byId = id => root.querySelector('#' + id);
 // In a document of its own the graph has the keys, the address and the window to itself.
 const standalone = root === document.documentElement;
 const data = JSON.parse(byId('flame-data').textContent);
+// What is known of the two profiles of a differential graph.
+const diff = data.diff;
 const details = byId('details'), matched = byId('matched');
 let frames = byId('frames');
 

@@ -41,11 +41,11 @@ function searchAll() {
 }
 
 // Weight of the matches in a run of siblings; a match above another counts once.
-function matchedWeight({ hits, before }, first, last) {
+function matchedWeight({ hits, before }, first, last, of = total) {
   let weight = ZERO;
   for (let i = first; i < last;) {
     if (hits[label[i]]) {
-      weight += total[i];
+      weight += of[i];
       i = end[i];
     } else if (before[end[i]] === before[i]) i = end[i];
     else i++;
@@ -54,6 +54,7 @@ function matchedWeight({ hits, before }, first, last) {
 }
 
 function sharesOf(search) {
+  if (diff) return sharesOfChange(search);
   const all = share(matchedWeight(search, 0, count), count ? total[0] : ZERO);
   if (view.up < 0) return all;
   let covered = false;
@@ -64,8 +65,8 @@ function sharesOf(search) {
 
 function matchedText(search) {
   const shares = `Matched: ${sharesOf(search)}`;
-  const size = amount(matchedWeight(search, 0, count));
-  const long = `${shares} (${framesText(search.before[count])}, ${size})`;
+  const frames = framesText(search.before[count]);
+  const long = `${shares} (${diff ? frames : `${frames}, ${amount(matchedWeight(search, 0, count))}`})`;
   return textWidth(long) * data.uiSize / 1000 < width / 2 ? long : shares;
 }
 

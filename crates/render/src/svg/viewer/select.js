@@ -6,17 +6,18 @@ function select(cell, focus) {
   finishDrawing();
   deselect();
   selected = cell;
-  const box = boxOf.get(cell.node);
+  const box = boxFor(cell);
   outline(box, cell);
   box.setAttribute('tabindex', '0');
   box.setAttribute('aria-selected', 'true');
   if (focus) box.focus({ preventScroll: true });
   bringIntoView(box);
-  tell(describe(cell));
+  link(cell);
+  tellOf(cell);
 }
 
 function deselect() {
-  const box = selected && boxOf.get(selected.node);
+  const box = selected && boxFor(selected);
   const before = selected;
   selected = null;
   if (!box || cellOf.get(box) !== before) return;
@@ -27,8 +28,7 @@ function deselect() {
 
 // The edge of a box: whoever cannot tell the colours sees what matches and what is selected.
 function outline(box, cell) {
-  const rect = rectOf(box), dashed = isDashed(cell) ? '#8c959f' : data.stroke;
-  const stroke = cell === selected || cell.mark ? '#1f2328' : dashed;
+  const rect = rectOf(box), stroke = cell === selected || cell.mark ? '#1f2328' : edgeOf(cell);
   if (stroke) rect.setAttribute('stroke', stroke); else rect.removeAttribute('stroke');
   if (cell === selected) rect.setAttribute('stroke-width', '2');
   else if (cell.mark) rect.setAttribute('stroke-width', '.7');
@@ -38,7 +38,7 @@ function outline(box, cell) {
 // Scrolls as little as it takes; header and details cover the edges of the window.
 function bringIntoView(box) {
   if (!standalone) return;
-  const { top, bottom } = box.getBoundingClientRect(), lowest = window.innerHeight - 34;
+  const { top, bottom } = box.getBoundingClientRect(), lowest = window.innerHeight - data.status - 4;
   if (top < data.top) window.scrollBy(0, top - data.top);
   else if (bottom > lowest) window.scrollBy(0, bottom - lowest);
 }

@@ -12,6 +12,9 @@ const INITIAL = {
   // Paths of runs that are left out; names that every stack must hold.
   hide: [],
   only: [],
+  // Of two profiles: which widths are shown, and which change gives the colours.
+  sides: diff ? diff.view : '',
+  by: diff ? diff.by : '',
 };
 let state = INITIAL;
 // What was shown before, for pages whose address is not ours.
@@ -30,6 +33,8 @@ function addressOf(state) {
   if (state.icicle !== INITIAL.icicle) found.append('v', state.icicle ? 'icicle' : 'flame');
   for (const path of state.hide) found.append('h', path);
   for (const name of state.only) found.append('f', name);
+  if (state.sides !== INITIAL.sides) found.append('d', state.sides);
+  if (state.by !== INITIAL.by) found.append('t', state.by);
   return '#' + found;
 }
 
@@ -45,16 +50,18 @@ function stateOf(address) {
     icicle: own.has('v') ? own.get('v') === 'icicle' : INITIAL.icicle,
     hide: own.getAll('h'),
     only: own.getAll('f'),
+    sides: diff && SIDES.includes(own.get('d')) ? own.get('d') : INITIAL.sides,
+    by: diff && ['self', 'total'].includes(own.get('t')) ? own.get('t') : INITIAL.by,
   };
 }
 
 // flamegraph.pl's addresses name a box by its corner in the picture of the file.
 function classicZoom(address) {
   const query = new URLSearchParams(address.search), x = parseFloat(query.get('x')), y = parseFloat(query.get('y'));
-  if (address.hash || !(x >= 0 && y >= 0)) return '';
+  if (diff || address.hash || !(x >= 0 && y >= 0)) return '';
   const boxes = layout(wholeView(), unitsOf(data.width));
   const bottom = boxes.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
-  const found = boxes.find(cell => !cell.thin && Math.abs(data.margin + cell.left / 100 - x) < 0.1
+  const found = boxes.find(cell => !cell.thin && Math.abs(cell.left / 100 - x) < 0.1
     && Math.abs(data.top + (bottom - 1 - depth[cell.node]) * data.row - y) < data.row / 2);
   return found ? pathOf(found.node) : '';
 }
@@ -114,7 +121,7 @@ function comeBack(event) {
 
 // Shows a state; does no more than what changes takes.
 function apply(next) {
-  const rebuilt = differs(next, state, ['order', 'hide', 'only']);
+  const rebuilt = differs(next, state, ['order', 'hide', 'only', 'sides', 'by']);
   const moved = rebuilt || differs(next, state, ['zoom', 'icicle']);
   const searched = rebuilt || differs(next, state, ['pattern', 'pinned', 'ignoreCase']);
   state = next;
@@ -134,11 +141,11 @@ function apply(next) {
 
 // Shows the run that fills the width; says so when the address asked for more than there is.
 function showRun(run) {
-  const again = selected && { node: selected.node, focus: root.contains(document.activeElement) && cellOf.has(document.activeElement) };
+  const again = selected && { node: selected.node, pane: selected.pane, focus: root.contains(document.activeElement) && cellOf.has(document.activeElement) };
   deselect();
   draw(viewOf(run));
   settleSoon(0);
-  const cell = again && cells.find(cell => cell.node === again.node);
+  const cell = again && cells.find(cell => cell.node === again.node && cell.pane === again.pane);
   if (cell) select(cell, again.focus);
   else hint(!run.exact && count ? 'What the address points at is not here; this is the nearest.' : '');
 }

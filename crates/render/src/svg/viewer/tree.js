@@ -2,16 +2,17 @@
 
 let count = 0;
 let label, depth, parent, end, total, selfOf, start;
-// Only in trees that have them: self weights before, and fills of single nodes.
-let selfBefore, fillAt;
+// Only in trees that have them: self weights before, fills of single nodes, how sure changes are.
+let selfBefore, fillAt, sure;
+// What is drawn: one graph, or those of two profiles side by side, each with widths of its own. The
+// first one's are `selfOf`, `total` and `start`.
+let panes = [];
 
 function grow(columns) {
-  ({ label, depth, self: selfOf, before: selfBefore, fill: fillAt } = columns);
+  ({ label, depth, self: selfOf, before: selfBefore, fill: fillAt, sure } = columns);
   count = label.length;
   // Names of this function are faster to reach than those of the whole script.
   const levels = depth, up = parent = new Int32Array(count), ends = end = new Uint32Array(count);
-  const sums = total = weights(count), starts = start = weights(count);
-  sums.set(selfOf);
   const path = [];
   for (let i = 0; i < count; i++) {
     const level = levels[i];
@@ -21,23 +22,38 @@ function grow(columns) {
   for (let i = count - 1; i >= 0; i--) {
     const p = up[i], last = ends[i] || i + 1;
     ends[i] = last;
-    if (p < 0) continue;
-    sums[p] += sums[i];
-    if (ends[p] < last) ends[p] = last;
+    if (p >= 0 && ends[p] < last) ends[p] = last;
   }
-  // For each level where the next node of it starts.
-  const edges = [ZERO];
+  selfAfter = selfOf;
+  panes = diff ? panesOfSides() : [paneOf('', selfOf)];
+  ({ self: selfOf, total, start } = panes[0]);
+}
+
+// A graph whose boxes are as wide as `self` and what stands above them.
+function paneOf(name, self) {
+  const levels = depth, total = sumsOf(self), start = new self.constructor(count);
+  // For each level where the next node of it starts; the first is 0, in numbers of that kind.
+  const edges = [start[0]];
   for (let i = 0; i < count; i++) {
     const level = levels[i], edge = edges[level];
-    starts[i] = edge;
-    edges[level] = edge + sums[i];
+    start[i] = edge;
+    edges[level] = edge + total[i];
     edges[level + 1] = edge;
   }
+  return { name, self, total, start, left: 0, width: 0, top: 0 };
+}
+
+// For each node the weight of it and of all nodes above it.
+function sumsOf(self) {
+  const up = parent, sums = self.slice();
+  for (let i = count - 1; i > 0; i--) sums[up[i]] += sums[i];
+  return sums;
 }
 
 const nameOf = node => names[label[node]];
-const sumOf = (first, last) => {
-  let sum = ZERO;
-  for (let i = first; i < last; i = end[i]) sum += total[i];
+const sumOf = (first, last, of = total) => {
+  if (first >= last) return ZERO;
+  let sum = of[first];
+  for (let i = end[first]; i < last; i = end[i]) sum += of[i];
   return sum;
 };

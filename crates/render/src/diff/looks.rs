@@ -1,0 +1,117 @@
+//! Colours of changes: what grew, what shrank, what is new, what vanished, what could be noise.
+//!
+//! The palette has one order, in which the script finds the place of a box by itself
+//! (`viewer/sides.js`), since hiding a part of the stacks changes what the rest weighs.
+
+use flame_diff::{DiffNode, Presence};
+
+use super::sides::{Level, NOISE};
+use super::{ColourBy, Sides};
+use crate::colours::{Colours, DeltaColours, Fill, Rgb};
+
+/// How many strengths a change can have.
+pub(crate) const STEPS: usize = 6;
+
+/// What did not change.
+const SAME: Rgb = Rgb(0xf0, 0xf1, 0xf3);
+/// Under the hatch of what vanished, weakest first and strongest; dark text is readable on both.
+const GONE: [Rgb; 2] = [Rgb(0xdf, 0xea, 0xf6), Rgb(0x93, 0xbb, 0xe2)];
+const GONE_PALE: Rgb = Rgb(0xf3, 0xf6, 0xfa);
+const GONE_EDGE: Rgb = Rgb(0x21, 0x66, 0xac);
+const GONE_EDGE_PALE: Rgb = Rgb(0xb8, 0xcd, 0xe4);
+
+/// The colours of one direction: weakest, strongest, what could be noise.
+struct Ramp {
+    weak: Rgb,
+    strong: Rgb,
+    pale: Rgb,
+}
+
+impl Ramp {
+    fn at(&self, step: usize) -> Rgb {
+        self.weak.mixed(self.strong, step as f64 / (STEPS - 1) as f64)
+    }
+}
+
+/// Growth, the edge of what is new, the same where it could be noise, and shrinking.
+fn ramps(colours: DeltaColours) -> (Ramp, [Rgb; 2], Ramp) {
+    let blue = Ramp {
+        weak: Rgb(0xb4, 0xd0, 0xee),
+        strong: Rgb(0x21, 0x66, 0xac),
+        pale: Rgb(0xe8, 0xf0, 0xf9),
+    };
+    match colours {
+        DeltaColours::RedBlue => {
+            let (weak, strong) = (Rgb(0xf9, 0xba, 0xab), Rgb(0xd7, 0x30, 0x27));
+            let edges = [Rgb(0x8f, 0x10, 0x1a), Rgb(0xe3, 0xb3, 0xac)];
+            (Ramp { weak, strong, pale: Rgb(0xfc, 0xec, 0xe8) }, edges, blue)
+        }
+        DeltaColours::Safe => {
+            let (weak, strong) = (Rgb(0xfb, 0xc9, 0x9f), Rgb(0xe6, 0x61, 0x00));
+            let edges = [Rgb(0x8a, 0x38, 0x00), Rgb(0xe6, 0xc3, 0xa5)];
+            (Ramp { weak, strong, pale: Rgb(0xfd, 0xef, 0xe2) }, edges, blue)
+        }
+    }
+}
+
+/// The fills in the order that [`look`] counts in, and the legend.
+pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
+    let (grew, [new, new_pale], shrank) = ramps(palette);
+    let steps = || 0..STEPS;
+    let shrunk = |step: usize| match palette {
+        DeltaColours::RedBlue => Fill::Flat(shrank.at(step)),
+        DeltaColours::Safe => Fill::Hatch(step as u8, shrank.at(step)),
+    };
+    let gone = |step: usize| {
+        let colour = GONE[0].mixed(GONE[1], step as f64 / STEPS as f64);
+        Fill::Gone(step as u8, colour, GONE_EDGE)
+    };
+    let mut fills = vec![Fill::Flat(SAME)];
+    fills.extend(steps().map(|step| Fill::Flat(grew.at(step))));
+    fills.extend(steps().map(shrunk));
+    fills.extend([Fill::Flat(grew.pale), Fill::Flat(shrank.pale)]);
+    fills.push(Fill::New(SAME, new));
+    fills.extend(steps().map(|step| Fill::New(grew.at(step), new)));
+    fills.push(Fill::New(grew.pale, new_pale));
+    fills.extend((0..=STEPS).map(gone));
+    fills.push(Fill::Gone(STEPS as u8 + 1, GONE_PALE, GONE_EDGE_PALE));
+    let share = |weight| super::words::part(weight, sides.whole);
+    let legend = vec![
+        (Fill::Flat(grew.at(STEPS - 2)), "grew".to_owned()),
+        (shrunk(STEPS - 2), "shrank".to_owned()),
+        (Fill::Flat(SAME), "the same".to_owned()),
+        (Fill::Flat(grew.pale), "pale: could be noise".to_owned()),
+        (Fill::New(grew.at(1), new), format!("new: {}", share(sides.added))),
+        (gone(STEPS / 2), format!("vanished: {}", share(sides.vanished))),
+    ];
+    Colours { fills, of_label: Vec::new(), of_node: None, same: None, legend }
+}
+
+/// The place of a node's fill in the palette.
+pub(crate) fn look(sides: &Sides<'_>, node: &DiffNode) -> usize {
+    let by = sides.picture.colour_by;
+    let (change, mut level) = sides.change_by(node, by);
+    let base = match node.presence() {
+        Presence::Both => 0,
+        Presence::New => 2 * STEPS + 3,
+        Presence::Vanished => 3 * STEPS + 5,
+    };
+    let one_side = base > 0;
+    if one_side && change == 0.0 {
+        level = sides.change_by(node, ColourBy::Total).1;
+    }
+    if change == 0.0 {
+        return if one_side && is_pale(level) { base + STEPS + 1 } else { base };
+    }
+    if is_pale(level) {
+        let direction = if change > 0.0 { 1 } else { 2 };
+        return base + if one_side { STEPS + 1 } else { 2 * STEPS + direction };
+    }
+    let share = (change.abs() / sides.most[usize::from(by == ColourBy::Total)]).sqrt();
+    let step = ((share * STEPS as f64).ceil() as usize).clamp(1, STEPS);
+    base + step + if one_side || change > 0.0 { 0 } else { STEPS }
+}
+
+fn is_pale(level: Level) -> bool {
+    level == NOISE
+}
