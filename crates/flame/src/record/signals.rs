@@ -34,6 +34,7 @@ impl StopSignals {
 
     /// Forgets those that arrived: the next one asks for the end of what begins now, and the one
     /// after it ends flame.
+    #[cfg(feature = "debuginfod")]
     pub(super) fn listen_anew(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
