@@ -76,7 +76,8 @@ impl Scale {
     /// Not decreasing in `weight`: each of the steps is not.
     fn edge(&self, weight: Weight) -> Units {
         let exact = weight.0 as f64 * f64::from(self.width) / self.total.0 as f64;
-        ((exact + 0.5).floor() as Units).min(self.width)
+        // A cast takes the whole part, without a call as `floor` would be.
+        ((exact + 0.5) as Units).min(self.width)
     }
 }
 
@@ -89,8 +90,9 @@ fn row_above(
     narrow: Narrow,
     out: &mut Vec<(Cell, Weight)>,
 ) {
+    let mut left = scale.edge(start);
     for (id, child) in tree.children(node) {
-        let (left, right) = (scale.edge(start), scale.edge(start + child.total));
+        let right = scale.edge(start + child.total);
         let thin = right - left < narrow.frame;
         let content = if thin {
             let frames = u64::from(child.end) - id.index() as u64;
@@ -108,6 +110,7 @@ fn row_above(
             _ => out.push((cell, start)),
         }
         start += child.total;
+        left = right;
     }
     let is_drawn = |cell: &Cell| match cell.content {
         Content::Frame(_) => cell.left < cell.right,

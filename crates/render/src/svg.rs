@@ -16,6 +16,8 @@ mod script;
 mod xml;
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::thread;
 
 use flame_profile::CallTree;
 
@@ -29,6 +31,9 @@ pub use config::{
 };
 use geometry::Geometry;
 
+/// Smaller trees are done with before a thread has started.
+const WORTH_A_THREAD: usize = 5_000;
+
 /// Writes the flame graph of a tree.
 ///
 /// The output is buffered here. It is well-formed XML whatever the names, title and footer hold.
@@ -37,10 +42,18 @@ use geometry::Geometry;
 /// Those of `out`.
 pub fn write_svg(tree: &CallTree, config: &SvgConfig, out: &mut impl Write) -> io::Result<()> {
     let geometry = Geometry::of(config);
-    let cells = layout(tree, geometry.frames_width(), geometry.narrow);
+    let (cells, colours) = thread::scope(|scope| {
+        let colours = || Colours::of(tree, &config.colours);
+        let waiting = (tree.nodes().len() >= WORTH_A_THREAD).then(|| scope.spawn(colours));
+        let cells = layout(tree, geometry.frames_width(), geometry.narrow);
+        let colours = match waiting {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => colours(),
+        };
+        (cells, colours)
+    });
     let rows = cells.iter().map(|cell| cell.depth + 1).max().unwrap_or(1);
     let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
-    let colours = Colours::of(tree, &config.colours);
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
     let (cells, scale, colours) = (&cells[..], &scale, &colours);
     let picture = document::Picture { tree, config, geometry, cells, rows, scale, colours };

@@ -28,6 +28,7 @@ use flame_profile::{CallTree, LabelId, Node};
 
 use self::column::{Column, compress};
 use self::json::Json;
+use super::WORTH_A_THREAD;
 use super::document::Picture;
 use crate::clean_name;
 use crate::colours::is_gap;
@@ -91,7 +92,6 @@ impl<'a> Data<'a> {
 
     /// How many threads have something to do besides the one that asks.
     pub(super) fn helpers(&self) -> usize {
-        const WORTH_A_THREAD: usize = 5_000;
         if self.nodes.len() < WORTH_A_THREAD {
             return 0;
         }
