@@ -138,7 +138,8 @@ impl Scale {
     /// Not decreasing in `sum`: each of the steps is not.
     fn edge(&self, sum: f64) -> Units {
         let exact = sum * f64::from(self.width) / self.total;
-        ((exact + 0.5).floor() as Units).min(self.width)
+        // A cast takes the whole part, without a call as `floor` would be.
+        ((exact + 0.5) as Units).min(self.width)
     }
 }
 
@@ -155,9 +156,10 @@ impl<S: Shape> Row<'_, S> {
         let shape = self.shape;
         // Sums of fractions may be off in their last digit.
         let edge = |sum| self.scale.edge(S::number(sum)).min(below.right);
+        let mut left = edge(start);
         for child in siblings(node + 1..shape.end(node), |child| shape.end(child)) {
             let (next, end) = (start + shape.width(child), shape.end(child) as u32);
-            let (left, right) = (edge(start), edge(next));
+            let right = edge(next);
             let thin = right - left < self.narrow.frame;
             let id = NodeId::from_index(child as u32);
             let content = if thin { Content::Thin { first: id, end } } else { Content::Frame(id) };
@@ -168,7 +170,7 @@ impl<S: Shape> Row<'_, S> {
                 }
                 _ => out.push((Cell { content, depth: below.depth + 1, left, right }, start)),
             }
-            start = next;
+            (start, left) = (next, right);
         }
         let is_drawn = |cell: &Cell| match cell.content {
             Content::Frame(_) => cell.left < cell.right,

@@ -19,6 +19,8 @@ mod subject;
 mod xml;
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::thread;
 
 use flame_diff::DiffTree;
 use flame_profile::CallTree;
@@ -35,6 +37,9 @@ use geometry::Geometry;
 use panes::Panes;
 use subject::Subject;
 
+/// Smaller trees are done with before a thread has started.
+const WORTH_A_THREAD: usize = 5_000;
+
 /// Writes the flame graph of a tree.
 ///
 /// The output is buffered here. It is well-formed XML whatever the names, title and footer hold.
@@ -43,8 +48,7 @@ use subject::Subject;
 /// Those of `out`.
 pub fn write_svg(tree: &CallTree, config: &SvgConfig, out: &mut impl Write) -> io::Result<()> {
     let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
-    let colours = Colours::of(tree, &config.colours);
-    write(Subject::One(tree), config, &scale, &colours, out)
+    write(Subject::One(tree), config, &scale, || Colours::of(tree, &config.colours), out)
 }
 
 /// Writes what changed between two profiles as one flame graph, or as three linked ones.
@@ -63,22 +67,30 @@ pub fn write_diff_svg(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let sides = Sides::new(tree, *picture, config.count_name.as_deref());
-    let colours = diff::colours(&sides, config.colours.delta);
-    write(Subject::Two(&sides), config, &sides.scale, &colours, out)
+    let colours = || diff::colours(&sides, config.colours.delta);
+    write(Subject::Two(&sides), config, &sides.scale, colours, out)
 }
 
 fn write(
     subject: Subject<'_>,
     config: &SvgConfig,
     scale: &ValueScale,
-    colours: &Colours,
+    colours: impl FnOnce() -> Colours + Send,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut geometry = Geometry::of(config);
     if subject.sides().is_some() {
         geometry.more = geometry::MORE;
     }
-    let panes = &Panes::of(subject, geometry);
+    let (panes, colours) = &if subject.len() < WORTH_A_THREAD {
+        (Panes::of(subject, geometry), colours())
+    } else {
+        thread::scope(|scope| {
+            let colours = scope.spawn(colours);
+            let panes = Panes::of(subject, geometry);
+            (panes, colours.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    };
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
     document::Picture { subject, config, geometry, panes, scale, colours }.write(&mut out)?;
     out.flush()

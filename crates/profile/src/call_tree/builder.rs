@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::labels::Labels;
 use super::merge::Merge;
-use super::{CallTree, LabelId, Recursion, SiblingOrder};
+use super::{CallTree, Label, LabelId, Recursion, SiblingOrder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 
@@ -86,6 +86,11 @@ impl TreeBuilder {
     /// The id of a label, new or known.
     pub fn label(&mut self, name: &str, kind: FrameKind) -> LabelId {
         LabelId(self.labels.number(name, kind))
+    }
+
+    /// The same for a label that is most likely new.
+    pub(crate) fn new_label(&mut self, name: String, kind: FrameKind) -> LabelId {
+        LabelId(self.labels.number_of_new(Label { name, kind }))
     }
 
     /// How many labels there are.

@@ -37,6 +37,11 @@ impl Labels {
         }
     }
 
+    /// The same for a label that is most likely new.
+    pub(super) fn number_of_new(&mut self, label: Label) -> u32 {
+        self.set.insert_full(label).0 as u32
+    }
+
     pub(super) fn len(&self) -> usize {
         self.set.len()
     }
@@ -53,9 +58,9 @@ impl Labels {
     /// Puts the labels in order that are not yet.
     pub(super) fn sort(&mut self) {
         let known = self.sorted.len();
-        let mut rest: Vec<(u128, u32)> =
+        let mut rest: Vec<([u128; 2], u32)> =
             self.set[known..].iter().zip(known as u32..).map(|(l, n)| (head(l), n)).collect();
-        let whole = |entry: &(u128, u32)| &self.set[entry.1 as usize];
+        let whole = |entry: &([u128; 2], u32)| &self.set[entry.1 as usize];
         rest.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| whole(a).cmp(whole(b))));
         self.merge(rest.into_iter().map(|(_, number)| number));
     }
@@ -71,23 +76,30 @@ impl Labels {
         }
     }
 
-    /// Merges numbers in the order of their names into those that are sorted.
+    /// Merges numbers in the order of their names into those that are sorted; quick when they are
+    /// few.
     fn merge(&mut self, more: impl ExactSizeIterator<Item = u32>) {
         let known = std::mem::take(&mut self.sorted);
         if known.is_empty() {
             self.sorted = more.collect();
             return;
         }
-        let mut known = known.into_iter().peekable();
         self.sorted.reserve(known.len() + more.len());
+        let mut rest = &known[..];
         for number in more {
             let label = &self.set[number as usize];
-            while let Some(before) = known.next_if(|n| self.set[*n as usize].cmp(label).is_lt()) {
-                self.sorted.push(before);
+            let is_before = |known: &u32| self.set[*known as usize].cmp(label).is_lt();
+            // In steps that grow, then within the last of them.
+            let mut step = 1;
+            while rest.get(step).is_some_and(is_before) {
+                step *= 2;
             }
+            let count = rest[..rest.len().min(step)].partition_point(is_before);
+            self.sorted.extend(&rest[..count]);
             self.sorted.push(number);
+            rest = &rest[count..];
         }
-        self.sorted.extend(known);
+        self.sorted.extend(rest);
     }
 
     /// For each label its place in the order of names.
@@ -102,12 +114,17 @@ impl Labels {
 }
 
 /// The start of a name: most comparisons end within it, and it lies beside those of the others.
-fn head(label: &Label) -> u128 {
-    let mut head = [0; 16];
+fn head(label: &Label) -> [u128; 2] {
+    const HALF: usize = size_of::<u128>();
     let name = label.name.as_bytes();
-    let length = name.len().min(head.len());
-    head[..length].copy_from_slice(&name[..length]);
-    u128::from_be_bytes(head)
+    let half = |from: usize| {
+        let part = name.get(from..).unwrap_or_default();
+        let mut half = [0; HALF];
+        let length = part.len().min(HALF);
+        half[..length].copy_from_slice(&part[..length]);
+        u128::from_be_bytes(half)
+    };
+    [half(0), half(HALF)]
 }
 
 #[cfg(test)]

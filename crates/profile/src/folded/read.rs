@@ -342,7 +342,7 @@ impl FoldedReader {
         let text = readable(bare);
         let is_mark = is_mark(&text) || (is_first && kind == FrameKind::User);
         let kind = if is_mark { FrameKind::Mark } else { kind };
-        let label = self.builder.label(&text, kind);
+        let label = self.builder.new_label(text, kind);
         names.insert(name, label);
         label
     }
@@ -376,6 +376,9 @@ fn is_mark(name: &str) -> bool {
 
 /// A name as text; bytes that are not UTF-8 become `\xNN`.
 fn readable(name: &[u8]) -> String {
+    if let Ok(text) = str::from_utf8(name) {
+        return text.to_owned();
+    }
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         text.push_str(chunk.valid());

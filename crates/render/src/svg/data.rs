@@ -29,6 +29,7 @@ use flame_profile::LabelId;
 
 use self::column::{Column, compress};
 use self::json::Json;
+use super::WORTH_A_THREAD;
 use super::document::Picture;
 use super::subject::Subject;
 use crate::clean_name;
@@ -99,7 +100,6 @@ impl<'a> Data<'a> {
 
     /// How many threads have something to do besides the one that asks.
     pub(super) fn helpers(&self) -> usize {
-        const WORTH_A_THREAD: usize = 5_000;
         if self.count < WORTH_A_THREAD {
             return 0;
         }

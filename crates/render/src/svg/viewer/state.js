@@ -75,6 +75,12 @@ function writeLater(how, delay) {
   waiting = setTimeout(writeNow, delay);
 }
 
+// In the frame after the one that shows the step.
+function writeSoon() {
+  pendingWrite = pendingWrite || 'pushState';
+  requestAnimationFrame(() => writeLater(pendingWrite, 0));
+}
+
 function writeNow() {
   clearTimeout(waiting);
   const how = pendingWrite;
@@ -102,7 +108,7 @@ function go(change, typed) {
   past.push(state);
   steps++;
   apply(next);
-  writeLater('pushState', 0);
+  writeSoon();
 }
 
 function undo() {
