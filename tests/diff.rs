@@ -239,6 +239,8 @@ fn reports_go_to_files_and_pull_requests() {
     assert!(ended.stdout.starts_with("### Profiles compared\n\n- before: a\\|b: 5,000 samples\n"));
     let row = ended.stdout.lines().find(|line| line.ends_with("| encode |")).unwrap_or_default();
     assert!(row.starts_with("| 10.00% | 15.00% | **+5.00** "), "{}", ended.stdout);
+    let verdict = "1 function really changed, first encode by +5.00 points of self weight\n";
+    assert!(ended.stderr.ends_with(verdict), "{}", ended.stderr);
     let svg = fs::read_to_string(scratch.file("d.svg")).unwrap();
     assert!(roxmltree::Document::parse(&svg).is_ok() && svg.contains("encode"));
     assert!(fs::read_to_string(scratch.file("d.txt")).unwrap().contains("encode"));
