@@ -226,6 +226,14 @@ fn inputs_that_cannot_be_compared_are_named() {
     diff(&scratch, &["a", "a", "--factor", "2"]).error(2, &["--factor is not for comparisons"]);
     diff(&scratch, &["a", "--values", "x,y"]).error(2, &["a has one value only"]);
     diff(&scratch, &["a", "a", "--values", "x,y"]).error(2, &["two values of one profile"]);
+    let without = diff(&scratch, &["a", "a", "--base", "b"]);
+    without.error(1, &["nothing is left of a", "why: no stack has b"]);
+    let few = diff(&scratch, &["a", "a"]).success();
+    assert!(
+        few.stdout.ends_with("too few samples to tell a change from noise\n"),
+        "{}",
+        few.stdout
+    );
     fs::write(scratch.file("odd"), "p;a 10\nnonsense\n").unwrap();
     let odd = diff(&scratch, &["a", "odd", "--all"]).success();
     assert!(odd.stderr.contains("1 line is left out of odd"), "{}", odd.stderr);

@@ -112,6 +112,12 @@ impl<'t> Report<'t> {
             let verb = if self.noise == 1 { "function changed" } else { "functions changed" };
             lines.push(format!("{noise} {verb} by what could be noise: --all shows them"));
         }
+        if tree.tested() == 0 {
+            lines.push(
+                "nothing could be tested: too few samples to tell a change from noise".into(),
+            );
+            return lines;
+        }
         let tested = group_thousands(tree.tested());
         let alpha = format!("{:.3}", 100.0 * tree.alpha());
         let alpha = alpha.trim_end_matches('0').trim_end_matches('.').to_owned();
