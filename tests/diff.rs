@@ -226,6 +226,14 @@ fn inputs_that_cannot_be_compared_are_named() {
     diff(&scratch, &["a", "a", "--factor", "2"]).error(2, &["--factor is not for comparisons"]);
     diff(&scratch, &["a", "--values", "x,y"]).error(2, &["a has one value only"]);
     diff(&scratch, &["a", "a", "--values", "x,y"]).error(2, &["two values of one profile"]);
+    let without = diff(&scratch, &["a", "a", "--base", "b"]);
+    without.error(1, &["nothing is left of a", "why: no stack has b"]);
+    let few = diff(&scratch, &["a", "a"]).success();
+    assert!(
+        few.stdout.ends_with("too few samples to tell a change from noise\n"),
+        "{}",
+        few.stdout
+    );
     fs::write(scratch.file("odd"), "p;a 10\nnonsense\n").unwrap();
     let odd = diff(&scratch, &["a", "odd", "--all"]).success();
     assert!(odd.stderr.contains("1 line is left out of odd"), "{}", odd.stderr);
@@ -239,6 +247,8 @@ fn reports_go_to_files_and_pull_requests() {
     assert!(ended.stdout.starts_with("### Profiles compared\n\n- before: a\\|b: 5,000 samples\n"));
     let row = ended.stdout.lines().find(|line| line.ends_with("| encode |")).unwrap_or_default();
     assert!(row.starts_with("| 10.00% | 15.00% | **+5.00** "), "{}", ended.stdout);
+    let verdict = "1 function really changed, first encode by +5.00 points of self weight\n";
+    assert!(ended.stderr.ends_with(verdict), "{}", ended.stderr);
     let svg = fs::read_to_string(scratch.file("d.svg")).unwrap();
     assert!(roxmltree::Document::parse(&svg).is_ok() && svg.contains("encode"));
     assert!(fs::read_to_string(scratch.file("d.txt")).unwrap().contains("encode"));

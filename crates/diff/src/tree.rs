@@ -2,6 +2,7 @@
 
 use flame_profile::{Label, LabelId, Nanos, NodeId, ValueType, Weight};
 
+use crate::chance::deviations;
 use crate::evidence::Evidence;
 use crate::function::FunctionChange;
 use crate::scale::{Scale, Scaling};
@@ -205,6 +206,17 @@ impl DiffTree {
     /// not: what [`Evidence::is_real`] was decided by.
     pub fn alpha(&self) -> f64 {
         self.alpha
+    }
+
+    /// About how many points the share of a function with that share (0 to 1) has to change by to be
+    /// called real. `None` where sides are not compared by shares, where they have several runs,
+    /// whose spread counts besides, and where nothing was tested.
+    pub fn smallest_change(&self, share: f64) -> Option<f64> {
+        let runs = self.before.names.len() + self.after.names.len();
+        let known = self.scaling == Scaling::Total && runs == 2 && self.tested > 0;
+        let samples = self.before.samples.recip() + self.after.samples.recip();
+        let deviation = (share * (1.0 - share) * samples).sqrt();
+        known.then(|| 100.0 * deviation * deviations(self.alpha / self.tested as f64))
     }
 
     /// How many changes were tested, which p-values are corrected for: those of paths and of

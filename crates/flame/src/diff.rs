@@ -46,6 +46,9 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     });
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
+        if !written.is_empty() {
+            let _ = writeln!(std::io::stderr(), "{}", report.verdict());
+        }
     }
     // An output that could not be written counts more than what it would have said.
     let exceeded = args.fail_if.iter().filter_map(|gate| gate.check(&tree));

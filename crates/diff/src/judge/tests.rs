@@ -119,6 +119,18 @@ fn with_planted(planted: u64, random: &mut Random) -> DiffTree {
     diff(&text(&before), &text(&after), Scaling::Total)
 }
 
+/// The same with about `base` samples in that function before, and about `planted` more after.
+fn with_base(base: u64, planted: u64, random: &mut Random) -> DiffTree {
+    let mut side = |expect: u64| {
+        // As many samples of 5,000 as chance brings.
+        let hot = (0..5_000).filter(|_| random.below(5_000) < expect).count() as u64;
+        let mut stacks = sampled(5_000 - hot, random);
+        stacks.insert("server;main;f0_0;encode".to_owned(), hot);
+        text(&stacks)
+    };
+    diff(&side(base), &side(base + planted), Scaling::Total)
+}
+
 #[test]
 fn five_points_are_found_and_a_fifth_of_a_point_is_not() {
     for seed in 0..20 {
@@ -127,6 +139,22 @@ fn five_points_are_found_and_a_fifth_of_a_point_is_not() {
         let missed = with_planted(10, &mut Random::new(seed));
         assert!(!real(&missed).contains(&"encode"), "seed {seed}");
     }
+}
+
+#[test]
+fn the_smallest_change_that_is_found_is_about_what_is_said() {
+    let tree = with_planted(0, &mut Random::new(4));
+    let points = tree.smallest_change(0.1).unwrap();
+    // 400 changes tested: 3.8 deviations of 0.6 points.
+    assert!((2.0..2.6).contains(&points), "{points}");
+    let found = |planted: u64| {
+        let hot = |seed: u64| with_base(500, planted, &mut Random::new(seed));
+        (0..20).filter(|seed| real(&hot(*seed)).contains(&"encode")).count()
+    };
+    // Of 5,000 samples: half of it is found seldom, one and a half times of it nearly always.
+    assert!(found((points * 25.0) as u64) <= 5);
+    assert!(found((points * 75.0) as u64) >= 15);
+    assert_eq!(diff("a 10\n", "b 10\n", Scaling::None).smallest_change(0.1), None);
 }
 
 #[test]

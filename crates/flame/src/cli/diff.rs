@@ -66,10 +66,10 @@ pub(crate) struct DiffArgs {
 
     /// Exit with status 3 if a change exceeds the bound and is real (repeatable)
     ///
-    /// [FUNCTION:]self or total, then > and a growth or < and a shrinking in points (percent of
-    /// before, where it is not normalised): 'total>5%', 'parse_json:self>+2%', 'total<-5%'. Without
-    /// FUNCTION any function counts; FUNCTION all is the whole.
-    #[arg(long, value_name = "BOUND", value_parser = Gate::parse, verbatim_doc_comment)]
+    /// self or total of any function, or FUNCTION:self or FUNCTION:total of one, then > and a growth
+    /// or < and a shrinking in points (percent of before, where it is not normalised): 'total>5%',
+    /// 'parse_json:self>+2%', 'total<-5%'. FUNCTION all is the whole.
+    #[arg(long, value_name = "BOUND", value_parser = Gate::parse)]
     pub(crate) fail_if: Vec<Gate>,
 
     /// Show what could be noise, too

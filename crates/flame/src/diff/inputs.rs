@@ -227,6 +227,11 @@ impl Maker<'_> {
             builder.rename(|name| self.names.common(name));
         }
         let tree = self.outputs.shape(builder.finish(value, ORDER))?;
+        if tree.total() == Weight(0) {
+            let bases = self.args.picture.base.join(" or ");
+            let what = format!("nothing is left of {}", shown(path));
+            return Err(Failure::new(what).why(format!("no stack has {}", clean_name(&bases))));
+        }
         let samples = match (self.args.samples_per_unit, samples) {
             (Some(number), _) => Samples::PerUnit(number),
             (None, Samples::Counted) if tree.before().is_none() => Samples::Divisor,

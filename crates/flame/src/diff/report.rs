@@ -6,6 +6,7 @@ use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling, Side, Weights};
 use flame_profile::{FrameKind, Label, Weight};
 use flame_render::{ValueScale, clean_name, group_thousands};
 
+use super::counted;
 use crate::terminal::Paint;
 
 /// About a screen, with what stands above and below.
@@ -111,6 +112,12 @@ impl<'t> Report<'t> {
             let verb = if self.noise == 1 { "function changed" } else { "functions changed" };
             lines.push(format!("{noise} {verb} by what could be noise: --all shows them"));
         }
+        if tree.tested() == 0 {
+            lines.push(
+                "nothing could be tested: too few samples to tell a change from noise".into(),
+            );
+            return lines;
+        }
         let tested = group_thousands(tree.tested());
         let alpha = format!("{:.3}", 100.0 * tree.alpha());
         let alpha = alpha.trim_end_matches('0').trim_end_matches('.').to_owned();
@@ -118,7 +125,33 @@ impl<'t> Report<'t> {
             "called real: what comes up by chance in {alpha} % of comparisons at most, over all \
              {tested} changes tested"
         ));
+        if let Some(points) = tree.smallest_change(0.1) {
+            lines.push(format!(
+                "with so many samples a function of 10 % is called changed from about {points:.1} \
+                 points on"
+            ));
+        }
         lines
+    }
+
+    /// The result in a line, for those who do not see the table.
+    pub(super) fn verdict(&self) -> String {
+        let Some(first) = self.rows.first().filter(|row| row.is_real()) else {
+            return self.nothing().to_owned();
+        };
+        let (change, part) = match first.own.evidence.is_real() {
+            true => (&first.own.change, "self weight"),
+            false => (&first.total.change, "total"),
+        };
+        let unit = match self.tree.scaling() {
+            Scaling::Total => "points",
+            _ => "% of before",
+        };
+        let real = |f: &&FunctionChange| f.self_evidence.is_real() || f.total_evidence.is_real();
+        let number = self.tree.functions().iter().filter(real).count() as u64;
+        let functions = counted(number, "function", "functions");
+        let name = &first.name;
+        format!("{functions} really changed, first {name} by {change} {unit} of {part}")
     }
 
     /// Writes it for people.
@@ -192,6 +225,10 @@ impl Row {
             total.marked(),
             probability(self.p()),
         ]
+    }
+
+    fn is_real(&self) -> bool {
+        self.own.evidence.is_real() || self.total.evidence.is_real()
     }
 
     /// The stronger evidence of the two.
