@@ -176,7 +176,7 @@ fn a_bound_that_is_exceeded_ends_with_status_3() {
     let parts = [
         "encode grew by 5.00 points in its self weight, from 10.00 % to 15.00 %",
         "more than --fail-if 'encode:self>+2%'",
-        "why: p < 0.0001 that this is chance, corrected for",
+        "why: chance alone does that with p < 0.0001, corrected for",
     ];
     gate("encode:self>+2%").error(3, &parts);
     gate("self>4%").error(3, &["encode grew by 5.00 points"]);

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 mod accuracy;
 mod compile;
+pub(crate) mod diff;
 mod memory;
 mod overhead;
 mod process;

@@ -23,6 +23,7 @@ usage:
       --seconds N    CPU seconds of each program (5)
       --only NAME    short-lived, rhythm or stacks alone
   cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
+  cargo xtask bench diff      two folded files to SVG, beside inferno-diff-folded and difffolded.pl
   cargo xtask bench stacks N  the input of that, with N distinct stacks
   cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
       --rounds N     browsers of each kind (5)
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
         ["bench", "render"] => bench::render::run(),
+        ["bench", "diff"] => bench::diff::run(),
         ["bench", "stacks", count] => bench::stacks::print(count),
         ["bench", "symbols", options @ ..] => bench::symbols(options),
         ["help" | "-h" | "--help"] => {

@@ -15,22 +15,22 @@ use super::{build_flame, median, stacks};
 /// Distinct stacks of the inputs.
 const SIZES: [u64; 2] = [20_000, 200_000];
 /// Runs of each program, one after the other in turn; the median counts.
-const ROUNDS: usize = 9;
+pub(super) const ROUNDS: usize = 9;
 /// Rounds in which flamegraph.pl takes part, which takes half a minute each.
 const SLOW_ROUNDS: usize = 3;
 
-/// A program that turns a folded file into an SVG on stdout.
-struct Renderer {
-    name: &'static str,
-    command: Vec<PathBuf>,
-    rounds: usize,
+/// A program that turns folded files into something on stdout.
+pub(super) struct Renderer {
+    pub(super) name: &'static str,
+    pub(super) command: Vec<PathBuf>,
+    pub(super) rounds: usize,
 }
 
 /// What one run cost.
-struct Cost {
-    wall: f64,
-    cpu: f64,
-    peak_rss: f64,
+pub(super) struct Cost {
+    pub(super) wall: f64,
+    pub(super) cpu: f64,
+    pub(super) peak_rss: f64,
 }
 
 /// Runs the bars and prints one table.
@@ -51,17 +51,8 @@ fn measure(directory: &Path) -> Result<()> {
         stacks::write(count, &mut out)?;
         drop(out);
         let bytes = fs::metadata(&input)?.len() as f64;
-        let mut costs: Vec<Vec<Cost>> = renderers.iter().map(|_| Vec::new()).collect();
-        for round in 0..ROUNDS {
-            for (renderer, costs) in renderers.iter().zip(&mut costs) {
-                if round < renderer.rounds {
-                    costs.push(cost(renderer, &input, directory)?);
-                }
-            }
-        }
-        let row = |of: fn(&Cost) -> f64| -> Vec<Option<f64>> {
-            costs.iter().map(|costs| median(&costs.iter().map(of).collect::<Vec<_>>())).collect()
-        };
+        let costs = costs(&renderers, &[&input], directory)?;
+        let row = |of| medians(&costs, of);
         let what = format!("{count} stacks, {:.0} MB", bytes / 1e6);
         table.row(
             &format!("{what}: time"),
@@ -75,6 +66,28 @@ fn measure(directory: &Path) -> Result<()> {
     }
     println!("{table}");
     Ok(())
+}
+
+/// What the rounds of all programs cost, taken in turn.
+pub(super) fn costs(
+    renderers: &[Renderer],
+    inputs: &[&Path],
+    directory: &Path,
+) -> Result<Vec<Vec<Cost>>> {
+    let mut costs: Vec<Vec<Cost>> = renderers.iter().map(|_| Vec::new()).collect();
+    for round in 0..ROUNDS {
+        for (renderer, costs) in renderers.iter().zip(&mut costs) {
+            if round < renderer.rounds {
+                costs.push(cost(renderer, inputs, directory)?);
+            }
+        }
+    }
+    Ok(costs)
+}
+
+/// The median of one cost of each program.
+pub(super) fn medians(costs: &[Vec<Cost>], of: fn(&Cost) -> f64) -> Vec<Option<f64>> {
+    costs.iter().map(|costs| median(&costs.iter().map(of).collect::<Vec<_>>())).collect()
 }
 
 fn find(flame: &Path) -> Vec<Renderer> {
@@ -105,7 +118,7 @@ fn find(flame: &Path) -> Vec<Renderer> {
 }
 
 /// Runs a program to its end, and once more to see its memory.
-fn cost(renderer: &Renderer, input: &Path, directory: &Path) -> Result<Cost> {
+fn cost(renderer: &Renderer, inputs: &[&Path], directory: &Path) -> Result<Cost> {
     let output = directory.join("out.svg");
     let cpu = || -> Result<f64> {
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
@@ -116,18 +129,18 @@ fn cost(renderer: &Renderer, input: &Path, directory: &Path) -> Result<Cost> {
     let before = cpu()?;
     let start = Instant::now();
     let mut command = Command::new(&renderer.command[0]);
-    command.args(&renderer.command[1..]).arg(input);
+    command.args(&renderer.command[1..]).args(inputs);
     command.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
     let status = command.status().with_context(|| renderer.name)?;
     let wall = start.elapsed().as_secs_f64();
     ensure!(status.success(), "{} failed: {status}", renderer.name);
-    Ok(Cost { wall, cpu: cpu()? - before, peak_rss: peak(renderer, input)? })
+    Ok(Cost { wall, cpu: cpu()? - before, peak_rss: peak(renderer, inputs)? })
 }
 
 /// The largest resident size in MiB; looked at all the time, since runs are short.
-fn peak(renderer: &Renderer, input: &Path) -> Result<f64> {
+fn peak(renderer: &Renderer, inputs: &[&Path]) -> Result<f64> {
     let mut command = Command::new(&renderer.command[0]);
-    command.args(&renderer.command[1..]).arg(input);
+    command.args(&renderer.command[1..]).args(inputs);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     let mut most: u64 = 0;

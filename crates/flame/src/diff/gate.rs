@@ -150,7 +150,7 @@ impl Gate {
             p => format!("p = {p}"),
         };
         let tested = counted(tree.tested(), "change", "changes");
-        let mut why = format!("{p} that this is chance, corrected for {tested} tested");
+        let mut why = format!("chance alone does that with {p}, corrected for {tested} tested");
         if others > 0 {
             let functions = counted(others as u64, "function exceeds", "functions exceed");
             why += &format!("; {functions} it, too");
