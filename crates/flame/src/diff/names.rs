@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 
+/// Longer names are no compiler's, and looking through them could take for ever.
+const LONGEST: usize = 1 << 16;
+
 /// Which differences between names are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
@@ -41,6 +44,9 @@ fn without_hex(name: &str) -> String {
 }
 
 fn across_builds(name: &str) -> String {
+    if name.len() > LONGEST {
+        return name.to_owned();
+    }
     let name = without_suffixes(&without_hex(name)).to_owned();
     let name = without_hashes(&name);
     let name = without_numbers(&name);
@@ -147,26 +153,37 @@ fn without_versions(name: &str) -> String {
 
 /// One part of a path.
 fn without_version(part: &str) -> String {
-    let is_version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    if let Some((head, tail)) = part.split_once(".so.") {
-        return format!("{}.so{}", without_version(head), &tail[run(tail, is_version)..]);
+    let mut common = String::with_capacity(part.len());
+    let mut rest = part;
+    while let Some((start, end)) = version(rest) {
+        common.push_str(&rest[..start]);
+        rest = &rest[end..];
     }
+    common + rest
+}
+
+/// Where the first version in a part of a path starts, with what ties it to the name, and ends.
+fn version(part: &str) -> Option<(usize, usize)> {
     let bytes = part.as_bytes();
-    let starts = (1..bytes.len()).filter(|at| bytes[*at].is_ascii_digit());
-    for start in starts.filter(|at| !is_version(bytes[at - 1])) {
-        let mut length = run(&part[start..], is_version);
-        // The dot before an ending is not the version's.
-        length -= part[start..start + length].len()
-            - part[start..start + length].trim_end_matches('.').len();
+    let is_version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    // The dot before an ending is not the version's.
+    let end = |start: usize| {
+        let digits = &part[start..start + run(&part[start..], is_version)];
+        start + digits.trim_end_matches('.').len()
+    };
+    let of_library = part.find(".so.").map(|at| (at + 3, end(at + 4)));
+    let of_library = of_library.filter(|(start, end)| start + 1 < *end);
+    let starts =
+        (1..bytes.len()).filter(|at| bytes[*at].is_ascii_digit() && !is_version(bytes[at - 1]));
+    let tied = |start: usize| {
         let head = part[..start].strip_suffix('v').unwrap_or(&part[..start]);
-        let dashed = head.strip_suffix('-');
-        let dotted = part[start..start + length].contains('.');
-        if dashed.is_some() || dotted {
-            let tail = &part[start + length..];
-            return format!("{}{}", dashed.unwrap_or(&part[..start]), without_version(tail));
+        let end = end(start);
+        match head.strip_suffix('-') {
+            Some(head) => Some((head.len(), end)),
+            None => part[start..end].contains('.').then_some((start, end)),
         }
-    }
-    part.to_owned()
+    };
+    starts.filter_map(tied).next().into_iter().chain(of_library).min()
 }
 
 /// `Vec<int, std::allocator<int>>` as `Vec<>`; the brackets of `<Vec<T> as Debug>::fmt` stay, and so
@@ -296,6 +313,44 @@ mod tests {
             ("v2.parse", "v2.parse"),
         ];
         check(Names::AcrossBuilds, &cases);
+    }
+
+    #[test]
+    fn any_text_is_a_name() {
+        let pieces = [
+            "0x",
+            "é",
+            "<",
+            ">",
+            "operator",
+            "-",
+            "1.",
+            "v2",
+            "/",
+            ".so.",
+            "[0123456789abcdef]",
+            " [clone .",
+            "]",
+            ".cold",
+            "$_1",
+            "::h",
+            "lambda$",
+            "a",
+        ];
+        let mut state = 1_u64;
+        for _ in 0..3000 {
+            let mut name = String::new();
+            for _ in 0..12 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                name += pieces[(state >> 33) as usize % pieces.len()];
+            }
+            let common = Names::AcrossBuilds.common(&name);
+            assert!(common.len() <= name.len() + 3 * 12, "{name}");
+        }
+        for piece in pieces {
+            let long = piece.repeat(LONGEST / piece.len());
+            assert!(Names::AcrossBuilds.common(&long).len() <= 2 * long.len() + 9, "{piece}");
+        }
     }
 
     #[test]
