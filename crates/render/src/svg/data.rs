@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 use flame_profile::LabelId;
 
-use self::column::{Column, compress, compress_numbers};
+use self::column::{Column, compress};
 use self::json::Json;
 use super::document::Picture;
 use super::subject::Subject;
@@ -99,9 +99,9 @@ impl Columns<'_> {
         let mut found = vec![
             ("names", compress(&self.names())),
             ("paint", compress(&self.paints())),
-            ("up", compress_numbers(&self.ups())),
+            ("up", compress(&self.ups())),
         ];
-        found.extend(self.weights().iter().map(|(name, bytes)| (*name, compress_numbers(bytes))));
+        found.extend(self.weights().iter().map(|(name, bytes)| (*name, compress(bytes))));
         if let Some(fills) = self.colours.of_node.as_ref().filter(|_| self.count > 0) {
             let fills = column::leb(fills.iter().map(|fill| u64::from(*fill)));
             found.push(("fill", compress(&fills)));

@@ -3,7 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compress, Compression, FlushCompress};
-use zlib_rs::{DeflateConfig, ReturnCode, Strategy, compress_bound, compress_slice};
 
 /// A compressed column.
 #[derive(Debug)]
@@ -54,19 +53,6 @@ pub(super) fn compress(bytes: &[u8]) -> Column {
     Column { size: bytes.len(), text: STANDARD.encode(packed) }
 }
 
-/// Compresses a column of small numbers without a pattern: repeats of one byte and frequent bytes
-/// take less space than others, and nothing else is looked for. That is a fourth of the time of
-/// [`compress`], and the result is smaller, since distant matches cost more than they save there.
-pub(super) fn compress_numbers(bytes: &[u8]) -> Column {
-    // Without a header.
-    let config = DeflateConfig { strategy: Strategy::Rle, window_bits: -15, ..Default::default() };
-    let mut packed = vec![0; compress_bound(bytes.len()) + 64];
-    match compress_slice(&mut packed, bytes, config) {
-        (packed, ReturnCode::Ok) => Column { size: bytes.len(), text: STANDARD.encode(packed) },
-        _ => compress(bytes),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -77,18 +63,12 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8]) {
-        for column in [compress(bytes), compress_numbers(bytes)] {
-            assert_eq!(column.size, bytes.len());
-            let packed = STANDARD.decode(&column.text).unwrap();
-            let mut found = Vec::new();
-            DeflateDecoder::new(packed.as_slice()).read_to_end(&mut found).unwrap();
-            assert_eq!(found, bytes);
-        }
-    }
-
-    #[test]
-    fn repeats_of_a_number_take_no_space() {
-        assert!(compress_numbers(&[0; 1 << 20]).text.len() < 3000);
+        let column = compress(bytes);
+        assert_eq!(column.size, bytes.len());
+        let packed = STANDARD.decode(&column.text).unwrap();
+        let mut found = Vec::new();
+        DeflateDecoder::new(packed.as_slice()).read_to_end(&mut found).unwrap();
+        assert_eq!(found, bytes);
     }
 
     #[test]
