@@ -41,8 +41,8 @@ pub(super) const PANE_GAP: Units = 1600;
 /// Room for the heading of a graph, and between that and the boxes.
 pub(super) const PANE_HEAD: u32 = 20;
 pub(super) const HEAD_GAP: u32 = 7;
-/// Narrower columns under what vanished are left out.
-pub(super) const THINNEST_STRIP: Units = 100;
+/// Narrower columns under what vanished are left out: they would be dots without a hatch.
+pub(super) const THINNEST_STRIP: Units = 300;
 
 /// The sizes that a configuration chooses.
 #[derive(Clone, Copy, Debug)]
