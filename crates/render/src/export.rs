@@ -78,21 +78,21 @@ pub fn write_markdown(
 ) -> io::Result<()> {
     let scale = ValueScale::of_tree(tree, config.count_name.as_deref());
     for (index, line) in config.header.iter().enumerate() {
-        writeln!(out, "{}{}\n", if index == 0 { "### " } else { "" }, markdown(line))?;
+        writeln!(out, "{}{}\n", if index == 0 { "### " } else { "" }, markdown_text(line))?;
     }
-    writeln!(out, "{} in all\n", markdown(&scale.amount(tree.total())))?;
+    writeln!(out, "{} in all\n", markdown_text(&scale.amount(tree.total())))?;
     writeln!(out, "| self | | total | | function |\n|---:|---:|---:|---:|---|")?;
     for share in functions(tree).iter().take(config.top) {
         for weight in [share.self_weight, share.total] {
             let of_all = format_share(weight, tree.total());
-            write!(out, "| {} | {} ", scale.number(weight), markdown(&of_all))?;
+            write!(out, "| {} | {} ", scale.number(weight), markdown_text(&of_all))?;
         }
         let label = &tree.labels()[share.label.index()];
         let note = match label.kind {
             FrameKind::User | FrameKind::Mark => String::new(),
             other => format!(" *({})*", kind(other)),
         };
-        writeln!(out, "| {}{note} |", markdown(&label.name))?;
+        writeln!(out, "| {}{note} |", markdown_text(&label.name))?;
     }
     writeln!(out, "\n<details><summary>Call tree</summary>\n\n<pre>")?;
     let mut text = Vec::new();
@@ -102,8 +102,8 @@ pub fn write_markdown(
     write!(out, "{text}</pre>\n\n</details>\n")
 }
 
-/// A name as Markdown shows it and does not understand it.
-fn markdown(text: &str) -> String {
+/// A name as Markdown shows it and does not understand it, without control characters.
+pub fn markdown_text(text: &str) -> String {
     let mut escaped = String::new();
     for c in clean_name(text).chars() {
         match c {

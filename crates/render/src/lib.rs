@@ -48,7 +48,7 @@ pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
 };
 pub use diff::{ColourBy, DiffPicture, DiffView};
-pub use export::{write_csv, write_json, write_markdown};
+pub use export::{markdown_text, write_csv, write_json, write_markdown};
 pub use label::Shorten;
 pub use name::clean_name;
 pub use svg::{

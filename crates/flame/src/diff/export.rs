@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use flame_diff::{DiffTree, FunctionChange, Scaling, Side};
 use flame_profile::FrameKind;
+use flame_render::markdown_text;
 use serde_json::{Value, json};
 
 use super::report::{Report, both, numbers, probability};
@@ -79,10 +80,10 @@ pub(super) fn write_markdown(
     title: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "### {}\n", escaped(title.unwrap_or("Profiles compared")))?;
+    writeln!(out, "### {}\n", markdown_text(title.unwrap_or("Profiles compared")))?;
     for line in report.header() {
         let (what, text) = line.split_once(' ').unwrap_or(("", &line));
-        writeln!(out, "- {what}: {}", escaped(text.trim_start()))?;
+        writeln!(out, "- {what}: {}", markdown_text(text.trim_start()))?;
     }
     writeln!(out)?;
     if report.rows.is_empty() {
@@ -100,29 +101,16 @@ pub(super) fn write_markdown(
             let text = change.marked();
             write!(out, "| {} | {} | {bold}{text}{bold} ", change.before, change.after)?;
         }
-        writeln!(out, "| {} | {} |", escaped(&probability(row.p())), escaped(&row.name))?;
+        writeln!(
+            out,
+            "| {} | {} |",
+            markdown_text(&probability(row.p())),
+            markdown_text(&row.name)
+        )?;
     }
     writeln!(out)?;
     for line in report.footer() {
-        writeln!(out, "{}  ", escaped(&line))?;
+        writeln!(out, "{}  ", markdown_text(&line))?;
     }
     Ok(())
-}
-
-/// Text as Markdown shows it and does not understand it.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '@' => {
-                escaped.push('\\');
-                escaped.push(c);
-            }
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
