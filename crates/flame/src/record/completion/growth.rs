@@ -14,6 +14,10 @@ use super::cuts::Cut;
 /// much of programs whose stacks alternate.
 const PATIENCE: usize = 300;
 
+/// It waits so many times longer while at least half of the stacks that were cut are completed: the
+/// others most likely will be, too.
+const WITH_HOPE: usize = 4;
+
 /// How long it waits at most.
 const LONGEST: Nanos = Nanos(10_000_000_000);
 
@@ -55,9 +59,13 @@ impl Growth {
             if self.waiting.len() <= patience && now.saturating_since(*time) < LONGEST {
                 break;
             }
-            let cut = *cut;
-            self.waiting.pop_front();
             let is_short = cut.is_some_and(|cut| cut.caller(chains).is_err());
+            let may_wait =
+                self.waiting.len() <= patience * WITH_HOPE && now.saturating_since(*time) < LONGEST;
+            if is_short && may_wait && self.has_hope(chains) {
+                break;
+            }
+            self.waiting.pop_front();
             let outcome = if is_short { CopyOutcome::TooShort } else { CopyOutcome::Enough };
             if let Some(copy) = self.policy.observe(outcome) {
                 // Those that wait were copied with the old size.
@@ -67,13 +75,24 @@ impl Growth {
         }
         grown
     }
+
+    /// Whether at least half of the stacks that were cut are completed by now.
+    fn has_hope(&self, chains: &Chains) -> bool {
+        let cut = self.waiting.iter().filter_map(|stack| stack.cut);
+        let (all, open) = cut.fold((0, 0), |(all, open), cut| {
+            (all + 1, open + u32::from(cut.caller(chains).is_err()))
+        });
+        open * 2 <= all
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use flame_profile::{NotCompleted, Pid, StackEnd, Tid};
+    use flame_profile::{NotCompleted, Pid, ProcessAddress, StackEnd, Tid};
 
+    use super::super::chains::KnownFrame;
     use super::*;
+    use crate::record::location::CodeLocation;
 
     fn at(seconds: u64) -> Nanos {
         Nanos(seconds * 1_000_000_000)
@@ -108,6 +127,30 @@ mod tests {
         (1..=3).for_each(|thread| growth.note(at(1), Tid(thread), Some(cut)));
         assert_eq!(growth.due(at(10), &chains), None);
         assert_eq!(growth.due(at(11), &chains), Some(ByteLen(32_768)));
+    }
+
+    /// Three stacks that nothing completes, beside as many that were read from the process.
+    #[test]
+    fn while_half_of_the_cut_stacks_are_completed_the_others_get_more_time() {
+        let mut chains = Chains::default();
+        let memory = chains.begin_memory(Pid(1), Tid(1));
+        let frame = |address| KnownFrame {
+            stack_pointer: ProcessAddress(0x1000 + address),
+            address: ProcessAddress(address),
+            location: CodeLocation::Unmapped(ProcessAddress(address)),
+        };
+        let node = chains
+            .learn(memory, &[frame(0x100), frame(0x200)], 1, 0, &mut |_| ProcessAddress(0x100));
+        let cut = |read| Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
+        let (open, done) = (cut(Err(NotCompleted::Changed)), cut(Ok(node.unwrap())));
+        let mut growth = Growth::new(ByteLen(16_384));
+        for n in 0..PATIENCE * WITH_HOPE {
+            let cut = [Some(open), Some(done)].get(n / 3).copied().flatten();
+            growth.note(at(1), Tid(1), cut);
+        }
+        assert_eq!(growth.due(at(2), &chains), None);
+        (0..3).for_each(|_| growth.note(at(2), Tid(1), None));
+        assert_eq!(growth.due(at(2), &chains), Some(ByteLen(32_768)));
     }
 
     #[test]
