@@ -23,6 +23,19 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    /// The kind in a word, as JSON, CSV and Markdown have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            FrameKind::User => "user",
+            FrameKind::Library => "library",
+            FrameKind::Kernel => "kernel",
+            FrameKind::Inlined => "inlined",
+            FrameKind::Jit => "jit",
+            FrameKind::Waker => "waker",
+            FrameKind::Mark => "mark",
+        }
+    }
+
     /// The suffix that flamegraph.pl's palettes recognise; empty for user frames and marks.
     pub fn annotation(self) -> &'static str {
         match self {

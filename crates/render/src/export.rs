@@ -44,7 +44,7 @@ pub fn write_json(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn write_label(label: &Label, out: &mut impl Write) -> io::Result<()> {
-    write!(out, r#""name":{},"kind":"{}""#, Json(&label.name), kind(label.kind))
+    write!(out, r#""name":{},"kind":"{}""#, Json(&label.name), label.kind.word())
 }
 
 /// Writes the functions as comma-separated values (RFC 4180) with a line of headings.
@@ -62,7 +62,7 @@ pub fn write_csv(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
             write!(out, "{:.places$},{fraction:.6},", weight.0 as f64 / unit)?;
         }
         let name = clean_name(&label.name).replace('"', "\"\"");
-        write!(out, "{},\"{name}\"\r\n", kind(label.kind))?;
+        write!(out, "{},\"{name}\"\r\n", label.kind.word())?;
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ pub fn write_markdown(
         let label = &tree.labels()[share.label.index()];
         let note = match label.kind {
             FrameKind::User | FrameKind::Mark => String::new(),
-            other => format!(" *({})*", kind(other)),
+            other => format!(" *({})*", other.word()),
         };
         writeln!(out, "| {}{note} |", markdown_text(&label.name))?;
     }
@@ -118,18 +118,6 @@ pub fn markdown_text(text: &str) -> String {
         }
     }
     escaped
-}
-
-fn kind(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::User => "user",
-        FrameKind::Library => "library",
-        FrameKind::Kernel => "kernel",
-        FrameKind::Inlined => "inlined",
-        FrameKind::Jit => "jit",
-        FrameKind::Waker => "waker",
-        FrameKind::Mark => "mark",
-    }
 }
 
 fn comma(index: usize) -> &'static str {

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use flame_diff::{DiffTree, FunctionChange, Scaling, Side};
-use flame_profile::FrameKind;
 use flame_render::markdown_text;
 use serde_json::{Value, json};
 
@@ -59,19 +58,7 @@ fn function(tree: &DiffTree, change: &FunctionChange) -> Value {
             "real": evidence.is_real(),
         })
     });
-    json!({ "name": label.name, "kind": kind(label.kind), "self": own, "total": total })
-}
-
-fn kind(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::User => "user",
-        FrameKind::Library => "library",
-        FrameKind::Kernel => "kernel",
-        FrameKind::Inlined => "inlined",
-        FrameKind::Jit => "jit",
-        FrameKind::Waker => "waker",
-        FrameKind::Mark => "mark",
-    }
+    json!({ "name": label.name, "kind": label.kind.word(), "self": own, "total": total })
 }
 
 /// Writes a comment for a pull request.
