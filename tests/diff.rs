@@ -234,6 +234,11 @@ fn inputs_that_cannot_be_compared_are_named() {
         "{}",
         few.stdout
     );
+    fs::write(scratch.file("renamed"), "q;a 10\n").unwrap();
+    let renamed = diff(&scratch, &["a", "renamed"]).success();
+    assert!(renamed.stderr.contains("(p, q), so all is new or vanished"), "{}", renamed.stderr);
+    let from_a = diff(&scratch, &["a", "renamed", "--base", "a"]).success();
+    assert!(!from_a.stderr.contains("vanished"), "{}", from_a.stderr);
     fs::write(scratch.file("odd"), "p;a 10\nnonsense\n").unwrap();
     let odd = diff(&scratch, &["a", "odd", "--all"]).success();
     assert!(odd.stderr.contains("1 line is left out of odd"), "{}", odd.stderr);

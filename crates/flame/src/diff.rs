@@ -35,6 +35,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let health = inputs.health();
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
+    let warnings = warnings.chain(mismatch::strangers(&tree));
     let warnings = warnings.chain(unknown_functions(&tree, args));
     if !cli.quiet {
         warnings.for_each(|warning| warn(&warning, cli.color));

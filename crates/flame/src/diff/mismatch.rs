@@ -1,7 +1,7 @@
 //! Profiles that can be compared, but hardly mean the same.
 
-use flame_diff::DiffTree;
-use flame_profile::ValueType;
+use flame_diff::{DiffTree, Presence};
+use flame_profile::{NodeId, ValueType};
 use flame_render::clean_name;
 
 use super::counted;
@@ -81,4 +81,20 @@ pub(super) fn identical(tree: &DiffTree) -> Option<String> {
     let equal = tree.nodes().iter().all(|node| node.before == node.after);
     let names = (tree.before().names.join(", "), tree.after().names.join(", "));
     equal.then(|| format!("{} and {} are identical: every stack weighs the same", names.0, names.1))
+}
+
+/// A word about profiles whose stacks start with different frames: those of a process that was
+/// called otherwise. Nothing of them is compared then.
+pub(super) fn strangers(tree: &DiffTree) -> Option<String> {
+    let first = |presence| {
+        let mut of_side = tree.children(NodeId::ROOT).filter(|(_, n)| n.presence() == presence);
+        of_side.next().map(|(_, node)| clean_name(&tree.label(node).name))
+    };
+    let (before, after) = (first(Presence::Vanished)?, first(Presence::New)?);
+    first(Presence::Both).is_none().then(|| {
+        format!(
+            "no stack of one side starts like one of the other ({before}, {after}), so all is new \
+             or vanished; --base FUNCTION compares from a function on"
+        )
+    })
 }

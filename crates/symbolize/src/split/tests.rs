@@ -205,7 +205,7 @@ fn damaged_split_files_give_no_names_and_no_harm() {
 }
 
 #[test]
-fn a_unit_is_looked_for_once_and_long_lists_are_dropped() {
+fn long_lists_are_dropped_without_a_stack_overflow() {
     let units = SplitUnits::new(
         &ImageFile::from_bytes(crate::test_elf::TestElf::default().to_bytes()).unwrap(),
         RunTimeEndian::Little,
