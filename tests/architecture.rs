@@ -6,13 +6,14 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-profile", &[]),
     ("flame-debuginfod", &["flame-profile"]),
-    ("flame-diff", &["flame-profile"]),
+    ("flame-threads", &[]),
+    ("flame-diff", &["flame-profile", "flame-threads"]),
     ("flame-events", &["flame-profile"]),
     ("flame-sampler", &["flame-events", "flame-profile"]),
     ("flame-unwind", &["flame-events", "flame-profile"]),
     ("flame-symbolize", &["flame-profile"]),
     ("flame-formats", &["flame-events", "flame-profile"]),
-    ("flame-render", &["flame-diff", "flame-profile"]),
+    ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
     ("flame-uboot", &["flame-profile"]),
     (
         "flame",
@@ -25,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-render",
             "flame-sampler",
             "flame-symbolize",
+            "flame-threads",
             "flame-uboot",
             "flame-unwind",
         ],
@@ -49,7 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["flame", "xtask"]),
     ("anyhow", &["flame", "xtask"]),
-    ("nix", &["flame", "flame-sampler", "flame-symbolize", "xtask"]),
+    ("nix", &["flame", "flame-sampler", "flame-symbolize", "flame-threads", "xtask"]),
     ("perf-event", &["flame-sampler"]),
     ("perf-event-open-sys", &["flame-sampler"]),
     ("framehop", &["flame-unwind"]),

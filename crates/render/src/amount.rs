@@ -127,18 +127,8 @@ pub(crate) fn push_share(weight: Weight, total: Weight, out: &mut String) {
 
 /// Appends a number in decimal digits. Pictures are mostly numbers: `write!` would take most of
 /// the time of the whole file.
-pub(crate) fn push_digits(mut number: u64, out: &mut String) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+pub(crate) fn push_digits(number: u64, out: &mut String) {
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
 /// Appends a point and the last two digits.

@@ -115,7 +115,7 @@ pub(crate) fn layout<S: Shape>(shape: &S, width: Units, narrow: Narrow) -> Vec<C
     }
     let row = Row { shape, scale: Scale { width, total }, narrow };
     let root = Cell { content: Content::Frame(NodeId::ROOT), depth: 0, left: 0, right: width };
-    let mut cells = Vec::new();
+    let mut cells = Vec::with_capacity(USUAL_CELLS);
     let mut pending = vec![(root, S::Sum::default())];
     let mut children = Vec::new();
     while let Some((cell, start)) = pending.pop() {
@@ -127,6 +127,9 @@ pub(crate) fn layout<S: Shape>(shape: &S, width: Units, narrow: Narrow) -> Vec<C
     }
     cells
 }
+
+/// As many cells as most pictures of large trees have room for.
+const USUAL_CELLS: usize = 1 << 13;
 
 /// Turns the sum of the width to the left of an edge into the edge's position.
 struct Scale {

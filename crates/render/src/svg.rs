@@ -7,6 +7,7 @@
 
 mod around;
 mod attributes;
+mod chunks;
 mod config;
 mod data;
 mod document;
@@ -19,8 +20,6 @@ mod subject;
 mod xml;
 
 use std::io::{self, Write};
-use std::panic::resume_unwind;
-use std::thread;
 
 use flame_diff::DiffTree;
 use flame_profile::CallTree;
@@ -85,11 +84,7 @@ fn write(
     let (panes, colours) = &if subject.len() < WORTH_A_THREAD {
         (Panes::of(subject, geometry), colours())
     } else {
-        thread::scope(|scope| {
-            let colours = scope.spawn(colours);
-            let panes = Panes::of(subject, geometry);
-            (panes, colours.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })
+        flame_threads::join(|| Panes::of(subject, geometry), colours)
     };
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
     document::Picture { subject, config, geometry, panes, scale, colours }.write(&mut out)?;

@@ -23,11 +23,10 @@ mod look;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use flame_profile::LabelId;
 
-use self::column::{Column, compress};
+use self::column::{Column, Packer};
 use self::json::Json;
 use super::WORTH_A_THREAD;
 use super::document::Picture;
@@ -98,21 +97,18 @@ impl<'a> Data<'a> {
         Data { picture, count, order: OnceLock::new(), columns, next: AtomicUsize::new(0) }
     }
 
-    /// How many threads have something to do besides the one that asks.
+    /// How many threads besides the one that asks it is worth to have.
     pub(super) fn helpers(&self) -> usize {
-        if self.count < WORTH_A_THREAD {
-            return 0;
-        }
-        let threads = thread::available_parallelism().map_or(1, |count| count.get());
-        self.columns.len().min(threads - 1)
+        if self.count < WORTH_A_THREAD { 0 } else { self.columns.len() }
     }
 
     /// Compresses columns that nobody works on until there is none.
     pub(super) fn compress(&self) {
+        let mut packer = Packer::default();
         while let Some((content, column)) =
             self.columns.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
-            column.get_or_init(|| compress(&self.bytes(*content)));
+            column.get_or_init(|| packer.pack(&self.bytes(*content)));
         }
     }
 
@@ -140,7 +136,7 @@ impl<'a> Data<'a> {
         write!(out, r#","count":{},"labels":{},"big":{big}"#, self.count, order.len())?;
         out.write_all(br#","columns":{"#)?;
         for (index, (content, column)) in self.columns.iter().enumerate() {
-            let column = column.get_or_init(|| compress(&self.bytes(*content)));
+            let column = column.get_or_init(|| Packer::default().pack(&self.bytes(*content)));
             write!(out, r#"{}"{}":[{},""#, comma(index), content.name(), column.size)?;
             out.write_all(column.text.as_bytes())?;
             out.write_all(b"\"]")?;

@@ -1,11 +1,10 @@
 //! Everything around the boxes: header, controls, details, legend, footer, style and script.
 
 use std::io::{self, Write};
-use std::thread;
 
+use super::chunks::Chunks;
 use super::config::SvgConfig;
 use super::data::Data;
-use super::frames::Frames;
 use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
 use super::panes::Panes;
 use super::script::{STYLE, script};
@@ -72,12 +71,22 @@ impl Picture<'_> {
         self.break_line(out)?;
         paint::write_background(&config.colours, out)?;
         self.break_line(out)?;
+        let chunks = Chunks::of(self);
         if !config.script {
-            self.write_visible(&footer, out)?;
+            self.write_visible(&chunks, &footer, out)?;
             return out.write_all(b"</svg>\n");
         }
         let data = Data::of(self);
-        self.write_beside_data(&data, &footer, out)?;
+        // Both are made at the same time, by whoever has time.
+        let help = || {
+            data.compress();
+            chunks.help();
+        };
+        flame_threads::beside(data.helpers(), help, || {
+            let result = self.write_visible(&chunks, &footer, out);
+            data.compress();
+            result
+        })?;
         self.break_line(out)?;
         out.write_all(br#"<metadata id="flame-data">"#)?;
         data.write(out)?;
@@ -86,30 +95,17 @@ impl Picture<'_> {
     }
 
     /// Everything that can be seen but the background.
-    fn write_visible(&self, footer: &[String], out: &mut impl Write) -> io::Result<()> {
-        self.write_frames(out)?;
+    fn write_visible(
+        &self,
+        chunks: &Chunks<'_>,
+        footer: &[String],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        self.write_frames(chunks, out)?;
         self.break_line(out)?;
         self.write_foot(footer, out)?;
         self.break_line(out)?;
         self.write_head(out)
-    }
-
-    /// Writes what can be seen, while other threads make the data, which takes longer; then helps
-    /// them.
-    fn write_beside_data(
-        &self,
-        data: &Data<'_>,
-        footer: &[String],
-        out: &mut impl Write,
-    ) -> io::Result<()> {
-        thread::scope(|scope| {
-            for _ in 0..data.helpers() {
-                scope.spawn(|| data.compress());
-            }
-            let result = self.write_visible(footer, out);
-            data.compress();
-            result
-        })
     }
 
     /// Where the file is to be read by people.
@@ -117,17 +113,14 @@ impl Picture<'_> {
         if self.config.pretty { out.write_all(b"\n") } else { Ok(()) }
     }
 
-    fn write_frames(&self, out: &mut impl Write) -> io::Result<()> {
-        let Picture { subject, config, geometry, scale, colours, panes } = *self;
+    fn write_frames(&self, chunks: &Chunks<'_>, out: &mut impl Write) -> io::Result<()> {
+        let Picture { subject, geometry, panes, .. } = *self;
         write!(out, r#"<g id="frames" class="frames" fill="{INK}" stroke-width="1""#)?;
         if geometry.font_size != sizes::UI_FONT_SIZE {
             write!(out, r#" font-size="{}""#, geometry.font_size)?;
         }
         out.write_all(b">")?;
-        let mut frames = Frames::new((subject, scale), config, geometry, colours);
-        for at in 0..panes.list.len() {
-            frames.write(panes, at, out)?;
-        }
+        chunks.write(out)?;
         out.write_all(b"</g>")?;
         if let Some(sides) = subject.sides() {
             around::write_strips(sides, panes, geometry, out)?;

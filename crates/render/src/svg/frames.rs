@@ -1,13 +1,12 @@
 //! The boxes: one `<g>` a cell, with its tooltip, its rectangle and, where one fits, its label.
 
-use std::io::{self, Write};
 use std::ops::Range;
 
 use super::around::is_gone_run;
 use super::attributes::BoxAttributes;
 use super::config::SvgConfig;
+use super::document::Picture;
 use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, ROUND_FROM};
-use super::panes::Panes;
 use super::subject::Subject;
 use super::xml::{push_clean, push_escaped, push_pixels};
 use crate::amount::{ValueScale, format_change, push_digits, push_grouped, push_share};
@@ -19,10 +18,7 @@ use crate::layout::{Cell, Content, Units, siblings};
 use crate::name::tooltip_name;
 use flame_profile::{CallTree, Label, NodeId, Weight};
 
-/// Text that has come together is written from this length on.
-const FLUSH: usize = 1 << 16;
-
-/// Writes the boxes of a picture. The viewer script's `drawCell` makes the same elements with the
+/// Makes the boxes of a graph. The viewer script's `drawCell` makes the same elements with the
 /// same attributes in the same order; a browser test compares the two.
 pub(super) struct Frames<'a> {
     subject: Subject<'a>,
@@ -32,7 +28,7 @@ pub(super) struct Frames<'a> {
     colours: &'a Colours,
     /// Rows of boxes, at least 1.
     rows: u32,
-    /// Where the boxes of the graph start that is written.
+    /// Where they start.
     corner: (Units, u64),
     fills: Vec<FillText>,
     stroke: Option<String>,
@@ -54,12 +50,9 @@ struct Look<'a> {
 }
 
 impl<'a> Frames<'a> {
-    pub(super) fn new(
-        (subject, scale): (Subject<'a>, &'a ValueScale),
-        config: &'a SvgConfig,
-        geometry: Geometry,
-        colours: &'a Colours,
-    ) -> Frames<'a> {
+    /// For the boxes of one of the graphs.
+    pub(super) fn new(picture: &Picture<'a>, pane: usize) -> Frames<'a> {
+        let Picture { subject, config, geometry, panes, scale, colours } = *picture;
         let text = |fill: &Fill| FillText {
             fill: fill.to_string(),
             ink: fill.ink(),
@@ -67,35 +60,22 @@ impl<'a> Frames<'a> {
         };
         let fills = colours.fills.iter().map(text).collect();
         let stroke = config.stroke_colour.map(|colour| colour.to_string());
-        let (rows, corner) = (1, (0, 0));
+        let (rows, corner) = (panes.rows, (panes.list[pane].left, panes.top(pane)));
         Frames { subject, config, geometry, scale, colours, rows, corner, fills, stroke }
     }
 
-    /// Writes one of the graphs.
-    pub(super) fn write(
-        &mut self,
-        panes: &Panes,
-        at: usize,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
-        self.rows = panes.rows;
-        self.corner = (panes.list[at].left, panes.top(at));
-        let mut text = String::with_capacity(FLUSH + 4096);
-        for cell in &panes.list[at].cells {
-            text.push_str(if self.config.pretty { "\n  <g" } else { "<g" });
+    /// The boxes of some cells.
+    pub(super) fn push(&self, cells: &[Cell], out: &mut String) {
+        for cell in cells {
+            out.push_str(if self.config.pretty { "\n  <g" } else { "<g" });
             match cell.content {
-                Content::Frame(id) => self.push_frame(cell, id, &mut text),
+                Content::Frame(id) => self.push_frame(cell, id, out),
                 Content::Thin { first, end } => {
-                    self.push_thin(cell, first.index()..end as usize, &mut text);
+                    self.push_thin(cell, first.index()..end as usize, out);
                 }
             }
-            text.push_str("</g>");
-            if text.len() >= FLUSH {
-                out.write_all(text.as_bytes())?;
-                text.clear();
-            }
+            out.push_str("</g>");
         }
-        out.write_all(text.as_bytes())
     }
 
     fn push_thin(&self, cell: &Cell, run: Range<usize>, out: &mut String) {

@@ -15,39 +15,46 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
 }
 
 fn escape_clean(text: &str) -> Cow<'_, str> {
-    let special = |byte: u8| matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'');
-    if !text.bytes().any(special) {
+    if !text.bytes().any(is_markup) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
+    push_clean(text, &mut escaped);
     Cow::Owned(escaped)
 }
 
-/// Appends what [`escape`] gives; plain names, which most are, are looked at once.
+/// Appends what [`escape`] gives.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
-    let plain = |byte: u8| {
-        (b' '..0x7f).contains(&byte) && !matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'')
-    };
-    if text.bytes().all(plain) {
-        out.push_str(text);
+    if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+        push_clean(text, out);
     } else {
-        out.push_str(&escape(text));
+        push_clean(&clean_name(text), out);
     }
 }
 
 /// Appends a text that is clean already with its markup escaped.
 pub(super) fn push_clean(text: &str, out: &mut String) {
-    out.push_str(&escape_clean(text));
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(is_markup) {
+        out.push_str(&rest[..at]);
+        out.push_str(entity(rest.as_bytes()[at]));
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+}
+
+fn is_markup(byte: u8) -> bool {
+    matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'')
+}
+
+fn entity(markup: u8) -> &'static str {
+    match markup {
+        b'<' => "&lt;",
+        b'>' => "&gt;",
+        b'&' => "&amp;",
+        b'"' => "&quot;",
+        _ => "&#39;",
+    }
 }
 
 /// Appends hundredths of a pixel as a decimal number without needless digits: `10`, `10.5`,

@@ -17,7 +17,7 @@ pub(super) struct Column {
 const SMALL: usize = 1 << 14;
 /// Of that of small columns, and of others: on columns of few repetitions the next one takes several
 /// times as long for some percent.
-const LEVELS: (i32, i32) = (9, 1);
+const LEVELS: [i32; 2] = [9, 1];
 
 /// Appends a number: seven bits a byte, the lowest first, all bytes but the last marked.
 fn push(mut number: u64, out: &mut Vec<u8>) {
@@ -37,15 +37,26 @@ pub(super) fn leb(numbers: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
     bytes
 }
 
-/// Compresses the bytes of a column; the same bytes give the same text.
-pub(super) fn compress(bytes: &[u8]) -> Column {
-    let level = if bytes.len() <= SMALL { LEVELS.0 } else { LEVELS.1 };
-    let level = CompressionLvl::new(level).expect("levels are 0 to 12");
-    let mut deflate = Compressor::new(level);
-    let mut packed = vec![0; deflate.deflate_compress_bound(bytes.len())];
-    let length = deflate.deflate_compress(bytes, &mut packed);
-    packed.truncate(length.expect("the bound is never too small"));
-    Column { size: bytes.len(), text: STANDARD.encode(packed) }
+/// Compresses columns one after the other, with the same tables: making them costs as much as
+/// compressing a small column.
+#[derive(Default)]
+pub(super) struct Packer {
+    compressors: [Option<Compressor>; LEVELS.len()],
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    /// Compresses the bytes of a column; the same bytes give the same text.
+    pub(super) fn pack(&mut self, bytes: &[u8]) -> Column {
+        let size = usize::from(bytes.len() > SMALL);
+        let new =
+            || Compressor::new(CompressionLvl::new(LEVELS[size]).expect("levels are 0 to 12"));
+        let deflate = self.compressors[size].get_or_insert_with(new);
+        self.packed.resize(deflate.deflate_compress_bound(bytes.len()), 0);
+        let length = deflate.deflate_compress(bytes, &mut self.packed);
+        let length = length.expect("the bound is never too small");
+        Column { size: bytes.len(), text: STANDARD.encode(&self.packed[..length]) }
+    }
 }
 
 #[cfg(test)]
@@ -58,7 +69,9 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8]) {
-        let column = compress(bytes);
+        let mut packer = Packer::default();
+        packer.pack(b"something else before");
+        let column = packer.pack(bytes);
         assert_eq!(column.size, bytes.len());
         let packed = STANDARD.decode(&column.text).unwrap();
         let mut found = Vec::new();
