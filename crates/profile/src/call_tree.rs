@@ -6,6 +6,7 @@
 
 mod builder;
 mod from_profile;
+mod join;
 mod labels;
 mod merge;
 mod transform;
@@ -181,7 +182,8 @@ impl CallTree {
         &self.nodes
     }
 
-    /// The labels that nodes refer to, each once.
+    /// The labels that nodes refer to, each once; in the order of their names in trees that were
+    /// grown in an order that asks for it.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }

@@ -6,8 +6,10 @@
 mod count;
 mod line;
 mod names;
+mod parts;
 mod read;
 mod write;
 
+pub use parts::{FoldedPart, FoldedParts};
 pub use read::{Columns, FoldedError, FoldedReader};
 pub use write::{Annotations, write_folded};

@@ -49,7 +49,9 @@ pub use address::{FileOffset, ImageAddress, ProcessAddress};
 pub use call_tree::{Before, CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame};
 pub use call_tree::{BuilderNode, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
 pub use completion::{Completion, NotCompleted, StackCopies};
-pub use folded::{Annotations, Columns, FoldedError, FoldedReader, write_folded};
+pub use folded::{
+    Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, write_folded,
+};
 pub use frame::{Frame, FrameKind, Location};
 pub use health::{Coverage, Health, Missing, StackEnd};
 pub use ids::{Cpu, FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid};

@@ -1,7 +1,6 @@
 //! Files into the runs that are compared.
 
 use std::path::Path;
-use std::thread;
 
 use flame_diff::{Run, Samples};
 use flame_profile::{
@@ -49,8 +48,7 @@ impl Inputs {
         outputs: &Outputs,
     ) -> Result<Inputs, Failure> {
         let paths: Vec<&Path> = sides.paths().collect();
-        let cores = thread::available_parallelism().map_or(1, |count| count.get() as u64);
-        let threads = (cores / paths.len() as u64).max(1);
+        let threads = (flame_threads::count() / paths.len()).max(1);
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
         let mut files = side_by_side(paths.clone(), |path| read(path, options, threads))?;
         let maker = Maker { args, outputs, names: names(args), has_folded: has_folded(&files) };
@@ -79,30 +77,12 @@ fn health(input: &Input) -> Option<String> {
     (!said.is_empty()).then(|| format!("{}: {}", input.run.name, said.join("; ")))
 }
 
-/// Does the same to all, each on a thread of its own; the first failure counts.
+/// Does the same to all side by side; the first failure counts.
 fn side_by_side<T: Send, U: Send>(
     all: Vec<T>,
     work: impl Fn(T) -> Result<U, Failure> + Sync,
 ) -> Result<Vec<U>, Failure> {
-    let cores = thread::available_parallelism().map_or(1, |count| count.get());
-    let mut all = all.into_iter();
-    let mut done = Vec::new();
-    loop {
-        let some: Vec<T> = all.by_ref().take(cores).collect();
-        if some.is_empty() {
-            return Ok(done);
-        }
-        let results: Vec<Result<U, Failure>> = thread::scope(|scope| {
-            let work = &work;
-            let threads: Vec<_> =
-                some.into_iter().map(|one| scope.spawn(move || work(one))).collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
-        });
-        done.extend(results.into_iter().collect::<Result<Vec<U>, Failure>>()?);
-    }
+    flame_threads::map(all, work).into_iter().collect()
 }
 
 fn names(args: &DiffArgs) -> Names {
@@ -151,7 +131,7 @@ impl Maker<'_> {
         match (file, &self.args.values) {
             (Read::Folded(reader, Columns::Two), None) => {
                 let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
-                let tree = reader.finish(ValueType::samples());
+                let tree = reader.finish(ValueType::samples(), ORDER);
                 let side = |is_before| {
                     let (builder, value) = (column(&tree, is_before), ValueType::samples());
                     let meta = Meta::default();

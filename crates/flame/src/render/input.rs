@@ -2,20 +2,16 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use flame_formats::read_pprof;
 use flame_profile::{
-    CallTree, Columns, FoldedError, FoldedReader, Health, Profile, SiblingOrder, TreeBuilder,
-    TreeOptions, ValueType,
+    CallTree, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Profile,
+    SiblingOrder, TreeBuilder, TreeOptions, ValueType,
 };
 
 use super::source::{Part, Source};
 use crate::message::{Failure, reason};
 use crate::output::Outputs;
-
-/// More threads than this wait for memory, not for cores.
-const MAX_THREADS: u64 = 8;
 
 /// Everything that was read.
 #[derive(Debug)]
@@ -28,7 +24,7 @@ pub(super) struct Inputs {
 
 /// What one file held.
 pub(crate) enum Read {
-    Folded(Box<FoldedReader>, Columns),
+    Folded(Box<FoldedParts>, Columns),
     Pprof(Box<Profile>),
 }
 
@@ -39,13 +35,21 @@ impl Inputs {
             return Err(Failure::usage("stdin can be read once only"));
         }
         let options = outputs.default_tree_options();
+        let alone = paths.len() == 1;
         let mut merge = Merge::default();
         let mut profiles = Vec::new();
         for path in paths {
-            match read(path, options, MAX_THREADS)? {
-                Read::Folded(reader, columns) => {
+            match read(path, options, flame_threads::count())? {
+                Read::Folded(parts, _) if alone => {
                     outputs.check_folded(path)?;
-                    merge.add_folded(path, *reader, columns)?;
+                    let skipped_lines = parts.skipped_lines();
+                    let health = Health { skipped_lines, ..Health::default() };
+                    let tree = parts.finish(ValueType::samples(), options.order);
+                    return Inputs { tree, profile: None, health }.unless_empty(paths);
+                }
+                Read::Folded(parts, columns) => {
+                    outputs.check_folded(path)?;
+                    merge.add_folded(path, *parts, columns)?;
                 }
                 Read::Pprof(profile) => {
                     merge.add_profile(path, &profile, outputs)?;
@@ -55,12 +59,15 @@ impl Inputs {
         }
         let tree =
             merge.builder.finish(merge.value.unwrap_or_else(ValueType::samples), options.order);
-        if tree.nodes().len() == 1 {
-            return Err(nothing(paths, &merge.health));
-        }
-        let alone = paths.len() == 1;
         let profile = profiles.pop().filter(|_| alone);
-        Ok(Inputs { tree, profile, health: merge.health })
+        Inputs { tree, profile, health: merge.health }.unless_empty(paths)
+    }
+
+    fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {
+        match self.tree.nodes() {
+            [_root] => Err(nothing(paths, &self.health)),
+            _ => Ok(self),
+        }
     }
 }
 
@@ -77,12 +84,12 @@ impl Merge {
     fn add_folded(
         &mut self,
         path: &Path,
-        reader: FoldedReader,
+        parts: FoldedParts,
         columns: Columns,
     ) -> Result<(), Failure> {
         self.check(path, columns, ValueType::samples())?;
-        self.health.skipped_lines += reader.skipped_lines();
-        self.append(reader.into_builder());
+        self.health.skipped_lines += parts.skipped_lines();
+        self.append(parts.into_builder());
         Ok(())
     }
 
@@ -140,9 +147,12 @@ impl Merge {
 }
 
 /// Reads a file, on so many threads at most.
-pub(crate) fn read(path: &Path, options: TreeOptions, threads: u64) -> Result<Read, Failure> {
+pub(crate) fn read(path: &Path, options: TreeOptions, threads: usize) -> Result<Read, Failure> {
     let failure = |error: &io::Error| unreadable(path, error);
     let source = Source::open(path).map_err(|error| failure(&error))?;
+    if threads > 1 && source.has_parts() {
+        flame_threads::start();
+    }
     let head = source.head().map_err(|error| failure(&error))?;
     if is_binary(&head) {
         let bytes = source.bytes().map_err(|error| failure(&error))?;
@@ -166,19 +176,19 @@ fn read_folded(
     source: &Source,
     head: &[u8],
     options: TreeOptions,
-    threads: u64,
+    threads: usize,
 ) -> Result<Read, Failure> {
     let columns = Columns::detect(head);
     let first = read_parts(source, columns, options, threads);
     let result = match first {
         Err(FoldedError::OneCount) => {
-            let reader = read_parts(source, Columns::One, options, threads);
-            reader.map(|reader| (reader, Columns::One))
+            let parts = read_parts(source, Columns::One, options, threads);
+            parts.map(|parts| (parts, Columns::One))
         }
-        result => result.map(|reader| (reader, columns)),
+        result => result.map(|parts| (parts, columns)),
     };
     match result {
-        Ok((reader, columns)) => Ok(Read::Folded(Box::new(reader), columns)),
+        Ok((parts, columns)) => Ok(Read::Folded(Box::new(parts), columns)),
         Err(FoldedError::Io(error)) => Err(unreadable(path, &error)),
         Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
     }
@@ -189,30 +199,20 @@ fn read_parts(
     source: &Source,
     columns: Columns,
     options: TreeOptions,
-    most_threads: u64,
-) -> Result<FoldedReader, FoldedError> {
-    let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let read_part = |mut part: Part<'_>| -> Result<FoldedReader, FoldedError> {
+    threads: usize,
+) -> Result<FoldedParts, FoldedError> {
+    let parts = source.parts(threads)?;
+    let is_whole = parts.len() == 1;
+    let read_part = |mut part: Part<'_>| -> Result<FoldedPart, FoldedError> {
         let reader = FoldedReader::new(columns, options.order);
         let mut reader = reader.with_recursion(options.recursion);
+        reader.reserve(part.len());
         reader.read(&mut part)?;
-        if matches!(options.order, SiblingOrder::Name | SiblingOrder::Weight) {
-            reader.sort_names();
-        }
-        Ok(reader)
+        Ok(reader.into_part(is_whole))
     };
-    let mut parts = source.parts(threads.min(most_threads))?;
-    let first = parts.remove(0);
-    thread::scope(|scope| {
-        let others: Vec<_> =
-            parts.into_iter().map(|part| scope.spawn(move || read_part(part))).collect();
-        let mut reader = read_part(first)?;
-        for other in others {
-            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            reader.append(other);
-        }
-        Ok(reader)
-    })
+    let parts: Vec<FoldedPart> =
+        flame_threads::map(parts, read_part).into_iter().collect::<Result<_, _>>()?;
+    Ok(FoldedParts::new(parts).expect("a source has one part at least"))
 }
 
 /// Whether bytes hold what text does not.

@@ -37,7 +37,7 @@ impl Source {
                 Source::Memory(read_all(&mut file)?)
             }
         };
-        if !source.head()?.starts_with(&[0x1f, 0x8b]) {
+        if source.start(2)? != [0x1f, 0x8b] {
             return Ok(source);
         }
         let mut inflated = Vec::new();
@@ -51,10 +51,22 @@ impl Source {
 
     /// Its first bytes.
     pub(super) fn head(&self) -> io::Result<Vec<u8>> {
-        let mut head = Vec::new();
-        let mut parts = self.parts(1)?;
-        parts.remove(0).take(HEAD as u64).read_to_end(&mut head)?;
-        Ok(head)
+        self.start(HEAD)
+    }
+
+    /// So many bytes of it, or all if it has less.
+    fn start(&self, len: usize) -> io::Result<Vec<u8>> {
+        let mut start = vec![0; len];
+        let mut part = Part { source: self, at: 0, end: len as u64 };
+        let mut filled = 0;
+        while filled < len {
+            match part.read(&mut start[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        start.truncate(filled);
+        Ok(start)
     }
 
     /// All bytes.
@@ -66,12 +78,9 @@ impl Source {
     }
 
     /// At most `most` parts that end where lines do; at least one.
-    pub(super) fn parts(&self, most: u64) -> io::Result<Vec<Part<'_>>> {
-        let len = match self {
-            Source::File(_, len) => *len,
-            Source::Memory(bytes) => bytes.len() as u64,
-        };
-        let count = (len / MIN_PART).clamp(1, most.max(1));
+    pub(super) fn parts(&self, most: usize) -> io::Result<Vec<Part<'_>>> {
+        let len = self.len();
+        let count = (len / MIN_PART).clamp(1, most.max(1) as u64);
         let mut parts = Vec::new();
         let mut start = 0;
         for number in 1..=count {
@@ -85,6 +94,19 @@ impl Source {
             last.end = u64::MAX;
         }
         Ok(parts)
+    }
+
+    /// How many bytes it has.
+    fn len(&self) -> u64 {
+        match self {
+            Source::File(_, len) => *len,
+            Source::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether it has more than one part, should there be threads for them.
+    pub(super) fn has_parts(&self) -> bool {
+        self.len() >= 2 * MIN_PART
     }
 
     /// Behind the first line end from `at` on.
@@ -117,6 +139,13 @@ fn read_all(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+impl Part<'_> {
+    /// How many bytes it has, as far as is known before it is read.
+    pub(super) fn len(&self) -> u64 {
+        self.end.min(self.source.len()).saturating_sub(self.at)
+    }
 }
 
 /// A run of bytes of a source.

@@ -93,15 +93,10 @@ impl TreeBuilder {
         LabelId(self.labels.number_of_new(Label { name, kind }))
     }
 
-    /// How many labels there are.
-    pub(crate) fn label_count(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// Puts the labels in order, as [`TreeBuilder::finish`] does: parts of a tree that are grown on
-    /// several threads can do so before they are put together.
-    pub fn sort_labels(&mut self) {
-        self.labels.sort();
+    /// Makes room for that many more nodes and labels.
+    pub(crate) fn reserve(&mut self, nodes: usize, labels: usize) {
+        self.nodes.reserve_exact(nodes);
+        self.labels.reserve(labels);
     }
 
     /// A new node below `parent`.
@@ -199,23 +194,32 @@ impl TreeBuilder {
         self.compact_at = MIN_COMPACTION.max(self.nodes.len() * 2);
     }
 
-    /// Adds all nodes of another tree, behind those that are here already.
-    pub fn append(&mut self, other: TreeBuilder) {
-        let unknown = vec![None; other.labels.len()];
-        self.append_with(other, unknown);
+    /// A tree that grows on. The order of its siblings is that of their names when it is finished.
+    pub(crate) fn of_tree(tree: CallTree) -> TreeBuilder {
+        let CallTree { labels, nodes, before, decimals, .. } = tree;
+        let mut builder = TreeBuilder::with_decimals(decimals);
+        let labels: Vec<u32> =
+            labels.into_iter().map(|label| builder.labels.number_of_new(label)).collect();
+        let grown = |node: &super::Node| Grown {
+            self_weight: node.self_weight,
+            parent: node.parent.0,
+            label: labels[node.label.index()],
+        };
+        builder.nodes = nodes.iter().map(grown).collect();
+        let before = before.iter().flatten().map(|before| before.self_weight);
+        builder.before = before.collect();
+        builder
     }
 
-    /// The same, when it is known of labels of the other which ones they are here.
-    pub(crate) fn append_with(&mut self, mut other: TreeBuilder, known: Vec<Option<LabelId>>) {
+    /// Adds all nodes of another tree, behind those that are here already.
+    pub fn append(&mut self, mut other: TreeBuilder) {
         let (here, there) = (self.decimals, other.decimals);
         // What does not fit keeps fewer places and saturates later: the sums are beyond 64 bits.
         let _ = self.add_decimals(there.saturating_sub(here));
         let _ = other.add_decimals(here.saturating_sub(there));
-        let of_other = other.labels.iter().zip(known);
-        let labels: Vec<u32> = of_other
-            .map(|(label, known)| known.unwrap_or_else(|| self.label(&label.name, label.kind)).0)
-            .collect();
-        self.labels.sort_as(&other.labels, &labels);
+        let of_other = other.labels.iter();
+        let labels: Vec<u32> =
+            of_other.map(|label| self.labels.number(&label.name, label.kind)).collect();
         let offset = self.nodes.len() as u32 - 1;
         self.nodes[0].self_weight += other.nodes[0].self_weight;
         if !other.before.is_empty() || !self.before.is_empty() {
@@ -253,9 +257,10 @@ impl TreeBuilder {
             _ => (0..self.labels.len() as u32).collect(),
         };
         let has_before = !self.before.is_empty();
+        // The labels take the order of their keys, and nodes refer to them by these.
         let (nodes, before) = Merge::new(self.nodes, self.before, &keys).run(first);
         let before = has_before.then_some(before);
-        let labels = self.labels.into_vec();
+        let labels = self.labels.into_order_of(&keys);
         let tree = CallTree { value_type, decimals: self.decimals, labels, nodes, before };
         if order == SiblingOrder::Weight { tree.heaviest_first() } else { tree }
     }

@@ -42,6 +42,10 @@ impl Labels {
         self.set.insert_full(label).0 as u32
     }
 
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.set.reserve(more);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.set.len()
     }
@@ -55,6 +59,16 @@ impl Labels {
         self.set.into_iter().collect()
     }
 
+    /// All labels, each at the place that it is given.
+    pub(super) fn into_order_of(self, places: &[u32]) -> Vec<Label> {
+        let empty = Label { name: String::new(), kind: FrameKind::User };
+        let mut ordered = vec![empty; self.len()];
+        for (label, place) in self.set.into_iter().zip(places) {
+            ordered[*place as usize] = label;
+        }
+        ordered
+    }
+
     /// Puts the labels in order that are not yet.
     pub(super) fn sort(&mut self) {
         let known = self.sorted.len();
@@ -63,17 +77,6 @@ impl Labels {
         let whole = |entry: &([u128; 2], u32)| &self.set[entry.1 as usize];
         rest.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| whole(a).cmp(whole(b))));
         self.merge(rest.into_iter().map(|(_, number)| number));
-    }
-
-    /// Takes over the order of another set's labels, all of which are here: `numbers` has the
-    /// number of each. Does nothing where some order would still be missing.
-    pub(super) fn sort_as(&mut self, other: &Labels, numbers: &[u32]) {
-        let known = self.sorted.len();
-        let theirs = other.sorted.iter().map(|number| numbers[*number as usize]);
-        let new: Vec<u32> = theirs.filter(|number| *number as usize >= known).collect();
-        if known + new.len() == self.len() {
-            self.merge(new.into_iter());
-        }
     }
 
     /// Merges numbers in the order of their names into those that are sorted; quick when they are
@@ -147,26 +150,5 @@ mod tests {
         set.number("a", FrameKind::User);
         set.number("zz", FrameKind::User);
         assert_eq!(set.ranks(), [2, 3, 1, 4, 0, 5]);
-    }
-
-    #[test]
-    fn the_order_of_another_set_is_taken_over_when_it_is_all_that_is_missing() {
-        let (mut here, mut there) = (labels(&["m", "b"]), labels(&["c", "b", "a"]));
-        here.sort();
-        there.sort();
-        let numbers: Vec<u32> =
-            there.iter().map(|label| here.number(&label.name, label.kind)).collect();
-        assert_eq!(numbers, [2, 1, 3]);
-        here.sort_as(&there, &numbers);
-        assert_eq!(here.sorted, [3, 1, 2, 0]);
-
-        let mut more = labels(&["m"]);
-        more.sort();
-        more.number("x", FrameKind::User);
-        let numbers: Vec<u32> =
-            there.iter().map(|label| more.number(&label.name, label.kind)).collect();
-        more.sort_as(&there, &numbers);
-        assert_eq!(more.sorted, [0], "x has no place yet");
-        assert_eq!(more.ranks(), [3, 4, 2, 1, 0]);
     }
 }

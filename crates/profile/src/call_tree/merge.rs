@@ -20,7 +20,8 @@ pub(super) struct Merge<'k> {
     ends: Vec<u32>,
     /// For each node when it was grown; `None` = in this order.
     grown: Option<Vec<u32>>,
-    /// For each label what siblings are sorted by; equal only for equal labels.
+    /// For each label what siblings are sorted by, and what merged nodes have for it; equal only for
+    /// equal labels.
     keys: &'k [u32],
 }
 
@@ -114,7 +115,7 @@ impl<'k> Merge<'k> {
                 }
             };
             merged.nodes.push(Node {
-                label: LabelId(node.label),
+                label: LabelId(self.keys[node.label as usize]),
                 parent,
                 depth,
                 total: node.self_weight,
@@ -136,7 +137,7 @@ impl<'k> Merge<'k> {
         let weights = members.iter().map(|id| self.nodes[*id as usize].self_weight);
         let self_weight: Weight = weights.sum();
         merged.nodes.push(Node {
-            label: LabelId(self.nodes[members[0] as usize].label),
+            label: LabelId(self.keys[self.nodes[members[0] as usize].label as usize]),
             parent: group.parent,
             depth: group.depth,
             total: self_weight,

@@ -4,7 +4,7 @@ use super::{BuilderNode, CallTree, Label, LabelId, NodeId, SiblingOrder, TreeBui
 use crate::frame::Location;
 use crate::ids::{StackId, ThreadId};
 use crate::profile::{Profile, Thread};
-use crate::units::Weight;
+use crate::units::{ValueType, Weight};
 
 /// Weights that were to be multiplied would not fit into 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +130,13 @@ impl CallTree {
         let mut tree = builder.finish(self.value_type.clone(), order);
         tree.decimals = self.decimals;
         tree
+    }
+
+    /// The same tree with weights that mean something else, its siblings from the order of their
+    /// names into another: names or weights.
+    pub(crate) fn with(self, value_type: ValueType, order: SiblingOrder) -> CallTree {
+        let tree = CallTree { value_type, ..self };
+        if order == SiblingOrder::Weight { tree.heaviest_first() } else { tree }
     }
 
     /// The same tree with the heaviest of siblings first.

@@ -6,7 +6,7 @@ use super::count::Count;
 use super::names::HashedName;
 
 /// Lines that are understood, but not in the tree yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Batch<'t> {
     /// The frames of all lines that they do not share with the one before.
     pub(super) names: Vec<HashedName<'t>>,
@@ -25,6 +25,12 @@ pub(super) struct Line {
 }
 
 impl<'t> Batch<'t> {
+    /// An empty one with room for so many names and lines, and for what the last line is beyond.
+    pub(super) fn with_room(number: usize) -> Batch<'t> {
+        let number = number + number / 4;
+        Batch { names: Vec::with_capacity(number), lines: Vec::with_capacity(number) }
+    }
+
     /// Adds the names of a stack whose first `common` bytes are those of the stack before, from
     /// the first on that differs. `ends` has where the frames end in the text of the one and then
     /// of the other. Returns how many frames are the same.
@@ -98,8 +104,35 @@ fn has_open_bracket(name: &[u8]) -> bool {
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     // Arrays are compared in a few instructions each, slices by a call.
     const STEP: usize = 32;
+    const WORD: usize = size_of::<u64>();
     let steps = a.as_chunks::<STEP>().0.iter().zip(b.as_chunks::<STEP>().0);
     let whole = steps.take_while(|(a, b)| a == b).count() * STEP;
-    let rest = a[whole..].iter().zip(&b[whole..]);
-    whole + rest.take_while(|(a, b)| a == b).count()
+    let words = a[whole..].as_chunks::<WORD>().0.iter().zip(b[whole..].as_chunks::<WORD>().0);
+    let mut common = whole;
+    for (a, b) in words {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return common + differing.trailing_zeros() as usize / 8;
+        }
+        common += WORD;
+    }
+    let rest = a[common..].iter().zip(&b[common..]);
+    common + rest.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_in_common_what_they_start_with() {
+        let text: Vec<u8> = (0..100).collect();
+        for len in 0..100 {
+            let mut other = text.clone();
+            other[len] ^= 0x80;
+            assert_eq!(common_prefix(&text, &other), len);
+            assert_eq!(common_prefix(&text, &text[..len]), len);
+            assert_eq!(common_prefix(&other[..len], &text), len);
+        }
+    }
 }

@@ -15,6 +15,8 @@ use crate::call_tree::LabelId;
 
 /// Slots of a table that has grown for the first time; a power of two.
 const FIRST_SLOTS: usize = 1 << 8;
+/// Bytes that names have on the average, roughly.
+const NAME_LEN: usize = 32;
 /// Bytes of a name's length, which stands before the name.
 const LENGTH: usize = size_of::<u32>();
 
@@ -55,6 +57,11 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// Makes room for so many names, as far as that costs nothing when they do not come.
+    pub(super) fn reserve(&mut self, names: usize) {
+        self.bytes.reserve(names * (NAME_LEN + LENGTH));
+    }
+
     /// The label of a name.
     pub(super) fn get(&self, name: &HashedName<'_>) -> Option<LabelId> {
         let slot = self.slots.get(self.place(name)?)?;
@@ -90,12 +97,6 @@ impl Names {
         self.bytes.extend_from_slice(name.text);
         self.slots[place] = Slot { hash: name.hash, start, label };
         self.count += 1;
-    }
-
-    /// All names with their labels.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (HashedName<'_>, LabelId)> {
-        let taken = self.slots.iter().filter(|slot| slot.label != FREE);
-        taken.map(|slot| (HashedName::new(self.name(slot)), LabelId::from_index(slot.label)))
     }
 
     /// Where the name is, or is to be; `None` in a table without slots.

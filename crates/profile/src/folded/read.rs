@@ -12,14 +12,23 @@ use memchr::memchr;
 use super::count::{Count, MAX_DECIMALS};
 use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
 use super::names::{HashedName, Names};
+use super::parts::FoldedPart;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 
 /// What is read at a time: little enough to stay in a core's own cache.
-const BLOCK: usize = 1 << 18;
+const BLOCK: usize = 1 << 17;
 /// Names that are looked up together: as many as a core can wait for at once, several times.
 const BATCH: usize = 256;
+
+/// Text of less than this for each node is rare: sorted lines share most of their frames.
+const BYTES_A_NODE: u64 = 32;
+/// So is less than this for each name.
+const BYTES_A_NAME: u64 = 1024;
+/// Room for so many is made at most before they are there.
+const MOST_NODES: u64 = 1 << 22;
+const MOST_NAMES: u64 = 1 << 14;
 
 /// How many counts every line ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +163,15 @@ impl FoldedReader {
         self
     }
 
+    /// Makes room for what so many bytes of text may hold. Room that is not needed costs nothing but
+    /// addresses; growing step by step would copy everything several times.
+    pub fn reserve(&mut self, bytes: u64) {
+        let nodes = (bytes / BYTES_A_NODE).min(MOST_NODES) as usize;
+        let names = (bytes / BYTES_A_NAME).min(MOST_NAMES) as usize;
+        self.builder.reserve(nodes, names);
+        self.names.reserve(names);
+    }
+
     /// Lines that have no stack or no count that can be read.
     pub fn skipped_lines(&self) -> u64 {
         self.skipped_lines
@@ -189,33 +207,16 @@ impl FoldedReader {
         }
     }
 
-    /// Puts the names in order, which [`FoldedReader::finish`] does otherwise: for parts of an
-    /// input that are read on several threads and appended then.
-    pub fn sort_names(&mut self) {
-        self.builder.sort_labels();
+    /// The order that siblings are to have.
+    pub(super) fn order(&self) -> SiblingOrder {
+        self.order
     }
 
-    /// Adds what another reader has read, behind what is here.
-    pub fn append(&mut self, other: FoldedReader) {
-        let mut labels = vec![None; other.builder.label_count()];
-        for (names, is_first) in [(&other.names, false), (&other.first_names, true)] {
-            let (names, theirs): (Vec<_>, Vec<LabelId>) = names.entries().unzip();
-            let mut found = std::mem::take(&mut self.found);
-            if is_first {
-                found.clear();
-                found.resize(names.len(), None);
-            } else {
-                self.names.get_all(&names, &mut found);
-            }
-            for ((name, theirs), found) in names.iter().zip(theirs).zip(&found) {
-                let label = found.unwrap_or_else(|| self.label(name, is_first));
-                labels[theirs.index()] = Some(label);
-            }
-            self.found = found;
-        }
-        self.builder.append_with(other.builder, labels);
-        self.skipped_lines += other.skipped_lines;
-        self.forget_path();
+    /// What was read as a part of a text, to be put together with the others: `is_whole` says that
+    /// there are none. Takes most of the work that is to be done at the end, so call it on the
+    /// thread that has read the part.
+    pub fn into_part(self, is_whole: bool) -> FoldedPart {
+        FoldedPart::new(self, is_whole)
     }
 
     /// The call tree of all that was read.
@@ -237,7 +238,7 @@ impl FoldedReader {
     fn read_lines(&mut self, block: &[u8]) -> Result<(), FoldedError> {
         let before = std::mem::take(&mut self.before);
         let mut before: &[u8] = &before;
-        let mut batch = Batch::default();
+        let mut batch = Batch::with_room(BATCH);
         let mut rest = block;
         while !rest.is_empty() {
             let common = common_prefix(before, rest);
@@ -359,12 +360,6 @@ impl FoldedReader {
         }
         count.at(self.builder.decimals()).map(Weight)
     }
-
-    fn forget_path(&mut self) {
-        self.ends.clear();
-        self.labels.clear();
-        self.nodes.clear();
-    }
 }
 
 const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any number of places");
@@ -390,4 +385,4 @@ fn readable(name: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

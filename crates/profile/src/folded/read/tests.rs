@@ -8,7 +8,7 @@ fn read(text: &[u8]) -> FoldedReader {
 }
 
 /// The tree as `depth name kind total self` lines, without the root; first frames are marks.
-fn lines(tree: &CallTree) -> Vec<String> {
+pub(crate) fn lines(tree: &CallTree) -> Vec<String> {
     let line = |node: &Node| {
         let label = tree.label(node);
         let (total, self_weight) = (node.total, node.self_weight);
@@ -191,16 +191,6 @@ fn lines_longer_than_a_block_are_whole() {
     let names: Vec<usize> = tree.nodes().iter().map(|node| tree.label(node).name.len()).collect();
     assert_eq!(names, [3, 1, 3 * BLOCK, 1]);
     assert_eq!(tree.total(), Weight(5));
-}
-
-#[test]
-fn readers_put_together_are_one() {
-    let text = b"a;b 1\na;b;c 2\na;d 0.5\n".as_slice();
-    let (first, second) = text.split_at(6);
-    let mut reader = read(first);
-    reader.append(read(second));
-    let tree = reader.finish(ValueType::samples());
-    assert_eq!(lines(&tree), lines(&read(text).finish(ValueType::samples())));
 }
 
 #[test]

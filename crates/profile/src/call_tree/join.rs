@@ -1,0 +1,129 @@
+//! Two trees put together, quickly where all of one comes before all of the other.
+//!
+//! That is so for the halves of a sorted text, but for the path that the first ends and the second
+//! starts with: the nodes of the second then follow those of the first, and nothing has to be
+//! sorted or looked up.
+
+use super::{Before, CallTree, Label, LabelId, Node, NodeId, SiblingOrder, TreeBuilder};
+
+impl CallTree {
+    /// The sum of two trees with siblings in the order of their names; the value type is the first
+    /// one's.
+    pub(crate) fn followed_by(mut self, mut other: CallTree) -> CallTree {
+        let path = self.last_path();
+        let shared =
+            (self.decimals == other.decimals).then(|| self.shared(&path, &other)).flatten();
+        let Some(shared) = shared else { return self.merged_with(other) };
+        let (labels, [here, there]) =
+            united(std::mem::take(&mut self.labels), std::mem::take(&mut other.labels));
+        self.labels = labels;
+        for node in &mut self.nodes {
+            node.label = LabelId(here[node.label.index()]);
+        }
+        self.add_shared(&path[..shared], &other);
+        let offset = self.nodes.len() as u32 - shared as u32;
+        let moved = |node: &Node| Node {
+            label: LabelId(there[node.label.index()]),
+            parent: match path[..shared].get(node.parent.index()) {
+                Some(parent) => *parent,
+                None => NodeId(node.parent.0 + offset),
+            },
+            end: node.end + offset,
+            ..*node
+        };
+        self.nodes.extend(other.nodes[shared..].iter().map(moved));
+        if let (Some(here), Some(there)) = (&mut self.before, &other.before) {
+            here.extend(&there[shared..]);
+        }
+        self
+    }
+
+    /// The root, its last child, the last child of that, and so on.
+    fn last_path(&self) -> Vec<NodeId> {
+        let mut path = Vec::new();
+        let mut at = NodeId(self.nodes.len() as u32 - 1);
+        while at != NodeId::ROOT {
+            path.push(at);
+            at = self.nodes[at.index()].parent;
+        }
+        path.push(NodeId::ROOT);
+        path.reverse();
+        path
+    }
+
+    /// How many of the first nodes of the other are the same as the first of this path, where all
+    /// others of it come after all that is here; `None` where they do not.
+    fn shared(&self, path: &[NodeId], other: &CallTree) -> Option<usize> {
+        if self.before.is_some() != other.before.is_some() {
+            return None;
+        }
+        let mut shared = 1;
+        // The nodes of the other down to its first leaf are its first ones.
+        while let (Some(last), Some(first)) = (path.get(shared), other.nodes.get(shared)) {
+            if first.depth as usize != shared {
+                break;
+            }
+            let (last, first) = (self.label(&self.nodes[last.index()]), other.label(first));
+            match last.cmp(first) {
+                std::cmp::Ordering::Less => break,
+                std::cmp::Ordering::Equal => shared += 1,
+                std::cmp::Ordering::Greater => return None,
+            }
+        }
+        Some(shared)
+    }
+
+    /// Adds the first nodes of the other to those of a path, which are the same.
+    fn add_shared(&mut self, path: &[NodeId], other: &CallTree) {
+        let offset = self.nodes.len() as u32 - path.len() as u32;
+        for (at, (id, more)) in path.iter().zip(&other.nodes).enumerate() {
+            let node = &mut self.nodes[id.index()];
+            node.total += more.total;
+            node.self_weight += more.self_weight;
+            // What has children besides the path has them behind all that is here.
+            node.end = node.end.max(more.end + offset);
+            if let (Some(here), Some(there)) = (&mut self.before, &other.before) {
+                let (before, more): (&mut Before, &Before) = (&mut here[id.index()], &there[at]);
+                before.total += more.total;
+                before.self_weight += more.self_weight;
+            }
+        }
+    }
+
+    /// The sum of two trees of any kind.
+    fn merged_with(self, other: CallTree) -> CallTree {
+        let value_type = self.value_type.clone();
+        let mut builder = TreeBuilder::of_tree(self);
+        builder.append(TreeBuilder::of_tree(other));
+        builder.finish(value_type, SiblingOrder::Name)
+    }
+}
+
+/// Labels of two trees in their order, each once, and for each of a tree's its place among them.
+fn united(here: Vec<Label>, there: Vec<Label>) -> (Vec<Label>, [Vec<u32>; 2]) {
+    let mut places = [Vec::with_capacity(here.len()), Vec::with_capacity(there.len())];
+    let mut labels = Vec::with_capacity(here.len() + there.len() / 8);
+    let (mut here, mut there) = (here.into_iter().peekable(), there.into_iter().peekable());
+    loop {
+        let order = match (here.peek(), there.peek()) {
+            (Some(one), Some(other)) => one.cmp(other),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (None, None) => return (labels, places),
+        };
+        let place = labels.len() as u32;
+        let mut label = None;
+        if order.is_le() {
+            places[0].push(place);
+            label = here.next();
+        }
+        if order.is_ge() {
+            places[1].push(place);
+            label = there.next();
+        }
+        labels.extend(label);
+    }
+}
+
+#[cfg(test)]
+mod tests;
