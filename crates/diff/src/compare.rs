@@ -5,7 +5,7 @@ use flame_profile::{CallTree, Nanos, Weight};
 use crate::counts::{Counter, Yardstick, exposures};
 use crate::error::DiffError;
 use crate::function::{FunctionChange, functions};
-use crate::judge::judge;
+use crate::judge::{judge, places};
 use crate::run::Run;
 use crate::scale::{Scale, Scaling};
 use crate::tree::{DiffNode, DiffTree, Side, Weights};
@@ -44,7 +44,7 @@ impl DiffTree {
         let decimals = trees.iter().map(|tree| tree.decimals()).max().unwrap_or(0);
         let factors: Vec<u64> =
             trees.iter().map(|tree| factor(tree, decimals)).collect::<Result<_, _>>()?;
-        let (labels, places) = labels(&trees);
+        let (labels, of_trees) = labels(&trees);
         let mut counter = Counter::new(&runs, before.len(), &factors);
         let add = |node: &mut DiffNode, id, run: usize, at: usize| {
             let (of, factor) = (&trees[run].nodes()[at], factors[run]);
@@ -57,14 +57,16 @@ impl DiffTree {
             }
             counter.add(id, run, at, weights);
         };
-        let nodes = walk(&trees, places, add)
+        let nodes = walk(&trees, of_trees, add)
             .map_err(|Unsorted(run)| DiffError::Unsorted { name: runs[run].name.clone() })?;
         let total = |(tree, factor): (&&CallTree, &u64)| Weight(tree.total().0 * factor);
         let totals: Vec<Weight> = trees.iter().zip(&factors).map(total).collect();
         (sides.0.total, sides.1.total) = (nodes[0].before.total, nodes[0].after.total);
         [sides.0.samples, sides.1.samples] = counter.samples(&trees, &totals);
+        let (functions, places) =
+            flame_threads::join(|| functions(&labels, &nodes), || places(labels.len(), &nodes));
         let mut tree = DiffTree {
-            functions: functions(&labels, &nodes),
+            functions,
             labels,
             before: sides.0,
             after: sides.1,
@@ -78,18 +80,24 @@ impl DiffTree {
         let base = base(&tree, before.len(), after.len())?;
         tree.scale = Scale::between(base[0], base[1]).unwrap_or(Scale::ONE);
         let exposures = exposures(&config.scaling, &runs, &totals);
-        tree.judge(&counter, base, exposures, before.len());
+        tree.judge(&counter, base, exposures, &places, before.len());
         Ok(tree)
     }
 
-    fn judge(&mut self, counter: &Counter, base: [u128; 2], exposures: Vec<f64>, before: usize) {
+    fn judge(
+        &mut self,
+        counter: &Counter,
+        base: [u128; 2],
+        exposures: Vec<f64>,
+        places: &[u32],
+        before: usize,
+    ) {
         let units = counter.units(self.before.total, self.after.total);
         let base = base.map(|weight| weight as f64);
         let factor = self.scale.factor();
         let yardstick = Yardstick::new(&self.scaling, factor, units, base, exposures, before);
-        let labels = self.labels.len();
         let (nodes, functions) = (&mut self.nodes, &mut self.functions);
-        self.tested = judge(nodes, functions, labels, &counter.details, &yardstick, self.alpha);
+        self.tested = judge(nodes, functions, places, &counter.details, &yardstick, self.alpha);
         self.sort_functions();
     }
 

@@ -4,8 +4,6 @@
 //! samples once: the total of a path with one callee and no samples of its own is its callee's, and
 //! a function that stands in one place only is that path.
 
-use std::thread;
-
 use flame_profile::LabelId;
 
 use crate::chance::deviations;
@@ -16,10 +14,9 @@ use crate::function::{FunctionChange, outermost};
 use crate::spread::{Prior, Spread};
 use crate::tree::{DiffNode, Weights};
 
-/// Trees with fewer nodes are not worth a second thread.
-const MIN_CHUNK: usize = 1 << 15;
-/// More threads than this wait for memory, not for cores.
-const MAX_THREADS: usize = 8;
+/// So many nodes or functions are judged in one go: enough to be worth a thread, and few enough
+/// that all threads are done at about the same time.
+const CHUNK: usize = 1 << 13;
 
 /// p-values of the self weight and of the total; `SAME` for what is tested elsewhere.
 type Pair = [f32; 2];
@@ -29,13 +26,12 @@ const SAME: f32 = f32::NAN;
 pub(crate) fn judge(
     nodes: &mut [DiffNode],
     functions: &mut [FunctionChange],
-    labels: usize,
+    places: &[u32],
     details: &Details,
     yardstick: &Yardstick,
     alpha: f64,
 ) -> u64 {
-    let of_labels = details.of_labels(labels, nodes);
-    let places = places(labels, nodes);
+    let of_labels = details.of_labels(places.len(), nodes);
     let mut judge = Judge::new(yardstick, details);
     let mut of_functions = Judge::new(yardstick, &of_labels);
 
@@ -58,19 +54,16 @@ pub(crate) fn judge(
         of_functions.prior = judge.prior;
     }
 
-    let of_nodes: Vec<Pair> =
-        in_chunks(nodes, |range, chunk| judge.p_values(nodes, range, chunk)).concat();
-    let of_functions: Vec<Pair> = functions
-        .iter()
-        .map(|function| match places[function.label.index()] {
+    let of_nodes = Tested::of(nodes, alpha, |at, node| judge.node(nodes, at, node));
+    let of_functions =
+        Tested::of(functions, alpha, |_, function| match places[function.label.index()] {
             SEVERAL => of_functions.pair(function.label.index(), function.before, function.after),
             _ => [SAME; 2],
-        })
-        .collect();
-    let all = of_nodes.iter().chain(&of_functions).flatten().copied();
-    let holm = Holm::new(all.filter(|p| f64::from(*p) <= alpha).collect(), tested, alpha);
+        });
+    let holm = Holm::new([of_nodes.small, of_functions.small].concat(), tested, alpha);
+    let (of_nodes, of_functions) = (of_nodes.p, of_functions.p);
     set_nodes(nodes, &of_nodes, &holm);
-    set_functions(functions, &of_functions, &places, nodes, &holm);
+    set_functions(functions, &of_functions, places, nodes, &holm);
     tested
 }
 
@@ -78,7 +71,7 @@ pub(crate) fn judge(
 const SEVERAL: u32 = u32::MAX;
 
 /// For each label its only node, or [`SEVERAL`].
-fn places(labels: usize, nodes: &[DiffNode]) -> Vec<u32> {
+pub(crate) fn places(labels: usize, nodes: &[DiffNode]) -> Vec<u32> {
     const NOWHERE: u32 = u32::MAX - 1;
     let mut places = vec![NOWHERE; labels];
     outermost(labels, nodes, |label: LabelId, node, _| {
@@ -141,11 +134,8 @@ impl<'a> Judge<'a> {
         self.yardstick.testable(samples, margins)
     }
 
-    fn p_values(&self, nodes: &[DiffNode], start: usize, chunk: &[DiffNode]) -> Vec<Pair> {
-        let of_node = |(index, node): (usize, &DiffNode)| {
-            self.each(nodes, index, node, |part| self.p(index, node.before, node.after, part))
-        };
-        (start..).zip(chunk).map(of_node).collect()
+    fn node(&self, nodes: &[DiffNode], index: usize, node: &DiffNode) -> Pair {
+        self.each(nodes, index, node, |part| self.p(index, node.before, node.after, part))
     }
 
     /// Does something with both parts of a node, where they are sets of samples of their own.
@@ -199,25 +189,34 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Does the work on parts of the nodes side by side; results are in their order.
-fn in_chunks<T: Send>(nodes: &[DiffNode], work: impl Fn(usize, &[DiffNode]) -> T + Sync) -> Vec<T> {
-    let cores = thread::available_parallelism().map_or(1, |count| count.get());
-    let chunk = nodes.len().div_ceil(cores.min(MAX_THREADS)).max(MIN_CHUNK);
-    if nodes.len() <= chunk {
-        return vec![work(0, nodes)];
-    }
-    thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = nodes
-            .chunks(chunk)
-            .enumerate()
-            .map(|(number, part)| scope.spawn(move || work(number * chunk, part)))
-            .collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, T>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// The p-values of a list.
+#[derive(Default)]
+struct Tested {
+    p: Vec<Pair>,
+    /// Those that are at most alpha.
+    small: Vec<f32>,
+}
+
+impl Tested {
+    fn of<T: Sync>(all: &[T], alpha: f64, p: impl Fn(usize, &T) -> Pair + Sync) -> Tested {
+        let of_chunk = |start: usize, chunk: &[T]| {
+            let p: Vec<Pair> = (start..).zip(chunk).map(|(at, one)| p(at, one)).collect();
+            let small = p.iter().flatten().copied().filter(|p| f64::from(*p) <= alpha).collect();
+            Tested { p, small }
         };
-        threads.into_iter().map(join).collect()
-    })
+        let mut tested = Tested { p: Vec::with_capacity(all.len()), small: Vec::new() };
+        for Tested { p, small } in in_chunks(all, of_chunk) {
+            tested.p.extend(p);
+            tested.small.extend(small);
+        }
+        tested
+    }
+}
+
+/// Does the work on parts of a list side by side; results are in their order.
+fn in_chunks<T: Sync, U: Send>(all: &[T], work: impl Fn(usize, &[T]) -> U + Sync) -> Vec<U> {
+    let parts = all.chunks(CHUNK).enumerate().collect();
+    flame_threads::map(parts, |(number, part): (usize, &[T])| work(number * CHUNK, part))
 }
 
 fn evidence(holm: &Holm, p: f32) -> Evidence {
@@ -230,16 +229,33 @@ fn evidence(holm: &Holm, p: f32) -> Evidence {
 
 /// From the last node to the first: callees come before what is the same.
 fn set_nodes(nodes: &mut [DiffNode], p: &[Pair], holm: &Holm) {
-    for index in (0..nodes.len()).rev() {
-        let [own, total] = p[index];
-        let total_evidence = match total.is_nan() {
-            true => nodes[index + 1].total_evidence,
-            false => evidence(holm, total),
-        };
-        let node = &mut nodes[index];
-        node.total_evidence = total_evidence;
-        node.self_evidence = if own.is_nan() { total_evidence } else { evidence(holm, own) };
+    let chunks: Vec<_> = nodes.chunks_mut(CHUNK).zip(p.chunks(CHUNK)).collect();
+    flame_threads::map(chunks, |(nodes, p): (&mut [DiffNode], &[Pair])| {
+        for index in (0..nodes.len()).rev() {
+            let total = p[index][1];
+            let total =
+                if total.is_nan() { of_callee(nodes, index) } else { evidence(holm, total) };
+            set_node(&mut nodes[index], p[index], total, holm);
+        }
+    });
+    // What is the same as the first node of the next chunk, which was not known.
+    for end in (1..nodes.len().div_ceil(CHUNK)).rev().map(|chunk| chunk * CHUNK) {
+        let same = p[..end].iter().rev().take_while(|p| p[1].is_nan()).count();
+        for index in (end - same..end).rev() {
+            let total = of_callee(nodes, index);
+            set_node(&mut nodes[index], p[index], total, holm);
+        }
     }
+}
+
+/// The evidence of the total of the first callee, where that is among the nodes.
+fn of_callee(nodes: &[DiffNode], index: usize) -> Evidence {
+    nodes.get(index + 1).map_or(Evidence::NONE, |callee| callee.total_evidence)
+}
+
+fn set_node(node: &mut DiffNode, [own, _]: Pair, total: Evidence, holm: &Holm) {
+    node.total_evidence = total;
+    node.self_evidence = if own.is_nan() { total } else { evidence(holm, own) };
 }
 
 fn set_functions(

@@ -42,29 +42,33 @@ pub(crate) struct Unsorted(pub(crate) usize);
 
 /// All labels of the trees in their order, each once, and for each tree the positions of its own.
 pub(crate) fn labels(trees: &[&CallTree]) -> (Vec<Label>, Vec<Vec<u32>>) {
-    // Most comparisons end within the first bytes, which then lie beside each other.
-    let head = |label: &Label| {
-        let mut head = [0; 16];
-        let name = label.name.as_bytes();
-        let length = name.len().min(head.len());
-        head[..length].copy_from_slice(&name[..length]);
-        u128::from_be_bytes(head)
-    };
-    let mut all: Vec<(u128, &Label, usize, usize)> = Vec::new();
-    for (number, tree) in trees.iter().enumerate() {
-        let labels = tree.labels().iter().enumerate();
-        all.extend(labels.map(|(index, label)| (head(label), label, number, index)));
-    }
-    all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)));
-    let mut union: Vec<Label> = Vec::new();
+    let orders: Vec<Vec<u32>> = trees.iter().map(|tree| order(tree.labels())).collect();
     let mut places: Vec<Vec<u32>> = trees.iter().map(|tree| vec![0; tree.labels().len()]).collect();
-    for (_, label, number, index) in all {
-        if union.last() != Some(label) {
-            union.push(label.clone());
+    let mut union: Vec<Label> = Vec::with_capacity(orders.iter().map(Vec::len).max().unwrap_or(0));
+    let mut next = vec![0_usize; trees.len()];
+    let label_of = |tree: usize, at: usize| {
+        orders[tree].get(at).map(|label| &trees[tree].labels()[*label as usize])
+    };
+    loop {
+        let firsts = next.iter().enumerate().filter_map(|(tree, at)| label_of(tree, *at));
+        let Some(least) = firsts.min() else { return (union, places) };
+        for (tree, at) in next.iter_mut().enumerate() {
+            if label_of(tree, *at) == Some(least) {
+                places[tree][orders[tree][*at] as usize] = union.len() as u32;
+                *at += 1;
+            }
         }
-        places[number][index] = union.len() as u32 - 1;
+        union.push(least.clone());
     }
-    (union, places)
+}
+
+/// The positions of labels in the order of their names, which most trees have them in.
+fn order(labels: &[Label]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..labels.len() as u32).collect();
+    if !labels.is_sorted() {
+        order.sort_unstable_by_key(|label| &labels[*label as usize]);
+    }
+    order
 }
 
 /// Walks all trees; `visit` gets, for each path and each tree that has it, the path's node with its
@@ -84,7 +88,7 @@ pub(crate) fn walk(
     };
     let mut cursors: Vec<Cursor<'_>> = trees.iter().copied().zip(labels).map(cursor).collect();
     let largest = trees.iter().map(|tree| tree.nodes().len()).max().unwrap_or(0);
-    let mut nodes: Vec<DiffNode> = Vec::with_capacity(largest);
+    let mut nodes: Vec<DiffNode> = Vec::with_capacity(largest + largest / 8);
     // The path that was walked last, from the root inwards.
     let mut open: Vec<u32> = Vec::new();
     loop {

@@ -56,6 +56,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let mut failures = failures.into_iter().chain(exceeded);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
+    std::mem::forget(tree);
     first.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
@@ -119,7 +120,10 @@ fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
     let config = DiffConfig { scaling, alpha: args.alpha.unwrap_or(DEFAULT_ALPHA) };
     let runs = |side: Vec<Input>| -> Vec<Run> { side.into_iter().map(|input| input.run).collect() };
     let (before, after) = (runs(inputs.before), runs(inputs.after));
-    DiffTree::new(&before, &after, &config).map_err(|error| refused(&error))
+    let tree = DiffTree::new(&before, &after, &config).map_err(|error| refused(&error));
+    // Taking large trees apart takes time, and the process is about to end.
+    std::mem::forget((before, after));
+    tree
 }
 
 fn refused(error: &DiffError) -> Failure {

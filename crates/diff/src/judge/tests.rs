@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use flame_profile::Weight;
+
 use super::*;
 use crate::test_runs::{diff, path, run};
 use crate::{DiffConfig, DiffTree, Run, Samples, Scaling};
@@ -271,4 +273,21 @@ fn few_heavy_samples_are_no_sign() {
             (weighed(&sampled(2_000, random), weight), weighed(&sampled(2_000, random), weight));
         DiffTree::new(&[runs.0], &[runs.1], &DiffConfig::default()).unwrap()
     });
+}
+
+#[test]
+fn callers_of_one_callee_are_as_sure_as_it_is_however_many_they_are() {
+    // More than are judged in one go, twice.
+    let deep: Vec<String> = (0..2 * CHUNK + 100).map(|depth| format!("f{depth}")).collect();
+    let deep = deep.join(";");
+    let side = |weight: u64| format!("{deep} {weight}\nother {}\n", 1000 - weight);
+    let tree = diff(&side(100), &side(500), Scaling::Total);
+    let leaf = tree.nodes().iter().find(|node| node.depth as usize == deep.split(';').count());
+    let leaf = leaf.unwrap();
+    assert!(leaf.self_evidence.is_real());
+    let path =
+        tree.nodes().iter().filter(|node| node.depth > 0 && node.before.total == Weight(100));
+    let sure = path.map(|node| node.total_evidence);
+    let sure: Vec<_> = sure.filter(|evidence| *evidence == leaf.self_evidence).collect();
+    assert_eq!(sure.len(), 2 * CHUNK + 100);
 }

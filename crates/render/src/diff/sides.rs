@@ -98,22 +98,34 @@ impl<'a> Sides<'a> {
 
     /// One pass for all that the whole tree has to be looked at for.
     fn sum_up(&mut self) {
-        let (mut real, mut any) = ([0.0_f64; 2], [0.0_f64; 2]);
-        for node in self.tree.nodes() {
+        // Chunks of one size, whatever the machine: sums of fractions depend on it.
+        let chunks = self.tree.nodes().chunks(CHUNK).collect();
+        let mut sums = Sums::default();
+        for chunk in flame_threads::map(chunks, |nodes| self.sums(nodes)) {
+            sums.add(&chunk);
+        }
+        let Sums { real, any, vanished, added } = sums;
+        (self.vanished, self.added) = (vanished, added);
+        self.most = [0, 1].map(|at| if real[at] > 0.0 { real[at] } else { any[at] });
+    }
+
+    fn sums(&self, nodes: &[DiffNode]) -> Sums {
+        let mut sums = Sums::default();
+        for node in nodes {
             match node.presence() {
                 Presence::Both => {}
-                Presence::New => self.added += node.after.self_weight.0 as f64,
-                Presence::Vanished => self.vanished += self.scaled(node.before.self_weight),
+                Presence::New => sums.added += node.after.self_weight.0 as f64,
+                Presence::Vanished => sums.vanished += self.scaled(node.before.self_weight),
             }
             for (at, by) in [ColourBy::SelfWeight, ColourBy::Total].into_iter().enumerate() {
                 let (change, level) = self.change_by(node, by);
-                any[at] = any[at].max(change.abs());
+                sums.any[at] = sums.any[at].max(change.abs());
                 if level != NOISE {
-                    real[at] = real[at].max(change.abs());
+                    sums.real[at] = sums.real[at].max(change.abs());
                 }
             }
         }
-        self.most = [0, 1].map(|at| if real[at] > 0.0 { real[at] } else { any[at] });
+        sums
     }
 
     /// The width that is a node's own.
@@ -127,6 +139,30 @@ impl<'a> Sides<'a> {
             DiffView::Delta => self.change(node.before.self_weight, node.after.self_weight).abs(),
             _ => after,
         }
+    }
+}
+
+/// So many nodes are looked at in one go.
+const CHUNK: usize = 1 << 14;
+
+/// What is known of some nodes together.
+#[derive(Default)]
+struct Sums {
+    /// The largest change of self weight and of a total: of the real ones, and of all.
+    real: [f64; 2],
+    any: [f64; 2],
+    vanished: f64,
+    added: f64,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        for at in 0..2 {
+            self.real[at] = self.real[at].max(other.real[at]);
+            self.any[at] = self.any[at].max(other.any[at]);
+        }
+        self.vanished += other.vanished;
+        self.added += other.added;
     }
 }
 
