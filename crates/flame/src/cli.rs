@@ -1,5 +1,6 @@
 //! The command line's definition.
 
+mod command;
 mod diff;
 mod doctor;
 mod duration;
@@ -8,10 +9,11 @@ mod record;
 mod render;
 mod symbols;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser};
 
 use crate::terminal::Color;
 
+pub(crate) use command::Command;
 pub(crate) use diff::{DiffArgs, ValuePair};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use picture::PictureArgs;
@@ -40,17 +42,6 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(value_parser = Color::parse)]
     pub(crate) color: Color,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Sample a process, a program or the whole machine
-    Record(Box<RecordArgs>),
-    /// Draw a profile that is there already
-    Render(Box<RenderArgs>),
-    /// Compare profiles: what grew, what shrank, and what of it is real
-    Diff(Box<DiffArgs>),
-    Doctor(DoctorArgs),
 }
 
 const EXAMPLES: &str = "\

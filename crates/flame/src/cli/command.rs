@@ -1,0 +1,72 @@
+//! The commands, of which only the one that is asked for is defined whole: the options of all of
+//! them take longer to define than a small picture takes to draw.
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
+
+use super::{DiffArgs, DoctorArgs, RecordArgs, RenderArgs};
+
+/// What flame is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Record(Box<RecordArgs>),
+    Render(Box<RenderArgs>),
+    Diff(Box<DiffArgs>),
+    Doctor(Box<DoctorArgs>),
+}
+
+/// A command's name, what it does, and its options.
+type Definition = (&'static str, &'static str, fn(clap::Command) -> clap::Command);
+
+const COMMANDS: [Definition; 4] = [
+    ("record", "Sample a process, a program or the whole machine", RecordArgs::augment_args),
+    ("render", "Draw a profile that is there already", RenderArgs::augment_args),
+    (
+        "diff",
+        "Compare profiles: what grew, what shrank, and what of it is real",
+        DiffArgs::augment_args,
+    ),
+    (
+        "doctor",
+        "Say what can be recorded here, and which command mends what cannot",
+        DoctorArgs::augment_args,
+    ),
+];
+
+impl Subcommand for Command {
+    fn augment_subcommands(flame: clap::Command) -> clap::Command {
+        let define = |(name, about, options): Definition| {
+            clap::Command::new(name).about(about).defer(options)
+        };
+        flame.subcommands(COMMANDS.map(define))
+    }
+
+    fn augment_subcommands_for_update(flame: clap::Command) -> clap::Command {
+        Command::augment_subcommands(flame)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        COMMANDS.iter().any(|(command, ..)| *command == name)
+    }
+}
+
+impl FromArgMatches for Command {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Command, Error> {
+        match matches.subcommand() {
+            Some(("record", options)) => Ok(Command::Record(read(options)?)),
+            Some(("render", options)) => Ok(Command::Render(read(options)?)),
+            Some(("diff", options)) => Ok(Command::Diff(read(options)?)),
+            Some(("doctor", options)) => Ok(Command::Doctor(read(options)?)),
+            _ => Err(Error::raw(ErrorKind::MissingSubcommand, "no command is given")),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Command::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn read<T: FromArgMatches>(matches: &ArgMatches) -> Result<Box<T>, Error> {
+    T::from_arg_matches(matches).map(Box::new)
+}
