@@ -38,7 +38,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "PROFILE", num_args = 1.., requires = "before")]
     pub(crate) after: Vec<PathBuf>,
 
-    /// Compare two values of one profile
+    /// Compare two values of one profile, or A of BEFORE with B of AFTER
     #[arg(long, value_name = "A,B", value_parser = value_pair, conflicts_with_all = ["value"])]
     pub(crate) values: Option<ValuePair>,
 

@@ -6,18 +6,21 @@ use flame_diff::{DiffTree, FunctionChange, Scaling, Side};
 use flame_render::markdown_text;
 use serde_json::{Value, json};
 
+use super::quality::Quality;
 use super::report::{Report, both, numbers, probability};
 
 /// Writes one JSON object: both sides, the scaling, and all functions, what matters first.
 pub(super) fn write_json(
     tree: &DiffTree,
+    quality: &Quality,
     limit: Option<usize>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let unit = 10_f64.powi(tree.decimals() as i32);
-    let side = |side: &Side| {
+    let side = |side: &Side, runs: &Value| {
         json!({
             "profiles": side.names,
+            "runs": runs,
             "value": side.value_type.name,
             "unit": side.value_type.unit,
             "total": side.total.0 as f64 / unit,
@@ -27,9 +30,11 @@ pub(super) fn write_json(
     };
     let functions = tree.functions().iter().take(limit.unwrap_or(usize::MAX));
     let functions: Vec<Value> = functions.map(|change| function(tree, change)).collect();
+    let [before, after] = quality.json();
     let object = json!({
-        "before": side(tree.before()),
-        "after": side(tree.after()),
+        "before": side(tree.before(), &before),
+        "after": side(tree.after(), &after),
+        "warnings": quality.warnings,
         "scaling": match tree.scaling() {
             Scaling::Total => "total",
             Scaling::None => "none",

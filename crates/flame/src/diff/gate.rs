@@ -156,6 +156,11 @@ impl Gate {
             why += &format!("; {functions} it, too");
         }
         let mut failure = Failure::new(what).why(why);
+        if tree.is_one_run_a_side() {
+            let several = "--before A1 A2 A3 --after B1 B2 B3, to know that runs do not differ as \
+                           much by themselves";
+            failure = failure.or_try(several);
+        }
         failure.code = EXCEEDED;
         failure
     }

@@ -10,7 +10,6 @@ use flame_profile::{
 };
 use flame_render::clean_name;
 
-use super::counted;
 use super::names::Names;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
@@ -37,11 +36,6 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// A line for each file of which there is something to say.
-    pub(super) fn health(&self) -> Vec<String> {
-        self.before.iter().chain(&self.after).filter_map(health).collect()
-    }
-
     /// Reads the files side by side.
     pub(super) fn read(
         sides: &Sides,
@@ -57,26 +51,17 @@ impl Inputs {
         match sides {
             Sides::One(path) => maker.both_of(path, files.remove(0)),
             Sides::Two { before, .. } => {
-                let named: Vec<(&Path, Read)> = paths.into_iter().zip(files).collect();
-                let mut inputs = side_by_side(named, |(path, file)| maker.input(path, file))?;
+                let names = args.values.as_ref().map(|ValuePair(before, after)| [before, after]);
+                let value = |at| names.map(|names| names[usize::from(at >= before.len())].as_str());
+                let named = paths.into_iter().zip(files).enumerate();
+                let named = named.map(|(at, (path, file))| (path, file, value(at))).collect();
+                let input = |(path, file, value)| maker.input(path, file, value);
+                let mut inputs = side_by_side(named, input)?;
                 let after = inputs.split_off(before.len());
                 Ok(Inputs { before: inputs, after })
             }
         }
     }
-}
-
-/// What is known of how good the data of a file is.
-fn health(input: &Input) -> Option<String> {
-    let health = &input.health;
-    let mut said = Vec::new();
-    if health.walked().next().is_some() || health.has_losses() {
-        said.push(health.one_line());
-    } else if health.skipped_lines > 0 {
-        said.push(counted(health.skipped_lines, "line", "lines") + " not readable");
-    }
-    said.extend(health.notes.iter().cloned());
-    (!said.is_empty()).then(|| format!("{}: {}", input.run.name, said.join("; ")))
 }
 
 /// Does the same to all, each on a thread of its own; the first failure counts.
@@ -127,9 +112,12 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn input(&self, path: &Path, file: Read) -> Result<Input, Failure> {
+    /// A file of one side; `named` is the value that it is to have.
+    fn input(&self, path: &Path, file: Read, named: Option<&str>) -> Result<Input, Failure> {
         match file {
+            Read::Folded(..) if named.is_some() => Err(one_value(path)),
             Read::Folded(reader, Columns::One) => {
+                self.outputs.check_folded(path)?;
                 let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
                 let (builder, value) = (reader.into_builder(), ValueType::samples());
                 self.made(path, builder, value, Samples::Divisor, Meta::default(), health)
@@ -140,7 +128,10 @@ impl Maker<'_> {
                     .or_try(format!("flame diff {}", shown(path))))
             }
             Read::Pprof(profile) => {
-                let value = self.value(&profile)?;
+                let value = match named {
+                    Some(name) => value_named(name, &profile, path)?,
+                    None => self.value(&profile)?,
+                };
                 self.of_profile(path, &profile, value)
             }
         }
@@ -150,6 +141,7 @@ impl Maker<'_> {
     fn both_of(&self, path: &Path, file: Read) -> Result<Inputs, Failure> {
         match (file, &self.args.values) {
             (Read::Folded(reader, Columns::Two), None) => {
+                self.outputs.check_folded(path)?;
                 let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
                 let tree = reader.finish(ValueType::samples());
                 let side = |is_before| {
@@ -161,16 +153,12 @@ impl Maker<'_> {
             }
             (Read::Pprof(profile), Some(ValuePair(before, after))) => {
                 let side = |name: &str| {
-                    let value = profile.value_named(name);
-                    let value = value.ok_or_else(|| no_value(name, &profile))?;
+                    let value = value_named(name, &profile, path)?;
                     Ok(vec![self.of_profile(path, &profile, value)?])
                 };
                 Ok(Inputs { before: side(before)?, after: side(after)? })
             }
-            (Read::Folded(..), Some(_)) => {
-                Err(Failure::usage(format!("{} has one value only", shown(path)))
-                    .why("folded text says one number a stack; pprof files have several values"))
-            }
+            (Read::Folded(..), Some(_)) => Err(one_value(path)),
             _ => Err(Failure::usage(format!("only {} to compare, and nothing else", shown(path)))
                 .or_try(format!("flame diff {} OTHER", shown(path)))),
         }
@@ -274,10 +262,18 @@ fn samples_of(profile: &Profile) -> Option<usize> {
     profile.value_types().iter().position(|value| *value == ValueType::samples())
 }
 
-fn no_value(name: &str, profile: &Profile) -> Failure {
-    let names: Vec<&str> = profile.value_types().iter().map(|value| value.name.as_str()).collect();
-    let names = names.join(" and ");
-    Failure::usage(format!("no value {name} in this profile: it has {names}"))
+fn value_named(name: &str, profile: &Profile, path: &Path) -> Result<usize, Failure> {
+    profile.value_named(name).ok_or_else(|| {
+        let values = profile.value_types().iter();
+        let names: Vec<&str> = values.map(|value| value.name.as_str()).collect();
+        let names = names.join(" and ");
+        Failure::usage(format!("no value {name} in {}: it has {names}", shown(path)))
+    })
+}
+
+fn one_value(path: &Path) -> Failure {
+    Failure::usage(format!("{} has one value only", shown(path)))
+        .why("folded text says one number a stack; pprof files have several values")
 }
 
 fn shown(path: &Path) -> String {

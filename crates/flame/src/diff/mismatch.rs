@@ -4,26 +4,17 @@ use flame_diff::{DiffTree, Presence};
 use flame_profile::{NodeId, ValueType};
 use flame_render::clean_name;
 
-use super::counted;
 use super::inputs::{Input, Inputs};
 use crate::cli::DiffArgs;
-use crate::message::Failure;
+use crate::message::{Failure, quoted};
 
-/// What the user should know about the inputs.
+/// What makes the comparison doubtful.
 ///
 /// # Errors
 /// When the weights are of different units.
 pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     let all: Vec<&Input> = inputs.before.iter().chain(&inputs.after).collect();
-    for input in &all {
-        let skipped = input.health.skipped_lines;
-        if skipped > 0 {
-            let lines = counted(skipped, "line is", "lines are");
-            let name = &input.run.name;
-            warnings.push(format!("{lines} left out of {name}: no stack with a count at the end"));
-        }
-    }
     let [first, others @ ..] = &*all else { return Ok(warnings) };
     for other in others.iter().filter(|_| args.values.is_none()) {
         let values = (first.run.tree.value_type(), other.run.tree.value_type());
@@ -42,9 +33,11 @@ fn different_values(one: &Input, other: &Input) -> Failure {
         (&one.run.name, &other.run.name),
         (one.run.tree.value_type(), other.run.tree.value_type()),
     );
+    let names_of_values = quoted(&format!("{},{}", values.0.name, values.1.name));
     Failure::new(format!("cannot compare {} with {}", names.0, names.1))
         .why(format!("one has {}, the other {}", text(values.0), text(values.1)))
         .or_try("--value samples, if both have it")
+        .or_try(format!("--values {names_of_values}, to compare one with the other all the same"))
 }
 
 /// Different events or frequencies behind equal values.
@@ -61,12 +54,15 @@ fn different_circumstances(one: &Input, other: &Input, args: &DiffArgs) -> Optio
         }
         _ => {}
     }
-    let rates = (a.frequency, b.frequency);
-    match rates {
-        (Some(rate), Some(other_rate)) if rate != other_rate && !is_scaled(args) => Some(format!(
-            "{name} was sampled at {rate}, {other_name} at {other_rate}: samples are not comparable \
-             unless they are normalised"
-        )),
+    // What samples stand for, such as CPU time, does not depend on how many there are.
+    let are_samples = *one.run.tree.value_type() == ValueType::samples();
+    match (a.frequency, b.frequency) {
+        (Some(rate), Some(other_rate)) if rate != other_rate && are_samples && !is_scaled(args) => {
+            Some(format!(
+                "{name} was sampled at {rate}, {other_name} at {other_rate}: samples are not \
+                 comparable unless they are normalised; --value cpu compares what they stand for"
+            ))
+        }
         _ => None,
     }
 }

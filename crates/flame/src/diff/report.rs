@@ -3,19 +3,29 @@
 use std::io::{self, Write};
 
 use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling, Side, Weights};
-use flame_profile::{FrameKind, Label, Weight};
+use flame_profile::{FrameKind, Label, ValueType, Weight};
 use flame_render::{ValueScale, clean_name, group_thousands};
 
 use super::counted;
+use super::quality::Quality;
+use crate::cli::{DiffArgs, PictureArgs};
 use crate::terminal::Paint;
 
 /// About a screen, with what stands above and below.
 const DEFAULT_LIMIT: usize = 40;
 
+/// What one run a side cannot say.
+const ONE_RUN: &str = "one run a side: what differs between runs of the same program (load, input, \
+                       phases) is called real, too; three runs a side tell that apart: --before, \
+                       --after";
+
 /// What of a comparison is shown.
 #[derive(Debug)]
 pub(super) struct Report<'t> {
     pub(super) tree: &'t DiffTree,
+    /// How far the data can be trusted.
+    pub(super) quality: &'t Quality,
+    picture: &'t PictureArgs,
     /// Lines of the table.
     pub(super) rows: Vec<Row>,
     /// Functions with real changes that are beyond the limit.
@@ -47,19 +57,21 @@ pub(super) struct Change {
 
 impl<'t> Report<'t> {
     /// Chooses the functions: those with a real change, or all that changed.
-    pub(super) fn new(tree: &'t DiffTree, all: bool, limit: Option<usize>) -> Report<'t> {
+    pub(super) fn new(tree: &'t DiffTree, args: &'t DiffArgs, quality: &'t Quality) -> Report<'t> {
         let is_real = |f: &&FunctionChange| f.self_evidence.is_real() || f.total_evidence.is_real();
         let changed: Vec<&FunctionChange> =
             tree.functions().iter().filter(|function| has_changed(tree, function)).collect();
         let real = changed.iter().copied().filter(|function| is_real(function)).count();
-        let wanted = if all { changed.len() } else { real };
-        let shown = wanted.min(limit.unwrap_or(DEFAULT_LIMIT));
+        let wanted = if args.all { changed.len() } else { real };
+        let shown = wanted.min(args.limit.unwrap_or(DEFAULT_LIMIT));
         let mut report = Report {
             tree,
+            quality,
+            picture: &args.picture,
             rows: Vec::new(),
             more: wanted - shown,
             noise: changed.len() - wanted,
-            scale: scale(tree, &tree.after().value_type),
+            scale: scale(tree, &tree.after().value_type, args.picture.countname.as_deref()),
         };
         // Real changes come first among the functions.
         report.rows = changed[..shown].iter().map(|function| report.row(function)).collect();
@@ -93,14 +105,20 @@ impl<'t> Report<'t> {
     /// What was compared, a line each.
     pub(super) fn header(&self) -> Vec<String> {
         let tree = self.tree;
-        let mut lines =
-            vec![side(tree, "before", tree.before()), side(tree, "after", tree.after())];
-        lines.push(scaling(tree));
+        let side = |which, side| side_line(tree, which, side, self.picture.countname.as_deref());
+        vec![side("before", tree.before()), side("after", tree.after()), scaling(tree)]
+    }
+
+    /// What the table does not say itself, and how far its data can be trusted.
+    pub(super) fn footer(&self) -> Vec<String> {
+        let mut lines = self.about_table();
+        if !self.picture.no_metadata {
+            lines.extend(self.quality.lines());
+        }
         lines
     }
 
-    /// What the table does not say itself.
-    pub(super) fn footer(&self) -> Vec<String> {
+    fn about_table(&self) -> Vec<String> {
         let tree = self.tree;
         let mut lines = Vec::new();
         if self.more > 0 {
@@ -125,6 +143,9 @@ impl<'t> Report<'t> {
             "called real: what comes up by chance in {alpha} % of comparisons at most, over all \
              {tested} changes tested"
         ));
+        if tree.is_one_run_a_side() {
+            lines.push(ONE_RUN.to_owned());
+        }
         if let Some(points) = tree.smallest_change(0.1) {
             lines.push(format!(
                 "with so many samples a function of 10 % is called changed from about {points:.1} \
@@ -156,6 +177,9 @@ impl<'t> Report<'t> {
 
     /// Writes it for people.
     pub(super) fn write_text(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(title) = &self.picture.title {
+            writeln!(out, "{}\n", clean_name(title))?;
+        }
         for line in self.header() {
             writeln!(out, "{line}")?;
         }
@@ -277,8 +301,8 @@ fn has_changed(tree: &DiffTree, function: &FunctionChange) -> bool {
 }
 
 /// Weights of a value type as they are written, decimal places taken into account.
-fn scale(tree: &DiffTree, value: &flame_profile::ValueType) -> ValueScale {
-    ValueScale::of(value).with_decimals(tree.decimals())
+fn scale(tree: &DiffTree, value: &ValueType, count_name: Option<&str>) -> ValueScale {
+    ValueScale::with(value, tree.decimals(), count_name)
 }
 
 /// A name with a mark for its kind.
@@ -293,19 +317,20 @@ fn shown(label: &Label) -> String {
     format!("{}{mark}", clean_name(&label.name))
 }
 
-fn side(tree: &DiffTree, which: &str, side: &Side) -> String {
+fn side_line(tree: &DiffTree, which: &str, side: &Side, count_name: Option<&str>) -> String {
     let names = match &*side.names {
         [first, .., last] => format!("{first} to {last}, {} runs", side.names.len()),
         [name] => name.clone(),
         [] => String::new(),
     };
-    let amount = scale(tree, &side.value_type).amount(side.total);
+    let amount = scale(tree, &side.value_type, count_name).amount(side.total);
     let samples = group_thousands(side.samples.round() as u64);
     let samples = match amount == format!("{samples} samples") {
         true => String::new(),
         false => format!(", {samples} samples"),
     };
-    format!("{which:<7} {names}: {amount}{samples}")
+    let time = side.duration.map(|time| format!(" in {:.1} s", time.as_secs_f64()));
+    format!("{which:<7} {names}: {amount}{samples}{}", time.unwrap_or_default())
 }
 
 fn scaling(tree: &DiffTree) -> String {

@@ -1,0 +1,137 @@
+//! `flame diff`: what its outputs say of their inputs, and options that mean something or are refused.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Ended, Scratch, finish, flame, live, program};
+
+const BEFORE: &str = "p;main;parse 600\np;main;send 400\n";
+/// One line is no stack.
+const AFTER: &str = "p;main;parse 900\np;main;send 100\nrubbish\n";
+
+/// A scratch directory with both profiles.
+fn scratch() -> Scratch {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("v1"), BEFORE).unwrap();
+    fs::write(scratch.file("v2"), AFTER).unwrap();
+    scratch
+}
+
+/// `flame diff v1 v2 OPTIONS` in that directory; each sample weighs 1.
+fn diff(scratch: &Scratch, options: &[&str]) -> Ended {
+    let files = ["diff", "v1", "v2", "--samples-per-unit", "1"];
+    finish(flame().current_dir(scratch.path()).args(files).args(options))
+}
+
+#[test]
+fn every_output_says_how_good_its_inputs_are() {
+    let scratch = scratch();
+    let outputs = ["d.svg", "d.txt", "d.md", "d.json"];
+    let options = outputs.map(|name| ["-o", name]).concat();
+    let ended = diff(&scratch, &options).success();
+    let expect = "warning: 1 line is left out of v2: no stack with a count at the end\n";
+    assert!(ended.stderr.starts_with(expect), "{}", ended.stderr);
+    for name in ["d.svg", "d.txt", "d.md"] {
+        let text = fs::read_to_string(scratch.file(name)).unwrap();
+        assert!(text.contains("v2: 1 line not readable"), "{name}: {text}");
+        assert!(text.contains("one run a side: "), "{name}: {text}");
+    }
+    let json = fs::read_to_string(scratch.file("d.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let skipped = ["before", "after"].map(|side| &json[side]["runs"][0]["skipped_lines"]);
+    assert_eq!(skipped, [&Value::from(0), &Value::from(1)]);
+    assert_eq!(json["before"]["runs"][0]["lost"], Value::Null);
+    let bare = diff(&scratch, &["--no-metadata"]).success();
+    assert!(!bare.stdout.contains("not readable"), "{}", bare.stdout);
+}
+
+#[test]
+fn warnings_are_part_of_the_outputs() {
+    let scratch = scratch();
+    fs::write(scratch.file("v2"), BEFORE).unwrap();
+    let warning = "v1 and v2 are identical: every stack weighs the same";
+    // Silence is for the terminal: files are read without what was said there.
+    let ended = diff(&scratch, &["-q"]).success();
+    assert!(ended.stdout.ends_with(&format!("warning: {warning}\n")), "{}", ended.stdout);
+    assert_eq!(ended.stderr, "");
+    let json = diff(&scratch, &["-q", "--json"]).success().stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["warnings"], serde_json::json!([warning]));
+}
+
+#[test]
+fn titles_and_names_of_counts_are_in_the_table() {
+    let ended = diff(&scratch(), &["--title", "Release 2", "--countname", "hits"]).success();
+    let expect = "Release 2\n\nbefore  v1: 1,000 hits, 1,000 samples\nafter   v2: 1,000 hits";
+    assert!(ended.stdout.starts_with(expect), "{}", ended.stdout);
+}
+
+#[track_caller]
+fn check_refused(options: &[&str], expect: &str) {
+    let ended = diff(&scratch(), &[options, &["-o", "diff.svg"]].concat());
+    ended.error(2, &[options[0], "is not for comparisons", expect]);
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused_with_what_does() {
+    check_refused(&["--negate"], "try: --view before");
+    for colours in [&["--colors", "hot"][..], &["--hash"], &["--random"], &["--colordiffusion"]] {
+        check_refused(colours, "try: --colors-diff safe");
+    }
+    for report in [&["--flat"][..], &["--min-share", "1"]] {
+        check_refused(report, "try: --all");
+    }
+    for scaling in [&["--factor", "2"][..], &["--total", "9000"]] {
+        check_refused(scaling, "try: --no-normalize");
+    }
+    check_refused(&["--flamechart"], "why: the stacks of both sides are summed up");
+    for option in [["--view", "delta"], ["--color-by", "total"]] {
+        diff(&scratch(), &option).error(2, &["is for pictures", "try: -o diff.svg"]);
+    }
+    let ids = diff(&scratch(), &["--tid"]);
+    ids.error(2, &["no thread ids in v1", "why: folded text has names"]);
+}
+
+/// Records one event of a program that takes 500 page faults and 200 naps.
+#[track_caller]
+fn recorded(scratch: &Scratch, event: &str) {
+    let (path, program) = (scratch.file(&format!("{event}.pb.gz")), program("events.c"));
+    let options = ["record", "-e", event, "-c", "1", "-o", &path, "--", &program, "500", "200"];
+    finish(flame().args(options)).success();
+}
+
+#[test]
+fn two_events_of_two_recordings_are_the_two_sides() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    recorded(&scratch, "page-faults");
+    recorded(&scratch, "context-switches");
+    let files = ["page-faults.pb.gz", "context-switches.pb.gz"];
+    let diff = |options: &[&str]| {
+        finish(flame().current_dir(scratch.path()).arg("diff").args(files).args(options))
+    };
+    let refused = ["why: one has page-faults", "try: --values page-faults,context-switches"];
+    diff(&[]).error(1, &refused);
+    let options = ["--values", "page-faults,context-switches", "--json", "-o", "d.svg"];
+    let json: Value = serde_json::from_str(&diff(&options).success().stdout).unwrap();
+    let value = |side: &str| json[side]["value"].clone();
+    assert_eq!([value("before"), value("after")], ["page-faults", "context-switches"]);
+    let functions = json["functions"].as_array().unwrap();
+    let function = |name: &str| {
+        let total = functions.iter().find(|f| f["name"] == name).map(|f| &f["total"]).unwrap();
+        let numbers = ["before", "after"].map(|side| total[side].as_f64().unwrap());
+        (numbers, total["real"].as_bool().unwrap())
+    };
+    // How often the scheduler interrupts it is the machine's affair.
+    let ([faults, _], _) = function("touch_pages");
+    assert!((500.0..520.0).contains(&faults), "{faults}");
+    let ([faults, switches], real) = function("take_naps");
+    assert!(faults < 20.0 && switches >= 200.0 && real, "{faults} {switches}");
+    let svg = fs::read_to_string(scratch.file("d.svg")).unwrap();
+    assert!(svg.contains("context-switches per page-faults"));
+    let wrong = diff(&["--values", "page-faults,cycles"]);
+    wrong.error(2, &["no value cycles in context-switches.pb.gz: it has samples and"]);
+}
