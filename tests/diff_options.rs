@@ -135,3 +135,17 @@ fn two_events_of_two_recordings_are_the_two_sides() {
     let wrong = diff(&["--values", "page-faults,cycles"]);
     wrong.error(2, &["no value cycles in context-switches.pb.gz: it has samples and"]);
 }
+
+#[test]
+fn functions_are_named_as_files_or_the_table_have_them() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("v1"), "p;Vec<int>::push(int) 500\np;send_[k] 500\n").unwrap();
+    fs::write(scratch.file("v2"), "p;Vec<long>::push(long) 900\np;send_[k] 300\n").unwrap();
+    for bound in ["Vec<int>::push(int):self>1%", "Vec<>::push(...):self>1%", "send [k]:self<-9%"] {
+        let ended = diff(&scratch, &["--match-names", "--fail-if", bound]);
+        ended.error(3, &["in its self weight", "--fail-if"]);
+    }
+    let options = ["--match-names", "--per", "Vec<long>::push(long)", "--json"];
+    let json: Value = serde_json::from_str(&diff(&scratch, &options).success().stdout).unwrap();
+    assert_eq!(json["factor"], 1.8);
+}

@@ -24,6 +24,7 @@ use crate::render::say;
 use crate::terminal::Paint;
 pub(crate) use gate::Gate;
 use inputs::{Input, Inputs};
+use names::Names;
 use quality::Quality;
 use report::Report;
 use sides::Sides;
@@ -33,12 +34,14 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let sides = Sides::of(args)?;
     let outputs = options::prepare(args, cli)?;
     let inputs = Inputs::read(&sides, args, &outputs)?;
+    let names = Names::of(args);
+    let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
     let mut quality = Quality::of(&inputs);
     let warnings = mismatch::check(&inputs, args)?;
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
     let warnings = warnings.chain(mismatch::strangers(&tree));
-    quality.warnings = warnings.chain(unknown_functions(&tree, args)).collect();
+    quality.warnings = warnings.chain(unknown_functions(&tree, &gates)).collect();
     if !cli.quiet {
         let skipped = quality.skipped().collect::<Vec<String>>();
         skipped.iter().chain(&quality.warnings).for_each(|warning| warn(warning, cli.color));
@@ -55,7 +58,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         }
     }
     // An output that could not be written counts more than what it would have said.
-    let exceeded = args.fail_if.iter().filter_map(|gate| gate.check(&tree));
+    let exceeded = gates.iter().filter_map(|gate| gate.check(&tree));
     let mut failures = failures.into_iter().chain(exceeded);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
@@ -63,8 +66,8 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
 }
 
 /// Functions of bounds that no profile has: such a bound is never exceeded.
-fn unknown_functions(tree: &DiffTree, args: &DiffArgs) -> Vec<String> {
-    let missing = args.fail_if.iter().filter_map(|gate| gate.missing(tree));
+fn unknown_functions(tree: &DiffTree, gates: &[Gate]) -> Vec<String> {
+    let missing = gates.iter().filter_map(|gate| gate.missing(tree));
     missing
         .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)))
         .collect()
@@ -73,7 +76,7 @@ fn unknown_functions(tree: &DiffTree, args: &DiffArgs) -> Vec<String> {
 fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
     let scaling = &args.scaling;
     let scaling = match (&scaling.per, scaling.no_normalize, scaling.by_time) {
-        (Some(function), ..) => Scaling::Function(function.clone()),
+        (Some(function), ..) => Scaling::Function(Names::of(args).common(function).into_owned()),
         (_, true, _) => Scaling::None,
         (_, _, true) => Scaling::Time,
         _ => Scaling::Total,

@@ -6,11 +6,12 @@
 //! ```
 
 use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling};
-use flame_profile::Weight;
+use flame_profile::{Label, Weight};
 use flame_render::clean_name;
 
 use super::counted;
-use super::report::probability;
+use super::names::Names;
+use super::report::{probability, shown};
 use crate::message::{Failure, quoted};
 
 /// The exit status of a comparison that exceeds a bound.
@@ -79,6 +80,12 @@ impl Gate {
         Ok(Gate { text: text.to_owned(), function, part, grows, bound })
     }
 
+    /// The same bound where functions are called by what their names have in common.
+    pub(super) fn with_names(&self, names: Names) -> Gate {
+        let common = |name: &String| names.common(name).into_owned();
+        Gate { function: self.function.as_ref().map(common), ..self.clone() }
+    }
+
     /// What exceeds the bound and is real, as a failure.
     pub(super) fn check(&self, tree: &DiffTree) -> Option<Failure> {
         let mut excesses: Vec<Excess<'_>> = self.changes(tree);
@@ -97,9 +104,14 @@ impl Gate {
     }
 
     fn changes<'t>(&self, tree: &'t DiffTree) -> Vec<Excess<'t>> {
-        let name = |function: &FunctionChange| tree.labels()[function.label.index()].name.as_str();
-        let is_meant = |found: &str| self.function.as_deref().is_none_or(|wanted| wanted == found);
-        let functions = tree.functions().iter().filter(|function| is_meant(name(function)));
+        let label = |function: &FunctionChange| &tree.labels()[function.label.index()];
+        let name = |function: &FunctionChange| label(function).name.as_str();
+        // The table's way to write a name is as good as the name.
+        let is_meant = |found: &Label| {
+            let function = self.function.as_deref();
+            function.is_none_or(|wanted| wanted == found.name || wanted == shown(found))
+        };
+        let functions = tree.functions().iter().filter(|function| is_meant(label(function)));
         let mut changes: Vec<Excess<'_>> =
             functions.map(|function| self.change(tree, name(function), function)).collect();
         // Shares of all are all of it, whatever happens.

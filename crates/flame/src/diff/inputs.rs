@@ -47,7 +47,7 @@ impl Inputs {
         let threads = (cores / paths.len() as u64).max(1);
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
         let mut files = side_by_side(paths.clone(), |path| read(path, options, threads))?;
-        let maker = Maker { args, outputs, names: names(args), has_folded: has_folded(&files) };
+        let maker = Maker { args, outputs, names: Names::of(args), has_folded: has_folded(&files) };
         match sides {
             Sides::One(path) => maker.both_of(path, files.remove(0)),
             Sides::Two { before, .. } => {
@@ -87,14 +87,6 @@ fn side_by_side<T: Send, U: Send>(
             threads.into_iter().map(join).collect()
         });
         done.extend(results.into_iter().collect::<Result<Vec<U>, Failure>>()?);
-    }
-}
-
-fn names(args: &DiffArgs) -> Names {
-    match (args.match_names, args.strip_hex) {
-        (true, _) => Names::AcrossBuilds,
-        (_, true) => Names::WithoutHex,
-        _ => Names::Exact,
     }
 }
 

@@ -306,7 +306,7 @@ fn scale(tree: &DiffTree, value: &ValueType, count_name: Option<&str>) -> ValueS
 }
 
 /// A name with a mark for its kind.
-fn shown(label: &Label) -> String {
+pub(super) fn shown(label: &Label) -> String {
     let mark = match label.kind {
         FrameKind::Kernel => " [k]",
         FrameKind::Inlined => " [i]",
