@@ -7,6 +7,7 @@ mod count;
 mod line;
 mod names;
 mod read;
+mod sorted;
 mod write;
 
 pub use read::{Columns, FoldedError, FoldedReader};
