@@ -149,3 +149,30 @@ fn functions_are_named_as_files_or_the_table_have_them() {
     let json: Value = serde_json::from_str(&diff(&scratch, &options).success().stdout).unwrap();
     assert_eq!(json["factor"], 1.8);
 }
+
+#[test]
+fn bounds_that_noise_exceeds_are_named_and_pass() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("v1"), "p;a 7\np;b 4\np;c 5\n").unwrap();
+    fs::write(scratch.file("v2"), "p;a 4\np;b 7\np;c 5\n").unwrap();
+    let ended = diff(&scratch, &["--fail-if", "b:self>5%", "--fail-if", "a:self>5%"]).success();
+    let expect = "warning: b exceeds --fail-if 'b:self>5%' by what could be noise: it changed by \
+                  +18.75; longer recordings tell\n";
+    assert_eq!(ended.stderr, expect);
+}
+
+#[test]
+fn what_one_side_has_is_marked() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("v1"), "p;kept 500\np;gone 500\n").unwrap();
+    fs::write(scratch.file("v2"), "p;kept 500\np;added 500\n").unwrap();
+    let ended = diff(&scratch, &[]).success();
+    let lines = |word: &str| ended.stdout.lines().filter(|line| line.ends_with(word)).count();
+    assert_eq!([lines("  gone (vanished)"), lines("  added (new)")], [1, 1], "{}", ended.stdout);
+    let json: Value = serde_json::from_str(&diff(&scratch, &["--json"]).success().stdout).unwrap();
+    let functions = json["functions"].as_array().unwrap().iter();
+    let presence: Vec<&str> = functions.map(|f| f["presence"].as_str().unwrap()).collect();
+    assert_eq!(presence, ["new", "vanished", "both"]);
+    let callers = diff(&scratch, &["--callers", "gone"]);
+    callers.error(1, &["nothing is left of v2", "why: no stack has gone"]);
+}

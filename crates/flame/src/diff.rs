@@ -41,6 +41,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
     let warnings = warnings.chain(mismatch::strangers(&tree));
+    let warnings = warnings.chain(gates.iter().filter_map(|gate| gate.doubt(&tree)));
     quality.warnings = warnings.chain(unknown_functions(&tree, &gates)).collect();
     if !cli.quiet {
         let skipped = quality.skipped().collect::<Vec<String>>();

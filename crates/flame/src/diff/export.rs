@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use flame_diff::{DiffTree, FunctionChange, Scaling, Side};
+use flame_diff::{DiffTree, FunctionChange, Presence, Scaling, Side};
 use flame_render::markdown_text;
 use serde_json::{Value, json};
 
 use super::quality::Quality;
-use super::report::{Report, both, numbers, probability};
+use super::report::{Report, both, numbers, presence, probability};
 
 /// Writes one JSON object: both sides, the scaling, and all functions, what matters first.
 pub(super) fn write_json(
@@ -63,7 +63,13 @@ fn function(tree: &DiffTree, change: &FunctionChange) -> Value {
             "real": evidence.is_real(),
         })
     });
-    json!({ "name": label.name, "kind": label.kind.word(), "self": own, "total": total })
+    let presence = match presence(change) {
+        Presence::Both => "both",
+        Presence::New => "new",
+        Presence::Vanished => "vanished",
+    };
+    let (name, kind) = (&label.name, label.kind.word());
+    json!({ "name": name, "kind": kind, "presence": presence, "self": own, "total": total })
 }
 
 /// Writes a comment for a pull request.

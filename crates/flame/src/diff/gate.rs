@@ -89,13 +89,32 @@ impl Gate {
     /// What exceeds the bound and is real, as a failure.
     pub(super) fn check(&self, tree: &DiffTree) -> Option<Failure> {
         let mut excesses: Vec<Excess<'_>> = self.changes(tree);
-        excesses.retain(|excess| {
-            let beyond = if self.grows { excess.change } else { -excess.change };
-            beyond > self.bound && excess.evidence.is_real()
-        });
+        excesses.retain(|excess| self.is_beyond(excess) && excess.evidence.is_real());
         excesses.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()).then(a.name.cmp(b.name)));
         let worst = excesses.first()?;
         Some(self.failure(tree, worst, excesses.len() - 1))
+    }
+
+    fn is_beyond(&self, excess: &Excess<'_>) -> bool {
+        let beyond = if self.grows { excess.change } else { -excess.change };
+        beyond > self.bound
+    }
+
+    /// What is said where a named function exceeds the bound, but by what could be noise.
+    pub(super) fn doubt(&self, tree: &DiffTree) -> Option<String> {
+        let changes = self.function.as_ref().map(|_| self.changes(tree))?;
+        let excess = changes.iter().find(|change| self.is_beyond(change))?;
+        let is_sure =
+            changes.iter().any(|change| self.is_beyond(change) && change.evidence.is_real());
+        (!is_sure).then(|| {
+            format!(
+                "{} exceeds --fail-if {} by what could be noise: it changed by {:+.2}; longer \
+                 recordings tell",
+                clean_name(excess.name),
+                quoted(&self.text),
+                excess.change
+            )
+        })
     }
 
     /// The function that is in neither profile, if it was named.

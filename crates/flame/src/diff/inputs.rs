@@ -206,11 +206,15 @@ impl Maker<'_> {
         if self.names != Names::Exact {
             builder.rename(|name| self.names.common(name));
         }
-        let tree = self.outputs.shape(builder.finish(value, ORDER))?;
+        let tree = builder.finish(value, ORDER);
+        let picture = &self.args.picture;
+        let lacks = |name: &&String| tree.labels().iter().all(|label| label.name != **name);
+        if let Some(function) = picture.callers.as_ref().filter(lacks) {
+            return Err(nothing_left(path, function));
+        }
+        let tree = self.outputs.shape(tree)?;
         if tree.total() == Weight(0) {
-            let bases = self.args.picture.base.join(" or ");
-            let what = format!("nothing is left of {}", shown(path));
-            return Err(Failure::new(what).why(format!("no stack has {}", clean_name(&bases))));
+            return Err(nothing_left(path, &picture.base.join(" or ")));
         }
         let samples = match (self.args.samples_per_unit, samples) {
             (Some(number), _) => Samples::PerUnit(number),
@@ -220,6 +224,12 @@ impl Maker<'_> {
         let run = Run { name: shown(path), tree, samples, duration: meta.duration };
         Ok(Input { run, meta, health })
     }
+}
+
+/// Of a side without the functions that it was to be cut to.
+fn nothing_left(path: &Path, functions: &str) -> Failure {
+    Failure::new(format!("nothing is left of {}", shown(path)))
+        .why(format!("no stack has {}", clean_name(functions)))
 }
 
 /// One of two counts of each stack.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling, Side, Weights};
+use flame_diff::{DiffTree, Evidence, FunctionChange, Presence, Scaling, Side, Weights};
 use flame_profile::{FrameKind, Label, ValueType, Weight};
 use flame_render::{ValueScale, clean_name, group_thousands};
 
@@ -83,7 +83,12 @@ impl<'t> Report<'t> {
         let (before, after) = (function.before, function.after);
         let own = self.change(before.self_weight, after.self_weight, function.self_evidence);
         let total = self.change(before.total, after.total, function.total_evidence);
-        Row { name: shown(label), own, total }
+        let presence = match presence(function) {
+            Presence::Both => "",
+            Presence::New => " (new)",
+            Presence::Vanished => " (vanished)",
+        };
+        Row { name: shown(label) + presence, own, total }
     }
 
     fn change(&self, before: Weight, after: Weight, evidence: Evidence) -> Change {
@@ -303,6 +308,15 @@ fn has_changed(tree: &DiffTree, function: &FunctionChange) -> bool {
 /// Weights of a value type as they are written, decimal places taken into account.
 fn scale(tree: &DiffTree, value: &ValueType, count_name: Option<&str>) -> ValueScale {
     ValueScale::with(value, tree.decimals(), count_name)
+}
+
+/// Which sides have a function.
+pub(super) fn presence(function: &FunctionChange) -> Presence {
+    match (function.before.total, function.after.total) {
+        (Weight(0), _) => Presence::New,
+        (_, Weight(0)) => Presence::Vanished,
+        _ => Presence::Both,
+    }
 }
 
 /// A name with a mark for its kind.
