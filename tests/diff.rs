@@ -229,7 +229,7 @@ fn inputs_that_cannot_be_compared_are_named() {
     let without = diff(&scratch, &["a", "a", "--base", "b"]);
     without.error(1, &["nothing is left of a", "why: no stack has b"]);
     let few = diff(&scratch, &["a", "a"]).success();
-    assert!(few.stdout.contains("too few samples to tell a change from noise\n"), "{}", few.stdout);
+    assert!(few.stdout.contains("too few samples to tell a change from noise"), "{}", few.stdout);
     fs::write(scratch.file("renamed"), "q;a 10\n").unwrap();
     let renamed = diff(&scratch, &["a", "renamed"]).success();
     assert!(renamed.stderr.contains("(p, q), so all is new or vanished"), "{}", renamed.stderr);

@@ -8,6 +8,7 @@ mod names;
 mod options;
 mod quality;
 mod report;
+mod sampled;
 mod sides;
 
 use std::io::Write;

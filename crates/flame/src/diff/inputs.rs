@@ -11,6 +11,7 @@ use flame_profile::{
 use flame_render::clean_name;
 
 use super::names::Names;
+use super::sampled::{Behind, samples_of};
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
 use crate::message::Failure;
@@ -170,20 +171,14 @@ impl Maker<'_> {
         let mut options = self.outputs.default_tree_options();
         (options.value, options.order) = (Some(value), ORDER);
         let mut builder = TreeBuilder::new();
-        let samples = match samples_of(profile) {
-            Some(samples) if samples == value => {
-                builder.add_profile(profile, &options);
-                Samples::PerUnit(1.0)
+        let behind = Behind::of(profile, value);
+        let samples = behind.per_unit(value).unwrap_or(Samples::Counted);
+        match samples {
+            Samples::Counted => {
+                builder.add_profile_with(profile, &options, |values| behind.count(values));
             }
-            samples => {
-                // Where nothing says how many, each stack has been seen once at least.
-                let count = |values: &[u64]| {
-                    samples.and_then(|at| values.get(at)).map_or(1, |count| (*count).max(1))
-                };
-                builder.add_profile_with(profile, &options, count);
-                Samples::Counted
-            }
-        };
+            _ => builder.add_profile(profile, &options),
+        }
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
         let (meta, health) = (profile.meta.clone(), profile.health.clone());
@@ -257,11 +252,6 @@ fn column(tree: &CallTree, is_before: bool) -> TreeBuilder {
         path.push(child);
     }
     builder
-}
-
-/// Which value counts samples.
-fn samples_of(profile: &Profile) -> Option<usize> {
-    profile.value_types().iter().position(|value| *value == ValueType::samples())
 }
 
 fn value_named(name: &str, profile: &Profile, path: &Path) -> Result<usize, Failure> {

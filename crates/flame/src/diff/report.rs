@@ -137,7 +137,9 @@ impl<'t> Report<'t> {
         }
         if tree.tested() == 0 {
             lines.push(
-                "nothing could be tested: too few samples to tell a change from noise".into(),
+                "nothing could be tested: too few samples to tell a change from noise, or all in one \
+                 place"
+                    .into(),
             );
             return lines;
         }
@@ -338,11 +340,8 @@ fn side_line(tree: &DiffTree, which: &str, side: &Side, count_name: Option<&str>
         [] => String::new(),
     };
     let amount = scale(tree, &side.value_type, count_name).amount(side.total);
-    let samples = group_thousands(side.samples.round() as u64);
-    let samples = match amount == format!("{samples} samples") {
-        true => String::new(),
-        false => format!(", {samples} samples"),
-    };
+    let samples = counted(side.samples.round() as u64, "sample", "samples");
+    let samples = if amount == samples { String::new() } else { format!(", {samples}") };
     let time = side.duration.map(|time| format!(" in {:.1} s", time.as_secs_f64()));
     format!("{which:<7} {names}: {amount}{samples}{}", time.unwrap_or_default())
 }
