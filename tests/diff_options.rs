@@ -130,6 +130,10 @@ fn two_events_of_two_recordings_are_the_two_sides() {
     assert!((500.0..520.0).contains(&faults), "{faults}");
     let ([faults, switches], real) = function("take_naps");
     assert!(faults < 20.0 && switches >= 200.0 && real, "{faults} {switches}");
+    let table = diff(&["--values", "page-faults,context-switches"]).success();
+    let heads = table.stdout.lines().find(|line| line.contains("change  ")).unwrap_or_default();
+    let heads: Vec<&str> = heads.split_whitespace().collect();
+    assert_eq!(heads[..3], ["page-faults", "context-switches", "change"], "{}", table.stdout);
     let svg = fs::read_to_string(scratch.file("d.svg")).unwrap();
     assert!(svg.contains("context-switches per page-faults"));
     let wrong = diff(&["--values", "page-faults,cycles"]);

@@ -87,9 +87,10 @@ pub(super) fn write_markdown(
     if report.rows.is_empty() {
         writeln!(out, "**{}**\n", report.nothing())?;
     } else {
+        let [before, after] = report.heads().map(|head| markdown_text(&head));
         writeln!(
             out,
-            "| self before | after | change | total before | after | change | p | function |"
+            "| self {before} | {after} | change | total {before} | {after} | change | p | function |"
         )?;
         writeln!(out, "|---:|---:|---:|---:|---:|---:|---:|---|")?;
     }

@@ -83,12 +83,29 @@ impl<'t> Report<'t> {
         let (before, after) = (function.before, function.after);
         let own = self.change(before.self_weight, after.self_weight, function.self_evidence);
         let total = self.change(before.total, after.total, function.total_evidence);
-        let presence = match presence(function) {
-            Presence::Both => "",
-            Presence::New => " (new)",
-            Presence::Vanished => " (vanished)",
-        };
-        Row { name: shown(label) + presence, own, total }
+        Row { name: shown(label) + &self.mark(presence(function)), own, total }
+    }
+
+    /// What stands over the columns of the sides: their values, where those differ.
+    pub(super) fn heads(&self) -> [String; 2] {
+        let [before, after] = [self.tree.before(), self.tree.after()].map(|side| &side.value_type);
+        if before == after {
+            return ["before", "after"].map(str::to_owned);
+        }
+        [before, after].map(|value| clean_name(&value.name).into_owned())
+    }
+
+    /// What stands behind the name of what one side lacks.
+    fn mark(&self, presence: Presence) -> String {
+        let [before, after] = self.heads();
+        let is_time = before == "before" && after == "after";
+        match presence {
+            Presence::Both => String::new(),
+            Presence::New if is_time => " (new)".to_owned(),
+            Presence::Vanished if is_time => " (vanished)".to_owned(),
+            Presence::New => format!(" (only {after})"),
+            Presence::Vanished => format!(" (only {before})"),
+        }
     }
 
     fn change(&self, before: Weight, after: Weight, evidence: Evidence) -> Change {
@@ -179,7 +196,8 @@ impl<'t> Report<'t> {
         let number = self.tree.functions().iter().filter(real).count() as u64;
         let functions = counted(number, "function", "functions");
         let name = &first.name;
-        format!("{functions} really changed, first {name} by {change} {unit} of {part}")
+        let verb = if self.heads()[0] == "before" { "changed" } else { "differ" };
+        format!("{functions} really {verb}, first {name} by {change} {unit} of {part}")
     }
 
     /// Writes it for people.
@@ -214,10 +232,11 @@ impl<'t> Report<'t> {
 
     fn write_table(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
         let cells: Vec<[String; 7]> = self.rows.iter().map(Row::cells).collect();
-        let heads = ["before", "after", "change", "before", "after", "change", "p"];
+        let [before, after] = &self.heads();
+        let heads = [before, after, "change", before, after, "change", "p"];
         let width = |column: usize| {
             let widths = cells.iter().map(|row| row[column].chars().count());
-            widths.max().unwrap_or(0).max(heads[column].len())
+            widths.max().unwrap_or(0).max(heads[column].chars().count())
         };
         let widths: Vec<usize> = (0..heads.len()).map(width).collect();
         let own = widths[..3].iter().sum::<usize>() + 4;
