@@ -61,6 +61,19 @@ fn warnings_are_part_of_the_outputs() {
 }
 
 #[test]
+fn files_that_are_given_twice_are_named() {
+    let scratch = scratch();
+    let diff = |arguments: &[&str]| {
+        finish(flame().current_dir(scratch.path()).arg("diff").args(arguments)).success().stderr
+    };
+    let found = diff(&["--before", "v1", "v*", "--after", "v2", "--format", "folded"]);
+    let expect = "warning: v1 is given twice on one side: its samples count twice, as if they were \
+                  more\nwarning: v2 is on both sides\n";
+    assert!(found.ends_with(expect), "{found}");
+    assert!(!diff(&["--before", "v1", "--after", "v2"]).contains("twice"));
+}
+
+#[test]
 fn titles_and_names_of_counts_are_in_the_table() {
     let ended = diff(&scratch(), &["--title", "Release 2", "--countname", "hits"]).success();
     let expect = "Release 2\n\nbefore  v1: 1,000 hits, 1,000 samples\nafter   v2: 1,000 hits";

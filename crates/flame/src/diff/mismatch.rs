@@ -15,6 +15,9 @@ use crate::message::{Failure, quoted};
 pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     let all: Vec<&Input> = inputs.before.iter().chain(&inputs.after).collect();
+    if args.values.is_none() {
+        warnings.extend(given_twice(inputs));
+    }
     let [first, others @ ..] = &*all else { return Ok(warnings) };
     for other in others.iter().filter(|_| args.values.is_none()) {
         let values = (first.run.tree.value_type(), other.run.tree.value_type());
@@ -24,6 +27,26 @@ pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Fai
         warnings.extend(different_circumstances(first, other, args));
     }
     Ok(warnings)
+}
+
+/// Files that are there more than once, by their names: a pattern and a name may mean the same.
+fn given_twice(inputs: &Inputs) -> Vec<String> {
+    let names = |side: &[Input]| -> Vec<String> {
+        side.iter().map(|input| input.run.name.clone()).collect()
+    };
+    let (before, after) = (names(&inputs.before), names(&inputs.after));
+    let again = |side: &[String]| -> Vec<String> {
+        let places = (1..side.len()).filter(|at| side[..*at].contains(&side[*at]));
+        places.map(|at| side[at].clone()).collect()
+    };
+    let twice = again(&before).into_iter().chain(again(&after));
+    let twice = twice.map(|name| {
+        format!("{name} is given twice on one side: its samples count twice, as if they were more")
+    });
+    // One file a side that is the same on both is said to be identical.
+    let is_plain = before.len() + after.len() == 2;
+    let both = after.iter().filter(|name| !is_plain && before.contains(name));
+    twice.chain(both.map(|name| format!("{name} is on both sides"))).collect()
 }
 
 fn different_values(one: &Input, other: &Input) -> Failure {

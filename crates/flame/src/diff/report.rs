@@ -15,9 +15,8 @@ use crate::terminal::Paint;
 const DEFAULT_LIMIT: usize = 40;
 
 /// What one run a side cannot say.
-const ONE_RUN: &str = "one run a side: what differs between runs of the same program (load, input, \
-                       phases) is called real, too; three runs a side tell that apart: --before, \
-                       --after";
+const ONE_RUN: &str = "one run a side: what runs differ by of themselves is called real, too; three a \
+                       side tell (--before, --after)";
 
 /// What of a comparison is shown.
 #[derive(Debug)]
