@@ -193,3 +193,18 @@ fn what_one_side_has_is_marked() {
     let callers = diff(&scratch, &["--callers", "gone"]);
     callers.error(1, &["nothing is left of v2", "why: no stack has gone"]);
 }
+
+#[test]
+fn tables_are_as_wide_as_the_terminal() {
+    let scratch = Scratch::new();
+    let name = "std::collections::hash::map::HashMap::insert_unique_without_looking";
+    fs::write(scratch.file("v1"), format!("p;{name} 500\np;kept 500\n")).unwrap();
+    fs::write(scratch.file("v2"), "p;kept 900\np;added 100\n").unwrap();
+    let command = ["diff", "v1", "v2", "--samples-per-unit", "1", "--format", "term"];
+    let ended =
+        finish(flame().current_dir(scratch.path()).env("COLUMNS", "80").args(command)).success();
+    let widths: Vec<usize> = ended.stdout.lines().map(|line| line.chars().count()).collect();
+    assert_eq!(widths.iter().max(), Some(&80), "{}", ended.stdout);
+    assert!(ended.stdout.contains("…king (vanished)\n"), "{}", ended.stdout);
+    assert!(diff(&scratch, &[]).success().stdout.contains(name));
+}

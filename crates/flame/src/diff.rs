@@ -10,6 +10,7 @@ mod quality;
 mod report;
 mod sampled;
 mod sides;
+mod table;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,13 +23,14 @@ use crate::cli::{Cli, DiffArgs};
 use crate::message::{Failure, warn};
 use crate::output::{Format, Outputs};
 use crate::render::say;
-use crate::terminal::Paint;
+use crate::terminal::{Paint, columns_of_stdout};
 pub(crate) use gate::Gate;
 use inputs::{Input, Inputs};
 use names::Names;
 use quality::Quality;
 use report::Report;
 use sides::Sides;
+use table::Page;
 
 /// Runs the command.
 pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
@@ -118,8 +120,11 @@ fn write(
         }
         Format::Json => export::write_json(report.tree, report.quality, args.limit, out),
         Format::Markdown => export::write_markdown(report, args.picture.title.as_deref(), out),
-        Format::Terminal => report.write_text(Paint(cli.color.on_stdout()), out),
-        _ => report.write_text(Paint(false), out),
+        Format::Terminal => {
+            let columns = Some(columns_of_stdout() as usize);
+            Page { paint: Paint(cli.color.on_stdout()), columns }.write(report, out)
+        }
+        _ => Page { paint: Paint(false), columns: None }.write(report, out),
     }
 }
 

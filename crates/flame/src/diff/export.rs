@@ -104,7 +104,7 @@ pub(super) fn write_markdown(
             out,
             "| {} | {} |",
             markdown_text(&probability(row.p())),
-            markdown_text(&row.name)
+            markdown_text(&format!("{}{}", row.name, row.mark))
         )?;
     }
     writeln!(out)?;

@@ -1,6 +1,4 @@
-//! What changed as a table to read: functions, what matters first.
-
-use std::io::{self, Write};
+//! What of a comparison is shown to people: functions, what matters first, and what to know of them.
 
 use flame_diff::{DiffTree, Evidence, FunctionChange, Presence, Scaling, Side, Weights};
 use flame_profile::{FrameKind, Label, ValueType, Weight};
@@ -9,7 +7,6 @@ use flame_render::{ValueScale, clean_name, group_thousands};
 use super::counted;
 use super::quality::Quality;
 use crate::cli::{DiffArgs, PictureArgs};
-use crate::terminal::Paint;
 
 /// About a screen, with what stands above and below.
 const DEFAULT_LIMIT: usize = 40;
@@ -24,7 +21,7 @@ pub(super) struct Report<'t> {
     pub(super) tree: &'t DiffTree,
     /// How far the data can be trusted.
     pub(super) quality: &'t Quality,
-    picture: &'t PictureArgs,
+    pub(super) picture: &'t PictureArgs,
     /// Lines of the table.
     pub(super) rows: Vec<Row>,
     /// Functions with real changes that are beyond the limit.
@@ -39,6 +36,8 @@ pub(super) struct Report<'t> {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: String,
+    /// Which side alone has it, where it is not on both.
+    pub(super) mark: String,
     pub(super) own: Change,
     pub(super) total: Change,
 }
@@ -51,7 +50,7 @@ pub(super) struct Change {
     /// With a sign; `=` where nothing changed.
     pub(super) change: String,
     pub(super) evidence: Evidence,
-    grew: bool,
+    pub(super) grew: bool,
 }
 
 impl<'t> Report<'t> {
@@ -82,7 +81,7 @@ impl<'t> Report<'t> {
         let (before, after) = (function.before, function.after);
         let own = self.change(before.self_weight, after.self_weight, function.self_evidence);
         let total = self.change(before.total, after.total, function.total_evidence);
-        Row { name: shown(label) + &self.mark(presence(function)), own, total }
+        Row { name: shown(label), mark: self.mark(presence(function)), own, total }
     }
 
     /// What stands over the columns of the sides: their values, where those differ.
@@ -199,27 +198,6 @@ impl<'t> Report<'t> {
         format!("{functions} really {verb}, first {name} by {change} {unit} of {part}")
     }
 
-    /// Writes it for people.
-    pub(super) fn write_text(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
-        if let Some(title) = &self.picture.title {
-            writeln!(out, "{}\n", clean_name(title))?;
-        }
-        for line in self.header() {
-            writeln!(out, "{line}")?;
-        }
-        writeln!(out)?;
-        if self.rows.is_empty() {
-            writeln!(out, "{}\n", self.nothing())?;
-        } else {
-            self.write_table(paint, out)?;
-            writeln!(out)?;
-        }
-        for line in self.footer() {
-            writeln!(out, "{}", paint.dim(&line))?;
-        }
-        Ok(())
-    }
-
     /// What stands in place of an empty table.
     pub(super) fn nothing(&self) -> &'static str {
         match (self.noise, self.more) {
@@ -228,54 +206,9 @@ impl<'t> Report<'t> {
             _ => "no lines were asked for",
         }
     }
-
-    fn write_table(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
-        let cells: Vec<[String; 7]> = self.rows.iter().map(Row::cells).collect();
-        let [before, after] = &self.heads();
-        let heads = [before, after, "change", before, after, "change", "p"];
-        let width = |column: usize| {
-            let widths = cells.iter().map(|row| row[column].chars().count());
-            widths.max().unwrap_or(0).max(heads[column].chars().count())
-        };
-        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-        let own = widths[..3].iter().sum::<usize>() + 4;
-        let total = widths[3..6].iter().sum::<usize>() + 4;
-        writeln!(out, "{:>own$}    {:>total$}", "self", "total")?;
-        for (column, head) in heads.iter().enumerate() {
-            write!(out, "{:>width$}{}", head, gap(column), width = widths[column])?;
-        }
-        writeln!(out, "function")?;
-        for (row, cells) in self.rows.iter().zip(&cells) {
-            for (column, cell) in cells.iter().enumerate() {
-                let padding = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
-                let change = match column {
-                    2 => Some(&row.own),
-                    5 => Some(&row.total),
-                    _ => None,
-                };
-                let cell = change.map_or(cell.clone(), |change| change.painted(cell, paint));
-                write!(out, "{padding}{cell}{}", gap(column))?;
-            }
-            writeln!(out, "{}", row.name)?;
-        }
-        Ok(())
-    }
 }
 
 impl Row {
-    fn cells(&self) -> [String; 7] {
-        let (own, total) = (&self.own, &self.total);
-        [
-            own.before.clone(),
-            own.after.clone(),
-            own.marked(),
-            total.before.clone(),
-            total.after.clone(),
-            total.marked(),
-            probability(self.p()),
-        ]
-    }
-
     fn is_real(&self) -> bool {
         self.own.evidence.is_real() || self.total.evidence.is_real()
     }
@@ -295,19 +228,6 @@ impl Change {
             format!("({})", self.change)
         }
     }
-
-    fn painted(&self, text: &str, paint: Paint) -> String {
-        match (self.evidence.is_real(), self.grew) {
-            (true, true) => paint.red(text),
-            (true, false) => paint.green(text),
-            _ => paint.dim(text),
-        }
-    }
-}
-
-/// What stands behind a column.
-fn gap(column: usize) -> &'static str {
-    if column == 2 || column == 5 { "    " } else { "  " }
 }
 
 /// A p-value to read.
