@@ -102,6 +102,10 @@ fn options_that_would_do_nothing_are_refused_with_what_does() {
     for option in [["--view", "delta"], ["--color-by", "total"]] {
         diff(&scratch(), &option).error(2, &["is for pictures", "try: -o diff.svg"]);
     }
+    let help = finish(flame().args(["diff", "--help"])).success().stdout;
+    let offered = ["negate", "colors ", "hash", "flat", "factor", "no-sort"];
+    let offered = offered.map(|option| help.contains(&format!("--{option}")));
+    assert_eq!((offered, help.contains("--colors-diff")), ([false; 6], true));
     let ids = diff(&scratch(), &["--tid"]);
     ids.error(2, &["no thread ids in v1", "why: folded text has names"]);
 }

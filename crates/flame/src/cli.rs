@@ -12,7 +12,7 @@ use clap::{ArgAction, Parser, Subcommand};
 
 use crate::terminal::Color;
 
-pub(crate) use diff::{DiffArgs, ValuePair};
+pub(crate) use diff::{DiffArgs, REFUSED, ValuePair};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use picture::PictureArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};

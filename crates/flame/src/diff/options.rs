@@ -5,7 +5,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use crate::cli::{Cli, DiffArgs};
+use crate::cli::{Cli, DiffArgs, REFUSED};
 use crate::message::Failure;
 use crate::output::{Defaults, Format, Outputs};
 
@@ -67,6 +67,8 @@ fn refuse_senseless(args: &DiffArgs) -> Result<(), Failure> {
         ("--min-share", picture.min_share.is_some(), TABLE, Some(table)),
         ("--flat", picture.flat, TABLE, Some(table)),
     ];
+    debug_assert!(given.iter().all(|(option, ..)| REFUSED.contains(&&*id(option))));
+    debug_assert_eq!(given.len(), REFUSED.len());
     match given.into_iter().find(|(_, given, ..)| *given) {
         Some((option, _, why, instead)) => {
             let refused = Failure::usage(format!("{option} is not for comparisons")).why(why);
@@ -74,6 +76,11 @@ fn refuse_senseless(args: &DiffArgs) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// `no_sort` for `--no-sort`.
+fn id(option: &str) -> String {
+    option.trim_start_matches('-').replace('-', "_")
 }
 
 fn refuse_view_without_picture(args: &DiffArgs, outputs: &Outputs) -> Result<(), Failure> {
