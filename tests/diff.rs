@@ -225,15 +225,11 @@ fn inputs_that_cannot_be_compared_are_named() {
     diff(&scratch, &["a", "a", "-o", "x.pb.gz"]).error(2, &["cannot be written as pprof"]);
     diff(&scratch, &["a", "a", "--factor", "2"]).error(2, &["--factor is not for comparisons"]);
     diff(&scratch, &["a", "--values", "x,y"]).error(2, &["a has one value only"]);
-    diff(&scratch, &["a", "a", "--values", "x,y"]).error(2, &["two values of one profile"]);
+    diff(&scratch, &["a", "a", "--values", "x,y"]).error(2, &["a has one value only"]);
     let without = diff(&scratch, &["a", "a", "--base", "b"]);
     without.error(1, &["nothing is left of a", "why: no stack has b"]);
     let few = diff(&scratch, &["a", "a"]).success();
-    assert!(
-        few.stdout.ends_with("too few samples to tell a change from noise\n"),
-        "{}",
-        few.stdout
-    );
+    assert!(few.stdout.contains("too few samples to tell a change from noise"), "{}", few.stdout);
     fs::write(scratch.file("renamed"), "q;a 10\n").unwrap();
     let renamed = diff(&scratch, &["a", "renamed"]).success();
     assert!(renamed.stderr.contains("(p, q), so all is new or vanished"), "{}", renamed.stderr);
@@ -367,7 +363,7 @@ fn values_of_one_profile_are_compared() {
     // Each sample stands for as much time: no function has more of one than of the other.
     assert_eq!(real(&json), []);
     let wrong = diff(&scratch, &["cpu.pb.gz", "--values", "samples,cycles"]);
-    wrong.error(2, &["no value cycles in this profile: it has samples and cpu"]);
+    wrong.error(2, &["no value cycles in cpu.pb.gz: it has samples and cpu"]);
     let by_time = json_of(diff(&scratch, &["cpu.pb.gz", "cpu.pb.gz", "--by-time", "--json"]));
     assert_eq!(by_time["factor"], 1.0);
     // Folded text counts samples, so those are taken of the other profile, too.
@@ -375,8 +371,5 @@ fn values_of_one_profile_are_compared() {
     let mixed = json_of(diff(&scratch, &["a.folded", "cpu.pb.gz", "--json"]));
     assert_eq!(mixed["after"]["value"], "samples");
     let other = diff(&scratch, &["a.folded", "cpu.pb.gz", "--value", "cpu"]);
-    other.error(
-        1,
-        &["cannot compare a.folded with cpu.pb.gz", "samples in count", "cpu in nanosec"],
-    );
+    other.error(2, &["no value cpu in a.folded", "why: folded text has names and one count"]);
 }

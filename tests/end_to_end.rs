@@ -10,6 +10,8 @@ mod accuracy;
 #[cfg(test)]
 mod diff;
 #[cfg(test)]
+mod diff_options;
+#[cfg(test)]
 mod diff_picture;
 #[cfg(test)]
 mod doctor;

@@ -163,7 +163,7 @@ impl<'a> Judge<'a> {
             return 1.0;
         }
         let p = margins.p_value(samples[0], samples[1], self.critical);
-        let spread = Spread::of(self.yardstick, self.details, at, of, samples);
+        let spread = Spread::of(self.yardstick, self.details, at, of, (samples, margins));
         let Some(spread) = spread.filter(|_| p < 1.0) else { return p as f32 };
         // Runs that differ more than samples by chance: the weaker of both judgements counts.
         let distance = margins.distance(samples[0], samples[1]);
@@ -180,7 +180,13 @@ impl<'a> Judge<'a> {
                 let (samples, margins) = self.yardstick.samples(weights, squares);
                 if self.yardstick.testable(samples, margins) >= self.least {
                     let details = self.details;
-                    spreads.extend(Spread::of(self.yardstick, details, index, of, samples));
+                    spreads.extend(Spread::of(
+                        self.yardstick,
+                        details,
+                        index,
+                        of,
+                        (samples, margins),
+                    ));
                 }
                 0.0
             });

@@ -6,12 +6,14 @@
 //! for assessing differential expression in microarray experiments"): the more they are, the more
 //! degrees of freedom the test has. A spread below 1, less than samples have by chance, counts as 1.
 
+use crate::chance::Margins;
 use crate::counts::{Details, Part, Yardstick};
 use crate::special::{digamma, inverse_trigamma, student, trigamma};
 use crate::tree::Weights;
 
-/// Frames with less samples a run say nothing about how much runs differ in general.
-const LEAST_SAMPLES: f64 = 10.0;
+/// Frames with less samples a run say nothing about how much runs differ in general, and neither do
+/// those that all but so many samples are in: `main` is the same in all runs.
+const LEAST_ROOM: f64 = 10.0;
 /// Below this the logarithm of a spread would say more about rounding than about runs.
 const LEAST_SPREAD: f64 = 1e-3;
 
@@ -20,20 +22,22 @@ const LEAST_SPREAD: f64 = 1e-3;
 pub(crate) struct Spread {
     /// Variance of the runs by that of samples.
     value: f64,
-    /// Degrees of freedom.
+    /// Degrees of freedom: those of the sides where runs can differ in it. What only one side has, or
+    /// all samples of a side, has fewer.
     freedom: f64,
-    /// Samples a run.
-    samples: f64,
+    /// Samples a run in the frame or, if that is less, outside of it.
+    room: f64,
 }
 
 impl Spread {
-    /// Of the weights at a position with so many samples before and after; `None` without runs.
+    /// Of the weights at a position with so many samples before and after, and what they are compared
+    /// by; `None` without runs.
     pub(crate) fn of(
         yardstick: &Yardstick,
         details: &Details,
         at: usize,
         part: Part,
-        samples: [f64; 2],
+        (samples, margins): ([f64; 2], Margins),
     ) -> Option<Spread> {
         let number = yardstick.exposures.len();
         let runs = details.runs.get(at * number..(at + 1) * number)?;
@@ -43,17 +47,18 @@ impl Spread {
         };
         let (before, after) = runs.split_at(yardstick.runs_before);
         let (of_before, of_after) = yardstick.exposures.split_at(yardstick.runs_before);
-        let mut squares = 0.0;
+        let (mut squares, mut freedom) = (0.0, 0.0);
         for (side, (runs, exposures)) in [(before, of_before), (after, of_after)].iter().enumerate()
         {
             let all: f64 = runs.iter().map(weight).sum();
             let exposure: f64 = exposures.iter().sum();
-            if all == 0.0 || exposure == 0.0 {
+            let share = if yardstick.are_shares() { all / exposure } else { 0.0 };
+            if all == 0.0 || exposure == 0.0 || share >= 1.0 {
                 continue;
             }
+            freedom += (runs.len() - 1) as f64;
             // Samples a unit of weight here.
             let unit = samples[side] / all;
-            let share = if yardstick.are_shares() { all / exposure } else { 0.0 };
             for (run, part) in runs.iter().zip(*exposures) {
                 let expect = all * part / exposure * unit;
                 let variance = expect * (1.0 - share);
@@ -62,9 +67,9 @@ impl Spread {
                 }
             }
         }
-        let freedom = (number - 2) as f64;
-        let samples = (samples[0] + samples[1]) / number as f64;
-        (freedom > 0.0).then_some(Spread { value: squares / freedom, freedom, samples })
+        let room = yardstick.testable(samples, margins) / number as f64;
+        let value = if freedom > 0.0 { squares / freedom } else { 0.0 };
+        Some(Spread { value, freedom, room })
     }
 }
 
@@ -82,20 +87,22 @@ impl Prior {
 
     /// What frames have in common, by the moments of the logarithms.
     pub(crate) fn of(spreads: &[Spread]) -> Prior {
-        let usable = spreads.iter().filter(|spread| spread.samples >= LEAST_SAMPLES);
-        let logs: Vec<f64> = usable.map(|spread| spread.value.max(LEAST_SPREAD).ln()).collect();
-        let Some(freedom) = spreads.first().map(|spread| spread.freedom) else {
-            return Prior::NONE;
-        };
-        if logs.len() < 3 {
+        let is_usable = |spread: &&Spread| spread.room >= LEAST_ROOM && spread.freedom > 0.0;
+        let usable: Vec<&Spread> = spreads.iter().filter(is_usable).collect();
+        if usable.len() < 3 {
             return Prior::NONE;
         }
-        let half = freedom / 2.0;
-        let number = logs.len() as f64;
-        let mean = logs.iter().sum::<f64>() / number;
-        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (number - 1.0);
-        let centre = mean - digamma(half) + half.ln();
-        let excess = variance - trigamma(half);
+        let number = usable.len() as f64;
+        // Logarithms of spreads, less what they are on average where the true spread is 1.
+        let log = |spread: &&Spread| {
+            let half = spread.freedom / 2.0;
+            spread.value.max(LEAST_SPREAD).ln() - digamma(half) + half.ln()
+        };
+        let logs: Vec<f64> = usable.iter().map(log).collect();
+        let centre = logs.iter().sum::<f64>() / number;
+        let variance = logs.iter().map(|log| (log - centre).powi(2)).sum::<f64>() / (number - 1.0);
+        let chance = usable.iter().map(|spread| trigamma(spread.freedom / 2.0)).sum::<f64>();
+        let excess = variance - chance / number;
         if excess <= 0.0 {
             return Prior { value: centre.exp(), freedom: f64::INFINITY };
         }
@@ -107,6 +114,9 @@ impl Prior {
     /// The p-value of a change that is so many standard deviations of samples.
     pub(crate) fn p_value(&self, distance: f64, spread: Spread) -> f64 {
         let freedom = self.freedom + spread.freedom;
+        if freedom <= 0.0 {
+            return 1.0;
+        }
         let value = if self.freedom.is_finite() {
             (self.freedom * self.value + spread.freedom * spread.value) / freedom
         } else {
@@ -126,7 +136,7 @@ mod tests {
     fn frames_that_spread_alike_are_believed_like_many_runs() {
         // Quantiles of chi-squared with 4 degrees of freedom, by 4.
         let quantiles = [1.064, 1.649, 2.195, 2.753, 3.357, 4.045, 4.878, 5.989, 7.779];
-        let spread = |value: f64| Spread { value: value / 4.0, freedom: 4.0, samples: 100.0 };
+        let spread = |value: f64| Spread { value: value / 4.0, freedom: 4.0, room: 100.0 };
         let spreads: Vec<Spread> = quantiles.iter().map(|value| spread(*value)).collect();
         let prior = Prior::of(&spreads);
         assert_eq!(prior.freedom, f64::INFINITY);
@@ -138,7 +148,7 @@ mod tests {
 
     #[test]
     fn frames_that_spread_differently_are_judged_by_their_own() {
-        let spread = |value: f64| Spread { value, freedom: 4.0, samples: 100.0 };
+        let spread = |value: f64| Spread { value, freedom: 4.0, room: 100.0 };
         let spreads: Vec<Spread> =
             (0..20).map(|at| spread(if at % 2 == 0 { 0.5 } else { 50.0 })).collect();
         let prior = Prior::of(&spreads);
@@ -149,10 +159,29 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_one_side_are_believed_by_its_runs() {
+        // Quantiles of chi-squared with 2 and 4 degrees of freedom: the same spread.
+        let spread =
+            |value: f64, freedom: f64| Spread { value: value / freedom, freedom, room: 50.0 };
+        let two = [0.211, 0.446, 0.713, 1.022, 1.386, 1.833, 2.408, 3.219, 4.605];
+        let four = [1.064, 1.649, 2.195, 2.753, 3.357, 4.045, 4.878, 5.989, 7.779];
+        let spreads = two.iter().map(|value| spread(*value, 2.0));
+        let spreads: Vec<Spread> =
+            spreads.chain(four.iter().map(|value| spread(*value, 4.0))).collect();
+        let prior = Prior::of(&spreads);
+        assert!((prior.value - 1.0).abs() < 0.1 && prior.freedom == f64::INFINITY, "{prior:?}");
+        // What no two runs can differ in says nothing about the others, nor about itself.
+        let silent = Spread { value: 0.0, freedom: 0.0, room: 500.0 };
+        let with_silent = Prior::of(&[&spreads[..], &[silent; 9]].concat());
+        assert_eq!(with_silent.value, prior.value);
+        assert_eq!(Prior::NONE.p_value(9.0, silent), 1.0);
+    }
+
+    #[test]
     fn few_frames_say_nothing() {
-        let few = [Spread { value: 9.0, freedom: 2.0, samples: 100.0 }; 2];
+        let few = [Spread { value: 9.0, freedom: 2.0, room: 100.0 }; 2];
         assert_eq!(Prior::of(&few).freedom, 0.0);
-        let poor = [Spread { value: 9.0, freedom: 2.0, samples: 1.0 }; 9];
+        let poor = [Spread { value: 9.0, freedom: 2.0, room: 1.0 }; 9];
         assert_eq!(Prior::of(&poor).freedom, 0.0);
         assert_eq!(Prior::of(&[]).freedom, 0.0);
     }

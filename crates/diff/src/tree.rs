@@ -219,6 +219,14 @@ impl DiffTree {
         known.then(|| 100.0 * deviation * deviations(self.alpha / self.tested as f64))
     }
 
+    /// Whether each side is one recording of its own: how much recordings of the same program differ
+    /// is not known then. Two values of one recording do not differ by that.
+    pub fn is_one_run_a_side(&self) -> bool {
+        let (before, after) = (&self.before, &self.after);
+        let runs = before.names.len() + after.names.len();
+        runs == 2 && (before.names != after.names || before.value_type == after.value_type)
+    }
+
     /// How many changes were tested, which p-values are corrected for: those of paths and of
     /// functions with enough samples to show any, each set of samples once.
     pub fn tested(&self) -> u64 {

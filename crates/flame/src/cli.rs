@@ -14,7 +14,7 @@ use clap::{ArgAction, Parser};
 use crate::terminal::Color;
 
 pub(crate) use command::Command;
-pub(crate) use diff::{DiffArgs, ValuePair};
+pub(crate) use diff::{DiffArgs, REFUSED, ValuePair};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use picture::PictureArgs;
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};

@@ -5,11 +5,14 @@ mod gate;
 mod inputs;
 mod mismatch;
 mod names;
+mod options;
+mod quality;
 mod report;
+mod sampled;
 mod sides;
+mod table;
 
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::Write;
 use std::process::ExitCode;
 
 use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffError, DiffTree, Run, Scaling};
@@ -18,31 +21,38 @@ use flame_render::{DiffPicture, clean_name, group_thousands, write_diff_svg};
 
 use crate::cli::{Cli, DiffArgs};
 use crate::message::{Failure, warn};
-use crate::output::{Defaults, Format, Outputs};
+use crate::output::{Format, Outputs};
 use crate::render::say;
-use crate::terminal::Paint;
+use crate::terminal::{Paint, columns_of_stdout};
 pub(crate) use gate::Gate;
 use inputs::{Input, Inputs};
+use names::Names;
+use quality::Quality;
 use report::Report;
 use sides::Sides;
+use table::Page;
 
 /// Runs the command.
 pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let sides = Sides::of(args)?;
-    let outputs = prepare(args, cli)?;
+    let outputs = options::prepare(args, cli)?;
     let inputs = Inputs::read(&sides, args, &outputs)?;
+    let names = Names::of(args);
+    let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
+    let mut quality = Quality::of(&inputs);
     let warnings = mismatch::check(&inputs, args)?;
-    let health = inputs.health();
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
     let warnings = warnings.chain(mismatch::strangers(&tree));
-    let warnings = warnings.chain(unknown_functions(&tree, args));
+    let warnings = warnings.chain(gates.iter().filter_map(|gate| gate.doubt(&tree)));
+    quality.warnings = warnings.chain(unknown_functions(&tree, &gates)).collect();
     if !cli.quiet {
-        warnings.for_each(|warning| warn(&warning, cli.color));
+        let skipped = quality.skipped().collect::<Vec<String>>();
+        skipped.iter().chain(&quality.warnings).for_each(|warning| warn(warning, cli.color));
     }
-    let report = Report::new(&tree, args.all, args.limit);
+    let report = Report::new(&tree, args, &quality);
     let (written, failures) = outputs.write_with(&|format, out| match format {
-        Format::Svg => write_picture(&report, args, &outputs, &health, out),
+        Format::Svg => write_picture(&report, args, &outputs, out),
         _ => write(&report, args, cli, &outputs, format, out),
     });
     if !cli.quiet {
@@ -52,7 +62,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         }
     }
     // An output that could not be written counts more than what it would have said.
-    let exceeded = args.fail_if.iter().filter_map(|gate| gate.check(&tree));
+    let exceeded = gates.iter().filter_map(|gate| gate.check(&tree));
     let mut failures = failures.into_iter().chain(exceeded);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
@@ -61,58 +71,17 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
 }
 
 /// Functions of bounds that no profile has: such a bound is never exceeded.
-fn unknown_functions(tree: &DiffTree, args: &DiffArgs) -> Vec<String> {
-    let missing = args.fail_if.iter().filter_map(|gate| gate.missing(tree));
+fn unknown_functions(tree: &DiffTree, gates: &[Gate]) -> Vec<String> {
+    let missing = gates.iter().filter_map(|gate| gate.missing(tree));
     missing
         .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)))
         .collect()
 }
 
-/// The outputs, checked. The table goes to stdout unless something else is asked for.
-fn prepare(args: &DiffArgs, cli: &Cli) -> Result<Outputs, Failure> {
-    refuse_senseless(args)?;
-    let on_stdout = match (args.json, args.markdown) {
-        (true, _) => Format::Json,
-        (_, true) => Format::Markdown,
-        _ if std::io::stdout().is_terminal() => Format::Terminal,
-        _ => Format::Text,
-    };
-    let mut output = args.output.clone();
-    if !output.output.is_empty() && (args.json || args.markdown) {
-        output.output.push(PathBuf::from("-"));
-    }
-    let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout };
-    let outputs = Outputs::prepare(&output, &args.picture, cli.color, defaults)?;
-    let refused = outputs.formats().find(|format| matches!(format, Format::Pprof | Format::Csv));
-    match refused {
-        Some(format) => {
-            let what = format!("a comparison cannot be written as {}", format.name());
-            Err(Failure::usage(what).why("flame diff writes .svg, .folded, .txt, .json and .md"))
-        }
-        None => Ok(outputs),
-    }
-}
-
-/// Options of pictures that would make weights or orders that cannot be compared.
-fn refuse_senseless(args: &DiffArgs) -> Result<(), Failure> {
-    let picture = &args.picture;
-    let given = [
-        ("--flamechart", picture.flamechart),
-        ("--no-sort", picture.no_sort),
-        ("--total", picture.total.is_some()),
-        ("--factor", picture.factor.is_some()),
-        ("--cp", picture.cp.is_some()),
-    ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::usage(format!("{option} is not for comparisons"))),
-        None => Ok(()),
-    }
-}
-
 fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
     let scaling = &args.scaling;
     let scaling = match (&scaling.per, scaling.no_normalize, scaling.by_time) {
-        (Some(function), ..) => Scaling::Function(function.clone()),
+        (Some(function), ..) => Scaling::Function(Names::of(args).common(function).into_owned()),
         (_, true, _) => Scaling::None,
         (_, _, true) => Scaling::Time,
         _ => Scaling::Total,
@@ -153,10 +122,13 @@ fn write(
         Format::Folded => {
             write_folded(&report.tree.to_call_tree(), outputs.annotations(), &mut out)
         }
-        Format::Json => export::write_json(report.tree, args.limit, out),
+        Format::Json => export::write_json(report.tree, report.quality, args.limit, out),
         Format::Markdown => export::write_markdown(report, args.picture.title.as_deref(), out),
-        Format::Terminal => report.write_text(Paint(cli.color.on_stdout()), out),
-        _ => report.write_text(Paint(false), out),
+        Format::Terminal => {
+            let columns = Some(columns_of_stdout() as usize);
+            Page { paint: Paint(cli.color.on_stdout()), columns }.write(report, out)
+        }
+        _ => Page { paint: Paint(false), columns: None }.write(report, out),
     }
 }
 
@@ -165,14 +137,13 @@ fn write_picture(
     report: &Report<'_>,
     args: &DiffArgs,
     outputs: &Outputs,
-    health: &[String],
     mut out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let picture = DiffPicture {
         view: args.view.unwrap_or_default(),
         colour_by: args.color_by.unwrap_or_default(),
     };
-    let config = outputs.svg_config(Some("Differential Flame Graph"), health);
+    let config = outputs.svg_config(Some("Differential Flame Graph"), &report.quality.lines());
     write_diff_svg(report.tree, &picture, &config, &mut out)
 }
 

@@ -39,7 +39,7 @@ use collector::Collector;
 use debug_files::DebugPlaces;
 use progress::Progress;
 use signals::StopSignals;
-pub(crate) use summary::footer;
+pub(crate) use summary::{footer, shortened};
 
 /// How long to wait for the kernel at most between two looks at the clock and the target.
 const LOOK: Duration = Duration::from_millis(100);

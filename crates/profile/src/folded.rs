@@ -8,6 +8,7 @@ mod line;
 mod names;
 mod parts;
 mod read;
+mod sorted;
 mod write;
 
 pub use parts::{FoldedPart, FoldedParts};

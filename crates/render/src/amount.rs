@@ -39,7 +39,7 @@ impl ValueScale {
     }
 
     /// The same for weights of that value with that many decimal places.
-    pub(crate) fn with(value: &ValueType, decimals: u32, count_name: Option<&str>) -> ValueScale {
+    pub fn with(value: &ValueType, decimals: u32, count_name: Option<&str>) -> ValueScale {
         let mut scale = ValueScale::of(value);
         if let Some(name) = count_name {
             scale = ValueScale { steps: Vec::new(), noun: crate::clean_name(name).into_owned() };

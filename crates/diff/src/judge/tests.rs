@@ -227,6 +227,23 @@ fn a_change_of_all_runs_is_found() {
     }
 }
 
+#[test]
+fn a_root_of_another_name_hides_no_change() {
+    // All samples of a side are in its root: no two runs can differ in it.
+    let run_of = |root: &str, load: u64, random: &mut Random| {
+        let mut stacks = sampled(1_000, random);
+        stacks.insert("server;main;gc".to_owned(), load);
+        run(&text(&stacks).replace("server;", root))
+    };
+    for seed in 0..10 {
+        let random = &mut Random::new(seed);
+        let before = [(); 3].map(|()| run_of("server;", 50, random));
+        let after = [(); 3].map(|()| run_of("server-2;", 120, random));
+        let tree = DiffTree::new(&before, &after, &DiffConfig::default()).unwrap();
+        assert!(real(&tree).contains(&"gc"), "seed {seed}: {:?}", real(&tree));
+    }
+}
+
 /// A run in which each sample weighs that much.
 fn weighed(stacks: &Stacks, weight: impl Fn(&str) -> u64) -> Run {
     let mut builder = flame_profile::TreeBuilder::new();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{Arg, Args};
 use flame_render::{ColourBy, DiffView};
 
 use super::picture::PictureArgs;
@@ -18,11 +18,27 @@ Examples:
   flame diff main.folded pr.folded --fail-if 'total>5%'
   flame diff cpu.pb.gz --values instructions,cycles -o cpi.svg";
 
+/// The options of pictures and reports that make no sense in a comparison, by their ids.
+pub(crate) const REFUSED: [&str; 12] = [
+    "flamechart",
+    "no_sort",
+    "total",
+    "factor",
+    "cp",
+    "colors",
+    "hash",
+    "random",
+    "colordiffusion",
+    "negate",
+    "min_share",
+    "flat",
+];
+
 /// Compare profiles: what grew, what shrank, and what of it is real
 ///
 /// Reads all that flame render reads. docs/diff.md explains the statistics.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args = without_refused)]
 pub(crate) struct DiffArgs {
     /// The profile before, and the one after; - is stdin
     ///
@@ -38,7 +54,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "PROFILE", num_args = 1.., requires = "before")]
     pub(crate) after: Vec<PathBuf>,
 
-    /// Compare two values of one profile
+    /// Compare two values of one profile, or A of BEFORE with B of AFTER
     #[arg(long, value_name = "A,B", value_parser = value_pair, conflicts_with_all = ["value"])]
     pub(crate) values: Option<ValuePair>,
 
@@ -51,8 +67,9 @@ pub(crate) struct DiffArgs {
 
     /// Take names for equal that differ in what a new build changes
     ///
-    /// Hashes, numbers of closures, template arguments, suffixes such as .cold, .part.N,
-    /// .constprop.N and .llvm.N, versions in paths, and addresses.
+    /// Hashes, numbers of closures, template arguments and the parameters that follow from them,
+    /// suffixes such as .cold, .part.N, .constprop.N and .llvm.N, versions in paths, where functions
+    /// of scripts start, and addresses.
     #[arg(long)]
     pub(crate) match_names: bool,
 
@@ -104,6 +121,12 @@ pub(crate) struct DiffArgs {
 
     #[command(flatten)]
     pub(crate) picture: PictureArgs,
+}
+
+/// Options of pictures of one profile, which comparisons refuse with a reason, not in the help.
+fn without_refused(option: Arg) -> Arg {
+    let is_refused = REFUSED.iter().any(|refused| option.get_id() == refused);
+    if is_refused { option.hide(true) } else { option }
 }
 
 /// What the sides are made equal in; their totals by default.

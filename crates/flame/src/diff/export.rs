@@ -2,22 +2,25 @@
 
 use std::io::{self, Write};
 
-use flame_diff::{DiffTree, FunctionChange, Scaling, Side};
+use flame_diff::{DiffTree, FunctionChange, Presence, Scaling, Side};
 use flame_render::markdown_text;
 use serde_json::{Value, json};
 
-use super::report::{Report, both, numbers, probability};
+use super::quality::Quality;
+use super::report::{Report, both, numbers, presence, probability};
 
 /// Writes one JSON object: both sides, the scaling, and all functions, what matters first.
 pub(super) fn write_json(
     tree: &DiffTree,
+    quality: &Quality,
     limit: Option<usize>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let unit = 10_f64.powi(tree.decimals() as i32);
-    let side = |side: &Side| {
+    let side = |side: &Side, runs: &Value| {
         json!({
             "profiles": side.names,
+            "runs": runs,
             "value": side.value_type.name,
             "unit": side.value_type.unit,
             "total": side.total.0 as f64 / unit,
@@ -27,9 +30,11 @@ pub(super) fn write_json(
     };
     let functions = tree.functions().iter().take(limit.unwrap_or(usize::MAX));
     let functions: Vec<Value> = functions.map(|change| function(tree, change)).collect();
+    let [before, after] = quality.json();
     let object = json!({
-        "before": side(tree.before()),
-        "after": side(tree.after()),
+        "before": side(tree.before(), &before),
+        "after": side(tree.after(), &after),
+        "warnings": quality.warnings,
         "scaling": match tree.scaling() {
             Scaling::Total => "total",
             Scaling::None => "none",
@@ -58,7 +63,13 @@ fn function(tree: &DiffTree, change: &FunctionChange) -> Value {
             "real": evidence.is_real(),
         })
     });
-    json!({ "name": label.name, "kind": label.kind.word(), "self": own, "total": total })
+    let presence = match presence(change) {
+        Presence::Both => "both",
+        Presence::New => "new",
+        Presence::Vanished => "vanished",
+    };
+    let (name, kind) = (&label.name, label.kind.word());
+    json!({ "name": name, "kind": kind, "presence": presence, "self": own, "total": total })
 }
 
 /// Writes a comment for a pull request.
@@ -76,9 +87,10 @@ pub(super) fn write_markdown(
     if report.rows.is_empty() {
         writeln!(out, "**{}**\n", report.nothing())?;
     } else {
+        let [before, after] = report.heads().map(|head| markdown_text(&head));
         writeln!(
             out,
-            "| self before | after | change | total before | after | change | p | function |"
+            "| self {before} | {after} | change | total {before} | {after} | change | p | function |"
         )?;
         writeln!(out, "|---:|---:|---:|---:|---:|---:|---:|---|")?;
     }
@@ -92,7 +104,7 @@ pub(super) fn write_markdown(
             out,
             "| {} | {} |",
             markdown_text(&probability(row.p())),
-            markdown_text(&row.name)
+            markdown_text(&format!("{}{}", row.name, row.mark))
         )?;
     }
     writeln!(out)?;

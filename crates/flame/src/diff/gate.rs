@@ -6,11 +6,12 @@
 //! ```
 
 use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling};
-use flame_profile::Weight;
+use flame_profile::{Label, Weight};
 use flame_render::clean_name;
 
 use super::counted;
-use super::report::probability;
+use super::names::Names;
+use super::report::{probability, shown};
 use crate::message::{Failure, quoted};
 
 /// The exit status of a comparison that exceeds a bound.
@@ -79,16 +80,41 @@ impl Gate {
         Ok(Gate { text: text.to_owned(), function, part, grows, bound })
     }
 
+    /// The same bound where functions are called by what their names have in common.
+    pub(super) fn with_names(&self, names: Names) -> Gate {
+        let common = |name: &String| names.common(name).into_owned();
+        Gate { function: self.function.as_ref().map(common), ..self.clone() }
+    }
+
     /// What exceeds the bound and is real, as a failure.
     pub(super) fn check(&self, tree: &DiffTree) -> Option<Failure> {
         let mut excesses: Vec<Excess<'_>> = self.changes(tree);
-        excesses.retain(|excess| {
-            let beyond = if self.grows { excess.change } else { -excess.change };
-            beyond > self.bound && excess.evidence.is_real()
-        });
+        excesses.retain(|excess| self.is_beyond(excess) && excess.evidence.is_real());
         excesses.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()).then(a.name.cmp(b.name)));
         let worst = excesses.first()?;
         Some(self.failure(tree, worst, excesses.len() - 1))
+    }
+
+    fn is_beyond(&self, excess: &Excess<'_>) -> bool {
+        let beyond = if self.grows { excess.change } else { -excess.change };
+        beyond > self.bound
+    }
+
+    /// What is said where a named function exceeds the bound, but by what could be noise.
+    pub(super) fn doubt(&self, tree: &DiffTree) -> Option<String> {
+        let changes = self.function.as_ref().map(|_| self.changes(tree))?;
+        let excess = changes.iter().find(|change| self.is_beyond(change))?;
+        let is_sure =
+            changes.iter().any(|change| self.is_beyond(change) && change.evidence.is_real());
+        (!is_sure).then(|| {
+            format!(
+                "{} exceeds --fail-if {} by what could be noise: it changed by {:+.2}; longer \
+                 recordings tell",
+                clean_name(excess.name),
+                quoted(&self.text),
+                excess.change
+            )
+        })
     }
 
     /// The function that is in neither profile, if it was named.
@@ -97,9 +123,14 @@ impl Gate {
     }
 
     fn changes<'t>(&self, tree: &'t DiffTree) -> Vec<Excess<'t>> {
-        let name = |function: &FunctionChange| tree.labels()[function.label.index()].name.as_str();
-        let is_meant = |found: &str| self.function.as_deref().is_none_or(|wanted| wanted == found);
-        let functions = tree.functions().iter().filter(|function| is_meant(name(function)));
+        let label = |function: &FunctionChange| &tree.labels()[function.label.index()];
+        let name = |function: &FunctionChange| label(function).name.as_str();
+        // The table's way to write a name is as good as the name.
+        let is_meant = |found: &Label| {
+            let function = self.function.as_deref();
+            function.is_none_or(|wanted| wanted == found.name || wanted == shown(found))
+        };
+        let functions = tree.functions().iter().filter(|function| is_meant(label(function)));
         let mut changes: Vec<Excess<'_>> =
             functions.map(|function| self.change(tree, name(function), function)).collect();
         // Shares of all are all of it, whatever happens.
@@ -156,6 +187,11 @@ impl Gate {
             why += &format!("; {functions} it, too");
         }
         let mut failure = Failure::new(what).why(why);
+        if tree.is_one_run_a_side() {
+            let several = "--before A1 A2 A3 --after B1 B2 B3, to know that runs do not differ as \
+                           much by themselves";
+            failure = failure.or_try(several);
+        }
         failure.code = EXCEEDED;
         failure
     }

@@ -9,8 +9,8 @@ use flame_profile::{
 };
 use flame_render::clean_name;
 
-use super::counted;
 use super::names::Names;
+use super::sampled::{Behind, samples_of};
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
 use crate::message::Failure;
@@ -36,11 +36,6 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// A line for each file of which there is something to say.
-    pub(super) fn health(&self) -> Vec<String> {
-        self.before.iter().chain(&self.after).filter_map(health).collect()
-    }
-
     /// Reads the files side by side.
     pub(super) fn read(
         sides: &Sides,
@@ -51,30 +46,21 @@ impl Inputs {
         let threads = (flame_threads::count() / paths.len()).max(1);
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
         let mut files = side_by_side(paths.clone(), |path| read(path, options, threads))?;
-        let maker = Maker { args, outputs, names: names(args), has_folded: has_folded(&files) };
+        let maker = Maker { args, outputs, names: Names::of(args), has_folded: has_folded(&files) };
         match sides {
             Sides::One(path) => maker.both_of(path, files.remove(0)),
             Sides::Two { before, .. } => {
-                let named: Vec<(&Path, Read)> = paths.into_iter().zip(files).collect();
-                let mut inputs = side_by_side(named, |(path, file)| maker.input(path, file))?;
+                let names = args.values.as_ref().map(|ValuePair(before, after)| [before, after]);
+                let value = |at| names.map(|names| names[usize::from(at >= before.len())].as_str());
+                let named = paths.into_iter().zip(files).enumerate();
+                let named = named.map(|(at, (path, file))| (path, file, value(at))).collect();
+                let input = |(path, file, value)| maker.input(path, file, value);
+                let mut inputs = side_by_side(named, input)?;
                 let after = inputs.split_off(before.len());
                 Ok(Inputs { before: inputs, after })
             }
         }
     }
-}
-
-/// What is known of how good the data of a file is.
-fn health(input: &Input) -> Option<String> {
-    let health = &input.health;
-    let mut said = Vec::new();
-    if health.walked().next().is_some() || health.has_losses() {
-        said.push(health.one_line());
-    } else if health.skipped_lines > 0 {
-        said.push(counted(health.skipped_lines, "line", "lines") + " not readable");
-    }
-    said.extend(health.notes.iter().cloned());
-    (!said.is_empty()).then(|| format!("{}: {}", input.run.name, said.join("; ")))
 }
 
 /// Does the same to all side by side; the first failure counts.
@@ -83,14 +69,6 @@ fn side_by_side<T: Send, U: Send>(
     work: impl Fn(T) -> Result<U, Failure> + Sync,
 ) -> Result<Vec<U>, Failure> {
     flame_threads::map(all, work).into_iter().collect()
-}
-
-fn names(args: &DiffArgs) -> Names {
-    match (args.match_names, args.strip_hex) {
-        (true, _) => Names::AcrossBuilds,
-        (_, true) => Names::WithoutHex,
-        _ => Names::Exact,
-    }
 }
 
 fn has_folded(files: &[Read]) -> bool {
@@ -107,9 +85,12 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn input(&self, path: &Path, file: Read) -> Result<Input, Failure> {
+    /// A file of one side; `named` is the value that it is to have.
+    fn input(&self, path: &Path, file: Read, named: Option<&str>) -> Result<Input, Failure> {
         match file {
+            Read::Folded(..) if named.is_some() => Err(one_value(path)),
             Read::Folded(reader, Columns::One) => {
+                self.outputs.check_folded(path)?;
                 let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
                 let (builder, value) = (reader.into_builder(), ValueType::samples());
                 self.made(path, builder, value, Samples::Divisor, Meta::default(), health)
@@ -120,7 +101,10 @@ impl Maker<'_> {
                     .or_try(format!("flame diff {}", shown(path))))
             }
             Read::Pprof(profile) => {
-                let value = self.value(&profile)?;
+                let value = match named {
+                    Some(name) => value_named(name, &profile, path)?,
+                    None => self.value(&profile)?,
+                };
                 self.of_profile(path, &profile, value)
             }
         }
@@ -130,6 +114,7 @@ impl Maker<'_> {
     fn both_of(&self, path: &Path, file: Read) -> Result<Inputs, Failure> {
         match (file, &self.args.values) {
             (Read::Folded(reader, Columns::Two), None) => {
+                self.outputs.check_folded(path)?;
                 let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
                 let tree = reader.finish(ValueType::samples(), ORDER);
                 let side = |is_before| {
@@ -141,16 +126,12 @@ impl Maker<'_> {
             }
             (Read::Pprof(profile), Some(ValuePair(before, after))) => {
                 let side = |name: &str| {
-                    let value = profile.value_named(name);
-                    let value = value.ok_or_else(|| no_value(name, &profile))?;
+                    let value = value_named(name, &profile, path)?;
                     Ok(vec![self.of_profile(path, &profile, value)?])
                 };
                 Ok(Inputs { before: side(before)?, after: side(after)? })
             }
-            (Read::Folded(..), Some(_)) => {
-                Err(Failure::usage(format!("{} has one value only", shown(path)))
-                    .why("folded text says one number a stack; pprof files have several values"))
-            }
+            (Read::Folded(..), Some(_)) => Err(one_value(path)),
             _ => Err(Failure::usage(format!("only {} to compare, and nothing else", shown(path)))
                 .or_try(format!("flame diff {} OTHER", shown(path)))),
         }
@@ -170,20 +151,14 @@ impl Maker<'_> {
         let mut options = self.outputs.default_tree_options();
         (options.value, options.order) = (Some(value), ORDER);
         let mut builder = TreeBuilder::new();
-        let samples = match samples_of(profile) {
-            Some(samples) if samples == value => {
-                builder.add_profile(profile, &options);
-                Samples::PerUnit(1.0)
+        let behind = Behind::of(profile, value);
+        let samples = behind.per_unit(value).unwrap_or(Samples::Counted);
+        match samples {
+            Samples::Counted => {
+                builder.add_profile_with(profile, &options, |values| behind.count(values));
             }
-            samples => {
-                // Where nothing says how many, each stack has been seen once at least.
-                let count = |values: &[u64]| {
-                    samples.and_then(|at| values.get(at)).map_or(1, |count| (*count).max(1))
-                };
-                builder.add_profile_with(profile, &options, count);
-                Samples::Counted
-            }
-        };
+            _ => builder.add_profile(profile, &options),
+        }
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
         let (meta, health) = (profile.meta.clone(), profile.health.clone());
@@ -206,11 +181,15 @@ impl Maker<'_> {
         if self.names != Names::Exact {
             builder.rename(|name| self.names.common(name));
         }
-        let tree = self.outputs.shape(builder.finish(value, ORDER))?;
+        let tree = builder.finish(value, ORDER);
+        let picture = &self.args.picture;
+        let lacks = |name: &&String| tree.labels().iter().all(|label| label.name != **name);
+        if let Some(function) = picture.callers.as_ref().filter(lacks) {
+            return Err(nothing_left(path, function));
+        }
+        let tree = self.outputs.shape(tree)?;
         if tree.total() == Weight(0) {
-            let bases = self.args.picture.base.join(" or ");
-            let what = format!("nothing is left of {}", shown(path));
-            return Err(Failure::new(what).why(format!("no stack has {}", clean_name(&bases))));
+            return Err(nothing_left(path, &picture.base.join(" or ")));
         }
         let samples = match (self.args.samples_per_unit, samples) {
             (Some(number), _) => Samples::PerUnit(number),
@@ -220,6 +199,12 @@ impl Maker<'_> {
         let run = Run { name: shown(path), tree, samples, duration: meta.duration };
         Ok(Input { run, meta, health })
     }
+}
+
+/// Of a side without the functions that it was to be cut to.
+fn nothing_left(path: &Path, functions: &str) -> Failure {
+    Failure::new(format!("nothing is left of {}", shown(path)))
+        .why(format!("no stack has {}", clean_name(functions)))
 }
 
 /// One of two counts of each stack.
@@ -249,15 +234,18 @@ fn column(tree: &CallTree, is_before: bool) -> TreeBuilder {
     builder
 }
 
-/// Which value counts samples.
-fn samples_of(profile: &Profile) -> Option<usize> {
-    profile.value_types().iter().position(|value| *value == ValueType::samples())
+fn value_named(name: &str, profile: &Profile, path: &Path) -> Result<usize, Failure> {
+    profile.value_named(name).ok_or_else(|| {
+        let values = profile.value_types().iter();
+        let names: Vec<&str> = values.map(|value| value.name.as_str()).collect();
+        let names = names.join(" and ");
+        Failure::usage(format!("no value {name} in {}: it has {names}", shown(path)))
+    })
 }
 
-fn no_value(name: &str, profile: &Profile) -> Failure {
-    let names: Vec<&str> = profile.value_types().iter().map(|value| value.name.as_str()).collect();
-    let names = names.join(" and ");
-    Failure::usage(format!("no value {name} in this profile: it has {names}"))
+fn one_value(path: &Path) -> Failure {
+    Failure::usage(format!("{} has one value only", shown(path)))
+        .why("folded text says one number a stack; pprof files have several values")
 }
 
 fn shown(path: &Path) -> String {

@@ -4,25 +4,19 @@ use flame_diff::{DiffTree, Presence};
 use flame_profile::{NodeId, ValueType};
 use flame_render::clean_name;
 
-use super::counted;
 use super::inputs::{Input, Inputs};
 use crate::cli::DiffArgs;
-use crate::message::Failure;
+use crate::message::{Failure, quoted};
 
-/// What the user should know about the inputs.
+/// What makes the comparison doubtful.
 ///
 /// # Errors
 /// When the weights are of different units.
 pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     let all: Vec<&Input> = inputs.before.iter().chain(&inputs.after).collect();
-    for input in &all {
-        let skipped = input.health.skipped_lines;
-        if skipped > 0 {
-            let lines = counted(skipped, "line is", "lines are");
-            let name = &input.run.name;
-            warnings.push(format!("{lines} left out of {name}: no stack with a count at the end"));
-        }
+    if args.values.is_none() {
+        warnings.extend(given_twice(inputs));
     }
     let [first, others @ ..] = &*all else { return Ok(warnings) };
     for other in others.iter().filter(|_| args.values.is_none()) {
@@ -35,6 +29,26 @@ pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Fai
     Ok(warnings)
 }
 
+/// Files that are there more than once, by their names: a pattern and a name may mean the same.
+fn given_twice(inputs: &Inputs) -> Vec<String> {
+    let names = |side: &[Input]| -> Vec<String> {
+        side.iter().map(|input| input.run.name.clone()).collect()
+    };
+    let (before, after) = (names(&inputs.before), names(&inputs.after));
+    let again = |side: &[String]| -> Vec<String> {
+        let places = (1..side.len()).filter(|at| side[..*at].contains(&side[*at]));
+        places.map(|at| side[at].clone()).collect()
+    };
+    let twice = again(&before).into_iter().chain(again(&after));
+    let twice = twice.map(|name| {
+        format!("{name} is given twice on one side: its samples count twice, as if they were more")
+    });
+    // One file a side that is the same on both is said to be identical.
+    let is_plain = before.len() + after.len() == 2;
+    let both = after.iter().filter(|name| !is_plain && before.contains(name));
+    twice.chain(both.map(|name| format!("{name} is on both sides"))).collect()
+}
+
 fn different_values(one: &Input, other: &Input) -> Failure {
     let text =
         |value: &ValueType| format!("{} in {}", clean_name(&value.name), clean_name(&value.unit));
@@ -42,9 +56,11 @@ fn different_values(one: &Input, other: &Input) -> Failure {
         (&one.run.name, &other.run.name),
         (one.run.tree.value_type(), other.run.tree.value_type()),
     );
+    let names_of_values = quoted(&format!("{},{}", values.0.name, values.1.name));
     Failure::new(format!("cannot compare {} with {}", names.0, names.1))
         .why(format!("one has {}, the other {}", text(values.0), text(values.1)))
         .or_try("--value samples, if both have it")
+        .or_try(format!("--values {names_of_values}, to compare one with the other all the same"))
 }
 
 /// Different events or frequencies behind equal values.
@@ -61,12 +77,15 @@ fn different_circumstances(one: &Input, other: &Input, args: &DiffArgs) -> Optio
         }
         _ => {}
     }
-    let rates = (a.frequency, b.frequency);
-    match rates {
-        (Some(rate), Some(other_rate)) if rate != other_rate && !is_scaled(args) => Some(format!(
-            "{name} was sampled at {rate}, {other_name} at {other_rate}: samples are not comparable \
-             unless they are normalised"
-        )),
+    // What samples stand for, such as CPU time, does not depend on how many there are.
+    let are_samples = *one.run.tree.value_type() == ValueType::samples();
+    match (a.frequency, b.frequency) {
+        (Some(rate), Some(other_rate)) if rate != other_rate && are_samples && !is_scaled(args) => {
+            Some(format!(
+                "{name} was sampled at {rate}, {other_name} at {other_rate}: samples are not \
+                 comparable unless they are normalised; --value cpu compares what they stand for"
+            ))
+        }
         _ => None,
     }
 }

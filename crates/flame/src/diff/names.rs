@@ -3,7 +3,15 @@
 //! Only what a compiler, a linker or a packager puts into a name is taken out, never a part that a
 //! programmer wrote, besides template arguments, which say with which types code was built.
 
+mod templates;
+mod versions;
+
 use std::borrow::Cow;
+
+use templates::without_template_arguments;
+use versions::without_versions;
+
+use crate::cli::DiffArgs;
 
 /// Longer names are no compiler's, and looking through them could take for ever.
 const LONGEST: usize = 1 << 16;
@@ -20,6 +28,15 @@ pub(super) enum Names {
 }
 
 impl Names {
+    /// What was asked for.
+    pub(super) fn of(args: &DiffArgs) -> Names {
+        match (args.match_names, args.strip_hex) {
+            (true, _) => Names::AcrossBuilds,
+            (_, true) => Names::WithoutHex,
+            _ => Names::Exact,
+        }
+    }
+
     /// The name that two builds have in common.
     pub(super) fn common(self, name: &str) -> Cow<'_, str> {
         let common = match self {
@@ -50,6 +67,7 @@ fn across_builds(name: &str) -> String {
     let name = without_suffixes(&without_hex(name)).to_owned();
     let name = without_hashes(&name);
     let name = without_numbers(&name);
+    let name = without_places(&name);
     let name = without_versions(&name);
     without_template_arguments(&name)
 }
@@ -62,7 +80,7 @@ fn run(text: &str, is_kind: impl Fn(u8) -> bool) -> usize {
 /// What optimisations put behind a name when they copy or split a function: gcc's `.part.3`,
 /// `.constprop.0`, `.isra.0` and `.cold`, LLVM's `.llvm.123`, and c++filt's ` [clone .cold]`.
 fn without_suffixes(name: &str) -> &str {
-    const WORDS: [&str; 9] = [
+    const WORDS: [&str; 15] = [
         ".cold",
         ".part",
         ".constprop",
@@ -72,6 +90,12 @@ fn without_suffixes(name: &str) -> &str {
         ".localalias",
         ".warm",
         ".split",
+        ".__part",
+        ".__uniq",
+        ".clone",
+        ".specialized",
+        ".argelim",
+        ".argprom",
     ];
     let mut name = name;
     loop {
@@ -87,15 +111,20 @@ fn without_suffixes(name: &str) -> &str {
     }
 }
 
-/// Rust's `::h0123456789abcdef` at the end, and the number of a crate's build, `core[8467...]`.
+/// Rust's `::h0123456789abcdef` at the end, the number of a crate's build, `core[8467...]`, and
+/// C++'s tags of libraries, `name[abi:cxx11]` and `std::__cxx11::`.
 fn without_hashes(name: &str) -> String {
     let is_hash = |text: &str| text.len() == 16 && run(text, |b| b.is_ascii_hexdigit()) == 16;
     let legacy = name.rsplit_once("::h").filter(|(_, hash)| is_hash(hash));
-    let name = legacy.map_or(name, |(head, _)| head);
+    let name = legacy.map_or(name, |(head, _)| head).replace("std::__cxx11::", "std::");
     let mut common = String::with_capacity(name.len());
-    let mut rest = name;
+    let mut rest = &*name;
     while let Some((head, behind)) = rest.split_once('[') {
         common.push_str(head);
+        if let Some((_, tail)) = behind.strip_prefix("abi:").and_then(|tag| tag.split_once(']')) {
+            rest = tail;
+            continue;
+        }
         let digits = run(behind, |byte| byte.is_ascii_hexdigit());
         match behind[digits..].strip_prefix(']') {
             Some(tail) if (12..=16).contains(&digits) => rest = tail,
@@ -108,138 +137,70 @@ fn without_hashes(name: &str) -> String {
     common + rest
 }
 
-/// Numbers that compilers count functions without a name by: `{closure#3}`, `{lambda()#2}`, `$_7`,
-/// Go's `main.run.func2`, Java's `lambda$main$4` and `$$Lambda$14`.
+/// Numbers that compilers and runtimes count what has no name by: `{closure#3}`, `{lambda()#2}`,
+/// `$_7`, Go's `main.run.func2.1`, OpenMP's `main._omp_fn.0`, Java's `lambda$main$4`, `App$1`,
+/// `$$Lambda$14` and `$Proxy9`. Rust's older names have no such number: `{{closure}}`.
 fn without_numbers(name: &str) -> String {
-    const COUNTED: [&str; 4] = ["#", "$_", ".func", "$$Lambda$"];
+    const COUNTED: [&str; 10] = [
+        "#",
+        "$_",
+        ".func",
+        ".gowrap",
+        ".deferwrap",
+        "._omp_fn.",
+        "_block_invoke_",
+        "$Proxy",
+        "GeneratedMethodAccessor",
+        "GeneratedConstructorAccessor",
+    ];
+    let name = name.replace("{{closure}}", "{closure#}");
     let mut common = String::with_capacity(name.len());
-    let mut rest = name;
+    let mut rest = &*name;
     while let Some(letter) = rest.chars().next() {
-        let counted = COUNTED.iter().find(|start| rest.starts_with(**start));
         let digits = |from: usize| run(&rest[from..], |byte| byte.is_ascii_digit());
-        let taken = match counted {
-            Some(start) if digits(start.len()) > 0 => Some((*start, digits(start.len()))),
-            _ => None,
-        };
-        let Some((start, digits)) = taken else {
+        let counted = COUNTED.iter().find(|start| rest.starts_with(**start)).copied();
+        let counted = counted.filter(|start| digits(start.len()) > 0);
+        let end = |end: usize| !rest[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let class = (letter == '$' && digits(1) > 0 && end(1 + digits(1))).then_some("$");
+        let Some(start) = counted.or(class) else {
             common.push(letter);
             rest = &rest[letter.len_utf8()..];
             continue;
         };
         common.push_str(start);
-        rest = &rest[start.len() + digits..];
-    }
-    match (common.contains("lambda$"), common.rsplit_once('$')) {
-        (true, Some((head, number))) if run(number, |b| b.is_ascii_digit()) == number.len() => {
-            format!("{head}$")
+        rest = &rest[start.len() + digits(start.len())..];
+        // A closure within a closure: `.func2.1.3`.
+        while start == ".func" && rest.starts_with('.') && digits_at(rest, 1) > 0 {
+            rest = &rest[1 + digits_at(rest, 1)..];
         }
-        _ => common,
-    }
-}
-
-/// Versions in paths and in names of libraries: `libc-2.31.so`, `libssl.so.1.1`, `serde-1.0.130/`,
-/// `python3.11`.
-fn without_versions(name: &str) -> String {
-    if !name.contains('/') && !name.contains(".so") {
-        return name.to_owned();
-    }
-    let mut common = String::with_capacity(name.len());
-    for (index, part) in name.split('/').enumerate() {
-        common.push_str(if index > 0 { "/" } else { "" });
-        common.push_str(&without_version(part));
     }
     common
 }
 
-/// One part of a path.
-fn without_version(part: &str) -> String {
-    let mut common = String::with_capacity(part.len());
-    let mut rest = part;
-    while let Some((start, end)) = version(rest) {
-        common.push_str(&rest[..start]);
-        rest = &rest[end..];
+fn digits_at(text: &str, from: usize) -> usize {
+    run(&text[from..], |byte| byte.is_ascii_digit())
+}
+
+/// How V8 runs a function now, and where in its file it starts: `JS:*parse /app.js:4:13` and
+/// `JS:^parse /app.js:9:13` are `JS:parse /app.js`.
+fn without_places(name: &str) -> String {
+    let mut name = name.to_owned();
+    for kind in ["JS:", "LazyCompile:", "Function:"] {
+        if name.starts_with(kind) && name[kind.len()..].starts_with(['*', '~', '^', '+']) {
+            name.remove(kind.len());
+        }
     }
-    common + rest
-}
-
-/// Where the first version in a part of a path starts, with what ties it to the name, and ends.
-fn version(part: &str) -> Option<(usize, usize)> {
-    let bytes = part.as_bytes();
-    let is_version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    // The dot before an ending is not the version's.
-    let end = |start: usize| {
-        let digits = &part[start..start + run(&part[start..], is_version)];
-        start + digits.trim_end_matches('.').len()
-    };
-    let of_library = part.find(".so.").map(|at| (at + 3, end(at + 4)));
-    let of_library = of_library.filter(|(start, end)| start + 1 < *end);
-    let starts =
-        (1..bytes.len()).filter(|at| bytes[*at].is_ascii_digit() && !is_version(bytes[at - 1]));
-    let tied = |start: usize| {
-        let head = part[..start].strip_suffix('v').unwrap_or(&part[..start]);
-        let end = end(start);
-        match head.strip_suffix('-') {
-            Some(head) => Some((head.len(), end)),
-            None => part[start..end].contains('.').then_some((start, end)),
+    for _ in 0..2 {
+        let Some((file, number)) = name.rsplit_once(':') else { break };
+        let is_number = !number.is_empty() && digits_at(number, 0) == number.len();
+        // `.js:4:13` has a file's ending before it, or another number.
+        let last = file.rsplit(['/', ' ']).next().unwrap_or_default();
+        if !is_number || !last.contains('.') {
+            break;
         }
-    };
-    starts.filter_map(tied).next().into_iter().chain(of_library).min()
-}
-
-/// `Vec<int, std::allocator<int>>` as `Vec<>`; the brackets of `<Vec<T> as Debug>::fmt` stay, and so
-/// do operators.
-fn without_template_arguments(name: &str) -> String {
-    let mut common = String::with_capacity(name.len());
-    // How many of the open brackets hold arguments.
-    let mut inside = 0_u32;
-    // Brackets of qualified paths that are open outside of arguments.
-    let mut kept = 0_u32;
-    let mut previous = ' ';
-    let mut rest = name;
-    while let Some(letter) = rest.chars().next() {
-        let operator = operator(rest).filter(|_| inside == 0);
-        if let Some(operator) = operator {
-            common.push_str(operator);
-            (rest, previous) = (&rest[operator.len()..], ' ');
-            continue;
-        }
-        let is_arrow = letter == '>' && matches!(previous, '-' | '=');
-        match letter {
-            '<' if inside > 0 => inside += 1,
-            '<' if previous.is_alphanumeric() || matches!(previous, '_' | ':') => {
-                inside = 1;
-                common.push('<');
-            }
-            '<' => {
-                kept += 1;
-                common.push('<');
-            }
-            '>' if inside > 0 && !is_arrow => {
-                inside -= 1;
-                if inside == 0 {
-                    common.push('>');
-                }
-            }
-            '>' if !is_arrow => {
-                kept = kept.saturating_sub(1);
-                common.push('>');
-            }
-            letter if inside == 0 => common.push(letter),
-            _ => {}
-        }
-        (rest, previous) = (&rest[letter.len_utf8()..], letter);
+        name.truncate(file.len());
     }
-    // Brackets that do not match: not a template, whatever it is.
-    if inside > 0 || kept > 0 { name.to_owned() } else { common }
-}
-
-/// The operator that a text starts with, where it has angle brackets.
-fn operator(text: &str) -> Option<&str> {
-    const OPERATORS: [&str; 10] = ["<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<"];
-    let sign = text.strip_prefix("operator")?;
-    let sign = OPERATORS.iter().find(|known| sign.starts_with(**known)).copied();
-    let sign = sign.or_else(|| text["operator".len()..].starts_with('>').then_some(">"))?;
-    text.get(.."operator".len() + sign.len())
+    name
 }
 
 #[cfg(test)]
@@ -292,7 +253,20 @@ mod tests {
             ("app::run::{closure#3}", "app::run::{closure#}"),
             ("run()::{lambda(int)#2}::operator()(int)", "run()::{lambda(int)#}::operator()(int)"),
             ("run::$_7", "run::$_"),
-            ("main.run.func2.1", "main.run.func.1"),
+            ("main.run.func2.1", "main.run.func"),
+            ("main.run.gowrap1", "main.run.gowrap"),
+            ("work._omp_fn.0", "work._omp_fn."),
+            ("to_string[abi:cxx11](int)", "to_string(int)"),
+            ("std::__cxx11::stoi(char)", "std::stoi(char)"),
+            ("App$1.run", "App$.run"),
+            ("LApp$$Lambda$2:::run", "LApp$$Lambda$:::run"),
+            ("App$$Lambda$14/0x00000008000c3000.run", "App$$Lambda$/0x....run"),
+            (
+                "jdk.internal.reflect.GeneratedMethodAccessor12.invoke",
+                "jdk.internal.reflect.GeneratedMethodAccessor.invoke",
+            ),
+            ("com.sun.proxy.$Proxy9.size", "com.sun.proxy.$Proxy.size"),
+            ("$1st", "$1st"),
             ("main.function2", "main.function2"),
             ("App.lambda$main$4", "App.lambda$main$"),
             ("App$$Lambda$14", "App$$Lambda$"),
@@ -302,15 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn versions_in_paths_go() {
+    fn places_and_states_of_scripts_go() {
         let cases = [
-            ("[libc-2.31.so]", "[libc.so]"),
-            ("[libssl.so.1.1]", "[libssl.so]"),
-            ("/usr/lib/python3.11/json/decoder.py", "/usr/lib/python/json/decoder.py"),
-            ("node_modules/left-pad-1.3.0/index.js", "node_modules/left-pad/index.js"),
-            ("/opt/app-v2/lib64/x.c", "/opt/app/lib64/x.c"),
-            ("/src/utf8.c", "/src/utf8.c"),
-            ("v2.parse", "v2.parse"),
+            ("JS:*fib /srv/app.js:4:13", "JS:fib /srv/app.js"),
+            ("JS:^fib /srv/app.js:14:13", "JS:fib /srv/app.js"),
+            ("LazyCompile:~fib app.js:4", "LazyCompile:fib app.js"),
+            ("JS:fib node:internal/main:1:2", "JS:fib node:internal/main:1:2"),
+            ("main app.c:12", "main app.c"),
+            ("a::b:12", "a::b:12"),
+            (":4:5", ":4:5"),
         ];
         check(Names::AcrossBuilds, &cases);
     }
@@ -335,6 +309,16 @@ mod tests {
             "$_1",
             "::h",
             "lambda$",
+            "$1",
+            "(",
+            ")",
+            "::<",
+            "<init>",
+            ":4",
+            "JS:*",
+            ".func2",
+            "[abi:",
+            "0a1b2c3d",
             "a",
         ];
         let mut state = 1_u64;
@@ -351,27 +335,5 @@ mod tests {
             let long = piece.repeat(LONGEST / piece.len());
             assert!(Names::AcrossBuilds.common(&long).len() <= 2 * long.len() + 9, "{piece}");
         }
-    }
-
-    #[test]
-    fn template_arguments_go_and_operators_stay() {
-        let cases = [
-            (
-                "std::vector<int, std::allocator<int> >::push_back(int&&)",
-                "std::vector<>::push_back(int&&)",
-            ),
-            (
-                "<alloc::vec::Vec<T> as core::fmt::Debug>::fmt",
-                "<alloc::vec::Vec<> as core::fmt::Debug>::fmt",
-            ),
-            ("collect::<Vec<u8>>", "collect::<>"),
-            ("Set<T>::operator<(Set<T> const&)", "Set<>::operator<(Set<> const&)"),
-            ("operator<< <char>", "operator<< <char>"),
-            ("Ptr<T>::operator->()", "Ptr<>::operator->()"),
-            ("call::<fn(u8) -> u16>", "call::<>"),
-            ("a < b", "a < b"),
-            ("f<", "f<"),
-        ];
-        check(Names::AcrossBuilds, &cases);
     }
 }

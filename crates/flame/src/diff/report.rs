@@ -1,21 +1,27 @@
-//! What changed as a table to read: functions, what matters first.
+//! What of a comparison is shown to people: functions, what matters first, and what to know of them.
 
-use std::io::{self, Write};
-
-use flame_diff::{DiffTree, Evidence, FunctionChange, Scaling, Side, Weights};
-use flame_profile::{FrameKind, Label, Weight};
+use flame_diff::{DiffTree, Evidence, FunctionChange, Presence, Scaling, Side, Weights};
+use flame_profile::{FrameKind, Label, ValueType, Weight};
 use flame_render::{ValueScale, clean_name, group_thousands};
 
 use super::counted;
-use crate::terminal::Paint;
+use super::quality::Quality;
+use crate::cli::{DiffArgs, PictureArgs};
 
 /// About a screen, with what stands above and below.
 const DEFAULT_LIMIT: usize = 40;
+
+/// What one run a side cannot say.
+const ONE_RUN: &str = "one run a side: what runs differ by of themselves is called real, too; three a \
+                       side tell (--before, --after)";
 
 /// What of a comparison is shown.
 #[derive(Debug)]
 pub(super) struct Report<'t> {
     pub(super) tree: &'t DiffTree,
+    /// How far the data can be trusted.
+    pub(super) quality: &'t Quality,
+    pub(super) picture: &'t PictureArgs,
     /// Lines of the table.
     pub(super) rows: Vec<Row>,
     /// Functions with real changes that are beyond the limit.
@@ -30,6 +36,8 @@ pub(super) struct Report<'t> {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: String,
+    /// Which side alone has it, where it is not on both.
+    pub(super) mark: String,
     pub(super) own: Change,
     pub(super) total: Change,
 }
@@ -42,24 +50,26 @@ pub(super) struct Change {
     /// With a sign; `=` where nothing changed.
     pub(super) change: String,
     pub(super) evidence: Evidence,
-    grew: bool,
+    pub(super) grew: bool,
 }
 
 impl<'t> Report<'t> {
     /// Chooses the functions: those with a real change, or all that changed.
-    pub(super) fn new(tree: &'t DiffTree, all: bool, limit: Option<usize>) -> Report<'t> {
+    pub(super) fn new(tree: &'t DiffTree, args: &'t DiffArgs, quality: &'t Quality) -> Report<'t> {
         let is_real = |f: &&FunctionChange| f.self_evidence.is_real() || f.total_evidence.is_real();
         let changed: Vec<&FunctionChange> =
             tree.functions().iter().filter(|function| has_changed(tree, function)).collect();
         let real = changed.iter().copied().filter(|function| is_real(function)).count();
-        let wanted = if all { changed.len() } else { real };
-        let shown = wanted.min(limit.unwrap_or(DEFAULT_LIMIT));
+        let wanted = if args.all { changed.len() } else { real };
+        let shown = wanted.min(args.limit.unwrap_or(DEFAULT_LIMIT));
         let mut report = Report {
             tree,
+            quality,
+            picture: &args.picture,
             rows: Vec::new(),
             more: wanted - shown,
             noise: changed.len() - wanted,
-            scale: scale(tree, &tree.after().value_type),
+            scale: scale(tree, &tree.after().value_type, args.picture.countname.as_deref()),
         };
         // Real changes come first among the functions.
         report.rows = changed[..shown].iter().map(|function| report.row(function)).collect();
@@ -71,7 +81,29 @@ impl<'t> Report<'t> {
         let (before, after) = (function.before, function.after);
         let own = self.change(before.self_weight, after.self_weight, function.self_evidence);
         let total = self.change(before.total, after.total, function.total_evidence);
-        Row { name: shown(label), own, total }
+        Row { name: shown(label), mark: self.mark(presence(function)), own, total }
+    }
+
+    /// What stands over the columns of the sides: their values, where those differ.
+    pub(super) fn heads(&self) -> [String; 2] {
+        let [before, after] = [self.tree.before(), self.tree.after()].map(|side| &side.value_type);
+        if before == after {
+            return ["before", "after"].map(str::to_owned);
+        }
+        [before, after].map(|value| clean_name(&value.name).into_owned())
+    }
+
+    /// What stands behind the name of what one side lacks.
+    fn mark(&self, presence: Presence) -> String {
+        let [before, after] = self.heads();
+        let is_time = before == "before" && after == "after";
+        match presence {
+            Presence::Both => String::new(),
+            Presence::New if is_time => " (new)".to_owned(),
+            Presence::Vanished if is_time => " (vanished)".to_owned(),
+            Presence::New => format!(" (only {after})"),
+            Presence::Vanished => format!(" (only {before})"),
+        }
     }
 
     fn change(&self, before: Weight, after: Weight, evidence: Evidence) -> Change {
@@ -93,14 +125,20 @@ impl<'t> Report<'t> {
     /// What was compared, a line each.
     pub(super) fn header(&self) -> Vec<String> {
         let tree = self.tree;
-        let mut lines =
-            vec![side(tree, "before", tree.before()), side(tree, "after", tree.after())];
-        lines.push(scaling(tree));
+        let side = |which, side| side_line(tree, which, side, self.picture.countname.as_deref());
+        vec![side("before", tree.before()), side("after", tree.after()), scaling(tree)]
+    }
+
+    /// What the table does not say itself, and how far its data can be trusted.
+    pub(super) fn footer(&self) -> Vec<String> {
+        let mut lines = self.about_table();
+        if !self.picture.no_metadata {
+            lines.extend(self.quality.lines());
+        }
         lines
     }
 
-    /// What the table does not say itself.
-    pub(super) fn footer(&self) -> Vec<String> {
+    fn about_table(&self) -> Vec<String> {
         let tree = self.tree;
         let mut lines = Vec::new();
         if self.more > 0 {
@@ -114,7 +152,9 @@ impl<'t> Report<'t> {
         }
         if tree.tested() == 0 {
             lines.push(
-                "nothing could be tested: too few samples to tell a change from noise".into(),
+                "nothing could be tested: too few samples to tell a change from noise, or all in one \
+                 place"
+                    .into(),
             );
             return lines;
         }
@@ -125,6 +165,9 @@ impl<'t> Report<'t> {
             "called real: what comes up by chance in {alpha} % of comparisons at most, over all \
              {tested} changes tested"
         ));
+        if tree.is_one_run_a_side() {
+            lines.push(ONE_RUN.to_owned());
+        }
         if let Some(points) = tree.smallest_change(0.1) {
             lines.push(format!(
                 "with so many samples a function of 10 % is called changed from about {points:.1} \
@@ -151,25 +194,8 @@ impl<'t> Report<'t> {
         let number = self.tree.functions().iter().filter(real).count() as u64;
         let functions = counted(number, "function", "functions");
         let name = &first.name;
-        format!("{functions} really changed, first {name} by {change} {unit} of {part}")
-    }
-
-    /// Writes it for people.
-    pub(super) fn write_text(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
-        for line in self.header() {
-            writeln!(out, "{line}")?;
-        }
-        writeln!(out)?;
-        if self.rows.is_empty() {
-            writeln!(out, "{}\n", self.nothing())?;
-        } else {
-            self.write_table(paint, out)?;
-            writeln!(out)?;
-        }
-        for line in self.footer() {
-            writeln!(out, "{}", paint.dim(&line))?;
-        }
-        Ok(())
+        let verb = if self.heads()[0] == "before" { "changed" } else { "differ" };
+        format!("{functions} really {verb}, first {name} by {change} {unit} of {part}")
     }
 
     /// What stands in place of an empty table.
@@ -180,53 +206,9 @@ impl<'t> Report<'t> {
             _ => "no lines were asked for",
         }
     }
-
-    fn write_table(&self, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
-        let cells: Vec<[String; 7]> = self.rows.iter().map(Row::cells).collect();
-        let heads = ["before", "after", "change", "before", "after", "change", "p"];
-        let width = |column: usize| {
-            let widths = cells.iter().map(|row| row[column].chars().count());
-            widths.max().unwrap_or(0).max(heads[column].len())
-        };
-        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-        let own = widths[..3].iter().sum::<usize>() + 4;
-        let total = widths[3..6].iter().sum::<usize>() + 4;
-        writeln!(out, "{:>own$}    {:>total$}", "self", "total")?;
-        for (column, head) in heads.iter().enumerate() {
-            write!(out, "{:>width$}{}", head, gap(column), width = widths[column])?;
-        }
-        writeln!(out, "function")?;
-        for (row, cells) in self.rows.iter().zip(&cells) {
-            for (column, cell) in cells.iter().enumerate() {
-                let padding = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
-                let change = match column {
-                    2 => Some(&row.own),
-                    5 => Some(&row.total),
-                    _ => None,
-                };
-                let cell = change.map_or(cell.clone(), |change| change.painted(cell, paint));
-                write!(out, "{padding}{cell}{}", gap(column))?;
-            }
-            writeln!(out, "{}", row.name)?;
-        }
-        Ok(())
-    }
 }
 
 impl Row {
-    fn cells(&self) -> [String; 7] {
-        let (own, total) = (&self.own, &self.total);
-        [
-            own.before.clone(),
-            own.after.clone(),
-            own.marked(),
-            total.before.clone(),
-            total.after.clone(),
-            total.marked(),
-            probability(self.p()),
-        ]
-    }
-
     fn is_real(&self) -> bool {
         self.own.evidence.is_real() || self.total.evidence.is_real()
     }
@@ -246,19 +228,6 @@ impl Change {
             format!("({})", self.change)
         }
     }
-
-    fn painted(&self, text: &str, paint: Paint) -> String {
-        match (self.evidence.is_real(), self.grew) {
-            (true, true) => paint.red(text),
-            (true, false) => paint.green(text),
-            _ => paint.dim(text),
-        }
-    }
-}
-
-/// What stands behind a column.
-fn gap(column: usize) -> &'static str {
-    if column == 2 || column == 5 { "    " } else { "  " }
 }
 
 /// A p-value to read.
@@ -277,12 +246,21 @@ fn has_changed(tree: &DiffTree, function: &FunctionChange) -> bool {
 }
 
 /// Weights of a value type as they are written, decimal places taken into account.
-fn scale(tree: &DiffTree, value: &flame_profile::ValueType) -> ValueScale {
-    ValueScale::of(value).with_decimals(tree.decimals())
+fn scale(tree: &DiffTree, value: &ValueType, count_name: Option<&str>) -> ValueScale {
+    ValueScale::with(value, tree.decimals(), count_name)
+}
+
+/// Which sides have a function.
+pub(super) fn presence(function: &FunctionChange) -> Presence {
+    match (function.before.total, function.after.total) {
+        (Weight(0), _) => Presence::New,
+        (_, Weight(0)) => Presence::Vanished,
+        _ => Presence::Both,
+    }
 }
 
 /// A name with a mark for its kind.
-fn shown(label: &Label) -> String {
+pub(super) fn shown(label: &Label) -> String {
     let mark = match label.kind {
         FrameKind::Kernel => " [k]",
         FrameKind::Inlined => " [i]",
@@ -293,19 +271,17 @@ fn shown(label: &Label) -> String {
     format!("{}{mark}", clean_name(&label.name))
 }
 
-fn side(tree: &DiffTree, which: &str, side: &Side) -> String {
+fn side_line(tree: &DiffTree, which: &str, side: &Side, count_name: Option<&str>) -> String {
     let names = match &*side.names {
         [first, .., last] => format!("{first} to {last}, {} runs", side.names.len()),
         [name] => name.clone(),
         [] => String::new(),
     };
-    let amount = scale(tree, &side.value_type).amount(side.total);
-    let samples = group_thousands(side.samples.round() as u64);
-    let samples = match amount == format!("{samples} samples") {
-        true => String::new(),
-        false => format!(", {samples} samples"),
-    };
-    format!("{which:<7} {names}: {amount}{samples}")
+    let amount = scale(tree, &side.value_type, count_name).amount(side.total);
+    let samples = counted(side.samples.round() as u64, "sample", "samples");
+    let samples = if amount == samples { String::new() } else { format!(", {samples}") };
+    let time = side.duration.map(|time| format!(" in {:.1} s", time.as_secs_f64()));
+    format!("{which:<7} {names}: {amount}{samples}{}", time.unwrap_or_default())
 }
 
 fn scaling(tree: &DiffTree) -> String {

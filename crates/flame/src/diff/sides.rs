@@ -34,14 +34,10 @@ impl Sides {
             }
         };
         let stdin = sides.paths().filter(|path| *path == Path::new("-")).count();
-        match &sides {
-            _ if stdin > 1 => Err(Failure::usage("stdin can be read once only")),
-            Sides::Two { .. } if args.values.is_some() => {
-                Err(Failure::usage("--values compares two values of one profile, not two profiles")
-                    .or_try("flame diff cpu.pb.gz --values instructions,cycles"))
-            }
-            _ => Ok(sides),
+        if stdin > 1 {
+            return Err(Failure::usage("stdin can be read once only"));
         }
+        Ok(sides)
     }
 
     /// All files, those of before first.

@@ -240,7 +240,7 @@ fn bar(share: f64) -> String {
 
 /// A name with its middle left out where it is too long; control characters, which a hostile
 /// program could steer the terminal with, are replaced.
-fn shortened(name: &str, room: usize) -> String {
+pub(crate) fn shortened(name: &str, room: usize) -> String {
     let clean: Vec<char> = clean_name(name).chars().collect();
     if clean.len() <= room {
         return clean.into_iter().collect();

@@ -2,10 +2,9 @@
 //!
 //! The format has no quoting, so a name may not hold what it uses; see [`write_folded`].
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::count::Count;
+use super::sorted::Lines;
 use crate::call_tree::{CallTree, Label};
 use crate::units::Weight;
 
@@ -24,8 +23,9 @@ pub enum Annotations {
 /// In names `;` becomes `:` and control characters become blanks, so that a name is always one
 /// frame of one line; a blank before trailing digits of a leaf becomes `_`, since readers would
 /// take the digits for a second count. Blanks at both ends of a line are left out, a stack that is
-/// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by that share a line. A tree with
-/// weights before and after has both on each line, as difffolded.pl writes them.
+/// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by
+/// that share a line. A tree with weights before and after has both on each line, as difffolded.pl
+/// writes them. No more than the current line is in memory.
 ///
 /// # Errors
 /// Those of `out`.
@@ -36,48 +36,16 @@ pub fn write_folded(
 ) -> io::Result<()> {
     let text = |label| frame_text(label, annotations);
     let names: Vec<String> = tree.labels().iter().map(text).collect();
-    let mut lines: Vec<(String, Counts)> = Vec::new();
-    // Length of `path` up to and with each of the current node's ancestors.
-    let mut lengths: Vec<usize> = Vec::new();
-    let mut path = String::new();
-    for (index, node) in tree.nodes().iter().enumerate().skip(1) {
-        lengths.truncate(node.depth as usize - 1);
-        path.truncate(lengths.last().copied().unwrap_or(0));
-        if !path.is_empty() {
-            path.push(';');
-        }
-        path.push_str(&names[node.label.index()]);
-        lengths.push(path.len());
-        let before = tree.before().and_then(|before| before.get(index));
-        let counts = Counts {
-            before: before.map_or(Weight(0), |before| before.self_weight),
-            after: node.self_weight,
-        };
-        if counts.after > Weight(0) || counts.before > Weight(0) {
-            lines.push((as_stack(&without_trailing_number(&path)), counts));
-        }
-    }
-    lines.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut lines = lines.into_iter().peekable();
-    while let Some((path, mut counts)) = lines.next() {
-        while let Some((_, more)) = lines.next_if(|(next, _)| *next == path) {
-            counts.before += more.before;
-            counts.after += more.after;
-        }
-        write!(out, "{path}")?;
+    let mut lines = Lines::new(tree, &names);
+    while let Some((path, counts)) = lines.next_line() {
+        out.write_all(path.as_bytes())?;
         if tree.before().is_some() {
             write_count(counts.before, tree.decimals(), out)?;
         }
         write_count(counts.after, tree.decimals(), out)?;
-        writeln!(out)?;
+        out.write_all(b"\n")?;
     }
     Ok(())
-}
-
-/// What stands at the end of a line.
-struct Counts {
-    before: Weight,
-    after: Weight,
 }
 
 /// Writes a blank and the number, without needless digits.
@@ -102,28 +70,6 @@ fn frame_text(label: &Label, annotations: Annotations) -> String {
         text.push_str(label.kind.annotation());
     }
     text
-}
-
-/// A path as a line may start with it: blank ones and such as look like a comment would be lost.
-fn as_stack(path: &str) -> String {
-    let path = path.trim();
-    match path.strip_prefix('#') {
-        _ if path.is_empty() => "-".to_owned(),
-        Some(rest) if rest.is_empty() || rest.starts_with(' ') => {
-            format!("#_{}", rest.trim_start())
-        }
-        _ => path.to_owned(),
-    }
-}
-
-/// `redis 7` as a leaf would be read as frame `redis` with the counts 7 and the weight.
-fn without_trailing_number(path: &str) -> Cow<'_, str> {
-    match path.rsplit_once(' ') {
-        Some((head, word)) if Count::parse(word.as_bytes()).is_some() => {
-            Cow::Owned(format!("{head}_{word}"))
-        }
-        _ => Cow::Borrowed(path),
-    }
 }
 
 #[cfg(test)]
@@ -197,15 +143,6 @@ mod tests {
         check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x_12 4\n");
         let exponent: &[(&str, FrameKind)] = &[("x 1.5e3", FrameKind::User)];
         check(&[(exponent, 4)], Annotations::Write, "my prog;x_1.5e3 4\n");
-    }
-
-    #[test]
-    fn blank_stacks_and_comments_are_not_lost() {
-        assert_eq!(as_stack("  "), "-");
-        assert_eq!(as_stack("#"), "#_");
-        assert_eq!(as_stack("# x;y"), "#_x;y");
-        assert_eq!(as_stack("#x"), "#x");
-        assert_eq!(as_stack(" a b "), "a b");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! The palette has one order, in which the script finds the place of a box by itself
 //! (`viewer/sides.js`), since hiding a part of the stacks changes what the rest weighs.
 
-use flame_diff::{DiffNode, Presence};
+use flame_diff::{DiffNode, Presence, Side};
 
 use super::sides::{Level, NOISE};
 use super::{ColourBy, Sides};
+use crate::clean_name;
 use crate::colours::{Colours, DeltaColours, Fill, Rgb};
 
 /// How many strengths a change can have.
@@ -56,7 +57,7 @@ fn ramps(colours: DeltaColours) -> (Ramp, [Rgb; 2], Ramp) {
 
 /// The fills in the order that [`look`] counts in, and the legend.
 pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
-    let (grew, [new, new_pale], shrank) = ramps(palette);
+    let (grew, [new_edge, new_pale], shrank) = ramps(palette);
     let steps = || 0..STEPS;
     let shrunk = |step: usize| match palette {
         DeltaColours::RedBlue => Fill::Flat(shrank.at(step)),
@@ -70,21 +71,38 @@ pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
     fills.extend(steps().map(|step| Fill::Flat(grew.at(step))));
     fills.extend(steps().map(shrunk));
     fills.extend([Fill::Flat(grew.pale), Fill::Flat(shrank.pale)]);
-    fills.push(Fill::New(SAME, new));
-    fills.extend(steps().map(|step| Fill::New(grew.at(step), new)));
+    fills.push(Fill::New(SAME, new_edge));
+    fills.extend(steps().map(|step| Fill::New(grew.at(step), new_edge)));
     fills.push(Fill::New(grew.pale, new_pale));
     fills.extend((0..=STEPS).map(gone));
     fills.push(Fill::Gone(STEPS as u8 + 1, GONE_PALE, GONE_EDGE_PALE));
+    let [more, less, new, vanished] = words(sides);
     let share = |weight| super::words::part(weight, sides.whole);
     let legend = vec![
-        (Fill::Flat(grew.at(STEPS - 2)), "grew".to_owned()),
-        (shrunk(STEPS - 2), "shrank".to_owned()),
+        (Fill::Flat(grew.at(STEPS - 2)), more),
+        (shrunk(STEPS - 2), less),
         (Fill::Flat(SAME), "the same".to_owned()),
         (Fill::Flat(grew.pale), "pale: could be noise".to_owned()),
-        (Fill::New(grew.at(1), new), format!("new: {}", share(sides.added))),
-        (gone(STEPS / 2), format!("vanished: {}", share(sides.vanished))),
+        (Fill::New(grew.at(1), new_edge), format!("{new}: {}", share(sides.added))),
+        (gone(STEPS / 2), format!("{vanished}: {}", share(sides.vanished))),
     ];
     Colours { fills, of_label: Vec::new(), of_node: None, same: None, legend }
+}
+
+/// What is said of growth, shrinking, what is after's alone and what is before's alone. Two values of
+/// one recording have no before and after.
+fn words(sides: &Sides<'_>) -> [String; 4] {
+    if sides.scale_before.is_none() {
+        return ["grew", "shrank", "new", "vanished"].map(str::to_owned);
+    }
+    let name = |side: &Side| clean_name(&side.value_type.name).into_owned();
+    let (before, after) = (name(sides.tree.before()), name(sides.tree.after()));
+    [
+        format!("more {after}"),
+        format!("more {before}"),
+        format!("only {after}"),
+        format!("only {before}"),
+    ]
 }
 
 /// The place of a node's fill in the palette.

@@ -8,9 +8,13 @@ use crate::test_trees::Random;
 use crate::{SvgConfig, clean_name, write_diff_svg};
 
 fn run(name: &str, text: &str) -> Run {
+    run_of(ValueType::samples(), name, text)
+}
+
+fn run_of(value: ValueType, name: &str, text: &str) -> Run {
     let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
     reader.read(&mut text.as_bytes()).unwrap();
-    let tree = reader.finish(ValueType::samples());
+    let tree = reader.finish(value);
     Run { name: name.to_owned(), tree, samples: Samples::PerUnit(1.0), duration: None }
 }
 
@@ -226,6 +230,28 @@ fn the_changes_that_are_drawn_add_up_to_that_of_the_whole() {
     assert_eq!(own, [0.0, -10.0, 10.0, 0.0, -50.0, 75.0]);
     assert_eq!(own.iter().sum::<f64>(), points(ColourBy::Total)[0]);
     assert_eq!(points(ColourBy::Total), [25.0, 25.0, 10.0, -50.0, -50.0, 75.0]);
+}
+
+#[test]
+fn legends_say_which_side_has_more() {
+    let legend = |after: ValueType| -> Vec<String> {
+        let sides = [
+            run_of(ValueType::new("instructions", "count"), "cpu.pb.gz", BEFORE),
+            run_of(after, "cpu.pb.gz", AFTER),
+        ];
+        let tree = DiffTree::new(&sides[..1], &sides[1..], &DiffConfig::default()).unwrap();
+        let svg = svg(&tree, DiffView::Union, ColourBy::SelfWeight);
+        let document = Document::parse(&svg).unwrap();
+        let entries = by_id(&document, "legend").children();
+        entries.filter_map(|entry| entry.text().map(str::to_owned)).collect()
+    };
+    let noise = "pale: could be noise";
+    let same = legend(ValueType::new("instructions", "count"));
+    assert_eq!(same, ["grew", "shrank", "the same", noise, "new: 40.00%", "vanished: 20.00%"]);
+    let [more, less] = ["more cycles", "more instructions"];
+    let [only, none] = ["only cycles: 40.00%", "only instructions: 20.00%"];
+    let other = legend(ValueType::new("cycles", "count"));
+    assert_eq!(other, [more, less, "the same", noise, only, none]);
 }
 
 #[test]

@@ -20,6 +20,9 @@ const LEVELS: [&str; 8] = [
     "real: p < 0.0001",
 ];
 
+/// What one run a side cannot say.
+const ONE_RUN: &str = "; one run a side: what differs from run to run is called real, too";
+
 /// A number with that many decimal places.
 fn decimal(size: f64, places: u32) -> String {
     let scale = 10_u64.pow(places);
@@ -142,9 +145,10 @@ pub(crate) fn notes(sides: &Sides<'_>) -> Vec<String> {
             sides.side(tree.after(), &sides.scale),
         ),
         format!(
-            "real: less than {}% chance that anything here is called so by accident; {} changes tested",
+            "real: less than {}% chance that anything here is called so by accident; {} changes tested{}",
             100.0 * tree.alpha(),
             group_thousands(tree.tested()),
+            if tree.is_one_run_a_side() { ONE_RUN } else { "" },
         ),
     ]
 }

@@ -1,0 +1,195 @@
+//! How far the data of each file can be trusted: part of every output of a comparison.
+//!
+//! It says what the files say of themselves, and what in the comparison makes little sense.
+
+use flame_profile::{Health, Meta};
+use flame_render::{clean_name, group_thousands};
+use serde_json::{Value, json};
+
+use super::counted;
+use super::inputs::{Input, Inputs};
+
+/// What is known of all files, in their order, besides what they weigh.
+#[derive(Debug)]
+pub(super) struct Quality {
+    before: Vec<File>,
+    after: Vec<File>,
+    /// What of the comparison is doubtful.
+    pub(super) warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    name: String,
+    meta: Meta,
+    health: Health,
+}
+
+impl Quality {
+    /// Of files, nothing doubtful in them yet.
+    pub(super) fn of(inputs: &Inputs) -> Quality {
+        let file = |input: &Input| File {
+            name: input.run.name.clone(),
+            meta: input.meta.clone(),
+            health: input.health.clone(),
+        };
+        let files = |inputs: &[Input]| inputs.iter().map(file).collect();
+        let (before, after) = (files(&inputs.before), files(&inputs.after));
+        Quality { before, after, warnings: Vec::new() }
+    }
+
+    /// A line for each file of which there is something to say, one for what all say, and the
+    /// warnings.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let common = self.common_notes();
+        let mut lines: Vec<String> = Vec::new();
+        for line in self.files().filter_map(|file| file.line(&common)) {
+            // A file with both sides is listed twice.
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines.extend(common.iter().map(|note| clean_name(note).into_owned()));
+        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines
+    }
+
+    fn files(&self) -> impl Iterator<Item = &File> {
+        self.before.iter().chain(&self.after)
+    }
+
+    /// What every file notes: about the machine, most of the time.
+    fn common_notes(&self) -> Vec<String> {
+        let Some(first) = self.before.first() else { return Vec::new() };
+        let notes = first.health.notes.iter();
+        notes
+            .filter(|note| self.files().all(|file| file.health.notes.contains(note)))
+            .cloned()
+            .collect()
+    }
+
+    /// How many lines of each file could not be read, where there are any.
+    pub(super) fn skipped(&self) -> impl Iterator<Item = String> {
+        self.files().filter(|file| file.health.skipped_lines > 0).map(|file| {
+            let lines = counted(file.health.skipped_lines, "line is", "lines are");
+            format!("{lines} left out of {}: no stack with a count at the end", file.name)
+        })
+    }
+
+    /// The runs of both sides for machines.
+    pub(super) fn json(&self) -> [Value; 2] {
+        [&self.before, &self.after].map(|files| files.iter().map(File::json).collect())
+    }
+}
+
+impl File {
+    fn says_health(&self) -> bool {
+        self.health.walked().next().is_some() || self.health.has_losses()
+    }
+
+    fn line(&self, common: &[String]) -> Option<String> {
+        let health = &self.health;
+        let mut said: Vec<String> = self.how().into_iter().collect();
+        if self.says_health() {
+            said.push(health.one_line());
+        } else if health.skipped_lines > 0 {
+            let lines = counted(health.skipped_lines, "line", "lines");
+            said.push(format!("{lines} not readable"));
+        }
+        said.extend(health.notes.iter().filter(|note| !common.contains(note)).cloned());
+        (!said.is_empty())
+            .then(|| clean_name(&format!("{}: {}", self.name, said.join("; "))).into())
+    }
+
+    /// `cpu-clock at 99 Hz for 10.0 s`, as far as the file says it.
+    fn how(&self) -> Option<String> {
+        let meta = &self.meta;
+        let rate = match (meta.frequency, meta.period) {
+            (Some(frequency), _) => Some(format!("at {frequency}")),
+            (None, Some(period)) => Some(format!("every {}", group_thousands(period))),
+            (None, None) => None,
+        };
+        let event = meta.event.as_ref().map(|event| match rate {
+            Some(rate) => format!("{event} {rate}"),
+            None => event.clone(),
+        });
+        let time = meta.duration.filter(|time| time.0 > 0);
+        let time = time.map(|time| format!("for {:.1} s", time.as_secs_f64()));
+        let words: Vec<String> = event.into_iter().chain(time).collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+
+    fn json(&self) -> Value {
+        let (meta, health) = (&self.meta, &self.health);
+        // What a file does not say is not known to be none.
+        let known = |number: u64| Some(number).filter(|_| self.says_health());
+        json!({
+            "profile": self.name,
+            "event": meta.event,
+            "hertz": meta.frequency.map(|frequency| frequency.0),
+            "period": meta.period,
+            "seconds": meta.duration.map(|time| time.as_secs_f64()),
+            "complete": health.complete_share(),
+            "lost": known(health.lost_records),
+            "throttled": known(health.throttled),
+            "undecodable": known(health.undecodable_records),
+            "skipped_lines": health.skipped_lines,
+            "coverage": health.coverage.map(|coverage| coverage.fraction()),
+            "notes": health.notes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{Hz, Nanos, StackEnd};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(meta: Meta, health: Health, expect: Option<&str>) {
+        let file = File { name: "a.pb.gz".to_owned(), meta, health };
+        assert_eq!(file.line(&[]).as_deref(), expect);
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_has_no_line() {
+        check(Meta::default(), Health::default(), None);
+    }
+
+    #[test]
+    fn what_all_files_note_is_said_once() {
+        let file = |name: &str, notes: &[&str]| {
+            let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+            let health = Health { notes, ..Health::default() };
+            File { name: name.to_owned(), meta: Meta::default(), health }
+        };
+        let quality = Quality {
+            before: vec![file("a", &["no counters", "short"])],
+            after: vec![file("b", &["no counters"])],
+            warnings: vec!["other events".to_owned()],
+        };
+        assert_eq!(quality.lines(), ["a: short", "no counters", "warning: other events"]);
+    }
+
+    #[test]
+    fn lines_say_how_it_was_recorded_and_what_is_missing() {
+        let meta = Meta {
+            event: Some("cpu-clock".to_owned()),
+            frequency: Some(Hz(99)),
+            duration: Some(Nanos(10_040_000_000)),
+            ..Meta::default()
+        };
+        let mut health = Health { samples: 4, lost_records: 7, ..Health::default() };
+        health.stack_ends.insert(StackEnd::Root, 3);
+        health.stack_ends.insert(StackEnd::CopyTooShort, 1);
+        let expect = "a.pb.gz: cpu-clock at 99 Hz for 10.0 s; \
+                      4 samples, 75.0 % of stacks complete, 7 lost";
+        check(meta, health, Some(expect));
+        let meta =
+            Meta { event: Some("page-faults".to_owned()), period: Some(1000), ..Meta::default() };
+        check(meta, Health::default(), Some("a.pb.gz: page-faults every 1,000"));
+        let health = Health { skipped_lines: 1, ..Health::default() };
+        check(Meta::default(), health, Some("a.pb.gz: 1 line not readable"));
+    }
+}
