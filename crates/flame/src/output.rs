@@ -227,9 +227,40 @@ impl Outputs {
         self.tree
     }
 
-    /// The call tree that the outputs show.
-    pub(crate) fn tree(&self, profile: &Profile) -> Result<CallTree, Failure> {
-        self.shape(CallTree::from_profile(profile, &self.tree_options(profile)))
+    /// The call tree that the outputs show of a recording, which cannot be had again: where it
+    /// does not hold what was asked for, it is shown whole, and that is said.
+    pub(crate) fn tree(&self, profile: &Profile) -> (CallTree, Option<Failure>) {
+        let whole = || CallTree::from_profile(profile, &self.tree_options(profile));
+        let tree = whole();
+        if !self.picture.shapes() {
+            return (tree, None);
+        }
+        let missing = self.missing(&tree);
+        let shaped = missing.map_or_else(|| self.shape(tree), Err);
+        match shaped {
+            Ok(tree) => (tree, None),
+            Err(failure) => (whole(), Some(failure.or_why("what was recorded is shown whole"))),
+        }
+    }
+
+    /// What a tree is asked for and does not have: the functions of `--base` and `--callers`.
+    pub(crate) fn missing(&self, tree: &CallTree) -> Option<Failure> {
+        self.picture.missing(tree)
+    }
+
+    /// Options that are given and change nothing of a tree's outputs, each with the reason.
+    pub(crate) fn idle_options(&self, tree: &CallTree) -> Vec<String> {
+        let PictureArgs { flat, min_share, negate, colors_diff, .. } = &self.picture.args;
+        let reports = self.formats().any(|f| matches!(f, Format::Text | Format::Markdown));
+        let (not_report, not_two) = ("no output is .txt or .md", "there is one count a stack");
+        let given = [
+            (*flat && !reports, "--flat", not_report),
+            (min_share.is_some() && !reports, "--min-share", not_report),
+            (*negate && tree.before().is_none(), "--negate", not_two),
+            (colors_diff.is_some() && tree.before().is_none(), "--colors-diff", not_two),
+        ];
+        let idle = given.into_iter().filter(|(is_idle, ..)| *is_idle);
+        idle.map(|(_, option, why)| format!("{option} changes nothing here: {why}")).collect()
     }
 
     /// A tree as the picture options want it: cut, turned, scaled.

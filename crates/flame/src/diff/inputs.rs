@@ -13,7 +13,7 @@ use flame_render::clean_name;
 use super::counted;
 use super::names::Names;
 use super::sides::Sides;
-use crate::cli::{DiffArgs, ValuePair};
+use crate::cli::{DiffArgs, PictureArgs, ValuePair};
 use crate::message::Failure;
 use crate::output::Outputs;
 use crate::render::input::{Read, nothing, read};
@@ -228,7 +228,9 @@ impl Maker<'_> {
         }
         let tree = self.outputs.shape(builder.finish(value, ORDER))?;
         if tree.total() == Weight(0) {
-            let bases = self.args.picture.base.join(" or ");
+            let PictureArgs { base, callers, .. } = &self.args.picture;
+            let bases: Vec<&str> = base.iter().chain(callers).map(String::as_str).collect();
+            let bases = bases.join(" or ");
             let what = format!("nothing is left of {}", shown(path));
             return Err(Failure::new(what).why(format!("no stack has {}", clean_name(&bases))));
         }

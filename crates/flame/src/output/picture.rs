@@ -42,6 +42,24 @@ impl Picture {
         }
     }
 
+    /// Whether trees are shown otherwise than they are.
+    pub(super) fn shapes(&self) -> bool {
+        let PictureArgs { base, reverse, callers, total, factor, .. } = &self.args;
+        !base.is_empty() || *reverse || callers.is_some() || total.is_some() || factor.is_some()
+    }
+
+    /// What a tree is asked for and does not have.
+    pub(super) fn missing(&self, tree: &CallTree) -> Option<Failure> {
+        let asked: Vec<&str> =
+            self.args.base.iter().chain(&self.args.callers).map(String::as_str).collect();
+        let has = |name: &&str| tree.labels().iter().any(|label| label.is_called(name));
+        if asked.is_empty() || asked.iter().any(has) {
+            return None;
+        }
+        let what = format!("no function {} in this profile", clean_name(&asked.join(" or ")));
+        Some(Failure::new(what).or_try("--flat --format txt, to see the names"))
+    }
+
     /// Cuts, turns, scales and widens the tree. Also says what was not done.
     pub(super) fn shape(&self, mut tree: CallTree) -> Result<(CallTree, Option<String>), Failure> {
         if !self.args.base.is_empty() {
@@ -52,10 +70,6 @@ impl Picture {
         }
         if let Some(name) = &self.args.callers {
             tree = tree.callers(name, self.order());
-            if tree.nodes().len() == 1 {
-                let what = format!("no function {} in this profile", clean_name(name));
-                return Err(Failure::new(what).or_try("--flat --format txt, to see the names"));
-            }
         }
         let mut complaint = None;
         if let Some(total) = self.args.total {
@@ -100,12 +114,17 @@ impl Picture {
     }
 
     /// Adds the colours of a tree's names to the file of consistent colours, where there is one.
+    /// One that has them all is left as it is: it may be a team's, which nobody writes to.
     pub(super) fn keep_colours(&self, tree: &CallTree) -> Result<(), Failure> {
         let Some(path) = self.args.cp.as_deref().filter(|_| tree.before().is_none()) else {
             return Ok(());
         };
+        let colours = name_colours(tree, &self.config.colours);
+        if colours == self.config.colours.known && path.exists() {
+            return Ok(());
+        }
         let mut text = String::new();
-        for (name, Rgb(r, g, b)) in name_colours(tree, &self.config.colours) {
+        for (name, Rgb(r, g, b)) in colours {
             // A line feed would end the entry in the middle of its name.
             text += &format!("{}->rgb({r},{g},{b})\n", name.replace(['\n', '\r'], " "));
         }
@@ -198,10 +217,8 @@ fn known_colours(
         }
     }
     if bad > 0 {
-        complaints.push(format!(
-            "{bad} lines of {} are left out: they are not NAME->rgb(R,G,B)",
-            shown(path)
-        ));
+        let lines = if bad == 1 { "line" } else { "lines" };
+        complaints.push(format!("{bad} {lines} of {} left out: not NAME->rgb(R,G,B)", shown(path)));
     }
     Ok(colours)
 }
