@@ -198,8 +198,9 @@ fn sizes_and_texts_are_as_asked_for() {
     assert_eq!(by_id(&document, "subtitle").unwrap().text(), Some("under & it"));
     assert_eq!(by_id(&document, "title").unwrap().attribute("fill"), Some("#123456"));
     assert_eq!(by_id(&document, "frames").unwrap().attribute("font-size"), Some("14"));
-    assert_eq!(by_id(&document, "background").unwrap().attribute("fill"), Some("url(#ground)"));
-    assert!(by_id(&document, "ground").is_some());
+    let ground = by_id(&document, "background").unwrap().attribute("fill").unwrap();
+    let ground = ground.strip_prefix("url(#").and_then(|fill| fill.strip_suffix(')')).unwrap();
+    assert!(by_id(&document, ground).unwrap().has_tag_name("linearGradient"));
     assert_eq!(titles(&svg)[3], "parse (600 ticks, 60.00%)");
     assert_eq!(of_box(&svg, "parse", "height"), "19");
     assert_eq!(of_box(&svg, "parse", "stroke"), "#abcdef");

@@ -14,7 +14,7 @@ use crate::terminal::Color;
 
 pub(crate) use diff::{DiffArgs, ValuePair};
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use picture::PictureArgs;
+pub(crate) use picture::{PictureArgs, Width};
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;

@@ -22,7 +22,7 @@ pub use classic::Hue;
 pub use delta::DeltaColours;
 pub use palette::{Language, Palette};
 pub use rgb::Rgb;
-pub(crate) use rgb::{INK, luminance};
+pub(crate) use rgb::{INK, MIN_CONTRAST, contrast, luminance};
 pub use vector::Variation;
 
 /// How boxes are coloured.

@@ -14,7 +14,7 @@ use flame_render::{
     clean_name, name_colours,
 };
 
-use crate::cli::PictureArgs;
+use crate::cli::{PictureArgs, Width};
 use crate::message::{Failure, reason};
 use crate::terminal::{self, Color};
 
@@ -138,10 +138,15 @@ fn svg_config(
     complaints: &mut Vec<String>,
 ) -> Result<SvgConfig, Failure> {
     let default = SvgConfig::default();
+    let (width, fluid) = match args.width {
+        Some(Width::Pixels(pixels)) => (pixels, false),
+        Some(Width::Fluid) | None => (default.width, true),
+    };
     Ok(SvgConfig {
         title: args.title.clone().unwrap_or_else(|| default_title(args).to_owned()),
         subtitle: args.subtitle.clone(),
-        width: args.width.unwrap_or(default.width),
+        width,
+        fluid,
         row_height: args.height.unwrap_or(default.row_height),
         min_width: args.minwidth.unwrap_or(default.min_width),
         fonts: args.fonttype.clone().unwrap_or(default.fonts),

@@ -19,8 +19,6 @@ use crate::diff;
 use crate::layout::Content;
 use crate::lines::{cut_end, wrap};
 
-/// Grey that is readable on white.
-const QUIET: &str = "#59636e";
 /// What `details` says until the script runs.
 const NO_SCRIPT: &str =
     "A still picture here: open the file itself in a browser to zoom and to search.";
@@ -61,6 +59,9 @@ impl Picture<'_> {
             r#"<svg xmlns="http://www.w3.org/2000/svg" class="flame-graph" width="{width}" "#
         )?;
         write!(out, r#"height="{height}" viewBox="0 0 {width} {height}" "#)?;
+        if let Some(key) = paint::key(config) {
+            write!(out, r#"data-paint="{key}" "#)?;
+        }
         let fonts = escape(&config.fonts);
         let size = sizes::UI_FONT_SIZE;
         write!(out, r#"font-family="{fonts}" font-size="{size}" fill="{INK}">"#)?;
@@ -68,9 +69,9 @@ impl Picture<'_> {
         write!(out, "<title>{}</title>", escape(&config.title))?;
         paint::write_notes(config, out)?;
         paint::write_style(config, STYLE, out)?;
-        paint::write_definitions(self.colours, &config.colours, out)?;
+        paint::write_definitions(self.colours, config, out)?;
         self.break_line(out)?;
-        paint::write_background(&config.colours, out)?;
+        paint::write_background(config, out)?;
         self.break_line(out)?;
         if !config.script {
             self.write_visible(&footer, out)?;
@@ -163,8 +164,8 @@ impl Picture<'_> {
 
     /// The colours of the title, and of what is less important.
     fn ui_fills(&self) -> (String, String) {
-        let chosen = self.config.ui_colour.map(|colour| colour.to_string());
-        (chosen.clone().unwrap_or(INK.to_string()), chosen.unwrap_or(QUIET.to_owned()))
+        let (ink, quiet) = paint::texts(self.config);
+        (ink.to_string(), quiet.to_string())
     }
 
     /// The lines at the foot, not wrapped yet.

@@ -42,6 +42,20 @@ fn the_boxes_are_a_tree_with_names_and_levels() {
     graph.check_quiet();
 }
 
+/// A screen reader reads out what gets the focus when it gets it.
+#[test]
+fn a_box_is_an_item_of_the_tree_as_soon_as_it_has_the_focus() {
+    let Some(mut graph) = Graph::open("focused", &tree_of(&server())) else { return };
+    let keys = ["ArrowUp", "ArrowUp", "ArrowRight", "ArrowUp", "ArrowUp", "Enter"];
+    let focused =
+        "(at => [at.getAttribute('role'), at.getAttribute('aria-level')])(document.activeElement)";
+    for (key, level) in keys.iter().zip(["1", "2", "2", "3", "4", "4"]) {
+        graph.browser.press(key).unwrap();
+        assert_eq!(graph.eval(focused), json!(["treeitem", level]), "{key}");
+    }
+    graph.check_quiet();
+}
+
 #[test]
 fn the_tabulator_reaches_the_controls_and_the_boxes() {
     let Some(mut graph) = Graph::open("tabulator", &tree_of(&server())) else { return };
