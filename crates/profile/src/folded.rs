@@ -7,6 +7,7 @@ mod count;
 mod line;
 mod names;
 mod read;
+mod root;
 mod write;
 
 pub use read::{Columns, FoldedError, FoldedReader};
