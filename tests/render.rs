@@ -1,6 +1,7 @@
 //! `flame render`: the real binary on files, pipes and bad input; what it writes is parsed.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -443,6 +444,18 @@ self          total          function
     assert!(text(&["--format", "md", "--title", "x"]).starts_with("### x\n"));
     let json: serde_json::Value = serde_json::from_str(&text(&["--format", "json"])).unwrap();
     assert_eq!(json["nodes"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn a_picture_can_be_compressed() {
+    let scratch = scratch_with(FOLDED);
+    render(&scratch, &["-o", "x.svg", "-o", "x.svgz"]).success();
+    let mut inflated = Vec::new();
+    let compressed = fs::read(scratch.file("x.svgz")).unwrap();
+    flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut inflated).unwrap();
+    assert!(inflated == fs::read(scratch.file("x.svg")).unwrap());
+    assert!(compressed.len() * 2 < inflated.len());
+    render(&scratch, &["-o", "y.svgz", "--open"]).error(2, &["there is no picture to open"]);
 }
 
 #[test]

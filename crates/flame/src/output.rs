@@ -17,6 +17,8 @@ use flame_render::{
     Report, SvgConfig, TextConfig, write_csv, write_json, write_markdown, write_svg,
 };
 use flame_render::{write_terminal, write_text};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::cli::{OutputArgs, PictureArgs};
 use crate::message::{Failure, reason, warn};
@@ -77,8 +79,9 @@ impl Format {
     /// The format that the ending of a file's name chooses.
     fn of_ending(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 9] = [
+        let endings: [(&str, Format); 10] = [
             (".svg", Format::Svg),
+            (".svgz", Format::Svg),
             (".folded", Format::Folded),
             (".collapsed", Format::Folded),
             (".txt", Format::Text),
@@ -148,7 +151,7 @@ impl Outputs {
             }
             files.push((destination, format));
         }
-        if picture.open && !files.iter().any(is_svg_file) {
+        if picture.open && !files.iter().any(|(file, format)| is_svg_file(file, *format)) {
             return Err(Failure::usage("there is no picture to open")
                 .why("--open shows an SVG, and no output is a file of that format")
                 .or_try("-o flame.svg"));
@@ -301,10 +304,13 @@ impl Outputs {
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {
-            let result = destination.write(&mut |out| write(*format, out));
+            let result = match destination.is_compressed_picture() {
+                true => destination.write(&mut |out| compressed(*format, write, out)),
+                false => destination.write(&mut |out| write(*format, out)),
+            };
             match result {
                 Ok(file) => {
-                    let opens = self.picture.args.open && *format == Format::Svg;
+                    let opens = self.picture.args.open && is_svg_file(destination, *format);
                     if let Some(file) = file.as_ref().filter(|_| opens) {
                         failures.extend(picture::open_in_browser(&file.path).err());
                     }
@@ -358,8 +364,16 @@ impl Outputs {
     }
 }
 
-fn is_svg_file((destination, format): &(Destination, Format)) -> bool {
-    *format == Format::Svg && matches!(destination, Destination::File(_))
+/// Whether a browser shows it from the disk.
+fn is_svg_file(destination: &Destination, format: Format) -> bool {
+    let is_file = matches!(destination, Destination::File(_));
+    format == Format::Svg && is_file && !destination.is_compressed_picture()
+}
+
+fn compressed(format: Format, write: WriteFormat<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = GzEncoder::new(out, Compression::default());
+    write(format, &mut out)?;
+    out.finish().map(drop)
 }
 
 fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Format, Failure> {
@@ -367,7 +381,7 @@ fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Fo
     let format = Format::of_ending(path).or(asked).or(default);
     format.ok_or_else(|| {
         Failure::usage(format!("cannot tell the format of {} from its ending", path.display()))
-            .why("flame writes .svg, .folded, .txt, .pb.gz, .json, .csv and .md")
+            .why("flame writes .svg, .svgz, .folded, .txt, .pb.gz, .json, .csv and .md")
             .or_try("--format svg, or another ending")
     })
 }
