@@ -468,6 +468,8 @@ fn options_that_change_nothing_are_said_to() {
     assert_eq!(idle(&["--flat", "--min-share", "1", "--format", "md"]), "");
     let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
     assert_eq!(two.stderr, "");
+    let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();
+    assert!(report.stdout.contains("flame diff tells the change\n2 samples in all"));
 }
 
 #[test]

@@ -333,9 +333,7 @@ impl Outputs {
         match format {
             Format::Svg => write_svg(shown.tree, &self.picture.svg(title, shown.footer), &mut out),
             Format::Folded => write_folded(shown.tree, self.annotations, &mut out),
-            Format::Text => {
-                write_text(shown.tree, &self.text_config(title, shown.footer), &mut out)
-            }
+            Format::Text => write_text(shown.tree, &self.text_config(title, shown), &mut out),
             Format::Pprof => match shown.profile {
                 Some(profile) => write_pprof(profile, &mut out),
                 None => write_pprof(&shown.tree.to_profile(), &mut out),
@@ -346,17 +344,19 @@ impl Outputs {
             Format::Json => write_json(shown.tree, &mut out),
             Format::Csv => write_csv(shown.tree, &mut out),
             Format::Markdown => {
-                let config = self.text_config(title, shown.footer);
+                let config = self.text_config(title, shown);
                 write_markdown(shown.tree, &config, &mut out)
             }
         }
     }
 
-    fn text_config(&self, title: Option<&str>, footer: &[String]) -> TextConfig {
+    fn text_config(&self, title: Option<&str>, shown: &Shown<'_>) -> TextConfig {
         let args = &self.picture.args;
         let title = args.title.as_deref().or(title).map(str::to_owned);
-        let footer = if args.no_metadata { &[] } else { footer };
-        let header = title.into_iter().chain(footer.iter().cloned()).collect();
+        let footer = if args.no_metadata { &[] } else { shown.footer };
+        let two = "two counts a stack, of which this is the second: flame diff tells the change";
+        let two = shown.tree.before().map(|_| two.to_owned());
+        let header = title.into_iter().chain(footer.iter().cloned()).chain(two).collect();
         let default = TextConfig::default();
         let min_share = args.min_share.unwrap_or(default.min_share);
         let report = if args.flat { Report::Flat } else { Report::Full };

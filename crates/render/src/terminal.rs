@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use flame_profile::{CallTree, Weight};
 use unicode_width::UnicodeWidthChar;
 
-use crate::amount::{ValueScale, format_share};
+use crate::amount::{ValueScale, format_change, format_share};
 use crate::char_width::Widths;
 use crate::clean_name;
 use crate::colours::{ColourConfig, Colours, Rgb};
@@ -122,16 +122,21 @@ impl Canvas<'_> {
         let mut column = 0;
         for (index, span) in spans.iter().enumerate() {
             let (first, end) = (span.left.div_ceil(PARTS), span.right / PARTS);
+            let before = index.checked_sub(1).and_then(|index| spans.get(index)?.cell);
             if column < first && !span.left.is_multiple_of(PARTS) {
-                let before = index.checked_sub(1).and_then(|index| spans.get(index));
                 self.colour(span.cell, false, out);
-                self.colour(before.and_then(|span| span.cell), true, out);
+                self.colour(before, true, out);
                 out.push(BLOCKS[(span.left % PARTS) as usize]);
                 column += 1;
             }
             if column < end {
                 self.colour(span.cell, false, out);
                 self.ink(span.cell, out);
+                // Between siblings of one colour no edge would be seen.
+                if end - column > 1 && self.look_alike(before, span.cell) {
+                    out.push(BLOCKS[1]);
+                    column += 1;
+                }
                 column += push_padded(&self.label(span.cell, end - column), end - column, ' ', out);
             }
         }
@@ -166,7 +171,15 @@ impl Canvas<'_> {
         let Some(Content::Frame(id)) = cell.map(|cell| cell.content) else { return String::new() };
         let node = &self.tree.nodes()[id.index()];
         let name = clean_name(&self.tree.label(node).name);
-        let mut label = format!("{name} {}", format_share(node.total, self.tree.total()));
+        let total = self.tree.total();
+        let mut label = format!("{name} {}", format_share(node.total, total));
+        if let Some(before) = self.tree.before().and_then(|before| before.get(id.index())) {
+            let negate = self.config.colours.negate;
+            let change = format_change(before.self_weight, node.self_weight, total, negate);
+            if columns_of(&label) + columns_of(&change) <= columns {
+                label += &change;
+            }
+        }
         if node.depth == 0 {
             let scale = ValueScale::of_tree(self.tree, self.config.count_name.as_deref());
             label = format!("{name} {}", scale.amount(node.total));
@@ -193,6 +206,15 @@ impl Canvas<'_> {
                 let fill = self.colours.fill(self.tree, id.index()) as usize;
                 self.colours.fills.get(fill).map_or(THIN, |fill| fill.colour())
             }
+        }
+    }
+
+    /// Whether two boxes have the same colour on this terminal.
+    fn look_alike(&self, one: Option<&Cell>, other: Option<&Cell>) -> bool {
+        let (Some(one), Some(other)) = (one, other) else { return false };
+        match (self.fill(one), self.fill(other)) {
+            (one, other) if self.config.depth == ColourDepth::True => one == other,
+            (one, other) => nearest(one) == nearest(other),
         }
     }
 

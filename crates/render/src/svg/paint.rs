@@ -119,7 +119,9 @@ pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write)
         let (most, less) = ("#title,#matched:not(.bad),#details.shown,#more", "#subtitle,#details");
         write!(out, "{own} :is({less},#legend,#footer,#heads){{fill:{quiet}!important}}")?;
         write!(out, "{own} :is({most}){{fill:{ink}!important}}")?;
-        if let Some(Background { top, .. }) = config.colours.background {
+        if let Some(Background { top, bottom }) = config.colours.background {
+            // A window that is higher than the graph.
+            write!(out, "{own}:root{{background:{bottom}}}")?;
             write!(out, "{own} #background{{fill:url(#ground-{key})!important}}")?;
             write!(out, "{own} .bar{{fill:{top}!important;fill-opacity:0}}")?;
             write!(out, "{own} .pinned .bar{{fill-opacity:.9}}")?;

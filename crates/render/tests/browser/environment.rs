@@ -214,5 +214,7 @@ fn a_dark_page_has_light_text() {
     graph.browser.emulate_media("prefers-color-scheme", "dark").unwrap();
     let dark = json!(["rgb(27, 31, 36)", "rgb(230, 237, 243)", "rgb(157, 167, 179)"]);
     assert_eq!(graph.eval(colours), dark);
+    let below = "getComputedStyle(document.documentElement).backgroundColor";
+    assert_eq!(graph.eval(below), "rgb(27, 31, 36)", "where the window is higher than the graph");
     graph.check_quiet();
 }
