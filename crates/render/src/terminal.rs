@@ -23,6 +23,8 @@ const PARTS: u32 = 8;
 const MIN_PARTS: u32 = 4;
 /// The left part of a column, by its eighths.
 const BLOCKS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+/// Colours less apart than this, their channels summed up, look alike beside each other.
+const TOLD_APART: u32 = 48;
 /// Runs of boxes too thin for half a column.
 const THIN: Rgb = Rgb(0x9a, 0xa2, 0xab);
 
@@ -117,13 +119,21 @@ impl Canvas<'_> {
         text
     }
 
-    /// Columns that lie in one span whole are its label; others show the edge in them.
+    /// Columns that lie in one span whole are its label; others show the edge in them. Between
+    /// siblings of almost one colour no edge would be seen but a line.
     fn coloured(&self, spans: &[Span<'_>], out: &mut String) {
         let mut column = 0;
         for (index, span) in spans.iter().enumerate() {
             let (first, end) = (span.left.div_ceil(PARTS), span.right / PARTS);
             let before = index.checked_sub(1).and_then(|index| spans.get(index)?.cell);
-            if column < first && !span.left.is_multiple_of(PARTS) {
+            let is_lined = self.look_alike(before, span.cell);
+            let is_within = column < first && !span.left.is_multiple_of(PARTS);
+            if is_lined && (is_within || column + 1 < end) {
+                self.colour(span.cell, false, out);
+                self.ink(span.cell, out);
+                out.push(BLOCKS[1]);
+                column += 1;
+            } else if is_within {
                 self.colour(span.cell, false, out);
                 self.colour(before, true, out);
                 out.push(BLOCKS[(span.left % PARTS) as usize]);
@@ -132,11 +142,6 @@ impl Canvas<'_> {
             if column < end {
                 self.colour(span.cell, false, out);
                 self.ink(span.cell, out);
-                // Between siblings of one colour no edge would be seen.
-                if end - column > 1 && self.look_alike(before, span.cell) {
-                    out.push(BLOCKS[1]);
-                    column += 1;
-                }
                 column += push_padded(&self.label(span.cell, end - column), end - column, ' ', out);
             }
         }
@@ -209,13 +214,13 @@ impl Canvas<'_> {
         }
     }
 
-    /// Whether two boxes have the same colour on this terminal.
+    /// Whether the colours of two boxes can hardly be told apart.
     fn look_alike(&self, one: Option<&Cell>, other: Option<&Cell>) -> bool {
         let (Some(one), Some(other)) = (one, other) else { return false };
-        match (self.fill(one), self.fill(other)) {
-            (one, other) if self.config.depth == ColourDepth::True => one == other,
-            (one, other) => nearest(one) == nearest(other),
-        }
+        let (one, other) = (self.fill(one), self.fill(other));
+        let channels = [(one.0, other.0), (one.1, other.1), (one.2, other.2)];
+        let apart: u32 = channels.iter().map(|(a, b)| u32::from(a.abs_diff(*b))).sum();
+        apart < TOLD_APART || nearest(one) == nearest(other)
     }
 
     fn colour(&self, cell: Option<&Cell>, foreground: bool, out: &mut String) {

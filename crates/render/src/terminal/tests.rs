@@ -56,12 +56,13 @@ fn without_colours(line: &str) -> (String, bool) {
 #[test]
 fn edges_within_a_column_are_blocks_of_both_colours() {
     // 20 columns of 8 parts: the edge is at 66.7 parts, three eighths into the ninth column.
-    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::True));
+    let two = [("t;a", 5), ("t;b_[k]", 7)];
+    let found = draw(&two, &config(20, ColourDepth::True));
     let (top, reset) = without_colours(found.lines().next().unwrap());
     assert_eq!(top, "a 41.67%▍b 58.33%   ");
     assert!(reset);
     assert!(found.contains("\x1b[48;2;"));
-    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::Palette));
+    let found = draw(&two, &config(20, ColourDepth::Palette));
     assert!(found.contains("\x1b[48;5;") && !found.contains("\x1b[48;2;"));
 }
 
@@ -76,6 +77,9 @@ fn siblings_of_one_colour_are_told_apart() {
     let text = String::from_utf8(out).unwrap();
     let lines: Vec<String> = text.lines().map(|line| without_colours(line).0).collect();
     assert_eq!(lines[1], "a 50.00%            ▏b 50.00%           ");
+    // Within a column the line stands where the edge would.
+    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::True));
+    assert_eq!(without_colours(found.lines().next().unwrap()).0, "a 41.67%▏b 58.33%   ");
 }
 
 #[test]
