@@ -459,6 +459,16 @@ fn a_picture_can_be_compressed() {
 }
 
 #[test]
+fn a_picture_is_no_profile() {
+    let scratch = scratch_with(svg_of(FOLDED, &[]));
+    render(&scratch, &[]).error(1, &["cannot read in.folded as a profile", "a picture or a page"]);
+    let scratch = scratch_with("PERFILE2\0\0main 5\n");
+    render(&scratch, &[]).error(1, &["as a profile", "a perf.data file", "try: perf script"]);
+    // A frame may well start like that.
+    assert_eq!(titles(&svg_of("<svg as T>::f;<xml> 5\n", &[])).len(), 3);
+}
+
+#[test]
 fn options_that_change_nothing_are_said_to() {
     let idle = |options: &[&str]| render(&scratch_with(FOLDED), options).success().stderr;
     let expect = "warning: --negate changes nothing here: there is one count a stack\n";
@@ -466,6 +476,14 @@ fn options_that_change_nothing_are_said_to() {
     let expect = "warning: --flat changes nothing here: no output is .txt or .md\n";
     assert_eq!(idle(&["--flat"]), expect);
     assert_eq!(idle(&["--flat", "--min-share", "1", "--format", "md"]), "");
+    let chart = |text: &str| render(&scratch_with(text), &["--flamechart"]).success().stderr;
+    let mut summed = String::new();
+    (0..40).for_each(|n| summed += &format!("t;f{n};g {n}\n"));
+    let expect = "warning: --flamechart shows the order of the file: no stack is there twice, so \
+                  they are sums and tell no time\n";
+    assert_eq!(chart(&summed), expect);
+    assert_eq!(chart(&format!("{summed}t;f1;g 1\n")), "");
+    assert_eq!(chart("t;a 1\nt;b 1\n"), "", "too few to tell");
     let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
     assert_eq!(two.stderr, "");
     let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();

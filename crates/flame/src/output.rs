@@ -263,7 +263,14 @@ impl Outputs {
             (colors_diff.is_some() && tree.before().is_none(), "--colors-diff", not_two),
         ];
         let idle = given.into_iter().filter(|(is_idle, ..)| *is_idle);
-        idle.map(|(_, option, why)| format!("{option} changes nothing here: {why}")).collect()
+        let mut idle: Vec<String> =
+            idle.map(|(_, option, why)| format!("{option} changes nothing here: {why}")).collect();
+        if self.tree.order == SiblingOrder::Time && are_sums(tree) {
+            let what = "--flamechart shows the order of the file: no stack is there twice, so they \
+                        are sums and tell no time";
+            idle.push(what.to_owned());
+        }
+        idle
     }
 
     /// A tree as the picture options want it: cut, turned, scaled.
@@ -362,6 +369,18 @@ impl Outputs {
         let report = if args.flat { Report::Flat } else { Report::Full };
         TextConfig { header, min_share, report, count_name: args.countname.clone(), ..default }
     }
+}
+
+/// So few stacks may each be there once by chance.
+const FEW_STACKS: usize = 30;
+
+/// Whether each stack of a tree in the order of its input is there once, as after a collapsing
+/// script, which sums equal ones.
+fn are_sums(tree: &CallTree) -> bool {
+    let stacks = |tree: &CallTree| tree.nodes().iter().filter(|n| n.self_weight.0 > 0).count();
+    let count = stacks(tree);
+    // Turned round, equal stacks are merged, and all others end at places of their own.
+    count >= FEW_STACKS && stacks(&tree.reversed(SiblingOrder::Name)) == count
 }
 
 /// Whether a browser shows it from the disk.

@@ -88,6 +88,10 @@ pub(crate) struct PictureArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) hash: bool,
 
+    /// The same shades each time, as always: scripts for inferno ask for it
+    #[arg(long, conflicts_with = "random", hide = true)]
+    pub(crate) deterministic: bool,
+
     /// Other shades each time
     #[arg(long, conflicts_with = "hash", hide_short_help = true)]
     pub(crate) random: bool,
