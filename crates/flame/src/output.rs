@@ -1,6 +1,8 @@
 //! Output files: found writable before the recording starts, written whole or not at all.
 
 mod file;
+mod format;
+mod idle;
 mod picture;
 
 use std::fs::OpenOptions;
@@ -26,74 +28,9 @@ use crate::privileges;
 use crate::terminal::Color;
 use file::Destination;
 pub(crate) use file::Written;
+pub(crate) use format::Format;
+use format::format_of;
 use picture::Picture;
-
-/// How an output is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// The picture.
-    Svg,
-    /// `comm;outermost;...;leaf WEIGHT` lines.
-    Folded,
-    /// A report to read.
-    Text,
-    /// pprof, the profile with everything in it.
-    Pprof,
-    /// A flame graph of characters.
-    Terminal,
-    /// Functions and nodes for programs.
-    Json,
-    /// Functions for spreadsheets.
-    Csv,
-    /// A comment for a code review.
-    Markdown,
-}
-
-impl Format {
-    /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 8] = [
-        Format::Svg,
-        Format::Folded,
-        Format::Text,
-        Format::Pprof,
-        Format::Terminal,
-        Format::Json,
-        Format::Csv,
-        Format::Markdown,
-    ];
-
-    /// The name as `--format` takes it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Format::Svg => "svg",
-            Format::Folded => "folded",
-            Format::Text => "txt",
-            Format::Pprof => "pprof",
-            Format::Terminal => "term",
-            Format::Json => "json",
-            Format::Csv => "csv",
-            Format::Markdown => "md",
-        }
-    }
-
-    /// The format that the ending of a file's name chooses.
-    fn of_ending(path: &Path) -> Option<Format> {
-        let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 10] = [
-            (".svg", Format::Svg),
-            (".svgz", Format::Svg),
-            (".folded", Format::Folded),
-            (".collapsed", Format::Folded),
-            (".txt", Format::Text),
-            (".pb.gz", Format::Pprof),
-            (".pprof", Format::Pprof),
-            (".json", Format::Json),
-            (".csv", Format::Csv),
-            (".md", Format::Markdown),
-        ];
-        endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
-    }
-}
 
 /// What is written when nothing is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -251,28 +188,6 @@ impl Outputs {
         self.picture.missing(tree)
     }
 
-    /// Options that are given and change nothing of a tree's outputs, each with the reason.
-    pub(crate) fn idle_options(&self, tree: &CallTree) -> Vec<String> {
-        let PictureArgs { flat, min_share, negate, colors_diff, .. } = &self.picture.args;
-        let reports = self.formats().any(|f| matches!(f, Format::Text | Format::Markdown));
-        let (not_report, not_two) = ("no output is .txt or .md", "there is one count a stack");
-        let given = [
-            (*flat && !reports, "--flat", not_report),
-            (min_share.is_some() && !reports, "--min-share", not_report),
-            (*negate && tree.before().is_none(), "--negate", not_two),
-            (colors_diff.is_some() && tree.before().is_none(), "--colors-diff", not_two),
-        ];
-        let idle = given.into_iter().filter(|(is_idle, ..)| *is_idle);
-        let mut idle: Vec<String> =
-            idle.map(|(_, option, why)| format!("{option} changes nothing here: {why}")).collect();
-        if self.tree.order == SiblingOrder::Time && are_sums(tree) {
-            let what = "--flamechart shows the order of the file: no stack is there twice, so they \
-                        are sums and tell no time";
-            idle.push(what.to_owned());
-        }
-        idle
-    }
-
     /// A tree as the picture options want it: cut, turned, scaled.
     pub(crate) fn shape(&self, tree: CallTree) -> Result<CallTree, Failure> {
         let (tree, complaint) = self.picture.shape(tree)?;
@@ -371,18 +286,6 @@ impl Outputs {
     }
 }
 
-/// So few stacks may each be there once by chance.
-const FEW_STACKS: usize = 30;
-
-/// Whether each stack of a tree in the order of its input is there once, as after a collapsing
-/// script, which sums equal ones.
-fn are_sums(tree: &CallTree) -> bool {
-    let stacks = |tree: &CallTree| tree.nodes().iter().filter(|n| n.self_weight.0 > 0).count();
-    let count = stacks(tree);
-    // Turned round, equal stacks are merged, and all others end at places of their own.
-    count >= FEW_STACKS && stacks(&tree.reversed(SiblingOrder::Name)) == count
-}
-
 /// Whether a browser shows it from the disk.
 fn is_svg_file(destination: &Destination, format: Format) -> bool {
     let is_file = matches!(destination, Destination::File(_));
@@ -393,16 +296,6 @@ fn compressed(format: Format, write: WriteFormat<'_>, out: &mut dyn Write) -> io
     let mut out = GzEncoder::new(out, Compression::default());
     write(format, &mut out)?;
     out.finish().map(drop)
-}
-
-fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Format, Failure> {
-    let default = (path == Path::new("-")).then_some(asked.unwrap_or(on_stdout));
-    let format = Format::of_ending(path).or(asked).or(default);
-    format.ok_or_else(|| {
-        Failure::usage(format!("cannot tell the format of {} from its ending", path.display()))
-            .why("flame writes .svg, .svgz, .folded, .txt, .pb.gz, .json, .csv and .md")
-            .or_try("--format svg, or another ending")
-    })
 }
 
 /// What every SVG of flame has near its start, and no other tool's.
