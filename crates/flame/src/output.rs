@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use caps::CapsHashSet;
+use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
 use flame_profile::{
     Annotations, CallTree, Profile, Recursion, RootFrame, SiblingOrder, TreeOptions, write_folded,
@@ -24,8 +24,8 @@ use flate2::write::GzEncoder;
 
 use crate::cli::{OutputArgs, PictureArgs};
 use crate::message::{Failure, reason, warn};
-use crate::privileges;
 use crate::terminal::Color;
+use crate::{privileges, sudo};
 use file::Destination;
 pub(crate) use file::Written;
 pub(crate) use format::Format;
@@ -110,7 +110,10 @@ impl Outputs {
 
     /// The capabilities without which the files cannot be written, as far as flame has them.
     pub(crate) fn needed_capabilities(&self) -> CapsHashSet {
-        self.files.iter().flat_map(|(destination, _)| destination.needed_capabilities()).collect()
+        let files = self.files.iter().flat_map(|(file, _)| file.needed_capabilities());
+        let opens = self.picture.args.open && sudo::invoking_user().is_some();
+        let caller = [Capability::CAP_SETUID, Capability::CAP_SETGID];
+        files.chain(caller.into_iter().filter(|_| opens)).collect()
     }
 
     /// With source lines in the frames of trees.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,8 +15,12 @@ use flame_render::{
     clean_name, name_colours,
 };
 
+use flame_sampler::Credentials;
+use nix::unistd::User;
+
 use crate::cli::{PictureArgs, Width};
 use crate::message::{Failure, reason};
+use crate::sudo;
 use crate::terminal::{self, Color};
 
 /// What pictures look like, validated, with the files that say so read.
@@ -276,5 +281,22 @@ fn browser(command: &str, file: &Path) -> Option<Command> {
         browser.arg(file);
     }
     browser.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Some(user) = sudo::invoking_user() {
+        run_as(&mut browser, &user);
+    }
     Some(browser)
+}
+
+/// Under sudo the browser is that of the caller: as root it would show pages with all rights, if it
+/// started at all, and on nobody's desktop.
+fn run_as(browser: &mut Command, user: &Credentials) {
+    browser.uid(user.uid).gid(user.gid);
+    let (uid, _) = sudo::owner_ids(user);
+    if let Ok(Some(known)) = User::from_uid(uid) {
+        browser.env("HOME", known.dir).env("USER", &known.name).env("LOGNAME", known.name);
+    }
+    let session = Path::new("/run/user").join(uid.to_string());
+    if session.is_dir() {
+        browser.env("XDG_RUNTIME_DIR", session);
+    }
 }
