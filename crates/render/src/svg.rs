@@ -9,6 +9,7 @@ mod around;
 mod attributes;
 mod config;
 mod data;
+mod describe;
 mod document;
 mod frames;
 mod geometry;

@@ -11,7 +11,7 @@ use super::panes::Panes;
 use super::script::{STYLE, script};
 use super::subject::Subject;
 use super::xml::escape;
-use super::{around, paint};
+use super::{around, describe, paint};
 use crate::amount::ValueScale;
 use crate::clean_name;
 use crate::colours::{Colours, INK, Rgb};
@@ -67,6 +67,9 @@ impl Picture<'_> {
         write!(out, r#"font-family="{fonts}" font-size="{size}" fill="{INK}">"#)?;
         self.break_line(out)?;
         write!(out, "<title>{}</title>", escape(&config.title))?;
+        if let Some(text) = self.subject.one().and_then(describe::hottest) {
+            write!(out, "<desc>{}</desc>", escape(&text))?;
+        }
         paint::write_notes(config, out)?;
         paint::write_style(config, STYLE, out)?;
         paint::write_definitions(self.colours, config, out)?;

@@ -36,6 +36,10 @@ fn the_boxes_are_a_tree_with_names_and_levels() {
     ];
     let expect = expect.map(|(name, level)| (name.to_owned(), level));
     assert_eq!(items(&mut graph), expect);
+    let described = "document.querySelector('desc').textContent";
+    let hottest = "Most self weight: parse 50.00%, sys_read 30.00%, alloc 10.00%, sys_wait 5.00%, \
+                   leaf_0 0.50%";
+    assert_eq!(graph.eval(described), hottest);
     graph.click("parse");
     graph.wait_until("document.querySelectorAll('#frames g[role=treeitem]').length === 5");
     assert_eq!(items(&mut graph)[3..], expect[5..7]);
