@@ -49,6 +49,24 @@ fn one_recording_writes_every_format_of_the_same_samples() {
     assert_share(profile.total(cpu).0 / 1_000_000, folded.total(), 1.0, 0.002);
 }
 
+/// A recording cannot be had again: what is asked for in vain costs the exit status alone.
+#[test]
+fn a_recording_without_the_function_asked_for_is_written_whole() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for (option, name) in [("--callers", "callers.folded"), ("--base", "base.folded")] {
+        let mut command = flame();
+        command.args(["record", "-F", "999", option, "no_such", "-o", &scratch.file(name)]);
+        let ended = finish(command.args(shares()));
+        ended.error(1, &["no function no_such in this profile", "why: ", "shown whole"]);
+        let folded = Folded::parse(&fs::read_to_string(scratch.file(name)).unwrap());
+        let of_alpha = folded.with(&["alpha"]);
+        assert!(of_alpha * 10 > folded.total(), "{option}: {of_alpha}");
+    }
+}
+
 /// Whether every address in the SVG is the name of an XML namespace, which nothing ever fetches.
 fn only_namespaces(svg: &str) -> bool {
     svg.match_indices("http://").all(|(at, _)| svg[at..].starts_with("http://www.w3.org/"))

@@ -1,7 +1,8 @@
 //! Who may record what, and whose the outputs are. Needs root to become somebody else.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{
@@ -102,6 +103,43 @@ fn outputs_of_sudo_belong_to_who_called_it() {
     for name in ["out.svg", "out.folded", "out.pb.gz"] {
         let metadata = fs::metadata(scratch.file(name)).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY), "{name}");
+    }
+}
+
+/// A browser of root's would show pages with all rights, and on nobody's desktop.
+#[test]
+fn browser_of_sudo_runs_as_who_called_it() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let seen = scratch.path().join("seen");
+    fs::create_dir(&seen).unwrap();
+    fs::set_permissions(&seen, fs::Permissions::from_mode(0o777)).unwrap();
+    let done = seen.join("done").display().to_string();
+    let script = format!(
+        "#!/bin/sh\n{{ id -u; id -g; id -G; echo $HOME; }} >{done}.new\nmv {done}.new {done}\n"
+    );
+    fs::write(scratch.file("script"), script).unwrap();
+    let browser = scratch.file("browser");
+    // Not written here: while another test forks, a file that is open for writing cannot be run.
+    let mut install = Command::new("install");
+    install.args(["-m755", &scratch.file("script"), &browser]);
+    assert!(install.status().unwrap().success());
+    fs::write(scratch.file("in.folded"), "a;b 1\n").unwrap();
+    let busy = program("exitcode.c");
+    let cases: [&[&str]; 2] = [
+        &["render", "in.folded", "--open", "-o", "render.svg"],
+        &["record", "--open", "-o", "record.svg", "--as-root", "--", &busy, "0.1", "0"],
+    ];
+    for arguments in cases {
+        let mut command = flame();
+        command.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534"), ("BROWSER", &browser)]);
+        finish(command.current_dir(scratch.path()).args(arguments)).success();
+        wait_until("the browser to be started", || Path::new(&done).exists());
+        let found = fs::read_to_string(&done).unwrap();
+        assert_eq!(found, "65534\n65534\n65534\n/nonexistent\n", "{arguments:?}");
+        fs::remove_file(&done).unwrap();
     }
 }
 

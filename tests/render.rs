@@ -1,6 +1,7 @@
 //! `flame render`: the real binary on files, pipes and bad input; what it writes is parsed.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -117,7 +118,7 @@ fn several_inputs_are_merged() {
 #[test]
 fn what_cannot_be_read_is_said_and_counted() {
     let ended = render(&scratch_with("a;b 1\nnonsense\nx -5\n"), &[]).success();
-    assert!(ended.stderr.starts_with("warning: 2 lines are left out"), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("warning: 2 lines left out: "), "{}", ended.stderr);
     let document = Document::parse(&ended.stdout).unwrap();
     let footer = by_id(&document, "footer").unwrap();
     assert!(footer.children().any(|line| line.text() == Some("2 lines not readable")));
@@ -198,8 +199,9 @@ fn sizes_and_texts_are_as_asked_for() {
     assert_eq!(by_id(&document, "subtitle").unwrap().text(), Some("under & it"));
     assert_eq!(by_id(&document, "title").unwrap().attribute("fill"), Some("#123456"));
     assert_eq!(by_id(&document, "frames").unwrap().attribute("font-size"), Some("14"));
-    assert_eq!(by_id(&document, "background").unwrap().attribute("fill"), Some("url(#ground)"));
-    assert!(by_id(&document, "ground").is_some());
+    let ground = by_id(&document, "background").unwrap().attribute("fill").unwrap();
+    let ground = ground.strip_prefix("url(#").and_then(|fill| fill.strip_suffix(')')).unwrap();
+    assert!(by_id(&document, ground).unwrap().has_tag_name("linearGradient"));
     assert_eq!(titles(&svg)[3], "parse (600 ticks, 60.00%)");
     assert_eq!(of_box(&svg, "parse", "height"), "19");
     assert_eq!(of_box(&svg, "parse", "stroke"), "#abcdef");
@@ -233,8 +235,9 @@ fn trees_are_turned_cut_and_ordered() {
     assert_eq!(names(text, &[]), ["all", "t", "a", "b"]);
     assert_eq!(names(text, &["--no-sort"]), ["all", "t", "b", "a"]);
     assert_eq!(names(text, &["--flamechart"]), ["all", "t", "b", "a", "b"]);
-    let missing = render(&scratch_with(FOLDED), &["--base", "nowhere"]).success();
-    assert!(missing.stdout.contains("no samples"));
+    assert_eq!(names("a;b_[k];x 1\na;c;y 2\n", &["--base", "b_[k]"]), ["all", "b", "x"]);
+    render(&scratch_with(FOLDED), &["--base", "nowhere", "--base", "nobody"])
+        .error(1, &["no function nowhere or nobody in this profile", "try: "]);
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn consistent_colours_are_kept_in_a_file() {
     fs::write(&map, "b->c->rgb(1,2,3)\nold->rgb(4,5,6)\nbroken\n").unwrap();
     let ended = render(&scratch, &["--cp", "--colors", "hot", "--hash"]).success();
     assert_eq!(of_box(&ended.stdout, "b->c", "fill"), "#010203");
-    assert!(ended.stderr.contains("1 lines of palette.map are left out"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 line of palette.map left out"), "{}", ended.stderr);
     let expect = "a->rgb(235,140,33)\nb->c->rgb(1,2,3)\nold->rgb(4,5,6)\n";
     assert_eq!(fs::read_to_string(&map).unwrap(), expect);
 }
@@ -435,10 +438,73 @@ self          total          function
     assert_eq!(callers, "sys_read_[k];read;main;server 392\n");
     render(&scratch_with(FOLDED), &["--callers", "nobody"])
         .error(1, &["no function nobody in this profile", "try: "]);
-    assert!(text(&["--format", "csv"]).starts_with("self,self_share,total,total_share,kind,"));
+    let with_self = text(&["--format", "csv"]);
+    assert_eq!(text(&["--format", "csv", "--reverse"]), with_self);
+    assert!(with_self.starts_with("self,self_share,total,total_share,kind,"));
     assert!(text(&["--format", "md", "--title", "x"]).starts_with("### x\n"));
     let json: serde_json::Value = serde_json::from_str(&text(&["--format", "json"])).unwrap();
     assert_eq!(json["nodes"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn a_picture_can_be_compressed() {
+    let scratch = scratch_with(FOLDED);
+    render(&scratch, &["-o", "x.svg", "-o", "x.svgz"]).success();
+    let mut inflated = Vec::new();
+    let compressed = fs::read(scratch.file("x.svgz")).unwrap();
+    flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut inflated).unwrap();
+    assert!(inflated == fs::read(scratch.file("x.svg")).unwrap());
+    assert!(compressed.len() * 2 < inflated.len());
+    render(&scratch, &["-o", "y.svgz", "--open"]).error(2, &["there is no picture to open"]);
+}
+
+#[test]
+fn a_picture_is_no_profile() {
+    let scratch = scratch_with(svg_of(FOLDED, &[]));
+    render(&scratch, &[]).error(1, &["cannot read in.folded as a profile", "a picture or a page"]);
+    let scratch = scratch_with("PERFILE2\0\0main 5\n");
+    render(&scratch, &[]).error(1, &["as a profile", "a perf.data file", "try: perf script"]);
+    // A frame may well start like that.
+    assert_eq!(titles(&svg_of("<svg as T>::f;<xml> 5\n", &[])).len(), 3);
+}
+
+#[test]
+fn options_that_change_nothing_are_said_to() {
+    let idle = |options: &[&str]| render(&scratch_with(FOLDED), options).success().stderr;
+    let expect = "warning: --negate changes nothing here: there is one count a stack\n";
+    assert_eq!(idle(&["--negate"]), expect);
+    let expect = "warning: --flat changes nothing here: no output is .txt or .md\n";
+    assert_eq!(idle(&["--flat"]), expect);
+    assert_eq!(idle(&["--flat", "--min-share", "1", "--format", "md"]), "");
+    let chart = |text: &str| render(&scratch_with(text), &["--flamechart"]).success().stderr;
+    let mut summed = String::new();
+    (0..40).for_each(|n| summed += &format!("t;f{n};g {n}\n"));
+    let expect = "warning: --flamechart shows the order of the file: no stack is there twice, so \
+                  they are sums and tell no time\n";
+    assert_eq!(chart(&summed), expect);
+    assert_eq!(chart(&format!("{summed}t;f1;g 1\n")), "");
+    assert_eq!(chart("t;a 1\nt;b 1\n"), "", "too few to tell");
+    let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
+    assert_eq!(two.stderr, "");
+    let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();
+    assert!(report.stdout.contains("flame diff tells the change\n2 samples in all"));
+}
+
+#[test]
+fn a_palette_file_that_has_all_names_is_left_alone() {
+    let scratch = scratch_with("a;b 1\n");
+    render(&scratch, &["--cp"]).success();
+    let map = scratch.path().join("palette.map");
+    // In another order, which writing it again would change.
+    let text: Vec<String> =
+        fs::read_to_string(&map).unwrap().lines().rev().map(str::to_owned).collect();
+    assert_eq!(text.len(), 2);
+    fs::write(&map, text.join("\n")).unwrap();
+    render(&scratch, &["--cp"]).success();
+    assert_eq!(fs::read_to_string(&map).unwrap(), text.join("\n"));
+    fs::write(scratch.path().join("in.folded"), "a;c 1\n").unwrap();
+    render(&scratch, &["--cp"]).success();
+    assert_eq!(fs::read_to_string(&map).unwrap().lines().count(), 3);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `cargo xtask docs [PART]`: the pictures of the documentation, from real recordings in a real
-//! browser; all of them, or those of `cpu`, `java` or `diff`.
+//! browser; all of them, or those of `cpu`, `java`, `diff` or `terminal`.
 //!
 //! Each run records anew, so the pictures differ a little from run to run. They are to be looked at
 //! before they are committed.
+
+mod terminal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,10 +53,15 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
 
 fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
     type Part = fn(&Path, &Path) -> Result<Vec<Shot>>;
-    let parts: [(&str, Part); 3] = [("cpu", record_cpu), ("java", record_java), ("diff", compare)];
+    let parts: [(&str, Part); 4] = [
+        ("cpu", record_cpu),
+        ("java", record_java),
+        ("diff", compare),
+        ("terminal", print_on_terminal),
+    ];
     let chosen = parts.iter().filter(|(name, _)| part.is_none_or(|part| part == *name));
     let chosen: Vec<_> = chosen.collect();
-    ensure!(!chosen.is_empty(), "parts are cpu, java and diff");
+    ensure!(!chosen.is_empty(), "parts are cpu, java, diff and terminal");
     let flame = bench::build_flame()?;
     for (_, record) in chosen {
         record(&flame, directory)?.iter().try_for_each(take)?;
@@ -106,17 +113,8 @@ fn record_java(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
 
 /// Both versions of a program recorded, and the difference drawn.
 fn compare(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
-    fs::write(directory.join("requests.c"), REQUESTS)?;
     for version in ["1", "2"] {
-        let built = directory.join(format!("v{version}"));
-        fs::create_dir(&built)?;
-        let mut gcc = Command::new("gcc");
-        gcc.current_dir(&built).args(["-O1", "-g", &format!("-DVERSION={version}")]);
-        succeed(gcc.args(["../requests.c", "-o", "requests"]))?;
-        let output = format!("v{version}.pb.gz");
-        let mut record = Command::new(flame);
-        record.current_dir(directory).args(["record", "-q", "-F", "1999", "-o", &output, "--"]);
-        succeed(record.arg(built.join("requests")).arg(ROUNDS))?;
+        record_requests(flame, directory, version, &format!("v{version}.pb.gz"))?;
     }
     for (view, svg) in [("union", "diff.svg"), ("both", "diff-both.svg")] {
         let mut diff = Command::new(flame);
@@ -127,6 +125,60 @@ fn compare(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
         Shot { point_at: "escape_html", ..shot("diff.png", directory, "diff.svg") },
         Shot { point_at: "run_query", ..shot("diff-both.png", directory, "diff-both.svg") },
     ])
+}
+
+/// A version of the program, built in a directory of its own and recorded.
+fn record_requests(flame: &Path, directory: &Path, version: &str, output: &str) -> Result<()> {
+    fs::write(directory.join("requests.c"), REQUESTS)?;
+    let built = directory.join(format!("built-{output}"));
+    fs::create_dir(&built)?;
+    let mut gcc = Command::new("gcc");
+    gcc.current_dir(&built).args(["-O1", "-g", &format!("-DVERSION={version}")]);
+    succeed(gcc.args(["../requests.c", "-o", "requests"]))?;
+    let mut record = Command::new(flame);
+    record.current_dir(directory).args(["record", "-q", "-F", "1999", "-o", output, "--"]);
+    succeed(record.arg(built.join("requests")).arg(ROUNDS))
+}
+
+/// A graph and a call tree as a terminal shows them. No shots: they are taken here.
+fn print_on_terminal(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
+    record_requests(flame, directory, "1", "requests.pb.gz")?;
+    let print = |options: &[&str]| -> Result<String> {
+        let mut render = Command::new(flame);
+        render.current_dir(directory).env("COLUMNS", "128").env("COLORTERM", "truecolor");
+        render.args(["render", "requests.pb.gz", "--color", "always"]).args(options);
+        let output = render.output().with_context(|| format!("{render:?}"))?;
+        ensure!(output.status.success(), "{render:?}: {}", output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let named = ["--title", "requests"];
+    let graph = print(&[&named[..], &["--format", "term"]].concat())?;
+    let report = print(&[&named[..], &["--min-share", "4", "--format", "txt"]].concat())?;
+    // The command line that recorded it names the directory for pictures.
+    let report: Vec<&str> = report.lines().filter(|line| !line.contains("flame-docs")).collect();
+    let report = report.join("\n");
+    let printed = format!(
+        "$ flame render requests.pb.gz --title requests\n{graph}\n\
+         $ flame render requests.pb.gz --title requests --min-share 4 --format txt\n{report}"
+    );
+    let page = directory.join("terminal.html");
+    fs::write(&page, terminal::page(&printed))?;
+    let mut browser = Browser::launch(&Launch { width: WIDTH, height: 400, ..Launch::default() })?;
+    browser.open_file(&page)?;
+    let height = browser.eval("document.documentElement.getBoundingClientRect().height")?;
+    let size = browser.eval(
+        "(range => { range.selectNodeContents(document.querySelector('pre')); \
+         return Math.ceil(range.getBoundingClientRect().width) + 36; })(document.createRange())",
+    )?;
+    let number = |value: serde_json::Value| value.as_f64().context("a size").map(|v| v as u32);
+    browser.resize(number(size)?, number(height)?)?;
+    browser.screenshot(&docs().join("terminal.png"))?;
+    println!("docs/terminal.png");
+    Ok(Vec::new())
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
 }
 
 fn succeed(command: &mut Command) -> Result<()> {
@@ -185,8 +237,7 @@ fn take(shot: &Shot) -> Result<()> {
         false => (flame_width(&mut browser)?, height),
     };
     browser.resize(width, height)?;
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    browser.screenshot(&docs.join(shot.name))?;
+    browser.screenshot(&docs().join(shot.name))?;
     println!("docs/{}", shot.name);
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::terminal::Color;
 pub(crate) use command::Command;
 pub(crate) use diff::{DiffArgs, REFUSED, ValuePair};
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use picture::PictureArgs;
+pub(crate) use picture::{PictureArgs, Width};
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;

@@ -36,6 +36,12 @@ impl Failure {
         self
     }
 
+    /// Adds what is worth saying where no reason is known.
+    pub(crate) fn or_why(mut self, why: impl Into<String>) -> Failure {
+        self.why.get_or_insert_with(|| why.into());
+        self
+    }
+
     /// Adds something that the user can do.
     pub(crate) fn or_try(mut self, command: impl Into<String>) -> Failure {
         self.tries.push(command.into());

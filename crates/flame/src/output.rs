@@ -1,6 +1,8 @@
 //! Output files: found writable before the recording starts, written whole or not at all.
 
 mod file;
+mod format;
+mod idle;
 mod picture;
 
 use std::fs::OpenOptions;
@@ -8,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use caps::CapsHashSet;
+use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
 use flame_profile::{
     Annotations, CallTree, Profile, Recursion, RootFrame, SiblingOrder, TreeOptions, write_folded,
@@ -17,80 +19,18 @@ use flame_render::{
     Report, SvgConfig, TextConfig, write_csv, write_json, write_markdown, write_svg,
 };
 use flame_render::{write_terminal, write_text};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::cli::{OutputArgs, PictureArgs};
 use crate::message::{Failure, reason, warn};
-use crate::privileges;
 use crate::terminal::Color;
+use crate::{privileges, sudo};
 use file::Destination;
 pub(crate) use file::Written;
+pub(crate) use format::Format;
+use format::format_of;
 use picture::Picture;
-
-/// How an output is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// The picture.
-    Svg,
-    /// `comm;outermost;...;leaf WEIGHT` lines.
-    Folded,
-    /// A report to read.
-    Text,
-    /// pprof, the profile with everything in it.
-    Pprof,
-    /// A flame graph of characters.
-    Terminal,
-    /// Functions and nodes for programs.
-    Json,
-    /// Functions for spreadsheets.
-    Csv,
-    /// A comment for a code review.
-    Markdown,
-}
-
-impl Format {
-    /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 8] = [
-        Format::Svg,
-        Format::Folded,
-        Format::Text,
-        Format::Pprof,
-        Format::Terminal,
-        Format::Json,
-        Format::Csv,
-        Format::Markdown,
-    ];
-
-    /// The name as `--format` takes it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Format::Svg => "svg",
-            Format::Folded => "folded",
-            Format::Text => "txt",
-            Format::Pprof => "pprof",
-            Format::Terminal => "term",
-            Format::Json => "json",
-            Format::Csv => "csv",
-            Format::Markdown => "md",
-        }
-    }
-
-    /// The format that the ending of a file's name chooses.
-    fn of_ending(path: &Path) -> Option<Format> {
-        let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 9] = [
-            (".svg", Format::Svg),
-            (".folded", Format::Folded),
-            (".collapsed", Format::Folded),
-            (".txt", Format::Text),
-            (".pb.gz", Format::Pprof),
-            (".pprof", Format::Pprof),
-            (".json", Format::Json),
-            (".csv", Format::Csv),
-            (".md", Format::Markdown),
-        ];
-        endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
-    }
-}
 
 /// What is written when nothing is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +88,7 @@ impl Outputs {
             }
             files.push((destination, format));
         }
-        if picture.open && !files.iter().any(is_svg_file) {
+        if picture.open && !files.iter().any(|(file, format)| is_svg_file(file, *format)) {
             return Err(Failure::usage("there is no picture to open")
                 .why("--open shows an SVG, and no output is a file of that format")
                 .or_try("-o flame.svg"));
@@ -170,7 +110,10 @@ impl Outputs {
 
     /// The capabilities without which the files cannot be written, as far as flame has them.
     pub(crate) fn needed_capabilities(&self) -> CapsHashSet {
-        self.files.iter().flat_map(|(destination, _)| destination.needed_capabilities()).collect()
+        let files = self.files.iter().flat_map(|(file, _)| file.needed_capabilities());
+        let opens = self.picture.args.open && sudo::invoking_user().is_some();
+        let caller = [Capability::CAP_SETUID, Capability::CAP_SETGID];
+        files.chain(caller.into_iter().filter(|_| opens)).collect()
     }
 
     /// With source lines in the frames of trees.
@@ -227,9 +170,25 @@ impl Outputs {
         self.tree
     }
 
-    /// The call tree that the outputs show.
-    pub(crate) fn tree(&self, profile: &Profile) -> Result<CallTree, Failure> {
-        self.shape(CallTree::from_profile(profile, &self.tree_options(profile)))
+    /// The call tree that the outputs show of a recording, which cannot be had again: where it
+    /// does not hold what was asked for, it is shown whole, and that is said.
+    pub(crate) fn tree(&self, profile: &Profile) -> (CallTree, Option<Failure>) {
+        let whole = || CallTree::from_profile(profile, &self.tree_options(profile));
+        let tree = whole();
+        if !self.picture.shapes() {
+            return (tree, None);
+        }
+        let missing = self.missing(&tree);
+        let shaped = missing.map_or_else(|| self.shape(tree), Err);
+        match shaped {
+            Ok(tree) => (tree, None),
+            Err(failure) => (whole(), Some(failure.or_why("what was recorded is shown whole"))),
+        }
+    }
+
+    /// What a tree is asked for and does not have: the functions of `--base` and `--callers`.
+    pub(crate) fn missing(&self, tree: &CallTree) -> Option<Failure> {
+        self.picture.missing(tree)
     }
 
     /// A tree as the picture options want it: cut, turned, scaled.
@@ -270,10 +229,13 @@ impl Outputs {
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {
-            let result = destination.write(&mut |out| write(*format, out));
+            let result = match destination.is_compressed_picture() {
+                true => destination.write(&mut |out| compressed(*format, write, out)),
+                false => destination.write(&mut |out| write(*format, out)),
+            };
             match result {
                 Ok(file) => {
-                    let opens = self.picture.args.open && *format == Format::Svg;
+                    let opens = self.picture.args.open && is_svg_file(destination, *format);
                     if let Some(file) = file.as_ref().filter(|_| opens) {
                         failures.extend(picture::open_in_browser(&file.path).err());
                     }
@@ -296,9 +258,7 @@ impl Outputs {
         match format {
             Format::Svg => write_svg(shown.tree, &self.picture.svg(title, shown.footer), &mut out),
             Format::Folded => write_folded(shown.tree, self.annotations, &mut out),
-            Format::Text => {
-                write_text(shown.tree, &self.text_config(title, shown.footer), &mut out)
-            }
+            Format::Text => write_text(shown.tree, &self.text_config(title, shown), &mut out),
             Format::Pprof => match shown.profile {
                 Some(profile) => write_pprof(profile, &mut out),
                 None => write_pprof(&shown.tree.to_profile(), &mut out),
@@ -309,17 +269,19 @@ impl Outputs {
             Format::Json => write_json(shown.tree, &mut out),
             Format::Csv => write_csv(shown.tree, &mut out),
             Format::Markdown => {
-                let config = self.text_config(title, shown.footer);
+                let config = self.text_config(title, shown);
                 write_markdown(shown.tree, &config, &mut out)
             }
         }
     }
 
-    fn text_config(&self, title: Option<&str>, footer: &[String]) -> TextConfig {
+    fn text_config(&self, title: Option<&str>, shown: &Shown<'_>) -> TextConfig {
         let args = &self.picture.args;
         let title = args.title.as_deref().or(title).map(str::to_owned);
-        let footer = if args.no_metadata { &[] } else { footer };
-        let header = title.into_iter().chain(footer.iter().cloned()).collect();
+        let footer = if args.no_metadata { &[] } else { shown.footer };
+        let two = "two counts a stack, of which this is the second: flame diff tells the change";
+        let two = shown.tree.before().map(|_| two.to_owned());
+        let header = title.into_iter().chain(footer.iter().cloned()).chain(two).collect();
         let default = TextConfig::default();
         let min_share = args.min_share.unwrap_or(default.min_share);
         let report = if args.flat { Report::Flat } else { Report::Full };
@@ -327,18 +289,16 @@ impl Outputs {
     }
 }
 
-fn is_svg_file((destination, format): &(Destination, Format)) -> bool {
-    *format == Format::Svg && matches!(destination, Destination::File(_))
+/// Whether a browser shows it from the disk.
+fn is_svg_file(destination: &Destination, format: Format) -> bool {
+    let is_file = matches!(destination, Destination::File(_));
+    format == Format::Svg && is_file && !destination.is_compressed_picture()
 }
 
-fn format_of(path: &Path, asked: Option<Format>, on_stdout: Format) -> Result<Format, Failure> {
-    let default = (path == Path::new("-")).then_some(asked.unwrap_or(on_stdout));
-    let format = Format::of_ending(path).or(asked).or(default);
-    format.ok_or_else(|| {
-        Failure::usage(format!("cannot tell the format of {} from its ending", path.display()))
-            .why("flame writes .svg, .folded, .txt, .pb.gz, .json, .csv and .md")
-            .or_try("--format svg, or another ending")
-    })
+fn compressed(format: Format, write: WriteFormat<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = GzEncoder::new(out, Compression::default());
+    write(format, &mut out)?;
+    out.finish().map(drop)
 }
 
 /// What every SVG of flame has near its start, and no other tool's.

@@ -148,20 +148,21 @@ struct Done {
 fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport>, Failure> {
     let Done { profile, exit, unseen, images, strict } = done;
     let paint = Paint(cli.color.on_stderr());
-    let tree = outputs.tree(&profile)?;
+    let (tree, not_shaped) = outputs.tree(&profile);
     tracing::info!(nodes = tree.nodes().len(), "call tree built");
     let footer = footer(&profile);
     let shown = Shown { tree: &tree, profile: Some(&profile), title: None, footer: &footer };
     let (written, failures) = outputs.write(&shown);
     tracing::info!("written");
     if !cli.quiet {
+        outputs.idle_options(&tree).iter().for_each(|idle| message::warn(idle, cli.color));
         summary::print(&profile, &tree, &written, exit, paint);
         unseen.iter().for_each(|note| note.print(paint));
     }
     if let Some(images) = images {
         images.print(&profile.health, paint);
     }
-    let mut failures = failures.into_iter().chain(strict);
+    let mut failures = failures.into_iter().chain(not_shaped).chain(strict);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
     first.map_or(Ok(exit), Err)

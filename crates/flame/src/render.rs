@@ -35,8 +35,14 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let inputs = Inputs::read(&args.profiles, &outputs)?;
     let Inputs { tree, profile, health, .. } = inputs;
     if health.skipped_lines > 0 && !cli.quiet {
-        let count = group_thousands(health.skipped_lines);
-        warn(&format!("{count} lines are left out: no stack with a count at their end"), cli.color);
+        let lines = lines(health.skipped_lines);
+        warn(&format!("{lines} left out: no stack with a count at the end"), cli.color);
+    }
+    if let Some(failure) = outputs.missing(&tree) {
+        return Err(failure);
+    }
+    if !cli.quiet {
+        outputs.idle_options(&tree).iter().for_each(|idle| warn(idle, cli.color));
     }
     let tree = outputs.shape(tree)?;
     let names: Vec<String> = args
@@ -61,6 +67,11 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     first.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
+/// So many lines.
+fn lines(count: u64) -> String {
+    format!("{} {}", group_thousands(count), if count == 1 { "line" } else { "lines" })
+}
+
 /// What is known of folded text: where it came from, and what of it could not be read.
 fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<String> {
     let mut line = match names {
@@ -70,7 +81,7 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
     line += concat!(", flame ", env!("CARGO_PKG_VERSION"));
     let mut lines = vec![line];
     if health.skipped_lines > 0 {
-        lines.push(format!("{} lines not readable", group_thousands(health.skipped_lines)));
+        lines.push(format!("{} not readable", self::lines(health.skipped_lines)));
     }
     let gone = |before: &[flame_profile::Before]| {
         let both = tree.nodes().iter().zip(before);

@@ -60,6 +60,14 @@ pub struct Label {
     pub kind: FrameKind,
 }
 
+impl Label {
+    /// Whether somebody who types `name` means this function: with or without the annotation that
+    /// folded text has.
+    pub fn is_called(&self, name: &str) -> bool {
+        name == self.name || name.strip_prefix(&*self.name) == Some(self.kind.annotation())
+    }
+}
+
 /// One distinct path. A child's weight is part of its parent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -157,6 +165,7 @@ pub struct CallTree {
     labels: Vec<Label>,
     nodes: Vec<Node>,
     before: Option<Vec<Before>>,
+    is_turned: bool,
 }
 
 impl CallTree {
@@ -169,6 +178,12 @@ impl CallTree {
     /// the counts of the input were fractions.
     pub fn decimals(&self) -> u32 {
         self.decimals
+    }
+
+    /// Whether stacks start with their leaves, as those of [`CallTree::reversed`] and
+    /// [`CallTree::callers`] do: a self weight says then where stacks begin, not where they end.
+    pub fn is_turned(&self) -> bool {
+        self.is_turned
     }
 
     /// What each node weighed before, in the order of [`CallTree::nodes`]; `None` when the tree is

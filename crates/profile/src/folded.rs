@@ -8,6 +8,7 @@ mod line;
 mod names;
 mod parts;
 mod read;
+mod root;
 mod sorted;
 mod write;
 

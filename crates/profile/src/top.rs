@@ -17,8 +17,9 @@ pub struct FunctionShare {
     pub total: Weight,
 }
 
-/// All functions (threads' names and marks left out, unless samples end in them), most self weight first, then most total,
-/// then by name.
+/// All functions (threads' names and marks left out, unless samples end in them), most self weight
+/// first, then most total, then by name. A tree that is turned round gives what it gave before, and
+/// one of callers the function that is called as the one where samples end.
 pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
     let mut shares: FxHashMap<LabelId, FunctionShare> = FxHashMap::default();
     // How often each label stands on the current path: only its outermost node adds to the total.
@@ -35,7 +36,11 @@ pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
         let share = shares.entry(node.label);
         let share =
             share.or_insert(FunctionShare { label: node.label, self_weight: zero, total: zero });
-        share.self_weight += node.self_weight;
+        share.self_weight += match tree.is_turned() {
+            true if node.depth == 1 => node.total,
+            true => zero,
+            false => node.self_weight,
+        };
         if *seen == 1 {
             share.total += node.total;
         }
@@ -55,8 +60,8 @@ pub fn functions(tree: &CallTree) -> Vec<FunctionShare> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_tree::TreeOptions;
     use crate::call_tree::tests::profile_of;
+    use crate::call_tree::{SiblingOrder, TreeOptions};
 
     #[test]
     fn recursion_counts_once_in_the_total() {
@@ -70,5 +75,20 @@ mod tests {
             })
             .collect();
         assert_eq!(shares, [("g", 3, 3), ("f", 2, 5), ("main", 1, 6)]);
+    }
+
+    #[test]
+    fn a_turned_tree_has_the_functions_of_the_stacks() {
+        let profile = profile_of(&[("c;main;f;f;g", 3), ("c;main;f", 2), ("c;main", 1)]);
+        let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+        let shares = |tree: &CallTree| -> Vec<(String, u64, u64)> {
+            let share = |f: &FunctionShare| {
+                (tree.labels()[f.label.index()].name.clone(), f.self_weight.0, f.total.0)
+            };
+            functions(tree).iter().map(share).collect()
+        };
+        assert_eq!(shares(&tree.reversed(SiblingOrder::Name)), shares(&tree));
+        let callers = [("f".to_owned(), 5, 5), ("main".to_owned(), 0, 5)];
+        assert_eq!(shares(&tree.callers("f", SiblingOrder::Name)), callers);
     }
 }

@@ -22,7 +22,7 @@ pub use classic::Hue;
 pub use delta::DeltaColours;
 pub use palette::{Language, Palette};
 pub use rgb::Rgb;
-pub(crate) use rgb::{INK, luminance};
+pub(crate) use rgb::{INK, MIN_CONTRAST, contrast, luminance};
 pub use vector::Variation;
 
 /// How boxes are coloured.
@@ -126,8 +126,9 @@ impl Colours {
             _ => None,
         };
         let legend = match config.palette {
-            Palette::Kinds if of_node.is_none() => family::legend(tree),
-            _ => Vec::new(),
+            _ if config.by_width => Vec::new(),
+            Palette::Kinds => family::legend(tree),
+            palette => legend_of_hues(tree, palette),
         };
         Colours { fills: fills.fills, of_label, of_node, same: None, legend }
     }
@@ -201,6 +202,17 @@ fn annotated(label: &Label) -> String {
 /// Whether a name parts stacks that were put together, as off-CPU and waker stacks are.
 fn is_separator(name: &str) -> bool {
     matches!(name, "-" | "--")
+}
+
+/// What the hues of a palette mean, as far as the tree holds them.
+fn legend_of_hues(tree: &CallTree, palette: Palette) -> Vec<(Fill, String)> {
+    let wakes = palette == Palette::Chain && tree.labels().iter().any(|label| label.name == "--");
+    let holds = |hue: Hue| {
+        (wakes && hue == Hue::Aqua)
+            || tree.labels().iter().any(|label| palette.hue_of(label) == Some(hue))
+    };
+    let meanings = palette.meanings().iter().filter(|(hue, _)| holds(*hue));
+    meanings.map(|(hue, word)| (Fill::Flat(hue.middle()), (*word).to_owned())).collect()
 }
 
 /// Redness by the square root of the share of the whole, so that small shares still differ.

@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
-use flame_profile::{CallTree, FrameKind, Label, functions};
+use flame_profile::{CallTree, FrameKind, Label, Weight, functions};
 
-use crate::TextConfig;
 use crate::amount::{ValueScale, format_share};
 use crate::clean_name;
-use crate::text::write_call_tree;
+use crate::text::{Report, TextConfig, write_call_tree};
 
 /// Writes one JSON object: `value` (name, unit, decimal places), `total`, `functions` with self
 /// and total weight, and `nodes` in pre-order, each with the position of its parent in that list.
@@ -53,13 +52,11 @@ fn write_label(label: &Label, out: &mut impl Write) -> io::Result<()> {
 /// Those of `out`.
 pub fn write_csv(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"self,self_share,total,total_share,kind,function\r\n")?;
-    let unit = 10_f64.powi(tree.decimals() as i32);
     for share in functions(tree) {
         let label = &tree.labels()[share.label.index()];
         for weight in [share.self_weight, share.total] {
-            let places = tree.decimals() as usize;
-            let fraction = weight.share_of(tree.total());
-            write!(out, "{:.places$},{fraction:.6},", weight.0 as f64 / unit)?;
+            write_decimal(weight, tree.decimals(), out)?;
+            write!(out, ",{:.6},", weight.share_of(tree.total()))?;
         }
         let name = clean_name(&label.name).replace('"', "\"\"");
         write!(out, "{},\"{name}\"\r\n", label.kind.word())?;
@@ -67,7 +64,17 @@ pub fn write_csv(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a comment for a code review: the functions as a table, the call tree folded away.
+/// A weight to its last digit, which floating point does not keep beyond 2^53.
+fn write_decimal(weight: Weight, decimals: u32, out: &mut impl Write) -> io::Result<()> {
+    let (unit, places) = (10_u64.saturating_pow(decimals), decimals as usize);
+    match decimals {
+        0 => write!(out, "{weight}"),
+        _ => write!(out, "{}.{:0places$}", weight.0 / unit, weight.0 % unit),
+    }
+}
+
+/// Writes a comment for a code review: the functions as a table, the call tree folded away. A
+/// [`Report::Flat`] has all functions and no tree.
 ///
 /// # Errors
 /// Those of `out`.
@@ -82,7 +89,9 @@ pub fn write_markdown(
     }
     writeln!(out, "{} in all\n", markdown_text(&scale.amount(tree.total())))?;
     writeln!(out, "| self | | total | | function |\n|---:|---:|---:|---:|---|")?;
-    for share in functions(tree).iter().take(config.top) {
+    let is_flat = config.report == Report::Flat;
+    let top = if is_flat { usize::MAX } else { config.top };
+    for share in functions(tree).iter().take(top) {
         for weight in [share.self_weight, share.total] {
             let of_all = format_share(weight, tree.total());
             write!(out, "| {} | {} ", scale.number(weight), markdown_text(&of_all))?;
@@ -93,6 +102,9 @@ pub fn write_markdown(
             other => format!(" *({})*", other.word()),
         };
         writeln!(out, "| {}{note} |", markdown_text(&label.name))?;
+    }
+    if is_flat {
+        return Ok(());
     }
     writeln!(out, "\n<details><summary>Call tree</summary>\n\n<pre>")?;
     let mut text = Vec::new();
@@ -196,5 +208,23 @@ mod tests {
         assert!(text.contains("| 1 | 12.50% | 4 | 50.00% | a\"\\|&lt;b&gt; |\n"), "{text}");
         assert!(text.contains("<details>") && text.ends_with("</pre>\n\n</details>\n"));
         assert!(text.contains("a\"|&lt;b&gt;"), "{text}");
+        let flat = TextConfig { report: Report::Flat, top: 1, ..config };
+        let text = written(|tree, out| write_markdown(tree, &flat, out));
+        assert!(text.ends_with("| a\"\\|&lt;b&gt; |\n"), "{text}");
+    }
+
+    #[test]
+    fn csv_has_the_last_digit_of_every_weight() {
+        let written = |stacks: &[(&str, u64)], factor: (u64, u32)| {
+            let mut tree = tree_of(stacks);
+            tree.scale(factor.0, factor.1).unwrap();
+            let mut out = Vec::new();
+            write_csv(&tree, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            text.lines().nth(1).unwrap().split(',').next().unwrap().to_owned()
+        };
+        assert_eq!(written(&[("t;f", u64::MAX - 1)], (1, 0)), "18446744073709551614");
+        assert_eq!(written(&[("t;f", 9_007_199_254_740_993)], (1, 2)), "90071992547409.93");
+        assert_eq!(written(&[("t;f", 1_005)], (1, 3)), "1.005");
     }
 }

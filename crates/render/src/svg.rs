@@ -10,6 +10,7 @@ mod attributes;
 mod chunks;
 mod config;
 mod data;
+mod describe;
 mod document;
 mod frames;
 mod geometry;

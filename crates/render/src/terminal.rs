@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use flame_profile::{CallTree, Weight};
 use unicode_width::UnicodeWidthChar;
 
-use crate::amount::{ValueScale, format_share};
+use crate::amount::{ValueScale, format_change, format_share};
 use crate::char_width::Widths;
 use crate::clean_name;
 use crate::colours::{ColourConfig, Colours, Rgb};
@@ -23,6 +23,8 @@ const PARTS: u32 = 8;
 const MIN_PARTS: u32 = 4;
 /// The left part of a column, by its eighths.
 const BLOCKS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+/// Colours less apart than this, their channels summed up, look alike beside each other.
+const TOLD_APART: u32 = 48;
 /// Runs of boxes too thin for half a column.
 const THIN: Rgb = Rgb(0x9a, 0xa2, 0xab);
 
@@ -117,15 +119,23 @@ impl Canvas<'_> {
         text
     }
 
-    /// Columns that lie in one span whole are its label; others show the edge in them.
+    /// Columns that lie in one span whole are its label; others show the edge in them. Between
+    /// siblings of almost one colour no edge would be seen but a line.
     fn coloured(&self, spans: &[Span<'_>], out: &mut String) {
         let mut column = 0;
         for (index, span) in spans.iter().enumerate() {
             let (first, end) = (span.left.div_ceil(PARTS), span.right / PARTS);
-            if column < first && !span.left.is_multiple_of(PARTS) {
-                let before = index.checked_sub(1).and_then(|index| spans.get(index));
+            let before = index.checked_sub(1).and_then(|index| spans.get(index)?.cell);
+            let is_lined = self.look_alike(before, span.cell);
+            let is_within = column < first && !span.left.is_multiple_of(PARTS);
+            if is_lined && (is_within || column + 1 < end) {
                 self.colour(span.cell, false, out);
-                self.colour(before.and_then(|span| span.cell), true, out);
+                self.ink(span.cell, out);
+                out.push(BLOCKS[1]);
+                column += 1;
+            } else if is_within {
+                self.colour(span.cell, false, out);
+                self.colour(before, true, out);
                 out.push(BLOCKS[(span.left % PARTS) as usize]);
                 column += 1;
             }
@@ -166,7 +176,15 @@ impl Canvas<'_> {
         let Some(Content::Frame(id)) = cell.map(|cell| cell.content) else { return String::new() };
         let node = &self.tree.nodes()[id.index()];
         let name = clean_name(&self.tree.label(node).name);
-        let mut label = format!("{name} {}", format_share(node.total, self.tree.total()));
+        let total = self.tree.total();
+        let mut label = format!("{name} {}", format_share(node.total, total));
+        if let Some(before) = self.tree.before().and_then(|before| before.get(id.index())) {
+            let negate = self.config.colours.negate;
+            let change = format_change(before.self_weight, node.self_weight, total, negate);
+            if columns_of(&label) + columns_of(&change) <= columns {
+                label += &change;
+            }
+        }
         if node.depth == 0 {
             let scale = ValueScale::of_tree(self.tree, self.config.count_name.as_deref());
             label = format!("{name} {}", scale.amount(node.total));
@@ -194,6 +212,15 @@ impl Canvas<'_> {
                 self.colours.fills.get(fill).map_or(THIN, |fill| fill.colour())
             }
         }
+    }
+
+    /// Whether the colours of two boxes can hardly be told apart.
+    fn look_alike(&self, one: Option<&Cell>, other: Option<&Cell>) -> bool {
+        let (Some(one), Some(other)) = (one, other) else { return false };
+        let (one, other) = (self.fill(one), self.fill(other));
+        let channels = [(one.0, other.0), (one.1, other.1), (one.2, other.2)];
+        let apart: u32 = channels.iter().map(|(a, b)| u32::from(a.abs_diff(*b))).sum();
+        apart < TOLD_APART || nearest(one) == nearest(other)
     }
 
     fn colour(&self, cell: Option<&Cell>, foreground: bool, out: &mut String) {

@@ -1,5 +1,6 @@
 //! What a picture looks like: the options that every command which draws has.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -46,14 +47,12 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "FUNCTION", hide_short_help = true)]
     pub(crate) base: Vec<String>,
 
-    /// Width in pixels [default: 1200]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
-    #[arg(hide_short_help = true)]
-    pub(crate) width: Option<u32>,
+    /// Width in pixels, or fluid: that of the window [default: fluid, 1200 where no script runs]
+    #[arg(long, value_name = "PIXELS", value_parser = width, hide_short_help = true)]
+    pub(crate) width: Option<Width>,
 
     /// Height of a row in pixels [default: 17]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=1000))]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "PIXELS", value_parser = row_height, hide_short_help = true)]
     pub(crate) height: Option<u32>,
 
     /// Draw thinner boxes as part of a run: pixels, or percent of all [default: 0.5]
@@ -88,6 +87,10 @@ pub(crate) struct PictureArgs {
     /// Shades by how names start
     #[arg(long, hide_short_help = true)]
     pub(crate) hash: bool,
+
+    /// The same shades each time, as always: scripts for inferno ask for it
+    #[arg(long, conflicts_with = "random", hide = true)]
+    pub(crate) deterministic: bool,
 
     /// Other shades each time
     #[arg(long, conflicts_with = "hash", hide_short_help = true)]
@@ -127,7 +130,7 @@ pub(crate) struct PictureArgs {
     pub(crate) truncate_text_right: bool,
 
     /// What 100 % is, where that is more than the samples weigh
-    #[arg(long, value_name = "COUNT", hide_short_help = true)]
+    #[arg(long, value_name = "COUNT", value_parser = total, hide_short_help = true)]
     pub(crate) total: Option<u64>,
 
     /// Multiply counts by this number
@@ -176,6 +179,15 @@ pub(crate) struct PictureArgs {
     pub(crate) open: bool,
 }
 
+/// How wide a picture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// As wide as the window.
+    Fluid,
+    /// So many pixels, wherever it is shown.
+    Pixels(u32),
+}
+
 /// An edge, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stroke(pub(crate) Option<Rgb>);
@@ -191,10 +203,33 @@ fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
+fn width(text: &str) -> Result<Width, String> {
+    match text {
+        "fluid" => Ok(Width::Fluid),
+        _ => pixels(text, 200..=100_000).map(Width::Pixels).ok_or_else(|| {
+            "a width is 200 to 100000 pixels, or fluid: that of the window".to_owned()
+        }),
+    }
+}
+
+fn row_height(text: &str) -> Result<u32, String> {
+    pixels(text, 4..=1000).ok_or_else(|| "a height is 4 to 1000 pixels".to_owned())
+}
+
+/// A number of pixels, rounded: scripts compute them.
+fn pixels(text: &str, range: RangeInclusive<u32>) -> Option<u32> {
+    let number = number(text.strip_suffix("px").unwrap_or(text))?.round();
+    (number <= f64::from(u32::MAX)).then_some(number as u32).filter(|n| range.contains(n))
+}
+
+fn total(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a total is a whole number, such as 1000".to_owned())
+}
+
 fn min_width(text: &str) -> Result<MinWidth, String> {
     let width = match text.strip_suffix('%') {
         Some(percent) => number(percent).filter(|p| *p <= 100.0).map(MinWidth::Percent),
-        None => number(text).map(MinWidth::Pixels),
+        None => number(text.strip_suffix("px").unwrap_or(text)).map(MinWidth::Pixels),
     };
     width.ok_or_else(|| {
         "a width is a number of pixels, such as 0.1, or percent, such as 1%".to_owned()
@@ -215,7 +250,10 @@ fn font_width(text: &str) -> Result<u32, String> {
 fn stroke(text: &str) -> Result<Stroke, String> {
     match text {
         "none" => Ok(Stroke(None)),
-        color => color.parse().map(|color| Stroke(Some(color))),
+        color => {
+            let color: Result<Rgb, String> = color.parse();
+            color.map(|color| Stroke(Some(color))).map_err(|error| format!("{error}, or none"))
+        }
     }
 }
 
@@ -256,6 +294,17 @@ mod tests {
         for text in ["", "0", "-1", "1e3", "0.0000000001", "x", "."] {
             assert!(factor(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn widths_are_pixels_or_that_of_the_window() {
+        assert_eq!(width("fluid"), Ok(Width::Fluid));
+        assert_eq!(width("1800"), Ok(Width::Pixels(1800)));
+        assert_eq!(width("1800.4px"), Ok(Width::Pixels(1800)));
+        for text in ["", "199", "100001", "1e99", "-300", "wide"] {
+            assert!(width(text).is_err(), "{text}");
+        }
+        assert_eq!((row_height("16"), row_height("3").ok()), (Ok(16), None));
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub(crate) struct SamplingArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Write FILE (repeatable): .svg .folded .txt .pb.gz .json .csv .md; - is stdout
+    /// Write FILE (repeatable): .svg .svgz .folded .txt .pb.gz .json .csv .md; - is stdout
     #[arg(short, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
 

@@ -183,7 +183,7 @@ impl Maker<'_> {
         }
         let tree = builder.finish(value, ORDER);
         let picture = &self.args.picture;
-        let lacks = |name: &&String| tree.labels().iter().all(|label| label.name != **name);
+        let lacks = |name: &&String| !tree.labels().iter().any(|label| label.is_called(name));
         if let Some(function) = picture.callers.as_ref().filter(lacks) {
             return Err(nothing_left(path, function));
         }

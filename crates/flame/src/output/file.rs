@@ -93,6 +93,17 @@ impl Destination {
         needed
     }
 
+    /// Whether it is a picture for servers, which send it with `Content-Encoding: gzip`, and for
+    /// image viewers: browsers do not open one from a disk.
+    pub(super) fn is_compressed_picture(&self) -> bool {
+        match self {
+            Destination::Stdout => false,
+            Destination::File(path) | Destination::Special(path) => {
+                path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svgz"))
+            }
+        }
+    }
+
     /// The name for messages.
     pub(super) fn name(&self) -> String {
         match self {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,8 +15,12 @@ use flame_render::{
     clean_name, name_colours,
 };
 
-use crate::cli::PictureArgs;
+use flame_sampler::Credentials;
+use nix::unistd::User;
+
+use crate::cli::{PictureArgs, Width};
 use crate::message::{Failure, reason};
+use crate::sudo;
 use crate::terminal::{self, Color};
 
 /// What pictures look like, validated, with the files that say so read.
@@ -42,6 +47,24 @@ impl Picture {
         }
     }
 
+    /// Whether trees are shown otherwise than they are.
+    pub(super) fn shapes(&self) -> bool {
+        let PictureArgs { base, reverse, callers, total, factor, .. } = &self.args;
+        !base.is_empty() || *reverse || callers.is_some() || total.is_some() || factor.is_some()
+    }
+
+    /// What a tree is asked for and does not have.
+    pub(super) fn missing(&self, tree: &CallTree) -> Option<Failure> {
+        let asked: Vec<&str> =
+            self.args.base.iter().chain(&self.args.callers).map(String::as_str).collect();
+        let has = |name: &&str| tree.labels().iter().any(|label| label.is_called(name));
+        if asked.is_empty() || asked.iter().any(has) {
+            return None;
+        }
+        let what = format!("no function {} in this profile", clean_name(&asked.join(" or ")));
+        Some(Failure::new(what).or_try("--flat --format txt, to see the names"))
+    }
+
     /// Cuts, turns, scales and widens the tree. Also says what was not done.
     pub(super) fn shape(&self, mut tree: CallTree) -> Result<(CallTree, Option<String>), Failure> {
         if !self.args.base.is_empty() {
@@ -52,10 +75,6 @@ impl Picture {
         }
         if let Some(name) = &self.args.callers {
             tree = tree.callers(name, self.order());
-            if tree.nodes().len() == 1 {
-                let what = format!("no function {} in this profile", clean_name(name));
-                return Err(Failure::new(what).or_try("--flat --format txt, to see the names"));
-            }
         }
         let mut complaint = None;
         if let Some(total) = self.args.total {
@@ -100,12 +119,17 @@ impl Picture {
     }
 
     /// Adds the colours of a tree's names to the file of consistent colours, where there is one.
+    /// One that has them all is left as it is: it may be a team's, which nobody writes to.
     pub(super) fn keep_colours(&self, tree: &CallTree) -> Result<(), Failure> {
         let Some(path) = self.args.cp.as_deref().filter(|_| tree.before().is_none()) else {
             return Ok(());
         };
+        let colours = name_colours(tree, &self.config.colours);
+        if colours == self.config.colours.known && path.exists() {
+            return Ok(());
+        }
         let mut text = String::new();
-        for (name, Rgb(r, g, b)) in name_colours(tree, &self.config.colours) {
+        for (name, Rgb(r, g, b)) in colours {
             // A line feed would end the entry in the middle of its name.
             text += &format!("{}->rgb({r},{g},{b})\n", name.replace(['\n', '\r'], " "));
         }
@@ -119,10 +143,15 @@ fn svg_config(
     complaints: &mut Vec<String>,
 ) -> Result<SvgConfig, Failure> {
     let default = SvgConfig::default();
+    let (width, fluid) = match args.width {
+        Some(Width::Pixels(pixels)) => (pixels, false),
+        Some(Width::Fluid) | None => (default.width, true),
+    };
     Ok(SvgConfig {
         title: args.title.clone().unwrap_or_else(|| default_title(args).to_owned()),
         subtitle: args.subtitle.clone(),
-        width: args.width.unwrap_or(default.width),
+        width,
+        fluid,
         row_height: args.height.unwrap_or(default.row_height),
         min_width: args.minwidth.unwrap_or(default.min_width),
         fonts: args.fonttype.clone().unwrap_or(default.fonts),
@@ -198,10 +227,8 @@ fn known_colours(
         }
     }
     if bad > 0 {
-        complaints.push(format!(
-            "{bad} lines of {} are left out: they are not NAME->rgb(R,G,B)",
-            shown(path)
-        ));
+        let lines = if bad == 1 { "line" } else { "lines" };
+        complaints.push(format!("{bad} {lines} of {} left out: not NAME->rgb(R,G,B)", shown(path)));
     }
     Ok(colours)
 }
@@ -254,5 +281,22 @@ fn browser(command: &str, file: &Path) -> Option<Command> {
         browser.arg(file);
     }
     browser.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Some(user) = sudo::invoking_user() {
+        run_as(&mut browser, &user);
+    }
     Some(browser)
+}
+
+/// Under sudo the browser is that of the caller: as root it would show pages with all rights, if it
+/// started at all, and on nobody's desktop.
+fn run_as(browser: &mut Command, user: &Credentials) {
+    browser.uid(user.uid).gid(user.gid);
+    let (uid, _) = sudo::owner_ids(user);
+    if let Ok(Some(known)) = User::from_uid(uid) {
+        browser.env("HOME", known.dir).env("USER", &known.name).env("LOGNAME", known.name);
+    }
+    let session = Path::new("/run/user").join(uid.to_string());
+    if session.is_dir() {
+        browser.env("XDG_RUNTIME_DIR", session);
+    }
 }

@@ -154,6 +154,9 @@ pub(crate) fn read(path: &Path, options: TreeOptions, threads: usize) -> Result<
         flame_threads::start();
     }
     let head = source.head().map_err(|error| failure(&error))?;
+    if let Some(refused) = other_format(path, &head) {
+        return Err(refused);
+    }
     if is_binary(&head) {
         let bytes = source.bytes().map_err(|error| failure(&error))?;
         match read_pprof(&bytes) {
@@ -213,6 +216,24 @@ fn read_parts(
     let parts: Vec<FoldedPart> =
         flame_threads::map(parts, read_part).into_iter().collect::<Result<_, _>>()?;
     Ok(FoldedParts::new(parts).expect("a source has one part at least"))
+}
+
+/// What people hand over by mistake: some lines of it would pass for stacks.
+fn other_format(path: &Path, head: &[u8]) -> Option<Failure> {
+    let cannot = || Failure::new(format!("cannot read {} as a profile", path.display()));
+    let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
+    if head.starts_with(b"PERFILE2") {
+        let convert = "perf script -i FILE | stackcollapse-perf.pl | flame render -";
+        return Some(
+            cannot().why("it is a perf.data file, which flame does not read yet").or_try(convert),
+        );
+    }
+    let declares = [&b"<?xml"[..], b"<!DOCTYPE"].into_iter().any(|start| text.starts_with(start));
+    // `<svg as Trait>::f` is a function.
+    let is_svg = text.starts_with(b"<svg") && text.windows(5).any(|word| word == b"xmlns");
+    (declares || is_svg).then(|| {
+        cannot().why("it is a picture or a page already").or_try("the profile that it was made of")
+    })
 }
 
 /// Whether bytes hold what text does not.

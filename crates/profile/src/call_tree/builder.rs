@@ -261,7 +261,8 @@ impl TreeBuilder {
         let (nodes, before) = Merge::new(self.nodes, self.before, &keys).run(first);
         let before = has_before.then_some(before);
         let labels = self.labels.into_order_of(&keys);
-        let tree = CallTree { value_type, decimals: self.decimals, labels, nodes, before };
+        let decimals = self.decimals;
+        let tree = CallTree { value_type, decimals, labels, nodes, before, is_turned: false };
         if order == SiblingOrder::Weight { tree.heaviest_first() } else { tree }
     }
 }

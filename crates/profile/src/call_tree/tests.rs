@@ -170,6 +170,22 @@ fn callers_of_a_function_bring_its_weight() {
 }
 
 #[test]
+fn functions_are_called_with_or_without_their_annotation() {
+    let label = |kind| Label { name: "read".to_owned(), kind };
+    let cases = [
+        (FrameKind::Kernel, "read", true),
+        (FrameKind::Kernel, "read_[k]", true),
+        (FrameKind::Kernel, "read_[j]", false),
+        (FrameKind::User, "read", true),
+        (FrameKind::User, "read_[k]", false),
+        (FrameKind::User, "reader", false),
+    ];
+    for (kind, name, expect) in cases {
+        assert_eq!(label(kind).is_called(name), expect, "{kind:?} {name}");
+    }
+}
+
+#[test]
 fn siblings_can_stand_by_weight() {
     let profile = profile_of(&[("c;a", 1), ("c;b;x", 3), ("c;b;y", 4), ("c;d", 7)]);
     let options = TreeOptions { order: SiblingOrder::Weight, ..TreeOptions::default() };

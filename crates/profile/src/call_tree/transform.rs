@@ -52,7 +52,9 @@ impl CallTree {
     /// The tree of the stacks turned round: leaves stand at the root, their callers above them.
     #[must_use]
     pub fn reversed(&self, order: SiblingOrder) -> CallTree {
-        self.with_paths(order, |path| path.reverse())
+        let mut tree = self.with_paths(order, |path| path.reverse());
+        tree.is_turned = !self.is_turned;
+        tree
     }
 
     /// Only the stacks that have a function of one of those names, without what called the
@@ -63,7 +65,7 @@ impl CallTree {
             return self.clone();
         }
         let is_base: Vec<bool> =
-            self.labels.iter().map(|label| names.contains(&label.name)).collect();
+            self.labels.iter().map(|label| names.iter().any(|n| label.is_called(n))).collect();
         self.with_paths(order, |path| match path.iter().rposition(|label| is_base[label.index()]) {
             Some(at) => drop(path.drain(..at)),
             None => path.clear(),
@@ -75,12 +77,14 @@ impl CallTree {
     #[must_use]
     pub fn callers(&self, name: &str, order: SiblingOrder) -> CallTree {
         let mut builder = TreeBuilder::new();
+        let is_it: Vec<bool> = self.labels.iter().map(|label| label.is_called(name)).collect();
         let mut index = 1;
         while let Some(node) = self.nodes.get(index) {
-            if self.label(node).name != name {
+            if !is_it[node.label.index()] {
                 index += 1;
                 continue;
             }
+            let before = self.before.as_ref().map(|before| before[index].total);
             let mut at = NodeId(index as u32);
             let mut to = BuilderNode::ROOT;
             while at != NodeId::ROOT {
@@ -91,10 +95,13 @@ impl CallTree {
                 at = node.parent;
             }
             builder.add(to, node.total);
+            if let Some(before) = before {
+                builder.add_before(to, before);
+            }
             index = node.end as usize;
         }
         let mut tree = builder.finish(self.value_type.clone(), order);
-        tree.decimals = self.decimals;
+        (tree.decimals, tree.is_turned) = (self.decimals, true);
         tree
     }
 
@@ -128,7 +135,7 @@ impl CallTree {
             }
         }
         let mut tree = builder.finish(self.value_type.clone(), order);
-        tree.decimals = self.decimals;
+        (tree.decimals, tree.is_turned) = (self.decimals, self.is_turned);
         tree
     }
 

@@ -13,6 +13,7 @@ use super::count::{Count, MAX_DECIMALS};
 use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
 use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
+use super::root::is_function;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
@@ -94,7 +95,7 @@ impl From<io::Error> for FoldedError {
 /// - `\r`, blanks and tabs around a line are left out, and so are blank lines and comments, which
 ///   start with `#` and a blank.
 /// - The first frame is taken for the name of a thread or process, as all collapsing tools that
-///   know it write it.
+///   know it write it, unless no thread is called like that: `_start`, `std::thread::start`.
 /// - A name that ends in `_[k]`, `_[i]`, `_[j]` or `_[w]` is of that kind of code.
 /// - `; ` within open square brackets parts no frames: `<[u8; 8] as Debug>::fmt` is one.
 /// - Bytes that are not UTF-8 become `\xNN` in the name.
@@ -341,7 +342,8 @@ impl FoldedReader {
         }
         let (bare, kind) = FrameKind::of_annotated(name.text);
         let text = readable(bare);
-        let is_mark = is_mark(&text) || (is_first && kind == FrameKind::User);
+        let is_thread = is_first && kind == FrameKind::User && !is_function(&text);
+        let is_mark = is_mark(&text) || is_thread;
         let kind = if is_mark { FrameKind::Mark } else { kind };
         let label = self.builder.new_label(text, kind);
         names.insert(name, label);

@@ -21,6 +21,11 @@ pub enum Hue {
 }
 
 impl Hue {
+    /// The colour in the middle of the range, for the legend.
+    pub(super) fn middle(self) -> Rgb {
+        self.colour(Vector(0.5, 0.5, 0.5))
+    }
+
     /// The colour at a point of the range.
     pub(super) fn colour(self, v: Vector) -> Rgb {
         // The sums stay below 256: no range reaches further, and v below 1.

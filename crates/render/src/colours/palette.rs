@@ -61,6 +61,42 @@ impl Palette {
         PALETTES.iter().map(|(name, _)| *name).filter(|name| *name != "gray")
     }
 
+    /// What each hue of the palette means, in the order of the legend; nothing where there is one
+    /// hue for all.
+    pub(super) fn meanings(self) -> &'static [(Hue, &'static str)] {
+        match self {
+            Palette::Kinds | Palette::Single(_) => &[],
+            Palette::Chain => &[(Hue::Blue, "waiting"), (Hue::Aqua, "waking it")],
+            Palette::Language(Language::Java) => &[
+                (Hue::Green, "Java"),
+                (Hue::Aqua, "inlined"),
+                (Hue::Yellow, "C++"),
+                (Hue::Orange, "kernel"),
+                (Hue::Red, "other"),
+            ],
+            Palette::Language(Language::Js) => &[
+                (Hue::Green, "JavaScript"),
+                (Hue::Purple, "its modules"),
+                (Hue::Aqua, "built in"),
+                (Hue::Yellow, "C++"),
+                (Hue::Orange, "kernel"),
+                (Hue::Red, "other"),
+            ],
+            Palette::Language(Language::Perl) => &[
+                (Hue::Green, "Perl"),
+                (Hue::Yellow, "C++"),
+                (Hue::Orange, "kernel"),
+                (Hue::Red, "other"),
+            ],
+            Palette::Language(Language::Python) => {
+                &[(Hue::Yellow, "standard library"), (Hue::Aqua, "packages"), (Hue::Red, "other")]
+            }
+            Palette::Language(Language::Rust) => {
+                &[(Hue::Orange, "standard library"), (Hue::Aqua, "Rust"), (Hue::Yellow, "other")]
+            }
+        }
+    }
+
     /// The range of colours of a label; `None` for the families of the kinds of code.
     pub(super) fn hue_of(self, label: &Label) -> Option<Hue> {
         match self {

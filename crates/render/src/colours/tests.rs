@@ -257,6 +257,38 @@ fn languages_have_their_rules() {
     check_hue("chain", "x", Hue::Blue);
 }
 
+#[track_caller]
+fn check_legend(palette: &str, text: &str, expect: &[&str]) {
+    let colours = Colours::of(&tree_of(text), &config(palette, Variation::Name));
+    let words: Vec<&str> = colours.legend.iter().map(|(_, word)| &**word).collect();
+    assert_eq!(words, expect, "{palette}");
+}
+
+#[test]
+fn the_legend_has_the_hues_that_the_graph_holds() {
+    let text = "java;java/lang/Thread.run;Foo::bar;sys_read_[k] 1\n";
+    check_legend("java", text, &["Java", "C++", "kernel", "other"]);
+    check_legend("python", "p;/usr/lib/python3.11/json/x.py 1\n", &["standard library", "other"]);
+    check_legend("rust", "p;core::fmt::write;a::b 1\n", &["standard library", "Rust", "other"]);
+    check_legend("chain", "a;b;--;c 1\n", &["waiting", "waking it"]);
+    check_legend("chain", "a;b 1\n", &["waiting"]);
+    check_legend("hot", "a;b 1\n", &[]);
+}
+
+#[test]
+fn every_hue_of_a_palette_has_a_meaning() {
+    for palette in ["chain", "java", "js", "perl", "python", "rust"] {
+        let palette: Palette = palette.parse().unwrap();
+        for name in NAMES.iter().chain(&["/a/node_modules/b.js", "x/site-packages/y", "a.pl"]) {
+            for kind in [FrameKind::User, FrameKind::Kernel, FrameKind::Jit, FrameKind::Inlined] {
+                let hue = palette.hue_of(&Label { name: (*name).to_owned(), kind }).unwrap();
+                let means = palette.meanings().iter().filter(|(other, _)| *other == hue).count();
+                assert_eq!(means, 1, "{palette:?} {name} {hue:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn above_the_separator_of_a_chain_wakers_stand() {
     let tree = tree_of("a;b;--;b;c 1\n");

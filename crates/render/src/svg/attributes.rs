@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use flame_profile::Label;
+
 /// What a function's box gets besides what all boxes have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BoxAttributes {
@@ -53,9 +55,13 @@ impl NameAttributes {
         (attributes, complaints)
     }
 
-    /// The attributes of a function; `None` = it has none.
-    pub fn of(&self, name: &str) -> Option<&BoxAttributes> {
-        self.functions.get(name)
+    /// The attributes of a function; `None` = it has none. They may be given by its name alone or
+    /// with the annotation that folded text has.
+    pub fn of(&self, label: &Label) -> Option<&BoxAttributes> {
+        let annotation = label.kind.annotation();
+        let annotated = (!annotation.is_empty() && !self.is_empty())
+            .then(|| self.functions.get(&format!("{}{annotation}", label.name)));
+        annotated.flatten().or_else(|| self.functions.get(&label.name))
     }
 
     /// Whether no function has any.
@@ -71,6 +77,7 @@ impl BoxAttributes {
             "target" => self.target = Some(value.to_owned()),
             "href" if is_harmless(value) => self.href = Some(value.to_owned()),
             "href" => complain(format!("{value} is no link to a page")),
+            "id" if is_own_id(value) => complain(own_id(value)),
             "id" | "class" => {
                 self.group.insert(key.to_owned(), value.to_owned());
             }
@@ -99,6 +106,49 @@ fn is_harmless(link: &str) -> bool {
     }
 }
 
+/// The identifiers of the picture's own elements, which the viewer finds them by.
+const OWN_IDS: [&str; 28] = [
+    "another",
+    "background",
+    "by",
+    "details",
+    "flame-data",
+    "foot",
+    "footer",
+    "frames",
+    "gone-below",
+    "head",
+    "heads",
+    "help",
+    "ignorecase",
+    "legend",
+    "matched",
+    "more",
+    "panel",
+    "search",
+    "searches",
+    "sides",
+    "status",
+    "strips",
+    "subtitle",
+    "thin",
+    "thin-gone",
+    "thin-hit",
+    "title",
+    "unzoom",
+];
+
+fn is_own_id(id: &str) -> bool {
+    let is_numbered = |start: &str| {
+        id.strip_prefix(start).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    OWN_IDS.contains(&id) || id.starts_with("ground-") || is_numbered("gone") || is_numbered("less")
+}
+
+fn own_id(id: &str) -> String {
+    format!("the id {id} is left out: the picture has an element of that id")
+}
+
 /// Adds `name="value" name='value' ...`.
 fn add_all(text: &str, to: &mut BTreeMap<String, String>, complain: &mut impl FnMut(String)) {
     let mut rest = text.trim();
@@ -107,7 +157,9 @@ fn add_all(text: &str, to: &mut BTreeMap<String, String>, complain: &mut impl Fn
             complain(format!("{rest} is not name=\"value\""));
             return;
         };
-        if is_safe_name(name) {
+        if name == "id" && is_own_id(value) {
+            complain(own_id(value));
+        } else if is_safe_name(name) {
             to.insert(name.to_owned(), value.to_owned());
         } else {
             complain(format!("the attribute {name} is left out: it could run a script"));
@@ -134,6 +186,8 @@ fn is_safe_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::FrameKind;
+
     use super::*;
 
     #[test]
@@ -142,20 +196,32 @@ mod tests {
                     read\tid=r\tclass=io\tg_extra=data-x=\"1\" data-y='2'\n";
         let (attributes, complaints) = NameAttributes::parse(text);
         assert_eq!(complaints, [""; 0]);
-        let main = attributes.of("main").unwrap();
+        let of = |name: &str, kind| attributes.of(&Label { name: name.to_owned(), kind });
+        let main = of("main", FrameKind::User).unwrap();
         assert_eq!(main.href.as_deref(), Some("https://example.com/?a=b"));
         assert_eq!(main.title.as_deref(), Some("the entry"));
-        let read: Vec<_> = attributes.of("read").unwrap().group.iter().collect();
+        let read: Vec<_> = of("read", FrameKind::Kernel).unwrap().group.iter().collect();
         let read: Vec<_> = read.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(read, [("class", "io"), ("data-x", "1"), ("data-y", "2"), ("id", "r")]);
-        assert_eq!(attributes.of("write"), None);
+        assert_eq!(of("write", FrameKind::User), None);
+    }
+
+    #[test]
+    fn names_may_be_annotated() {
+        let (attributes, _) = NameAttributes::parse("read_[k]\ttitle=kernel\nread\ttitle=any\n");
+        let title = |kind| {
+            let label = Label { name: "read".to_owned(), kind };
+            attributes.of(&label).unwrap().title.clone().unwrap()
+        };
+        assert_eq!((&*title(FrameKind::Kernel), &*title(FrameKind::Jit)), ("kernel", "any"));
     }
 
     #[test]
     fn what_could_run_a_script_is_left_out_and_said() {
         let text = "f\thref=javascript:alert(1)\tg_extra=onclick=\"alert(1)\"\tstyle=x\todd";
         let (attributes, complaints) = NameAttributes::parse(text);
-        assert_eq!(attributes.of("f"), Some(&BoxAttributes::default()));
+        let f = Label { name: "f".to_owned(), kind: FrameKind::User };
+        assert_eq!(attributes.of(&f), Some(&BoxAttributes::default()));
         assert_eq!(complaints.len(), 4, "{complaints:?}");
         assert_eq!(complaints[0], "line 1: javascript:alert(1) is no link to a page");
     }

@@ -47,9 +47,10 @@ pub struct SvgConfig {
     pub title: String,
     /// A smaller line under the title.
     pub subtitle: Option<String>,
-    /// Width of the picture in pixels, [`DEFAULT_WIDTH`] by default; at least 200. With scripts
-    /// it follows the window.
+    /// Width of the picture in pixels, [`DEFAULT_WIDTH`] by default; at least 200.
     pub width: u32,
+    /// With scripts the picture is as wide as the window, or as what it stands in: the default.
+    pub fluid: bool,
     /// Height of a row in pixels, [`DEFAULT_ROW_HEIGHT`] by default; 4 to 1000.
     pub row_height: u32,
     /// Boxes thinner than this are drawn as part of a run, [`DEFAULT_MIN_WIDTH`] pixels by default.
@@ -97,6 +98,7 @@ impl Default for SvgConfig {
             title: DEFAULT_TITLE.to_owned(),
             subtitle: None,
             width: DEFAULT_WIDTH,
+            fluid: true,
             row_height: DEFAULT_ROW_HEIGHT,
             min_width: MinWidth::Pixels(DEFAULT_MIN_WIDTH),
             fonts: DEFAULT_FONTS.to_owned(),

@@ -10,7 +10,7 @@ use super::panes::Panes;
 use super::script::{STYLE, script};
 use super::subject::Subject;
 use super::xml::escape;
-use super::{around, paint};
+use super::{around, describe, paint};
 use crate::amount::ValueScale;
 use crate::clean_name;
 use crate::colours::{Colours, INK, Rgb};
@@ -18,8 +18,6 @@ use crate::diff;
 use crate::layout::Content;
 use crate::lines::{cut_end, wrap};
 
-/// Grey that is readable on white.
-const QUIET: &str = "#59636e";
 /// What `details` says until the script runs.
 const NO_SCRIPT: &str =
     "A still picture here: open the file itself in a browser to zoom and to search.";
@@ -60,16 +58,22 @@ impl Picture<'_> {
             r#"<svg xmlns="http://www.w3.org/2000/svg" class="flame-graph" width="{width}" "#
         )?;
         write!(out, r#"height="{height}" viewBox="0 0 {width} {height}" "#)?;
+        if let Some(key) = paint::key(config) {
+            write!(out, r#"data-paint="{key}" "#)?;
+        }
         let fonts = escape(&config.fonts);
         let size = sizes::UI_FONT_SIZE;
         write!(out, r#"font-family="{fonts}" font-size="{size}" fill="{INK}">"#)?;
         self.break_line(out)?;
         write!(out, "<title>{}</title>", escape(&config.title))?;
+        if let Some(text) = self.subject.one().and_then(describe::hottest) {
+            write!(out, "<desc>{}</desc>", escape(&text))?;
+        }
         paint::write_notes(config, out)?;
         paint::write_style(config, STYLE, out)?;
-        paint::write_definitions(self.colours, &config.colours, out)?;
+        paint::write_definitions(self.colours, config, out)?;
         self.break_line(out)?;
-        paint::write_background(&config.colours, out)?;
+        paint::write_background(config, out)?;
         self.break_line(out)?;
         let chunks = Chunks::of(self);
         if !config.script {
@@ -156,8 +160,8 @@ impl Picture<'_> {
 
     /// The colours of the title, and of what is less important.
     fn ui_fills(&self) -> (String, String) {
-        let chosen = self.config.ui_colour.map(|colour| colour.to_string());
-        (chosen.clone().unwrap_or(INK.to_string()), chosen.unwrap_or(QUIET.to_owned()))
+        let (ink, quiet) = paint::texts(self.config);
+        (ink.to_string(), quiet.to_string())
     }
 
     /// The lines at the foot, not wrapped yet.

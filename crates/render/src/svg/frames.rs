@@ -110,7 +110,7 @@ impl<'a> Frames<'a> {
         let label = self.subject.label(id.index());
         let attributes = match self.config.attributes.is_empty() {
             true => None,
-            false => self.config.attributes.of(&label.name),
+            false => self.config.attributes.of(label),
         };
         for (name, value) in attributes.iter().flat_map(|attributes| &attributes.group) {
             push_attribute(name, value, out);

@@ -4,7 +4,14 @@ use std::io::{self, Write};
 
 use super::config::SvgConfig;
 use super::xml::escape;
-use crate::colours::{Background, ColourConfig, Colours, Fill, Rgb, luminance};
+use crate::colours::{Background, Colours, Fill, INK, MIN_CONTRAST, Rgb, contrast, luminance};
+
+/// Grey that is readable on white.
+const QUIET: Rgb = Rgb(0x59, 0x63, 0x6e);
+/// What both are on dark pages, as in `style.css`.
+const LIGHT_INK: Rgb = Rgb(0xe6, 0xed, 0xf3);
+const LIGHT_QUIET: Rgb = Rgb(0x9d, 0xa7, 0xb3);
+const WHITE: Background = Background { top: Rgb(255, 255, 255), bottom: Rgb(255, 255, 255) };
 
 /// Hatches for runs of frames too thin to draw: at rest, and with a match among them.
 const THIN: &str = concat!(
@@ -29,7 +36,7 @@ const GONE: &str = concat!(
 /// Writes `<defs>`: patterns and gradients that boxes and background refer to.
 pub(super) fn write_definitions(
     colours: &Colours,
-    config: &ColourConfig,
+    config: &SvgConfig,
     out: &mut impl Write,
 ) -> io::Result<()> {
     write!(out, "<defs>{THIN}")?;
@@ -57,30 +64,76 @@ pub(super) fn write_definitions(
         write!(out, r#"<rect width="8" height="8" fill="{colour}"/>"#)?;
         write!(out, r#"<rect width="1.2" height="8" fill="{line}"/></pattern>"#)?;
     }
-    if let Some(Background { top, bottom }) = config.background {
-        write!(out, r#"<linearGradient id="ground" x1="0" y1="0" x2="0" y2="1">"#)?;
+    if let (Some(Background { top, bottom }), Some(key)) = (config.colours.background, key(config))
+    {
+        write!(out, r#"<linearGradient id="ground-{key}" x1="0" y1="0" x2="0" y2="1">"#)?;
         write!(out, r#"<stop offset="5%" stop-color="{top}"/>"#)?;
         write!(out, r#"<stop offset="95%" stop-color="{bottom}"/></linearGradient>"#)?;
     }
     out.write_all(b"</defs>")
 }
 
+/// Tells a picture with colours of its own from others in the same page, whose styles and
+/// gradients it must not take.
+pub(super) fn key(config: &SvgConfig) -> Option<String> {
+    let Background { top, bottom } = match config.colours.background {
+        None if config.ui_colour.is_none() => return None,
+        background => background.unwrap_or(WHITE),
+    };
+    let digits = |colour: Rgb| colour.to_string().trim_start_matches('#').to_owned();
+    Some([texts(config).0, top, bottom].map(digits).join("-"))
+}
+
+/// The colours of the title, and of what is less important: those that were asked for, or else
+/// such as can be read on the background.
+pub(super) fn texts(config: &SvgConfig) -> (Rgb, Rgb) {
+    if let Some(colour) = config.ui_colour {
+        return (colour, colour);
+    }
+    let Background { top, bottom } = config.colours.background.unwrap_or(WHITE);
+    let least = |colour| contrast(colour, top).min(contrast(colour, bottom));
+    let (black, white) = (Rgb(0, 0, 0), Rgb(255, 255, 255));
+    match [(INK, QUIET), (LIGHT_INK, LIGHT_QUIET)] {
+        [dark, _] if least(dark.1) >= MIN_CONTRAST => dark,
+        [_, light] if least(light.1) >= MIN_CONTRAST => light,
+        _ if least(black) >= least(white) => (black, black),
+        _ => (white, white),
+    }
+}
+
 /// Writes the rectangle behind everything.
-pub(super) fn write_background(config: &ColourConfig, out: &mut impl Write) -> io::Result<()> {
-    let fill = if config.background.is_some() { "url(#ground)" } else { "#fff" };
+pub(super) fn write_background(config: &SvgConfig, out: &mut impl Write) -> io::Result<()> {
+    let fill = match key(config).filter(|_| config.colours.background.is_some()) {
+        Some(key) => format!("url(#ground-{key})"),
+        None => "#fff".to_owned(),
+    };
     write!(out, r#"<rect id="background" width="100%" height="100%" fill="{fill}"/>"#)
 }
 
 /// Writes the style sheet. Colours that were chosen come last and hold in dark pages, too.
 pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write) -> io::Result<()> {
     write!(out, "<style>{style}")?;
-    if config.colours.background.is_some() {
-        out.write_all(b"#background{fill:url(#ground)!important}")?;
-        out.write_all(b".bar{fill-opacity:0}.pinned .bar{fill-opacity:.9}")?;
-    }
-    if let Some(colour) = config.ui_colour {
-        write!(out, "#title,#subtitle,#details,#matched,#legend,#footer,.button text")?;
-        write!(out, "{{fill:{colour}!important}}")?;
+    if let Some(key) = key(config) {
+        let own = format!(".flame-graph[data-paint=\"{key}\"]");
+        let (ink, quiet) = texts(config);
+        let (most, less) = ("#title,#matched:not(.bad),#details.shown,#more", "#subtitle,#details");
+        write!(out, "{own} :is({less},#legend,#footer,#heads){{fill:{quiet}!important}}")?;
+        write!(out, "{own} :is({most}){{fill:{ink}!important}}")?;
+        if let Some(Background { top, bottom }) = config.colours.background {
+            // A window that is higher than the graph.
+            write!(out, "{own}:root{{background:{bottom}}}")?;
+            write!(out, "{own} #background{{fill:url(#ground-{key})!important}}")?;
+            write!(out, "{own} .bar{{fill:{top}!important;fill-opacity:0}}")?;
+            write!(out, "{own} .pinned .bar{{fill-opacity:.9}}")?;
+            // As in a light page, or as in a dark one.
+            let is_light = luminance(top) > 0.18;
+            let (share, text) = if is_light { (".5", Rgb(0, 0, 0)) } else { (".3", LIGHT_INK) };
+            write!(out, "{own} .faded rect{{opacity:{share}!important}}")?;
+            write!(out, "{own} .faded text{{fill:{text}!important}}")?;
+        }
+        if config.ui_colour.is_some() {
+            write!(out, "{own} .button text{{fill:{ink}!important}}")?;
+        }
     }
     out.write_all(b"</style>")
 }

@@ -70,6 +70,14 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The tree, where there is one.
+    pub(super) fn one(self) -> Option<&'a CallTree> {
+        match self {
+            Subject::One(tree) => Some(tree),
+            Subject::Two(_) => None,
+        }
+    }
+
     /// The sides, where there are two.
     pub(super) fn sides(self) -> Option<&'a Sides<'a>> {
         match self {

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use flame_profile::{
-    Annotations, Columns, FoldedReader, SiblingOrder, ValueType, Weight, write_folded,
+    Annotations, Columns, FoldedReader, FrameKind, Label, SiblingOrder, ValueType, Weight,
+    write_folded,
 };
 use roxmltree::{Document, Node};
 
@@ -276,4 +277,28 @@ fn any_bytes_give_well_formed_xml_of_all_weight() {
 
 fn strip_kind(name: &str) -> &str {
     ["_[k]", "_[i]", "_[j]"].iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name)
+}
+
+/// The viewer would take a box of such an id for its own title, or for its data.
+#[test]
+fn boxes_cannot_have_the_identifiers_of_the_picture() {
+    let mut config = SvgConfig::default();
+    config.colours.background = "blue".parse().ok();
+    config.colours.delta = crate::DeltaColours::Safe;
+    let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+    reader.read(&mut &b"a;b 9 1\na;c 1 9\n"[..]).unwrap();
+    let mut out = Vec::new();
+    write_svg(&reader.finish(ValueType::samples()), &config, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let document = Document::parse(&text).unwrap();
+    let ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+    assert!(ids.len() > 15, "{ids:?}");
+    for id in ids {
+        for line in [format!("f\tid={id}"), format!("f\tg_extra=id=\"{id}\"")] {
+            let (attributes, complaints) = NameAttributes::parse(&line);
+            let f = Label { name: "f".to_owned(), kind: FrameKind::User };
+            assert!(attributes.of(&f).unwrap().group.is_empty(), "{line}");
+            assert_eq!(complaints.len(), 1, "{line}");
+        }
+    }
 }

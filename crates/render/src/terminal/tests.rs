@@ -1,5 +1,6 @@
 use super::*;
 use crate::test_trees::{Random, tree_of};
+use flame_profile::{Columns, FoldedReader, SiblingOrder, ValueType};
 
 fn config(columns: u32, depth: ColourDepth) -> TerminalConfig {
     TerminalConfig {
@@ -55,13 +56,44 @@ fn without_colours(line: &str) -> (String, bool) {
 #[test]
 fn edges_within_a_column_are_blocks_of_both_colours() {
     // 20 columns of 8 parts: the edge is at 66.7 parts, three eighths into the ninth column.
-    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::True));
+    let two = [("t;a", 5), ("t;b_[k]", 7)];
+    let found = draw(&two, &config(20, ColourDepth::True));
     let (top, reset) = without_colours(found.lines().next().unwrap());
     assert_eq!(top, "a 41.67%▍b 58.33%   ");
     assert!(reset);
     assert!(found.contains("\x1b[48;2;"));
-    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::Palette));
+    let found = draw(&two, &config(20, ColourDepth::Palette));
     assert!(found.contains("\x1b[48;5;") && !found.contains("\x1b[48;2;"));
+}
+
+#[test]
+fn siblings_of_one_colour_are_told_apart() {
+    // In a tree of one hue, those that hash alike; here the mark of both is grey.
+    let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+    reader.read(&mut &b"a;x 5 5\nb;x 5 5\n"[..]).unwrap();
+    let tree = reader.finish(ValueType::samples());
+    let mut out = Vec::new();
+    write_terminal(&tree, &config(40, ColourDepth::True), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<String> = text.lines().map(|line| without_colours(line).0).collect();
+    assert_eq!(lines[1], "a 50.00%            ▏b 50.00%           ");
+    // Within a column the line stands where the edge would.
+    let found = draw(&[("a", 5), ("b", 7)], &config(20, ColourDepth::True));
+    assert_eq!(without_colours(found.lines().next().unwrap()).0, "a 41.67%▏b 58.33%   ");
+}
+
+#[test]
+fn changes_are_told_by_numbers_too() {
+    let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+    reader.read(&mut &b"t;more 1 6\nt;less 4 2\n"[..]).unwrap();
+    let mut out = Vec::new();
+    let plain = config(60, ColourDepth::None);
+    write_terminal(&reader.finish(ValueType::samples()), &plain, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(
+        text.lines().next().unwrap(),
+        "│less 25.00%───│more 75.00%; +62.50%────────────────────────"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use flame_profile::ValueType;
+use flame_profile::{SiblingOrder, ValueType};
 
 use super::*;
 use crate::test_trees::{tree_of, tree_of_value};
@@ -101,4 +101,17 @@ fn a_stack_of_ten_thousand_frames_is_one_chain() {
     let mut out = Vec::new();
     write_text(&tree_of(&[(stack.as_str(), 1)]), &TextConfig::default(), &mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap().matches('→').count(), 10_000);
+}
+
+#[test]
+fn callers_follow_their_callees_in_a_turned_tree() {
+    let tree = tree_of(&[("t;a;f", 3), ("t;b;f;g", 1)]).callers("f", SiblingOrder::Name);
+    let mut out = Vec::new();
+    write_text(&tree, &TextConfig::default(), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let (_, tree) = text.split_once("\n  total").unwrap();
+    assert_eq!(
+        tree,
+        "           callers\n   100%           f\n 75.00%           ├─ a ← t\n 25.00%           └─ b ← t\n"
+    );
 }

@@ -7,19 +7,22 @@ use flame_profile::{CallTree, Node, NodeId, Weight};
 use super::{TextConfig, shown};
 use crate::amount::{format_share, group_thousands};
 
-const ARROW: &str = " → ";
+const CALLS: &str = " → ";
+const CALLED_BY: &str = " ← ";
 /// Branch names get at least this much room, however deep they stand.
 const MIN_NAME_COLUMNS: usize = 40;
 /// `100%` and so on, right-aligned, for total and self, with the gaps behind.
 const SHARE_COLUMNS: usize = 18;
 
-/// Writes the branches of at least `min_share`; what is left out is said where it would stand.
+/// Writes the branches of at least `min_share`; what is left out is said where it would stand. In a
+/// tree that is turned round callers follow their callees, and no weight is anybody's own.
 pub(super) fn write_tree(
     tree: &CallTree,
     config: &TextConfig,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "{:>7}  {:>7}  call tree", "total", "self")?;
+    let (own, what) = if tree.is_turned() { ("", "callers") } else { ("self", "call tree") };
+    writeln!(out, "{:>7}  {own:>7}  {what}", "total")?;
     let writer = TreeWriter { tree, config, names: tree.labels().iter().map(shown).collect() };
     let mut pending: Vec<Line> = Vec::new();
     writer.push_children(NodeId::ROOT, "", &mut pending);
@@ -133,6 +136,7 @@ impl TreeWriter<'_> {
         let end = chain.last().copied().unwrap_or(id);
         let total = format_share(self.node(id).total, self.tree.total());
         let own = match self.node(end).self_weight {
+            _ if self.tree.is_turned() => String::new(),
             Weight(0) => String::new(),
             weight => format_share(weight, self.tree.total()),
         };
@@ -168,12 +172,13 @@ impl TreeWriter<'_> {
         room: usize,
         out: &mut impl Write,
     ) -> io::Result<()> {
+        let between = if self.tree.is_turned() { CALLED_BY } else { CALLS };
         let mut used = 0;
         for (index, id) in chain.iter().enumerate() {
             let name = &self.names[self.node(*id).label.index()];
             let length = name.chars().count();
-            let arrow = if index == 0 { "" } else { ARROW };
-            if index > 0 && used + ARROW.len() + length > room {
+            let arrow = if index == 0 { "" } else { between };
+            if index > 0 && used + between.len() + length > room {
                 write!(out, "\n{:SHARE_COLUMNS$}{wrapped}{}", "", arrow.trim_start())?;
                 used = 4;
             } else {

@@ -36,9 +36,27 @@ fn the_boxes_are_a_tree_with_names_and_levels() {
     ];
     let expect = expect.map(|(name, level)| (name.to_owned(), level));
     assert_eq!(items(&mut graph), expect);
+    let described = "document.querySelector('desc').textContent";
+    let hottest = "Most self weight: parse 50.00%, sys_read 30.00%, alloc 10.00%, sys_wait 5.00%, \
+                   leaf_0 0.50%";
+    assert_eq!(graph.eval(described), hottest);
     graph.click("parse");
     graph.wait_until("document.querySelectorAll('#frames g[role=treeitem]').length === 5");
     assert_eq!(items(&mut graph)[3..], expect[5..7]);
+    graph.check_quiet();
+}
+
+/// A screen reader reads out what gets the focus when it gets it.
+#[test]
+fn a_box_is_an_item_of_the_tree_as_soon_as_it_has_the_focus() {
+    let Some(mut graph) = Graph::open("focused", &tree_of(&server())) else { return };
+    let keys = ["ArrowUp", "ArrowUp", "ArrowRight", "ArrowUp", "ArrowUp", "Enter"];
+    let focused =
+        "(at => [at.getAttribute('role'), at.getAttribute('aria-level')])(document.activeElement)";
+    for (key, level) in keys.iter().zip(["1", "2", "2", "3", "4", "4"]) {
+        graph.browser.press(key).unwrap();
+        assert_eq!(graph.eval(focused), json!(["treeitem", level]), "{key}");
+    }
     graph.check_quiet();
 }
 

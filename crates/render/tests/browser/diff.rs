@@ -149,7 +149,7 @@ fn panes(graph: &mut Graph) -> Vec<Vec<String>> {
     let left: Vec<f64> = left.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
     let boxes = graph.eval(
         "Array.from(document.querySelectorAll('#frames g'), g => [+g.children[1].getAttribute('x'), \
-         g.firstChild.textContent.replace(/ [(][^(]*[)]$/, '') + (g.getAttribute('opacity') || '')])",
+         g.firstChild.textContent.replace(/ [(][^(]*[)]$/, '') + (g.children[1].getAttribute('opacity') || '')])",
     );
     let mut found = vec![Vec::new(); left.len()];
     for frame in boxes.as_array().unwrap() {

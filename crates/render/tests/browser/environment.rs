@@ -133,6 +133,53 @@ fn several_in_one_page_do_not_touch_each_other() {
 }
 
 #[test]
+fn colours_of_one_in_a_page_are_not_those_of_the_others() {
+    let Some(mut browser) = browser(1000, 1200) else { return };
+    let one = |ground: &str, ui: &str| {
+        let mut config = SvgConfig { ui_colour: ui.parse().ok(), ..SvgConfig::default() };
+        config.colours.background = ground.parse().ok();
+        svg(&tree_of(&server()), &config).split_once("?>\n").unwrap().1.to_owned()
+    };
+    let html = format!(
+        "<!DOCTYPE html><meta charset=utf-8><body><p id=title class=chip>page</p>{}{}{}",
+        one("yellow", "#ff0000"),
+        one("#202020", ""),
+        inline_svg(),
+    );
+    browser.open_file(&write("colours.html", &html)).unwrap();
+    let titles =
+        "Array.from(document.querySelectorAll('svg #title'), e => getComputedStyle(e).fill)";
+    let expect = json!(["rgb(255, 0, 0)", "rgb(230, 237, 243)", "rgb(31, 35, 40)"]);
+    assert_eq!(browser.eval(titles).unwrap(), expect);
+    let grounds = "Array.from(document.querySelectorAll('svg #background'), e => { \
+        const fill = getComputedStyle(e).fill, id = fill.match(/#([^\")]*)/); \
+        return id ? getComputedStyle(document.getElementById(id[1]).lastChild).stopColor : fill; })";
+    let expect = json!(["rgb(238, 238, 176)", "rgb(32, 32, 32)", "rgb(255, 255, 255)"]);
+    assert_eq!(browser.eval(grounds).unwrap(), expect);
+    let of_page = "getComputedStyle(document.querySelector('p.chip')).cursor";
+    assert_eq!(browser.eval(of_page).unwrap(), "auto");
+    assert_eq!(browser.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn a_width_that_was_chosen_stays() {
+    let config = SvgConfig { width: 500, fluid: false, ..SvgConfig::default() };
+    let name = "fixed";
+    let Some(mut graph) = Graph::open_sized(name, &tree_of(&server()), &config, (900, 700)) else {
+        return;
+    };
+    for width in [900, 400, 900] {
+        graph.browser.resize(width, 700).unwrap();
+        assert_eq!(graph.eval("document.documentElement.getBoundingClientRect().width"), 500);
+        // Half a pixel is given up to the gap.
+        assert_eq!(graph.frame("all")[2], json!(479.5));
+    }
+    graph.click("parse");
+    assert_eq!(graph.frame("parse")[2], json!(479.5));
+    graph.check_quiet();
+}
+
+#[test]
 fn without_scripts_it_is_a_still_picture_without_dead_buttons() {
     let Some(mut browser) = browser(1200, 900) else { return };
     browser.allow_scripts(false).unwrap();
@@ -167,5 +214,7 @@ fn a_dark_page_has_light_text() {
     graph.browser.emulate_media("prefers-color-scheme", "dark").unwrap();
     let dark = json!(["rgb(27, 31, 36)", "rgb(230, 237, 243)", "rgb(157, 167, 179)"]);
     assert_eq!(graph.eval(colours), dark);
+    let below = "getComputedStyle(document.documentElement).backgroundColor";
+    assert_eq!(graph.eval(below), "rgb(27, 31, 36)", "where the window is higher than the graph");
     graph.check_quiet();
 }

@@ -124,7 +124,7 @@ impl Graph {
         self.eval(&format!(
             "(g => {{ const r = g.querySelector('rect'); \
              return [+r.getAttribute('x'), +r.getAttribute('y'), +r.getAttribute('width'), \
-             g.getAttribute('opacity') || '1', g.getAttribute('class') || '']; }})({find})"
+             r.getAttribute('opacity') || '1', g.getAttribute('class') || '']; }})({find})"
         ))
     }
 

@@ -1,5 +1,6 @@
 //! Everything by keys alone, and by fingers.
 
+use flame_render::SvgConfig;
 use serde_json::json;
 
 use crate::graph::{Graph, server};
@@ -162,4 +163,25 @@ fn fingers_zoom_and_a_long_press_opens_the_menu() {
     graph.wait_until("location.hash.includes('z=')");
     assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
     graph.check_quiet();
+}
+
+#[test]
+fn the_list_of_keys_fits_into_a_narrow_window() {
+    for (width, cut) in [(320, true), (1200, false)] {
+        let tree = tree_of(&server());
+        let config = SvgConfig::default();
+        let name = format!("panel_{width}");
+        let Some(mut graph) = Graph::open_sized(&name, &tree, &config, (width, 700)) else {
+            return;
+        };
+        graph.browser.press("?").unwrap();
+        let rows = "Array.from(document.querySelectorAll('#panel .row'), row => { \
+            const [text, key] = Array.from(row.querySelectorAll('text'), t => t.getBoundingClientRect()); \
+            return text.left >= 0 && text.right <= key.left && key.right <= innerWidth; })";
+        let rows = graph.eval(rows);
+        assert_eq!(rows.as_array().unwrap().len(), 13);
+        assert!(rows.as_array().unwrap().iter().all(|fits| *fits == true), "{width}: {rows}");
+        assert_eq!(graph.text("panel").contains('…'), cut, "{width}");
+        graph.check_quiet();
+    }
 }

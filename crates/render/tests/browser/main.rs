@@ -7,6 +7,7 @@
 mod test_trees;
 
 mod access;
+mod contrast;
 mod diff;
 mod environment;
 mod filter;

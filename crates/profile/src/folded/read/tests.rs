@@ -79,10 +79,12 @@ fn empty_frames_are_kept() {
 
 #[test]
 fn the_first_frame_is_a_thread_unless_it_says_otherwise() {
-    let tree = read(b"a;a 1\nb_[k] 2\n").finish(ValueType::samples());
+    let tree = read(b"_start;b 1\na;a 1\nb_[k] 2\n").finish(ValueType::samples());
     let kinds: Vec<FrameKind> =
         tree.nodes()[1..].iter().map(|node| tree.label(node).kind).collect();
-    assert_eq!(kinds, [FrameKind::Mark, FrameKind::User, FrameKind::Kernel]);
+    let start = [FrameKind::User, FrameKind::User];
+    assert_eq!(kinds[..2], start, "no thread is called _start");
+    assert_eq!(kinds[2..], [FrameKind::Mark, FrameKind::User, FrameKind::Kernel]);
 }
 
 #[test]

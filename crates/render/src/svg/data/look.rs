@@ -122,10 +122,17 @@ pub(super) fn write_colours(
         write!(out, r#","same":{same}"#)?;
     }
     write!(out, r#","searchColour":"{}""#, config.search_colour)?;
+    if let Some(ink) = config.search_colour.ink() {
+        write!(out, r#","searchInk":"{ink}""#)?;
+    }
     if let Some(stroke) = config.stroke_colour {
         write!(out, r#","stroke":"{stroke}""#)?;
     }
-    let flags = [("cutRight", config.shorten == Shorten::Right), ("negate", config.colours.negate)];
+    let flags = [
+        ("cutRight", config.shorten == Shorten::Right),
+        ("negate", config.colours.negate),
+        ("fluid", config.fluid),
+    ];
     for (name, _) in flags.iter().filter(|flag| flag.1) {
         write!(out, r#","{name}":1"#)?;
     }
@@ -142,7 +149,7 @@ pub(super) fn write_attributes<'t>(
         return Ok(());
     }
     out.write_all(br#","attributes":{"#)?;
-    let found = names.enumerate().filter_map(|(at, label)| Some((at, attributes.of(&label.name)?)));
+    let found = names.enumerate().filter_map(|(at, label)| Some((at, attributes.of(label)?)));
     for (index, (at, found)) in found.enumerate() {
         write!(out, r#"{}"{at}":{{"group":"#, comma(index))?;
         write_pairs(&found.group, out)?;

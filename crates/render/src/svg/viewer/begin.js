@@ -10,14 +10,14 @@ function windowWidth() {
 function begin() {
   arrange(INITIAL);
   view = wholeView();
-  if (standalone) width = Math.max(200, windowWidth()) || width;
+  if (standalone && data.fluid) width = Math.max(200, windowWidth()) || width;
   cells = layout(view, unitsOf(width));
   rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
   bottom = bottomOf(rows);
   icicle = INITIAL.icicle;
   const drawn = width === data.width && cells.length === frames.children.length;
   if (drawn) adopt(); else drawCells();
-  root.setAttribute('width', '100%');
+  if (data.fluid) root.setAttribute('width', '100%');
   root.removeAttribute('viewBox');
   addControls();
   if (!drawn) {

@@ -10,6 +10,8 @@ const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
 const rowTop = (pane, depth) => paneTop(pane) + (icicle ? depth : rows - 1 - depth) * data.row;
 const fillIndex = node => diff ? lookOf(node) : fillAt ? fillAt[node] : paint[label[node]] >> 1;
 const fillOf = cell => cell.thin ? thinFill(cell) : data.palette[fillIndex(cell.node)];
+// The colour of the text, where it is not that of all: on what is faded, black can always be read.
+const inkOf = cell => cell.faded ? '#000' : data.inks && data.inks[fillIndex(cell.node)];
 const thinFill = cell => diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)';
 // A frame is drawn once in every pane.
 const keyOf = (node, pane) => pane * count + node;
@@ -43,6 +45,7 @@ function drawCell(cell) {
   if (drawn >= data.roundFrom) rect.rx = 2;
   if (edge) rect.stroke = edge;
   if (isDashed(cell)) rect['stroke-dasharray'] = '3 2';
+  if (cell.faded) rect.opacity = '.5';
   let inner = g;
   if (own && own.href !== undefined) {
     inner = element('a', { href: own.href, target: own.target || '_top', ...own.link });
@@ -51,12 +54,12 @@ function drawCell(cell) {
   inner.append(element('rect', rect));
   if (!cell.thin) {
     const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
-    const text = fit(nameOf(cell.node), room, data.uniform), ink = data.inks && data.inks[fillIndex(cell.node)];
+    const text = fit(nameOf(cell.node), room, data.uniform), ink = inkOf(cell);
     const at = { x: (left + data.indent) / 100, y: y + data.baseline };
     if (ink) at.fill = ink;
     if (text) inner.append(element('text', at, text));
   }
-  if (cell.faded) g.setAttribute('opacity', '.5');
+  if (cell.faded) g.classList.add('faded');
   return g;
 }
 
@@ -183,13 +186,15 @@ function describeBoxes() {
   finishDrawing();
   frames.setAttribute('role', 'tree');
   frames.setAttribute('aria-label', data.title);
-  for (const [box, cell] of cellOf) {
-    if (box.hasAttribute('role')) continue;
-    box.setAttribute('role', 'treeitem');
-    box.setAttribute('aria-level', depth[cell.node] + 1);
-  }
+  for (const [box, cell] of cellOf) describeBox(box, cell);
   // The way in for the tabulator key.
   if (!selected && cells.length) frames.firstElementChild.setAttribute('tabindex', '0');
+}
+
+function describeBox(box, cell) {
+  if (box.hasAttribute('role')) return;
+  box.setAttribute('role', 'treeitem');
+  box.setAttribute('aria-level', depth[cell.node] + 1);
 }
 
 // Once nothing has happened for a moment.

@@ -8,14 +8,16 @@ function openPanel(rows, x, y, name) {
   closePanel();
   const em = data.uiSize / 1000, widest = texts => Math.max(...texts.map(text => textWidth(text))) * em;
   const keyWidth = widest(rows.map(row => row[1])), high = 22;
-  const size = Math.ceil(widest(rows.map(row => row[0])) + keyWidth + 48);
+  const natural = Math.ceil(widest(rows.map(row => row[0])) + keyWidth + 48);
+  // In a narrow window the keys are there, and as much of the words as fits.
+  const size = Math.min(natural, width - 4), room = (size - keyWidth - 46) / em;
   const height = rows.length * high + 12;
   panel = element('g', { id: 'panel', role: 'menu', 'aria-label': name });
   panel.append(element('rect', { width: size, height, rx: 6, fill: '#fff', stroke: '#8c959f', class: 'sheet' }));
   rows.forEach(([text, key, act], k) => {
     const row = element('g', { class: act ? 'row act' : 'row', transform: `translate(4 ${6 + k * high})` });
     row.append(element('rect', { width: size - 8, height: high, rx: 4, fill: '#fff' }));
-    row.append(element('text', { x: 8, y: 15 }, text));
+    row.append(element('text', { x: 8, y: 15 }, cutEnd(text, room)));
     row.append(element('text', { x: size - 16, y: 15, 'text-anchor': 'end', fill: '#59636e' }, key));
     if (act) {
       row.setAttribute('role', 'menuitem');

@@ -18,7 +18,8 @@ function matcherOf(pattern, ignoreCase) {
 // For each name whether it matches; matching nodes before each position, so that a thin run knows
 // whether it holds one.
 function searchFor(pattern, colour) {
-  const found = { pattern, colour, hits: null, before: null, complaint: '' };
+  const ink = colour === data.searchColour ? data.searchInk : '';
+  const found = { pattern, colour, ink, hits: null, before: null, complaint: '' };
   try {
     const matcher = matcherOf(pattern, state.ignoreCase);
     found.hits = Uint8Array.from(names, name => matcher.test(name) ? 1 : 0);
@@ -80,7 +81,11 @@ function markBox(box, cell) {
   if ((cell.mark || '') === colour) return;
   cell.mark = colour;
   const thin = cell.thin && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
-  rectOf(box).setAttribute('fill', found ? thin : fillOf(cell));
+  const rect = rectOf(box), text = rect.nextElementSibling;
+  rect.setAttribute('fill', found ? thin : fillOf(cell));
+  // White text of a dark box cannot be read on the colour of a match.
+  const ink = found && !cell.faded ? found.ink : inkOf(cell);
+  if (text && ink) text.setAttribute('fill', ink); else if (text) text.removeAttribute('fill');
   outline(box, cell);
 }
 

@@ -8,6 +8,8 @@ function select(cell, focus) {
   selected = cell;
   const box = boxFor(cell);
   outline(box, cell);
+  // What is focused is read out at once.
+  describeBox(box, cell);
   box.setAttribute('tabindex', '0');
   box.setAttribute('aria-selected', 'true');
   if (focus) box.focus({ preventScroll: true });
