@@ -89,11 +89,15 @@ impl Maker<'_> {
     fn input(&self, path: &Path, file: Read, named: Option<&str>) -> Result<Input, Failure> {
         match file {
             Read::Folded(..) if named.is_some() => Err(one_value(path)),
-            Read::Folded(reader, Columns::One) => {
+            Read::Folded(parts, Columns::One) => {
                 self.outputs.check_folded(path)?;
-                let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
-                let (builder, value) = (reader.into_builder(), ValueType::samples());
-                self.made(path, builder, value, Samples::Divisor, Meta::default(), health)
+                let health = Health { skipped_lines: parts.skipped_lines(), ..Health::default() };
+                let tree = match self.names {
+                    // Their trees are there already.
+                    Names::Exact => parts.finish(ValueType::samples(), ORDER),
+                    _ => self.tree(parts.into_builder(), ValueType::samples()),
+                };
+                self.made(path, tree, Samples::Divisor, Meta::default(), health)
             }
             Read::Folded(_, Columns::Two) => {
                 Err(Failure::usage(format!("{} has two counts a line", shown(path)))
@@ -113,14 +117,13 @@ impl Maker<'_> {
     /// Both sides of one file.
     fn both_of(&self, path: &Path, file: Read) -> Result<Inputs, Failure> {
         match (file, &self.args.values) {
-            (Read::Folded(reader, Columns::Two), None) => {
+            (Read::Folded(parts, Columns::Two), None) => {
                 self.outputs.check_folded(path)?;
-                let health = Health { skipped_lines: reader.skipped_lines(), ..Health::default() };
-                let tree = reader.finish(ValueType::samples(), ORDER);
+                let health = Health { skipped_lines: parts.skipped_lines(), ..Health::default() };
+                let tree = parts.finish(ValueType::samples(), ORDER);
                 let side = |is_before| {
-                    let (builder, value) = (column(&tree, is_before), ValueType::samples());
-                    let meta = Meta::default();
-                    self.made(path, builder, value, Samples::Divisor, meta, health.clone())
+                    let tree = self.tree(column(&tree, is_before), ValueType::samples());
+                    self.made(path, tree, Samples::Divisor, Meta::default(), health.clone())
                 };
                 Ok(Inputs { before: vec![side(true)?], after: vec![side(false)?] })
             }
@@ -162,26 +165,29 @@ impl Maker<'_> {
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
         let (meta, health) = (profile.meta.clone(), profile.health.clone());
-        self.made(path, builder, value_type, samples, meta, health)
+        self.made(path, self.tree(builder, value_type), samples, meta, health)
     }
 
-    /// The last steps, which all files take: names made equal, the tree ordered and shaped.
+    /// What has grown as a tree, its names made equal.
+    fn tree(&self, mut builder: TreeBuilder, value: ValueType) -> CallTree {
+        if self.names != Names::Exact {
+            builder.rename(|name| self.names.common(name));
+        }
+        builder.finish(value, ORDER)
+    }
+
+    /// The last steps, which all files take.
     fn made(
         &self,
         path: &Path,
-        mut builder: TreeBuilder,
-        value: ValueType,
+        tree: CallTree,
         samples: Samples,
         meta: Meta,
         health: Health,
     ) -> Result<Input, Failure> {
-        if builder.is_empty() {
+        if tree.nodes().len() == 1 {
             return Err(nothing(&[path.to_owned()], &health));
         }
-        if self.names != Names::Exact {
-            builder.rename(|name| self.names.common(name));
-        }
-        let tree = builder.finish(value, ORDER);
         let picture = &self.args.picture;
         let lacks = |name: &&String| !tree.labels().iter().any(|label| label.is_called(name));
         if let Some(function) = picture.callers.as_ref().filter(lacks) {
