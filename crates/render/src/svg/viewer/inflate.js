@@ -15,22 +15,30 @@ for (let code = 0, base = 1; code < 30; code++) {
 }
 const LENGTH_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-// A table over the next `bits` bits of the input: symbol and length of the code they begin with.
+// Codes are looked up by so many bits at once; the few longer ones are read bit by bit. A table of
+// all would take longer to fill than most columns to unpack.
+const AT_ONCE_BITS = 9;
+
+// `fast` has symbol and length for each beginning of the input; `counts` of the codes of a length
+// and `symbols` in the order of their codes are what the code is, as the RFC has it.
 function codeTable(lengths) {
-  const bits = Math.max(1, ...lengths);
-  const codes = new Uint32Array(1 << bits);
-  let code = 0;
-  for (let length = 1; length <= bits; length++) {
-    for (let symbol = 0; symbol < lengths.length; symbol++) {
-      if (lengths[symbol] !== length) continue;
-      let reversed = 0;
-      for (let k = 0; k < length; k++) reversed |= (code >> k & 1) << (length - 1 - k);
-      for (let at = reversed; at < codes.length; at += 1 << length) codes[at] = symbol << 4 | length;
-      code++;
-    }
-    code <<= 1;
+  const counts = new Uint16Array(16), places = new Uint16Array(17), codes = new Uint16Array(17);
+  for (let k = 0; k < lengths.length; k++) if (lengths[k]) counts[lengths[k]]++;
+  for (let length = 1; length < 16; length++) {
+    places[length + 1] = places[length] + counts[length];
+    codes[length + 1] = codes[length] + counts[length] << 1;
   }
-  return { bits, codes };
+  const symbols = new Uint16Array(lengths.length), fast = new Uint16Array(1 << AT_ONCE_BITS);
+  for (let symbol = 0; symbol < lengths.length; symbol++) {
+    const length = lengths[symbol], code = codes[length]++;
+    if (!length) continue;
+    symbols[places[length]++] = symbol;
+    if (length > AT_ONCE_BITS) continue;
+    let reversed = 0;
+    for (let k = 0; k < length; k++) reversed |= (code >> k & 1) << (length - 1 - k);
+    for (let at = reversed; at < fast.length; at += 1 << length) fast[at] = symbol << 4 | length;
+  }
+  return { counts, symbols, fast };
 }
 
 function inflate(source, size) {
@@ -46,13 +54,24 @@ function inflate(source, size) {
     count -= bits;
     return value;
   }
-  function symbol(table) {
-    fill(table.bits);
-    const found = table.codes[held & (1 << table.bits) - 1], length = found & 15;
-    if (!length) throw new Error('no such code');
-    held >>>= length;
-    count -= length;
-    return found >> 4;
+  function symbol({ counts, symbols, fast }) {
+    fill(15);
+    const found = fast[held & (1 << AT_ONCE_BITS) - 1];
+    if (found) {
+      held >>>= found & 15;
+      count -= found & 15;
+      return found >> 4;
+    }
+    for (let length = 1, code = 0, first = 0, place = 0; length < 16; length++) {
+      code |= held & 1;
+      held >>>= 1;
+      count--;
+      if (code - first < counts[length]) return symbols[place + code - first];
+      place += counts[length];
+      first = first + counts[length] << 1;
+      code <<= 1;
+    }
+    throw new Error('no such code');
   }
   function fixedTables() {
     const lengths = [];
@@ -83,6 +102,7 @@ function inflate(source, size) {
   }
   function packed([literals, distances]) {
     for (let found; (found = symbol(literals)) !== 256;) {
+      if (to >= size) throw new Error('too many bytes');
       if (found < 256) {
         out[to++] = found;
         continue;
