@@ -99,7 +99,7 @@ impl<'a> Frames<'a> {
     }
 
     fn push_thin(&self, cell: &Cell, run: Range<usize>, out: &mut String) {
-        out.push_str("><title>… ");
+        out.push_str("><title>&#8230; ");
         push_grouped(run.len() as u64, out);
         out.push_str(if run.len() == 1 { " frame, " } else { " frames, " });
         let run = siblings(run, |node| self.subject.end(node));
