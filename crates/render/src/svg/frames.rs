@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::around::is_gone_run;
 use super::attributes::BoxAttributes;
 use super::config::SvgConfig;
-use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, ROUND_FROM};
+use super::geometry::{GAP, GAP_FROM, Geometry, HATCH_FROM, LABEL_INDENT, ROUND_FROM};
+use super::paint::ThinFill;
 use super::panes::Panes;
 use super::subject::Subject;
 use super::xml::{push_clean, push_escaped, push_pixels};
@@ -103,7 +104,7 @@ impl<'a> Frames<'a> {
         push_grouped(run.len() as u64, out);
         out.push_str(if run.len() == 1 { " frame, " } else { " frames, " });
         let run = siblings(run, |node| self.subject.end(node));
-        let mut fill = "url(#thin)";
+        let mut fill = ThinFill::HERE;
         match self.subject {
             Subject::One(tree) => {
                 let weight = run.map(|node| tree.nodes()[node].total).sum();
@@ -117,11 +118,13 @@ impl<'a> Frames<'a> {
                 let (before, after) = run.fold((Weight(0), Weight(0)), add);
                 push_clean(&sides.thin_tooltip(before, after), out);
                 if is_gone_run(sides, cell) {
-                    fill = "url(#thin-gone)";
+                    fill = ThinFill::GONE;
                 }
             }
         }
         out.push_str("</title>");
+        let hatched = cell.right - cell.left >= HATCH_FROM;
+        let fill = if hatched { fill.hatch } else { fill.plain };
         let look = Look { fill, dashed: false, stroke: self.stroke.as_deref() };
         self.push_rect(cell, &look, out);
     }

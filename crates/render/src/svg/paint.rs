@@ -6,6 +6,20 @@ use super::config::SvgConfig;
 use super::xml::escape;
 use crate::colours::{Background, ColourConfig, Colours, Fill, Rgb, luminance};
 
+/// What runs of frames too thin to draw are filled with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThinFill {
+    pub(super) hatch: &'static str,
+    /// The mean of the hatch, which has 1.6 pixels of 4 in the colour of its lines.
+    pub(super) plain: &'static str,
+}
+
+impl ThinFill {
+    pub(super) const HERE: ThinFill = ThinFill { hatch: "url(#thin)", plain: "#d4d8de" };
+    /// All of them vanished.
+    pub(super) const GONE: ThinFill = ThinFill { hatch: "url(#thin-gone)", plain: "#b7cfe8" };
+}
+
 /// Hatches for runs of frames too thin to draw: at rest, and with a match among them.
 const THIN: &str = concat!(
     r#"<pattern id="thin" width="4" height="4" patternUnits="userSpaceOnUse" "#,

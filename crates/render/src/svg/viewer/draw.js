@@ -10,7 +10,10 @@ const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
 const rowTop = (pane, depth) => paneTop(pane) + (icicle ? depth : rows - 1 - depth) * data.row;
 const fillIndex = node => diff ? lookOf(node) : fillAt ? fillAt[node] : paint[label[node]] >> 1;
 const fillOf = cell => cell.thin ? thinFill(cell) : data.palette[fillIndex(cell.node)];
-const thinFill = cell => diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)';
+const isHatched = cell => cell.thin && cell.right - cell.left >= data.hatchFrom;
+const thinFill = cell => isHatched(cell)
+  ? diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)'
+  : diff && isGoneRun(cell) ? '#b7cfe8' : '#d4d8de';
 // A frame is drawn once in every pane.
 const keyOf = (node, pane) => pane * count + node;
 const boxFor = cell => boxOf.get(keyOf(cell.node, cell.pane));

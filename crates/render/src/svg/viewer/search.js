@@ -79,7 +79,7 @@ function markBox(box, cell) {
   const colour = found ? found.colour : '';
   if ((cell.mark || '') === colour) return;
   cell.mark = colour;
-  const thin = cell.thin && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
+  const thin = isHatched(cell) && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
   rectOf(box).setAttribute('fill', found ? thin : fillOf(cell));
   outline(box, cell);
 }
