@@ -89,7 +89,7 @@ pub(super) fn write_background(config: &ColourConfig, out: &mut impl Write) -> i
 pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write) -> io::Result<()> {
     write!(out, "<style>{style}")?;
     if config.colours.background.is_some() {
-        out.write_all(b"#background{fill:url(#ground)!important}")?;
+        out.write_all(b"#background,.ground{fill:url(#ground)!important}")?;
         out.write_all(b".bar{fill-opacity:0}.pinned .bar{fill-opacity:.9}")?;
     }
     if let Some(colour) = config.ui_colour {

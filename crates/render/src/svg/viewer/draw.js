@@ -36,6 +36,8 @@ function titleOf(cell) {
   return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size}${change(cell.node)})`;
 }
 
+const NARROWEST = data.uniform || Math.min(...data.ascii);
+
 function drawCell(cell) {
   const own = attributesOf(cell), g = element('g', own ? own.group : {});
   const { left } = cell, size = cell.right - left, edge = edgeOf(cell);
@@ -52,8 +54,9 @@ function drawCell(cell) {
     g.append(inner);
   }
   inner.append(element('rect', rect));
-  if (!cell.thin) {
-    const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
+  const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
+  // Most boxes have no room for anything.
+  if (!cell.thin && room >= NARROWEST) {
     const text = fit(nameOf(cell.node), room, data.uniform), ink = data.inks && data.inks[fillIndex(cell.node)];
     const at = { x: (left + data.indent) / 100, y: y + data.baseline };
     if (ink) at.fill = ink;
@@ -67,25 +70,32 @@ function drawCell(cell) {
 // end with going back to them.
 let kept = null;
 
-// They stay in the document, out of sight: to take thousands of elements out and to put them back
-// takes longer than to draw what is seen of most parts.
+// They stay in the document, below a sheet that looks like the background: to take thousands of
+// elements out, or to move them away, and to put them back takes longer than to draw what is seen
+// of most parts.
 function setAside() {
   for (const box of frames.querySelectorAll('[tabindex]')) box.removeAttribute('tabindex');
   frames.removeAttribute('id');
   frames.setAttribute('aria-hidden', 'true');
-  frames.setAttribute('transform', 'translate(-1000000 0)');
+  kept.sheet = byId('background').cloneNode();
+  kept.sheet.removeAttribute('id');
+  kept.sheet.setAttribute('class', 'ground');
+  frames.after(kept.sheet);
 }
 
 function bringBack() {
   frames.remove();
+  kept.sheet.remove();
   ({ cells, rows, frames } = kept);
-  frames.removeAttribute('transform');
   frames.removeAttribute('aria-hidden');
   frames.setAttribute('id', 'frames');
 }
 
 function forget() {
-  if (kept && kept.frames !== frames) kept.frames.remove();
+  if (kept && kept.frames !== frames) {
+    kept.frames.remove();
+    kept.sheet.remove();
+  }
   kept = null;
 }
 
@@ -131,7 +141,7 @@ function drawCells() {
   drawn.setAttribute('id', 'frames');
   if (kept && kept.frames === frames) {
     setAside();
-    frames.after(drawn);
+    kept.sheet.after(drawn);
   } else frames.replaceWith(drawn);
   frames = drawn;
   if (!many) return;
