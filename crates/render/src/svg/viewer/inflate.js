@@ -100,17 +100,45 @@ function inflate(source, size) {
     from += 4 + length;
     to += length;
   }
+  // Nearly all of the work, most of it on literals. Variables of its own, and no calls for those,
+  // make it fast before the browser has translated it: data is unpacked once.
   function packed([literals, distances]) {
-    for (let found; (found = symbol(literals)) !== 256;) {
-      if (to >= size) throw new Error('too many bytes');
-      if (found < 256) {
-        out[to++] = found;
-        continue;
+    const { fast } = literals, mask = (1 << AT_ONCE_BITS) - 1;
+    let bits = held, ready = count, at = from, put = to;
+    for (;;) {
+      for (; ready < 15; ready += 8) bits |= source[at++] << ready;
+      let found = fast[bits & mask];
+      if (found) {
+        bits >>>= found & 15;
+        ready -= found & 15;
+        found >>= 4;
+        if (found < 256) {
+          if (put >= size) throw new Error('too many bytes');
+          out[put++] = found;
+          continue;
+        }
       }
-      const length = LENGTHS[found - 257], end = to + length[0] + take(length[1]);
-      const distance = DISTANCES[symbol(distances)], back = distance[0] + take(distance[1]);
-      for (; to < end; to++) out[to] = out[to - back];
+      held = bits;
+      count = ready;
+      from = at;
+      // A long code.
+      if (!found) found = symbol(literals);
+      if (found === 256) break;
+      if (found < 256) out[put++] = found; else put = copy(put, found, distances);
+      if (put > size) throw new Error('too many bytes');
+      bits = held;
+      ready = count;
+      at = from;
     }
+    to = put;
+  }
+  // Repeats what is there already; returns where that ends.
+  function copy(put, found, distances) {
+    const length = LENGTHS[found - 257], end = put + length[0] + take(length[1]);
+    const distance = DISTANCES[symbol(distances)], back = distance[0] + take(distance[1]);
+    if (back < end - put) for (; put < end; put++) out[put] = out[put - back];
+    else out.copyWithin(put, put - back, end - back);
+    return end;
   }
   for (let last = 0; !last;) {
     last = take(1);
