@@ -6,6 +6,7 @@ use super::chunks::Chunks;
 use super::config::SvgConfig;
 use super::data::Data;
 use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
+use super::paint::ThinFill;
 use super::panes::Panes;
 use super::script::{STYLE, script};
 use super::subject::Subject;
@@ -211,7 +212,7 @@ impl Picture<'_> {
             .collect();
         let mut cells = self.panes.list.iter().flat_map(|pane| &pane.cells);
         if cells.any(|cell| matches!(cell.content, Content::Thin { .. })) {
-            entries.push(("url(#thin)".to_owned(), String::new(), "too thin to draw"));
+            entries.push((ThinFill::HERE.hatch.to_owned(), String::new(), "too thin to draw"));
         }
         let size = sizes::FOOTER_SIZE;
         write!(out, r#"<g id="legend" font-size="{size}" fill="{}">"#, self.ui_fills().1)?;

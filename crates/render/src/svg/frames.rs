@@ -6,7 +6,8 @@ use super::around::is_gone_run;
 use super::attributes::BoxAttributes;
 use super::config::SvgConfig;
 use super::document::Picture;
-use super::geometry::{GAP, GAP_FROM, Geometry, LABEL_INDENT, ROUND_FROM};
+use super::geometry::{GAP, GAP_FROM, Geometry, HATCH_FROM, LABEL_INDENT, ROUND_FROM};
+use super::paint::ThinFill;
 use super::subject::Subject;
 use super::xml::{push_clean, push_escaped, push_pixels};
 use crate::amount::{ValueScale, format_change, push_digits, push_grouped, push_share};
@@ -79,11 +80,11 @@ impl<'a> Frames<'a> {
     }
 
     fn push_thin(&self, cell: &Cell, run: Range<usize>, out: &mut String) {
-        out.push_str("><title>… ");
+        out.push_str("><title>&#8230; ");
         push_grouped(run.len() as u64, out);
         out.push_str(if run.len() == 1 { " frame, " } else { " frames, " });
         let run = siblings(run, |node| self.subject.end(node));
-        let mut fill = "url(#thin)";
+        let mut fill = ThinFill::HERE;
         match self.subject {
             Subject::One(tree) => {
                 let weight = run.map(|node| tree.nodes()[node].total).sum();
@@ -97,11 +98,13 @@ impl<'a> Frames<'a> {
                 let (before, after) = run.fold((Weight(0), Weight(0)), add);
                 push_clean(&sides.thin_tooltip(before, after), out);
                 if is_gone_run(sides, cell) {
-                    fill = "url(#thin-gone)";
+                    fill = ThinFill::GONE;
                 }
             }
         }
         out.push_str("</title>");
+        let hatched = cell.right - cell.left >= HATCH_FROM;
+        let fill = if hatched { fill.hatch } else { fill.plain };
         let look = Look { fill, dashed: false, stroke: self.stroke.as_deref() };
         self.push_rect(cell, &look, out);
     }

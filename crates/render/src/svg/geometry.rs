@@ -25,6 +25,9 @@ pub(super) const GAP: Units = 50;
 /// Runs of thin boxes that are narrower would be a trace that nobody can see or point at, and there
 /// are as many of them in a large graph as there are boxes.
 const FAINT: Units = 20;
+/// Narrower runs of thin boxes have one colour, that of the hatch from afar: there is no room for a
+/// hatch to be seen, there are hundreds of them, and browsers take long to paint hatches.
+pub(super) const HATCH_FROM: Units = 300;
 /// Narrower boxes have square corners.
 pub(super) const ROUND_FROM: Units = 600;
 /// Between the left edge of a box and its text; half of it is kept free on the right.

@@ -13,6 +13,20 @@ const LIGHT_INK: Rgb = Rgb(0xe6, 0xed, 0xf3);
 const LIGHT_QUIET: Rgb = Rgb(0x9d, 0xa7, 0xb3);
 const WHITE: Background = Background { top: Rgb(255, 255, 255), bottom: Rgb(255, 255, 255) };
 
+/// What runs of frames too thin to draw are filled with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThinFill {
+    pub(super) hatch: &'static str,
+    /// The mean of the hatch, which has 1.6 pixels of 4 in the colour of its lines.
+    pub(super) plain: &'static str,
+}
+
+impl ThinFill {
+    pub(super) const HERE: ThinFill = ThinFill { hatch: "url(#thin)", plain: "#d4d8de" };
+    /// All of them vanished.
+    pub(super) const GONE: ThinFill = ThinFill { hatch: "url(#thin-gone)", plain: "#b7cfe8" };
+}
+
 /// Hatches for runs of frames too thin to draw: at rest, and with a match among them.
 const THIN: &str = concat!(
     r#"<pattern id="thin" width="4" height="4" patternUnits="userSpaceOnUse" "#,
@@ -122,7 +136,7 @@ pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write)
         if let Some(Background { top, bottom }) = config.colours.background {
             // A window that is higher than the graph.
             write!(out, "{own}:root{{background:{bottom}}}")?;
-            write!(out, "{own} #background{{fill:url(#ground-{key})!important}}")?;
+            write!(out, "{own} :is(#background,.ground){{fill:url(#ground-{key})!important}}")?;
             write!(out, "{own} .bar{{fill:{top}!important;fill-opacity:0}}")?;
             write!(out, "{own} .pinned .bar{{fill-opacity:.9}}")?;
             // As in a light page, or as in a dark one.

@@ -30,13 +30,13 @@ const FILES: [&str; 23] = [
 ];
 pub(super) const STYLE: &str = include_str!("viewer/style.css");
 
-/// The script, one function so that it leaves no names in the page.
+/// The script, one function so that it leaves no names in the page; ASCII, see `escape_clean`.
 pub(super) fn script() -> &'static str {
     static SCRIPT: LazyLock<String> = LazyLock::new(|| {
         let lines = FILES.iter().flat_map(|file| file.lines()).map(str::trim);
         let mut script = "(() => {\n'use strict';\n".to_owned();
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with("//")) {
-            script.push_str(line);
+            push_ascii(line, &mut script);
             script.push('\n');
         }
         script.push_str("})();\n");
@@ -45,9 +45,34 @@ pub(super) fn script() -> &'static str {
     &SCRIPT
 }
 
+/// Appends a line whose other characters stand in texts and patterns, where escapes mean the same.
+fn push_ascii(line: &str, out: &mut String) {
+    for c in line.chars() {
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                *out += &format!("\\u{unit:04x}");
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_script_is_ascii_with_the_same_texts() {
+        assert!(script().is_ascii());
+        let line = "return left < 0 || kept < 3 ? null : chars.slice(0, kept).join('') + '…';";
+        assert!(FILES.iter().any(|file| file.contains(line)));
+        assert!(script().contains(&line.replace('…', "\\u2026")));
+        let mut text = String::new();
+        push_ascii("'a—🔥'", &mut text);
+        assert_eq!(text, r"'a\u2014\ud83d\udd25'");
+    }
 
     #[test]
     fn comments_and_indentation_stay_out_of_the_picture() {

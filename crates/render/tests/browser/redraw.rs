@@ -5,6 +5,8 @@ use flame_render::{
     ColourConfig, DeltaColours, Direction, MinWidth, NameAttributes, Shorten, SvgConfig,
 };
 
+use serde_json::json;
+
 use crate::graph::Graph;
 use crate::test_trees::{Random, tree_of_value};
 
@@ -174,6 +176,54 @@ fn a_link_is_followed_and_zooms_with_the_control_key() {
     assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
     graph.search("parse");
     assert_eq!(graph.hits(), serde_json::json!(["parse"]));
+    graph.check_quiet();
+}
+
+/// A window that the file was not written for, as most are.
+#[test]
+fn a_picture_opens_as_wide_as_the_window_with_the_boxes_of_that_width() {
+    let tree = tree_of_value(&stacks(8), ValueType::samples());
+    for width in [700, 1_440] {
+        let fitting = SvgConfig { width, ..SvgConfig::default() };
+        let size = (width, 900);
+        let Some(mut graph) = Graph::open_sized("fitting", &tree, &fitting, size) else { return };
+        let expect = graph.boxes();
+        let config = SvgConfig::default();
+        let Some(mut graph) = Graph::open_sized("other_width", &tree, &config, size) else {
+            return;
+        };
+        graph.wait_until("!document.querySelector('[data-drawing]')");
+        assert_eq!(
+            graph.eval("document.querySelector('#frames').getAttribute('display')"),
+            json!(null)
+        );
+        let found = graph.boxes();
+        for (found, expect) in found.split("</g>").zip(expect.split("</g>")) {
+            assert_eq!(found, expect, "{width}");
+        }
+        assert_eq!(found.len(), expect.len());
+        graph.check_quiet();
+    }
+}
+
+/// Runs that are too narrow for a hatch have its mean colour, in the file and drawn again.
+#[test]
+fn thin_runs_are_hatched_where_a_hatch_can_be_seen() {
+    let mut stacks = vec![("t;wide".to_owned(), 100_000)];
+    stacks.extend((0..20).map(|n| (format!("t;narrow;n{n}"), 10)));
+    stacks.extend((0..200).map(|n| (format!("t;broad;b{n}"), 10)));
+    let tree = tree_of_value(&stacks, ValueType::samples());
+    let Some(mut graph) = Graph::open("hatch", &tree) else { return };
+    let fills = "Array.from(document.querySelectorAll('#frames rect')).filter(box => \
+                 box.previousSibling.textContent.startsWith('…')).map(box => \
+                 [+box.getAttribute('width'), box.getAttribute('fill')])";
+    // 200 and 2,000 of 102,200 samples on 1,180 pixels; half a pixel is given up to the gap.
+    let expect = json!([[22.59, "url(#thin)"], [1.81, "#d4d8de"]]);
+    assert_eq!(graph.eval(fills), expect);
+    graph.search("b7");
+    assert_eq!(graph.eval(fills), json!([[22.59, "url(#thin-hit)"], [1.81, "#d4d8de"]]));
+    graph.search("n7");
+    assert_eq!(graph.eval(fills), json!([[22.59, "url(#thin)"], [1.81, "#f05fd8"]]));
     graph.check_quiet();
 }
 

@@ -1,3 +1,4 @@
+use flame_render::{Background, ColourConfig, Rgb, SvgConfig};
 use serde_json::json;
 
 use crate::graph::{Graph, server};
@@ -22,15 +23,17 @@ fn hovering_tells_total_and_self_and_leaving_clears_it() {
     graph.check_quiet();
 }
 
-/// They are only moved away, which nobody must notice: no keys, no screen reader, no script.
+/// They are only covered, which nobody must notice: no mouse, no keys, no screen reader, no script.
 #[test]
 fn the_boxes_of_the_whole_graph_wait_out_of_sight() {
     let Some(mut graph) = Graph::open("aside", &tree_of(&server())) else { return };
     graph.wait_until("document.querySelector('#frames[role=tree]')");
     let all = graph.names();
     let state = "(() => { const aside = document.querySelector('.frames[aria-hidden=true]'); \
+                 const reached = box => { const at = box.getBoundingClientRect(); \
+                 return aside.contains(document.elementFromPoint(at.x + at.width / 2, at.y + 8)); }; \
                  return [document.querySelectorAll('[id=frames]').length, \
-                 aside && aside.getBoundingClientRect().right < 0, \
+                 aside && !Array.from(aside.children).some(reached), \
                  aside && aside.querySelectorAll('[tabindex]').length]; })()";
     assert_eq!(graph.eval(state), json!([1, null, null]));
     graph.click("parse");
@@ -44,6 +47,40 @@ fn the_boxes_of_the_whole_graph_wait_out_of_sight() {
     assert_eq!(graph.eval(state), json!([1, null, null]));
     assert_eq!(graph.names(), all);
     graph.check_quiet();
+}
+
+/// What covers them is as large as the page and looks like the background, whatever that is.
+#[test]
+fn nothing_shines_through_a_zoomed_graph() {
+    let background = Some(Background { top: Rgb(0xee, 0xf2, 0xee), bottom: Rgb(0xe0, 0xff, 0xe0) });
+    let cases = [
+        ("shine", None, ["rgb(255, 255, 255)", "rgb(27, 31, 36)"]),
+        ("shine_background", background, ["url(\"#ground\")"; 2]),
+    ];
+    for (name, background, fills) in cases {
+        let colours = ColourConfig { background, ..ColourConfig::default() };
+        let config = SvgConfig { colours, ..SvgConfig::default() };
+        let tree = tree_of(&server());
+        let Some(mut graph) = Graph::open_sized(name, &tree, &config, (1200, 900)) else { return };
+        graph.click("sys_read");
+        for (scheme, fill) in ["light", "dark"].into_iter().zip(fills) {
+            graph.browser.emulate_media("prefers-color-scheme", scheme).unwrap();
+            for sheet in ["#background", ".frames[aria-hidden=true] + .ground"] {
+                let look = graph.eval(&format!(
+                    "(sheet => {{ const look = getComputedStyle(sheet), size = sheet.getBBox(); \
+                     return [look.fill, look.fillOpacity, look.opacity, size.width, size.height]; \
+                     }})(document.querySelector('{sheet}'))"
+                ));
+                let height = graph.eval("+document.documentElement.getAttribute('height')");
+                assert_eq!(
+                    look,
+                    json!([fill, "1", "1", 1200, height]),
+                    "{name}, {scheme}, {sheet}"
+                );
+            }
+        }
+        graph.check_quiet();
+    }
 }
 
 #[test]

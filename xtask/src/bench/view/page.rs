@@ -6,11 +6,17 @@ use anyhow::{Context, Result};
 use flame_browser::{Browser, Launch};
 use serde_json::{Value, json};
 
+/// How long a browser may take to come to rest after its start: it loads pages of its own then, on
+/// the CPUs that the picture is to be drawn with. Whoever opens a picture has a browser.
+const START: u32 = 2_000;
+
 /// Seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// From the start of the navigation until the picture is loaded, decoded and painted.
     pub(super) ready: f64,
+    /// From the start of the navigation until a click right at that moment is painted.
+    pub(super) answer: f64,
     /// From the event until it is painted; so are the others.
     pub(super) zoom: f64,
     pub(super) unzoom: f64,
@@ -43,27 +49,51 @@ const TARGET: &str = "Array.from(document.querySelectorAll('#frames g')).map(g =
     return { g, share: found ? +found[1] : 100 };
 }).filter(box => box.share <= 60).reduce((a, b) => a.share >= b.share ? a : b).g";
 
-/// Opens a picture and uses it once.
+/// A click on [`TARGET`].
+const CLICK: &str = "at.dispatchEvent(new MouseEvent('click', { bubbles: true }))";
+
+/// Opens a picture twice, to click at once and to use it at leisure.
 pub(super) fn measure(path: &Path, launch: &Launch) -> Result<Times> {
-    let mut browser = Browser::launch(launch)?;
-    browser.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": WATCH }))?;
-    browser.open_file(path)?;
-    let milliseconds = |value: Value| value.as_f64().context("the page gave no time");
-    let ready = browser.eval(
+    let mut browser = open(path, launch)?;
+    let answer = seconds(&browser.eval(&format!(
+        "(() => {{ {TIMED} return new Promise(done => (function look() {{ \
+         if (!window.readyAt) {{ requestAnimationFrame(look); return; }} \
+         const at = {TARGET}.querySelector('rect'); \
+         timed(() => {CLICK}).then(time => done(window.readyAt + time)); }})()); }})()"
+    ))?)?;
+    drop(browser);
+    let mut browser = open(path, launch)?;
+    let ready = seconds(&browser.eval(
         "new Promise(done => (function look() { \
          if (window.readyAt) done(window.readyAt); else setTimeout(look, 20); })())",
-    )?;
+    )?)?;
     // Nobody clicks in the very moment in which a picture is there.
-    browser.eval("new Promise(done => setTimeout(done, 1000)).then(() => 0)")?;
+    pause(&mut browser, 1_000)?;
     let mut timed = |act: &str| -> Result<f64> {
-        let time = browser.eval(&format!("(() => {{ {TIMED} {act} }})()"))?;
-        Ok(milliseconds(time)? / 1e3)
+        seconds(&browser.eval(&format!("(() => {{ {TIMED} {act} }})()"))?)
     };
-    let zoom = timed(&format!(
-        "const at = {TARGET}.querySelector('rect'); return timed(() => \
-         at.dispatchEvent(new MouseEvent('click', {{ bubbles: true }})));"
-    ))?;
+    let zoom =
+        timed(&format!("const at = {TARGET}.querySelector('rect'); return timed(() => {CLICK});"))?;
     let unzoom = timed("return timed(() => unzoom());")?;
     let search = timed("return timed(() => search('rehash'));")?;
-    Ok(Times { ready: milliseconds(ready)? / 1e3, zoom, unzoom, search })
+    Ok(Times { ready, answer, zoom, unzoom, search })
+}
+
+/// A browser that has come to rest, and loads the picture then.
+fn open(path: &Path, launch: &Launch) -> Result<Browser> {
+    let mut browser = Browser::launch(launch)?;
+    browser.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": WATCH }))?;
+    pause(&mut browser, START)?;
+    browser.open_file(path)?;
+    Ok(browser)
+}
+
+fn pause(browser: &mut Browser, milliseconds: u32) -> Result<()> {
+    browser.eval(&format!("new Promise(done => setTimeout(() => done(0), {milliseconds}))"))?;
+    Ok(())
+}
+
+/// A time that the page gave, in seconds.
+fn seconds(value: &Value) -> Result<f64> {
+    Ok(value.as_f64().context("the page gave no time")? / 1e3)
 }

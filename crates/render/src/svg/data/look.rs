@@ -22,6 +22,7 @@ pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Resul
         ("width", geometry.width),
         ("minWidth", geometry.narrow.frame),
         ("minRun", geometry.narrow.run),
+        ("hatchFrom", sizes::HATCH_FROM),
         ("margin", sizes::MARGIN),
         ("row", geometry.row),
         ("baseline", geometry.baseline()),

@@ -1,34 +1,35 @@
 // The start, once the tree is there.
 
-// Measuring lays out the page an additional time, so that is done only where all is drawn anew
-// anyway and a scroll bar may take a part of the width.
+// Whether the boxes of the file are as wide as the window. Other ways to ask for the window's size
+// lay out the page, boxes and all, before what follows changes it.
+const fitsWindow = () => !standalone || !data.fluid || window.matchMedia(`(width: ${data.width}px)`).matches;
+
+// Measuring is cheap while the boxes, which are drawn anew for this width, are out of the way. A
+// scroll bar may take a part of it.
 function windowWidth() {
+  show(frames, false);
   const whole = Math.floor(window.innerWidth), scrolls = +root.getAttribute('height') > window.innerHeight;
-  return whole !== data.width && scrolls ? root.clientWidth || whole : whole;
+  const found = whole !== data.width && scrolls ? root.clientWidth || whole : whole;
+  show(frames, true);
+  return Math.max(200, found) || width;
 }
 
 function begin() {
-  arrange(INITIAL);
+  const fits = fitsWindow(), asked = standalone && location.hash + location.search;
   view = wholeView();
-  if (standalone && data.fluid) width = Math.max(200, windowWidth()) || width;
-  cells = layout(view, unitsOf(width));
-  rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
-  bottom = bottomOf(rows);
+  bottom = parseFloat(byId('foot').getAttribute('transform').split(' ')[1]);
   icicle = INITIAL.icicle;
-  const drawn = width === data.width && cells.length === frames.children.length;
-  if (drawn) adopt(); else drawCells();
+  if (!fits) width = windowWidth();
   if (data.fluid) root.setAttribute('width', '100%');
   root.removeAttribute('viewBox');
   addControls();
-  if (!drawn) {
-    drawAround();
-    placeFooter();
-  }
+  waking = takeOver;
+  if (!fits || asked) wake();
   hint();
   placeHeader();
   listen();
   const wanted = standalone ? stateOf(location) : INITIAL;
-  if (standalone && !wanted.zoom) wanted.zoom = classicZoom(location);
+  if (asked && !wanted.zoom) wanted.zoom = classicZoom(location);
   apply(wanted);
   if (standalone) publish();
   requestAnimationFrame(() => {
@@ -38,11 +39,44 @@ function begin() {
     if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
     settle();
     whenIdle(() => {
+      wake();
       describeBoxes();
       warmUp();
     });
   });
   root.setAttribute('data-ready', 'true');
+}
+
+// Nobody needs to know which box is which frame before something happens to one. So that waits
+// until nothing happens, or for the first event.
+let waking = null;
+const WAKING = ['mouseover', 'mousedown', 'click', 'contextmenu', 'touchstart', 'focusin', 'input'];
+
+function wake() {
+  const act = waking;
+  waking = null;
+  if (!act) return;
+  try {
+    act();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+// Finds in the tree what the file shows.
+function takeOver() {
+  arrange(INITIAL);
+  view = wholeView();
+  cells = layout(view, unitsOf(width));
+  rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
+  bottom = bottomOf(rows);
+  if (width === data.width && cells.length === frames.children.length) {
+    adopt();
+    return;
+  }
+  drawCells();
+  drawAround();
+  placeFooter();
 }
 
 // What a script does for the first time takes it several times as long, and the first zoom is what
@@ -57,6 +91,7 @@ function warmUp() {
 // The names that flamegraph.pl's pages have.
 function publish() {
   window.zoom = box => {
+    wake();
     const cell = cellAt(box);
     if (cell) zoomTo(cell);
   };

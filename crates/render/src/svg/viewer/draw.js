@@ -12,7 +12,10 @@ const fillIndex = node => diff ? lookOf(node) : fillAt ? fillAt[node] : paint[la
 const fillOf = cell => cell.thin ? thinFill(cell) : data.palette[fillIndex(cell.node)];
 // The colour of the text, where it is not that of all: on what is faded, black can always be read.
 const inkOf = cell => cell.faded ? '#000' : data.inks && data.inks[fillIndex(cell.node)];
-const thinFill = cell => diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)';
+const isHatched = cell => cell.thin && cell.right - cell.left >= data.hatchFrom;
+const thinFill = cell => isHatched(cell)
+  ? diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)'
+  : diff && isGoneRun(cell) ? '#b7cfe8' : '#d4d8de';
 // A frame is drawn once in every pane.
 const keyOf = (node, pane) => pane * count + node;
 const boxFor = cell => boxOf.get(keyOf(cell.node, cell.pane));
@@ -35,6 +38,8 @@ function titleOf(cell) {
   return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size}${change(cell.node)})`;
 }
 
+const NARROWEST = data.uniform || Math.min(...data.ascii);
+
 function drawCell(cell) {
   const own = attributesOf(cell), g = element('g', own ? own.group : {});
   const { left } = cell, size = cell.right - left, edge = edgeOf(cell);
@@ -52,8 +57,9 @@ function drawCell(cell) {
     g.append(inner);
   }
   inner.append(element('rect', rect));
-  if (!cell.thin) {
-    const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
+  const room = Math.floor(Math.max(size - 1.5 * data.indent, 0) * 10 / data.fontSize);
+  // Most boxes have no room for anything.
+  if (!cell.thin && room >= NARROWEST) {
     const text = fit(nameOf(cell.node), room, data.uniform), ink = inkOf(cell);
     const at = { x: (left + data.indent) / 100, y: y + data.baseline };
     if (ink) at.fill = ink;
@@ -67,25 +73,32 @@ function drawCell(cell) {
 // end with going back to them.
 let kept = null;
 
-// They stay in the document, out of sight: to take thousands of elements out and to put them back
-// takes longer than to draw what is seen of most parts.
+// They stay in the document, below a sheet that looks like the background: to take thousands of
+// elements out, or to move them away, and to put them back takes longer than to draw what is seen
+// of most parts.
 function setAside() {
   for (const box of frames.querySelectorAll('[tabindex]')) box.removeAttribute('tabindex');
   frames.removeAttribute('id');
   frames.setAttribute('aria-hidden', 'true');
-  frames.setAttribute('transform', 'translate(-1000000 0)');
+  kept.sheet = byId('background').cloneNode();
+  kept.sheet.removeAttribute('id');
+  kept.sheet.setAttribute('class', 'ground');
+  frames.after(kept.sheet);
 }
 
 function bringBack() {
   frames.remove();
+  kept.sheet.remove();
   ({ cells, rows, frames } = kept);
-  frames.removeAttribute('transform');
   frames.removeAttribute('aria-hidden');
   frames.setAttribute('id', 'frames');
 }
 
 function forget() {
-  if (kept && kept.frames !== frames) kept.frames.remove();
+  if (kept && kept.frames !== frames) {
+    kept.frames.remove();
+    kept.sheet.remove();
+  }
   kept = null;
 }
 
@@ -131,7 +144,7 @@ function drawCells() {
   drawn.setAttribute('id', 'frames');
   if (kept && kept.frames === frames) {
     setAside();
-    frames.after(drawn);
+    kept.sheet.after(drawn);
   } else frames.replaceWith(drawn);
   frames = drawn;
   if (!many) return;

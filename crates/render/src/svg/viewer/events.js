@@ -145,6 +145,9 @@ function onTouchEnd(event) {
 }
 
 function listen() {
+  // Before whoever needs the tree.
+  for (const type of WAKING) root.addEventListener(type, wake, { capture: true, once: true });
+  window.addEventListener('keydown', wake, { capture: true, once: true });
   root.addEventListener('click', onClick);
   root.addEventListener('contextmenu', onMenu);
   root.addEventListener('mouseover', onHover);
@@ -183,6 +186,7 @@ function listen() {
 function follow() {
   const found = Math.floor(root.getBoundingClientRect().width);
   if (found >= 200 && found !== width) {
+    wake();
     width = found;
     forget();
     showRun({ ...view, exact: true });

@@ -15,22 +15,30 @@ for (let code = 0, base = 1; code < 30; code++) {
 }
 const LENGTH_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-// A table over the next `bits` bits of the input: symbol and length of the code they begin with.
+// Codes are looked up by so many bits at once; the few longer ones are read bit by bit. A table of
+// all would take longer to fill than most columns to unpack.
+const AT_ONCE_BITS = 9;
+
+// `fast` has symbol and length for each beginning of the input; `counts` of the codes of a length
+// and `symbols` in the order of their codes are what the code is, as the RFC has it.
 function codeTable(lengths) {
-  const bits = Math.max(1, ...lengths);
-  const codes = new Uint32Array(1 << bits);
-  let code = 0;
-  for (let length = 1; length <= bits; length++) {
-    for (let symbol = 0; symbol < lengths.length; symbol++) {
-      if (lengths[symbol] !== length) continue;
-      let reversed = 0;
-      for (let k = 0; k < length; k++) reversed |= (code >> k & 1) << (length - 1 - k);
-      for (let at = reversed; at < codes.length; at += 1 << length) codes[at] = symbol << 4 | length;
-      code++;
-    }
-    code <<= 1;
+  const counts = new Uint16Array(16), places = new Uint16Array(17), codes = new Uint16Array(17);
+  for (let k = 0; k < lengths.length; k++) if (lengths[k]) counts[lengths[k]]++;
+  for (let length = 1; length < 16; length++) {
+    places[length + 1] = places[length] + counts[length];
+    codes[length + 1] = codes[length] + counts[length] << 1;
   }
-  return { bits, codes };
+  const symbols = new Uint16Array(lengths.length), fast = new Uint16Array(1 << AT_ONCE_BITS);
+  for (let symbol = 0; symbol < lengths.length; symbol++) {
+    const length = lengths[symbol], code = codes[length]++;
+    if (!length) continue;
+    symbols[places[length]++] = symbol;
+    if (length > AT_ONCE_BITS) continue;
+    let reversed = 0;
+    for (let k = 0; k < length; k++) reversed |= (code >> k & 1) << (length - 1 - k);
+    for (let at = reversed; at < fast.length; at += 1 << length) fast[at] = symbol << 4 | length;
+  }
+  return { counts, symbols, fast };
 }
 
 function inflate(source, size) {
@@ -46,13 +54,24 @@ function inflate(source, size) {
     count -= bits;
     return value;
   }
-  function symbol(table) {
-    fill(table.bits);
-    const found = table.codes[held & (1 << table.bits) - 1], length = found & 15;
-    if (!length) throw new Error('no such code');
-    held >>>= length;
-    count -= length;
-    return found >> 4;
+  function symbol({ counts, symbols, fast }) {
+    fill(15);
+    const found = fast[held & (1 << AT_ONCE_BITS) - 1];
+    if (found) {
+      held >>>= found & 15;
+      count -= found & 15;
+      return found >> 4;
+    }
+    for (let length = 1, code = 0, first = 0, place = 0; length < 16; length++) {
+      code |= held & 1;
+      held >>>= 1;
+      count--;
+      if (code - first < counts[length]) return symbols[place + code - first];
+      place += counts[length];
+      first = first + counts[length] << 1;
+      code <<= 1;
+    }
+    throw new Error('no such code');
   }
   function fixedTables() {
     const lengths = [];
@@ -81,16 +100,45 @@ function inflate(source, size) {
     from += 4 + length;
     to += length;
   }
+  // Nearly all of the work, most of it on literals. Variables of its own, and no calls for those,
+  // make it fast before the browser has translated it: data is unpacked once.
   function packed([literals, distances]) {
-    for (let found; (found = symbol(literals)) !== 256;) {
-      if (found < 256) {
-        out[to++] = found;
-        continue;
+    const { fast } = literals, mask = (1 << AT_ONCE_BITS) - 1;
+    let bits = held, ready = count, at = from, put = to;
+    for (;;) {
+      for (; ready < 15; ready += 8) bits |= source[at++] << ready;
+      let found = fast[bits & mask];
+      if (found) {
+        bits >>>= found & 15;
+        ready -= found & 15;
+        found >>= 4;
+        if (found < 256) {
+          if (put >= size) throw new Error('too many bytes');
+          out[put++] = found;
+          continue;
+        }
       }
-      const length = LENGTHS[found - 257], end = to + length[0] + take(length[1]);
-      const distance = DISTANCES[symbol(distances)], back = distance[0] + take(distance[1]);
-      for (; to < end; to++) out[to] = out[to - back];
+      held = bits;
+      count = ready;
+      from = at;
+      // A long code.
+      if (!found) found = symbol(literals);
+      if (found === 256) break;
+      if (found < 256) out[put++] = found; else put = copy(put, found, distances);
+      if (put > size) throw new Error('too many bytes');
+      bits = held;
+      ready = count;
+      at = from;
     }
+    to = put;
+  }
+  // Repeats what is there already; returns where that ends.
+  function copy(put, found, distances) {
+    const length = LENGTHS[found - 257], end = put + length[0] + take(length[1]);
+    const distance = DISTANCES[symbol(distances)], back = distance[0] + take(distance[1]);
+    if (back < end - put) for (; put < end; put++) out[put] = out[put - back];
+    else out.copyWithin(put, put - back, end - back);
+    return end;
   }
   for (let last = 0; !last;) {
     last = take(1);

@@ -49,14 +49,14 @@ function planes(bytes, length) {
 const sumOfDigits = (digits, step) => digits.reduceRight((sum, digit) => sum * step + digit);
 
 function weightsIn(bytes, length) {
-  const out = weights(length);
+  const out = weights(length), { big } = data;
   for (let k = 0, at = 0; k < length; k++) {
     let byte = bytes[at++];
     if (byte > 127) {
       const digits = [byte & 127];
       for (; byte > 127; digits.push(byte & 127)) byte = bytes[at++];
-      out[k] = data.big ? sumOfDigits(digits.map(BigInt), BigInt(128)) : sumOfDigits(digits, 128);
-    } else out[k] = data.big ? BigInt(byte) : byte;
+      out[k] = big ? sumOfDigits(digits.map(BigInt), BigInt(128)) : sumOfDigits(digits, 128);
+    } else out[k] = big ? BigInt(byte) : byte;
   }
   return out;
 }
@@ -70,7 +70,7 @@ function decode({ names: text, paint: paints, label, up, self, before, fill, sur
   names.pop();
   paint = numbers(paints, data.labels);
   const labels = planes(label, data.count), depths = numbers(up, data.count);
-  for (let k = 0, met = 0, below = 0; k < data.count; k++) {
+  for (let k = 0, met = 0, below = 0; k < labels.length; k++) {
     labels[k] = labels[k] ? labels[k] - 1 : met++;
     depths[k] = below - depths[k];
     below = depths[k] + 1;

@@ -80,7 +80,7 @@ function markBox(box, cell) {
   const colour = found ? found.colour : '';
   if ((cell.mark || '') === colour) return;
   cell.mark = colour;
-  const thin = cell.thin && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
+  const thin = isHatched(cell) && colour === '#f05fd8' ? 'url(#thin-hit)' : colour;
   const rect = rectOf(box), text = rect.nextElementSibling;
   rect.setAttribute('fill', found ? thin : fillOf(cell));
   // White text of a dark box cannot be read on the colour of a match.

@@ -96,6 +96,7 @@ function writeNow() {
 
 // Goes on to another state, one step; what is typed belongs to the step before.
 function go(change, typed) {
+  wake();
   const next = { ...state, ...change };
   if (!differs(next, state, Object.keys(INITIAL))) return;
   if (typed) {
@@ -118,6 +119,7 @@ function undo() {
 }
 
 function comeBack(event) {
+  wake();
   const before = event.state && event.state.flame;
   steps = Number.isInteger(before) ? before : 0;
   clearTimeout(waiting);
