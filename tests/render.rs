@@ -484,6 +484,9 @@ fn options_that_change_nothing_are_said_to() {
     assert_eq!(chart(&summed), expect);
     assert_eq!(chart(&format!("{summed}t;f1;g 1\n")), "");
     assert_eq!(chart("t;a 1\nt;b 1\n"), "", "too few to tell");
+    let named = idle(&["-o", "x.svg", "--format", "txt"]);
+    assert!(named.starts_with("warning: --format txt changes nothing here: "), "{named}");
+    assert_eq!(idle(&["-q", "-o", "x.svg", "-o", "/dev/null", "--format", "txt"]), "");
     let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
     assert_eq!(two.stderr, "");
     let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();

@@ -93,6 +93,11 @@ impl Outputs {
                 .why("--open shows an SVG, and no output is a file of that format")
                 .or_try("-o flame.svg"));
         }
+        if let Some(asked) = args.format.filter(|_| files.iter().all(|(file, _)| file.is_ended())) {
+            let asked = asked.name();
+            let why = "the endings of all outputs say theirs; -o - is stdout";
+            warn(&format!("--format {asked} changes nothing here: {why}"), color);
+        }
         let picture = Picture::prepare(picture, color)?;
         for complaint in &picture.complaints {
             warn(complaint, color);
