@@ -484,6 +484,7 @@ fn options_that_change_nothing_are_said_to() {
     assert_eq!(chart(&summed), expect);
     assert_eq!(chart(&format!("{summed}t;f1;g 1\n")), "");
     assert_eq!(chart("t;a 1\nt;b 1\n"), "", "too few to tell");
+    assert_eq!(idle(&["-q", "--negate", "--total", "3", "-o", "x.svg", "--format", "md"]), "");
     let named = idle(&["-o", "x.svg", "--format", "txt"]);
     assert!(named.starts_with("warning: --format txt changes nothing here: "), "{named}");
     assert_eq!(idle(&["-q", "-o", "x.svg", "-o", "/dev/null", "--format", "txt"]), "");

@@ -81,7 +81,7 @@ fn prepare(args: &DiffArgs, cli: &Cli) -> Result<Outputs, Failure> {
         output.output.push(PathBuf::from("-"));
     }
     let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout };
-    let outputs = Outputs::prepare(&output, &args.picture, cli.color, defaults)?;
+    let outputs = Outputs::prepare(&output, &args.picture, cli, defaults)?;
     let refused = outputs.formats().find(|format| matches!(format, Format::Pprof | Format::Csv));
     match refused {
         Some(format) => {
