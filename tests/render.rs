@@ -455,6 +455,7 @@ fn a_picture_can_be_compressed() {
     flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut inflated).unwrap();
     assert!(inflated == fs::read(scratch.file("x.svg")).unwrap());
     assert!(compressed.len() * 2 < inflated.len());
+    render(&scratch, &["-o", "."]).error(1, &["cannot write .: it is a directory", "try: -o"]);
     render(&scratch, &["-o", "y.svgz", "--open"]).error(2, &["there is no picture to open"]);
 }
 

@@ -84,8 +84,8 @@ impl Outputs {
         };
         let mut files = Vec::new();
         for path in paths {
-            let format = format_of(&path, args.format, defaults.on_stdout)?;
             let destination = Destination::prepare(&path)?;
+            let format = format_of(&path, args.format, defaults.on_stdout)?;
             if args.output.is_empty() && defaults.keeps_foreign && !args.force {
                 refuse_foreign(&path)?;
             }
