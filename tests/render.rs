@@ -470,6 +470,31 @@ fn a_picture_is_no_profile() {
 }
 
 #[test]
+fn labels_fit_in_fonts_of_one_width() {
+    let text = "app;illlillillilillilililli 12\napp;fill_list_iterator 15\napp;other 100\n";
+    for font in ["monospace", "Courier New, serif"] {
+        let svg = svg_of(text, &["--fonttype", font]);
+        let document = Document::parse(&svg).unwrap();
+        let frames = by_id(&document, "frames").unwrap();
+        let mut labels = 0;
+        for frame in frames.children() {
+            let width: f64 =
+                frame.children().nth(1).unwrap().attribute("width").unwrap().parse().unwrap();
+            let Some(label) = frame.children().nth(2).and_then(|text| text.text()) else {
+                continue;
+            };
+            labels += 1;
+            // 12 pixels, of which a character takes six tenths, behind a margin of three.
+            assert!(
+                3.0 + label.chars().count() as f64 * 7.2 <= width,
+                "{font}: {label} in {width}"
+            );
+        }
+        assert_eq!(labels, 5);
+    }
+}
+
+#[test]
 fn options_that_change_nothing_are_said_to() {
     let idle = |options: &[&str]| render(&scratch_with(FOLDED), options).success().stderr;
     let expect = "warning: --negate changes nothing here: there is one count a stack\n";
