@@ -153,6 +153,11 @@ fn locked_memory_limit_shrinks_the_ring_or_names_the_sysctl() {
         return;
     }
     let said = ended.success().stderr;
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    if paranoid.trim() == "-1" {
+        // Nobody's memory is limited then.
+        return;
+    }
     assert!(said.contains("kernel.perf_event_mlock_kb="), "{said}");
     assert!(said.contains("samples of"), "{said}");
 }

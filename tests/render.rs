@@ -455,6 +455,7 @@ fn a_picture_can_be_compressed() {
     flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut inflated).unwrap();
     assert!(inflated == fs::read(scratch.file("x.svg")).unwrap());
     assert!(compressed.len() * 2 < inflated.len());
+    render(&scratch, &["-o", "."]).error(1, &["cannot write .: it is a directory", "try: -o"]);
     render(&scratch, &["-o", "y.svgz", "--open"]).error(2, &["there is no picture to open"]);
 }
 
@@ -466,6 +467,31 @@ fn a_picture_is_no_profile() {
     render(&scratch, &[]).error(1, &["as a profile", "a perf.data file", "try: perf script"]);
     // A frame may well start like that.
     assert_eq!(titles(&svg_of("<svg as T>::f;<xml> 5\n", &[])).len(), 3);
+}
+
+#[test]
+fn labels_fit_in_fonts_of_one_width() {
+    let text = "app;illlillillilillilililli 12\napp;fill_list_iterator 15\napp;other 100\n";
+    for font in ["monospace", "Courier New, serif"] {
+        let svg = svg_of(text, &["--fonttype", font]);
+        let document = Document::parse(&svg).unwrap();
+        let frames = by_id(&document, "frames").unwrap();
+        let mut labels = 0;
+        for frame in frames.children() {
+            let width: f64 =
+                frame.children().nth(1).unwrap().attribute("width").unwrap().parse().unwrap();
+            let Some(label) = frame.children().nth(2).and_then(|text| text.text()) else {
+                continue;
+            };
+            labels += 1;
+            // 12 pixels, of which a character takes six tenths, behind a margin of three.
+            assert!(
+                3.0 + label.chars().count() as f64 * 7.2 <= width,
+                "{font}: {label} in {width}"
+            );
+        }
+        assert_eq!(labels, 5);
+    }
 }
 
 #[test]
@@ -484,6 +510,10 @@ fn options_that_change_nothing_are_said_to() {
     assert_eq!(chart(&summed), expect);
     assert_eq!(chart(&format!("{summed}t;f1;g 1\n")), "");
     assert_eq!(chart("t;a 1\nt;b 1\n"), "", "too few to tell");
+    assert_eq!(idle(&["-q", "--negate", "--total", "3", "-o", "x.svg", "--format", "md"]), "");
+    let named = idle(&["-o", "x.svg", "--format", "txt"]);
+    assert!(named.starts_with("warning: --format txt changes nothing here: "), "{named}");
+    assert_eq!(idle(&["-q", "-o", "x.svg", "-o", "/dev/null", "--format", "txt"]), "");
     let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
     assert_eq!(two.stderr, "");
     let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();

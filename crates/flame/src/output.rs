@@ -22,7 +22,7 @@ use flame_render::{write_terminal, write_text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::cli::{OutputArgs, PictureArgs};
+use crate::cli::{Cli, OutputArgs, PictureArgs};
 use crate::message::{Failure, reason, warn};
 use crate::terminal::Color;
 use crate::{privileges, sudo};
@@ -65,6 +65,7 @@ pub(crate) struct Outputs {
     annotations: Annotations,
     picture: Picture,
     color: Color,
+    quiet: bool,
 }
 
 impl Outputs {
@@ -72,17 +73,19 @@ impl Outputs {
     pub(crate) fn prepare(
         args: &OutputArgs,
         picture: &PictureArgs,
-        color: Color,
+        cli: &Cli,
         defaults: Defaults,
     ) -> Result<Outputs, Failure> {
+        let (color, quiet) = (cli.color, cli.quiet);
+        let warn_of = |what: &str| (!quiet).then(|| warn(what, color));
         let paths = match &*args.output {
             [] => vec![PathBuf::from(defaults.path)],
             paths => paths.to_vec(),
         };
         let mut files = Vec::new();
         for path in paths {
-            let format = format_of(&path, args.format, defaults.on_stdout)?;
             let destination = Destination::prepare(&path)?;
+            let format = format_of(&path, args.format, defaults.on_stdout)?;
             if args.output.is_empty() && defaults.keeps_foreign && !args.force {
                 refuse_foreign(&path)?;
             }
@@ -93,9 +96,14 @@ impl Outputs {
                 .why("--open shows an SVG, and no output is a file of that format")
                 .or_try("-o flame.svg"));
         }
+        if let Some(asked) = args.format.filter(|_| files.iter().all(|(file, _)| file.is_ended())) {
+            let asked = asked.name();
+            let why = "the endings of all outputs say theirs; -o - is stdout";
+            warn_of(&format!("--format {asked} changes nothing here: {why}"));
+        }
         let picture = Picture::prepare(picture, color)?;
         for complaint in &picture.complaints {
-            warn(complaint, color);
+            warn_of(complaint);
         }
         let mut tree = TreeOptions { order: picture.order(), ..TreeOptions::default() };
         tree.root.process = args.threads;
@@ -105,7 +113,7 @@ impl Outputs {
             tree.recursion = Recursion::Collapse;
         }
         let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
-        Ok(Outputs { files, value: args.value.clone(), tree, annotations, picture, color })
+        Ok(Outputs { files, value: args.value.clone(), tree, annotations, picture, color, quiet })
     }
 
     /// The capabilities without which the files cannot be written, as far as flame has them.
@@ -194,7 +202,7 @@ impl Outputs {
     /// A tree as the picture options want it: cut, turned, scaled.
     pub(crate) fn shape(&self, tree: CallTree) -> Result<CallTree, Failure> {
         let (tree, complaint) = self.picture.shape(tree)?;
-        if let Some(complaint) = complaint {
+        if let Some(complaint) = complaint.filter(|_| !self.quiet) {
             warn(&complaint, self.color);
         }
         Ok(tree)

@@ -55,7 +55,7 @@ const DEFAULTS: Defaults =
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     // Before anything else: from here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
-    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, DEFAULTS)?;
+    let outputs = Outputs::prepare(&args.output, &args.picture, cli, DEFAULTS)?;
     outputs.check_sums("a recording")?;
     let outputs = outputs.with_lines(args.symbols.lines);
     let mut target = target::Started::start(&args.target, &args.sampling)?;

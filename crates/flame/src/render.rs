@@ -30,7 +30,7 @@ fn defaults(opens: bool) -> Defaults {
 /// Runs the command.
 pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let defaults = defaults(args.picture.open);
-    let outputs = Outputs::prepare(&args.output, &args.picture, cli.color, defaults)?;
+    let outputs = Outputs::prepare(&args.output, &args.picture, cli, defaults)?;
     let outputs = outputs.with_lines(args.lines);
     let inputs = Inputs::read(&args.profiles, &outputs)?;
     let Inputs { tree, profile, health, .. } = inputs;

@@ -88,8 +88,8 @@ impl ValueScale {
             return push_grouped(weight.0, out);
         };
         if *size > 1 {
-            let hundredths = (weight.0 as f64 / *size as f64 * 100.0 + 0.5).floor() as u64;
-            push_grouped(hundredths / 100, out);
+            let (whole, hundredths) = divided(weight.0, *size);
+            push_grouped(whole, out);
             push_hundredths(hundredths, out);
         } else {
             push_grouped(weight.0, out);
@@ -99,6 +99,17 @@ impl ValueScale {
             out.push_str(unit);
         }
     }
+}
+
+/// The quotient and its hundredths, rounded; exact however large they are.
+fn divided(number: u64, by: u64) -> (u64, u64) {
+    let (whole, rest) = (number / by, number % by);
+    let hundredths = match by < 1 << 55 {
+        true => (rest * 200 + by) / (2 * by),
+        // At most a hundred.
+        false => ((u128::from(rest) * 200 + u128::from(by)) / (2 * u128::from(by))) as u64,
+    };
+    if hundredths < 100 { (whole, hundredths) } else { (whole + 1, 0) }
 }
 
 /// A share of `total` as a percentage with two decimals.
@@ -197,6 +208,17 @@ mod tests {
         check_amount("cpu", "nanoseconds", 999, "999 ns");
         check_amount("cpu", "nanoseconds", 0, "0 ns");
         check_amount("heap", "bytes", 1_536, "1.50 KiB");
+    }
+
+    #[test]
+    fn weights_of_any_size_are_exact() {
+        let scale = ValueScale::of(&ValueType::samples()).with_decimals(3);
+        assert_eq!(scale.number(Weight(u64::MAX)), "18,446,744,073,709,551.62");
+        assert_eq!(scale.number(Weight(u64::MAX - 610)), "18,446,744,073,709,551.01");
+        assert_eq!(scale.number(Weight(9_007_199_254_740_995)), "9,007,199,254,741.00");
+        assert_eq!(scale.number(Weight(1_005)), "1.01");
+        assert_eq!(scale.number(Weight(1_004)), "1.00");
+        check_amount("cpu", "nanoseconds", u64::MAX, "18,446,744,073.71 s");
     }
 
     #[test]

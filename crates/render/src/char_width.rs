@@ -22,20 +22,27 @@ pub(crate) const WIDE: u16 = 1000;
 /// The width of accented Latin, Greek, Cyrillic and the like.
 pub(crate) const OTHER: u16 = 650;
 
+/// In fonts of one width, characters from here on take twice of it.
+pub(crate) const DOUBLE_FROM: u32 = 0x2e80;
+
 /// The width of `'`.
 const NARROWEST: MilliEm = 275;
 
 /// The widths of characters of one font.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Widths {
-    /// The width of every character; `None` = the table's.
+    /// The width of every character but those of [`DOUBLE_FROM`]; `None` = the table's.
     pub(crate) uniform: Option<MilliEm>,
 }
 
 impl Widths {
     /// The width of one character.
     pub(crate) fn of_char(self, c: char) -> MilliEm {
-        self.uniform.unwrap_or_else(|| char_width(c))
+        match self.uniform {
+            Some(width) if u32::from(c) >= DOUBLE_FROM => 2 * width,
+            Some(width) => width,
+            None => char_width(c),
+        }
     }
 
     /// No text but the empty one is narrower than this.
@@ -101,5 +108,6 @@ mod tests {
         assert_eq!(text_width(""), 0);
         assert_eq!(text_width("Wi~"), 989 + 278 + 838);
         assert_eq!(text_width("ä日…"), 650 + 1000 + 1000);
+        assert_eq!(Widths { uniform: Some(600) }.of_text("Wi…日😀"), 3 * 600 + 2 * 1200);
     }
 }

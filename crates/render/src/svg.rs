@@ -82,13 +82,16 @@ fn write(
     if subject.sides().is_some() {
         geometry.more = geometry::MORE;
     }
-    let (panes, colours) = &if subject.len() < WORTH_A_THREAD {
+    let colours = || (colours(), subject.one().and_then(describe::hottest));
+    let (panes, (colours, hottest)) = &if subject.len() < WORTH_A_THREAD {
         (Panes::of(subject, geometry), colours())
     } else {
         flame_threads::join(|| Panes::of(subject, geometry), colours)
     };
+    let hottest = hottest.as_deref();
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
-    document::Picture { subject, config, geometry, panes, scale, colours }.write(&mut out)?;
+    document::Picture { subject, config, geometry, panes, scale, colours, hottest }
+        .write(&mut out)?;
     out.flush()
 }
 

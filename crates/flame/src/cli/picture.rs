@@ -59,7 +59,7 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "WIDTH", value_parser = min_width, hide_short_help = true)]
     pub(crate) minwidth: Option<MinWidth>,
 
-    /// Font
+    /// Fonts, as CSS lists them [default: Verdana, 'DejaVu Sans', sans-serif]
     #[arg(long, value_name = "FONT", hide_short_help = true)]
     pub(crate) fonttype: Option<String>,
 
@@ -67,7 +67,7 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "PIXELS", value_parser = font_size, hide_short_help = true)]
     pub(crate) fontsize: Option<u32>,
 
-    /// Width of a character as a share of the font's size [default: from a table]
+    /// Width of a character as a share of the font's size [default: by the font]
     #[arg(long, value_name = "SHARE", value_parser = font_width, hide_short_help = true)]
     pub(crate) fontwidth: Option<u32>,
 

@@ -28,7 +28,7 @@ pub(super) fn prepare(args: &DiffArgs, cli: &Cli) -> Result<Outputs, Failure> {
         output.output.push(PathBuf::from("-"));
     }
     let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout };
-    let outputs = Outputs::prepare(&output, &args.picture, cli.color, defaults)?;
+    let outputs = Outputs::prepare(&output, &args.picture, cli, defaults)?;
     let refused = outputs.formats().find(|format| matches!(format, Format::Pprof | Format::Csv));
     if let Some(format) = refused {
         let what = format!("a comparison cannot be written as {}", format.name());

@@ -17,7 +17,7 @@ use caps::Capability;
 use nix::libc;
 use nix::unistd::{Uid, fchown};
 
-use super::WriteWith;
+use super::{Format, WriteWith};
 use crate::message::sampler::user_name;
 use crate::message::{Failure, reason};
 use crate::{privileges, sudo};
@@ -91,6 +91,16 @@ impl Destination {
             }
         }
         needed
+    }
+
+    /// Whether the ending of its name says the format.
+    pub(super) fn is_ended(&self) -> bool {
+        match self {
+            Destination::Stdout => false,
+            Destination::File(path) | Destination::Special(path) => {
+                Format::of_ending(path).is_some()
+            }
+        }
     }
 
     /// Whether it is a picture for servers, which send it with `Content-Encoding: gzip`, and for

@@ -156,7 +156,7 @@ fn svg_config(
         min_width: args.minwidth.unwrap_or(default.min_width),
         fonts: args.fonttype.clone().unwrap_or(default.fonts),
         font_size: args.fontsize.unwrap_or(default.font_size),
-        font_width: args.fontwidth,
+        font_width: args.fontwidth.or_else(|| fixed_width(args.fonttype.as_deref()?)),
         count_name: args.countname.clone(),
         name_type: args.nametype.clone().unwrap_or(default.name_type),
         direction: if args.inverted { Direction::Down } else { Direction::Up },
@@ -171,6 +171,16 @@ fn svg_config(
         pretty: args.pretty_xml,
         footer: Vec::new(),
     })
+}
+
+/// The width of each character of fonts that have one, in thousandths of the font's size: the table
+/// of widths is that of fonts that have many.
+fn fixed_width(fonts: &str) -> Option<u32> {
+    let first = fonts.split(',').next().unwrap_or_default().to_lowercase();
+    ["mono", "courier", "consol", "menlo", "terminal", "typewriter"]
+        .iter()
+        .any(|name| first.contains(name))
+        .then_some(610)
 }
 
 fn default_title(args: &PictureArgs) -> &'static str {

@@ -11,7 +11,7 @@ use super::panes::Panes;
 use super::script::{STYLE, script};
 use super::subject::Subject;
 use super::xml::escape;
-use super::{around, describe, paint};
+use super::{around, paint};
 use crate::amount::ValueScale;
 use crate::clean_name;
 use crate::colours::{Colours, INK, Rgb};
@@ -46,6 +46,8 @@ pub(super) struct Picture<'a> {
     pub(super) panes: &'a Panes,
     pub(super) scale: &'a ValueScale,
     pub(super) colours: &'a Colours,
+    /// The description, where there is something to describe.
+    pub(super) hottest: Option<&'a str>,
 }
 
 impl Picture<'_> {
@@ -67,8 +69,8 @@ impl Picture<'_> {
         write!(out, r#"font-family="{fonts}" font-size="{size}" fill="{INK}">"#)?;
         self.break_line(out)?;
         write!(out, "<title>{}</title>", escape(&config.title))?;
-        if let Some(text) = self.subject.one().and_then(describe::hottest) {
-            write!(out, "<desc>{}</desc>", escape(&text))?;
+        if let Some(text) = self.hottest {
+            write!(out, "<desc>{}</desc>", escape(text))?;
         }
         paint::write_notes(config, out)?;
         paint::write_style(config, STYLE, out)?;

@@ -53,7 +53,7 @@ struct Look<'a> {
 impl<'a> Frames<'a> {
     /// For the boxes of one of the graphs.
     pub(super) fn new(picture: &Picture<'a>, pane: usize) -> Frames<'a> {
-        let Picture { subject, config, geometry, panes, scale, colours } = *picture;
+        let Picture { subject, config, geometry, panes, scale, colours, .. } = *picture;
         let text = |fill: &Fill| FillText {
             fill: fill.to_string(),
             ink: fill.ink(),

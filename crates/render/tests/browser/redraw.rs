@@ -131,6 +131,18 @@ fn fractions_and_the_order_of_time_are_drawn_again() {
     check_tree("redraw_time_order", &tree, SvgConfig { colours, ..SvgConfig::default() }, 300);
 }
 
+/// Beyond 2^53 floating-point numbers have gaps, which must not show in hundredths either.
+#[test]
+fn fractions_of_any_size_are_drawn_again() {
+    for (name, text) in [
+        ("redraw_large", "t;a 9007199254740.995\nt;b 17000000000000000.005\nt;b;c 3.115\n"),
+        ("redraw_below", "t;a 8007199254740.995\nt;b 900000000000.005\nt;b;c 900000003.115\n"),
+    ] {
+        let tree = folded(text, Columns::One, SiblingOrder::Name);
+        check_tree(name, &tree, SvgConfig::default(), 3);
+    }
+}
+
 /// A flame chart becomes a flame graph, and a chart again.
 #[test]
 fn a_chart_in_the_order_of_time_can_be_put_together_by_name() {

@@ -37,9 +37,12 @@ fn a_zoom_and_a_search_survive_a_reload() {
 fn back_and_forward_go_from_view_to_view() {
     let Some(mut graph) = Graph::open("back", &tree_of(&server())) else { return };
     let whole = graph.names();
+    // The address follows in the frame after the one that shows a step.
     graph.click("main");
-    let main = graph.names();
+    graph.wait_until("location.hash.includes('z=')");
+    let (main, address) = (graph.names(), graph.address());
     graph.click("parse");
+    graph.wait_until(&format!("!location.href.endsWith('{address}')"));
     let parse = graph.names();
     for (step, expect) in [(-1, &main), (-1, &whole), (2, &parse), (-2, &whole)] {
         graph.eval(&format!(

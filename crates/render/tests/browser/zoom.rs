@@ -55,7 +55,7 @@ fn nothing_shines_through_a_zoomed_graph() {
     let background = Some(Background { top: Rgb(0xee, 0xf2, 0xee), bottom: Rgb(0xe0, 0xff, 0xe0) });
     let cases = [
         ("shine", None, ["rgb(255, 255, 255)", "rgb(27, 31, 36)"]),
-        ("shine_background", background, ["url(\"#ground\")"; 2]),
+        ("shine_background", background, ["url(\"#ground-1f2328-eef2ee-e0ffe0\")"; 2]),
     ];
     for (name, background, fills) in cases {
         let colours = ColourConfig { background, ..ColourConfig::default() };

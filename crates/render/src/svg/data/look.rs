@@ -45,6 +45,7 @@ pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Resul
         ("roundFrom", sizes::ROUND_FROM),
         ("indent", sizes::LABEL_INDENT),
         ("wideFrom", char_width::WIDE_FROM),
+        ("doubleFrom", char_width::DOUBLE_FROM),
         ("wide", u32::from(char_width::WIDE)),
         ("other", u32::from(char_width::OTHER)),
         ("uniform", geometry.widths.uniform.unwrap_or(0)),

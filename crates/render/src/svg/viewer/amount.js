@@ -4,13 +4,24 @@ const group = n => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 const twoDigits = n => String(n % 100).padStart(2, '0');
 const framesText = n => group(n) + (n === 1 ? ' frame' : ' frames');
 
+// The quotient and its hundredths, rounded; whole numbers all through, so both are exact.
+const EXACT = 2 ** 44;
+function divided(number, by) {
+  if (typeof number !== 'bigint' && by < EXACT) {
+    const whole = Math.floor(number / by), hundredths = Math.floor(((number - whole * by) * 200 + by) / (2 * by));
+    return hundredths < 100 ? [whole, hundredths] : [whole + 1, 0];
+  }
+  const size = BigInt(by), hundredths = (BigInt(number) * 200n + size) / (2n * size);
+  return [hundredths / 100n, Number(hundredths % 100n)];
+}
+
 // `scale` has the unit, where that is not the graph's own.
 function numberText(weight, scale = data) {
   const { steps } = scale, [size, unit] = steps.find(step => weight >= step[0]) || steps[steps.length - 1] || [1, ''];
   let text = group(weight);
   if (size > 1) {
-    const hundredths = Math.floor(Number(weight) / size * 100 + 0.5);
-    text = group(Math.floor(hundredths / 100)) + '.' + twoDigits(hundredths);
+    const [whole, hundredths] = divided(weight, size);
+    text = group(whole) + '.' + twoDigits(hundredths);
   }
   if (unit) text += ' ' + unit;
   return text;

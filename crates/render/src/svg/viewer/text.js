@@ -1,8 +1,8 @@
 // Text in the room there is, as label.rs and lines.rs fit it.
 
 function charWidth(c, uniform) {
-  if (uniform) return uniform;
   const code = c.codePointAt(0);
+  if (uniform) return code >= data.doubleFrom ? 2 * uniform : uniform;
   const ascii = data.ascii[code - 32];
   return ascii !== undefined ? ascii : code >= data.wideFrom ? data.wide : data.other;
 }
