@@ -178,7 +178,7 @@ fn bounds_that_noise_exceeds_are_named_and_pass() {
     fs::write(scratch.file("v2"), "p;a 4\np;b 7\np;c 5\n").unwrap();
     let ended = diff(&scratch, &["--fail-if", "b:self>5%", "--fail-if", "a:self>5%"]).success();
     let expect = "warning: b exceeds --fail-if 'b:self>5%' by what could be noise: it changed by \
-                  +18.75; longer recordings tell\n";
+                  +18.75; longer recordings, or more of them, tell\n";
     assert_eq!(ended.stderr, expect);
 }
 
