@@ -74,6 +74,27 @@ fn files_that_are_given_twice_are_named() {
 }
 
 #[test]
+fn weights_that_are_no_counts_are_doubted() {
+    let scratch = Scratch::new();
+    // Microseconds off the CPU; and how often the same stacks were sampled, in periods of one length.
+    let file = |name: &str, weight: &dyn Fn(u64) -> u64| {
+        let lines = (1..=40_u64).map(|at| format!("p;f{at} {}\n", weight(at)));
+        fs::write(scratch.file(name), lines.collect::<String>()).unwrap();
+    };
+    file("times", &|at| 1000 + at * 7919 % 10_007);
+    file("samples", &|at| 10_101_010 * (1 + at % 30));
+    let diff = |options: &[&str]| {
+        let files = ["diff", "times", "samples"];
+        let ended = finish(flame().current_dir(scratch.path()).args(files).args(options));
+        ended.success().stderr
+    };
+    let found = diff(&[]);
+    assert!(found.contains("weights of times hardly repeat"), "{found}");
+    assert!(!found.contains("weights of samples"), "{found}");
+    assert!(!diff(&["--samples-per-unit", "0.001"]).contains("hardly"));
+}
+
+#[test]
 fn titles_and_names_of_counts_are_in_the_table() {
     let ended = diff(&scratch(), &["--title", "Release 2", "--countname", "hits"]).success();
     let expect = "Release 2\n\nbefore  v1: 1,000 hits, 1,000 samples\nafter   v2: 1,000 hits";
@@ -178,7 +199,7 @@ fn bounds_that_noise_exceeds_are_named_and_pass() {
     fs::write(scratch.file("v2"), "p;a 4\np;b 7\np;c 5\n").unwrap();
     let ended = diff(&scratch, &["--fail-if", "b:self>5%", "--fail-if", "a:self>5%"]).success();
     let expect = "warning: b exceeds --fail-if 'b:self>5%' by what could be noise: it changed by \
-                  +18.75; longer recordings tell\n";
+                  +18.75; longer recordings, or more of them, tell\n";
     assert_eq!(ended.stderr, expect);
 }
 

@@ -109,7 +109,7 @@ impl Gate {
         (!is_sure).then(|| {
             format!(
                 "{} exceeds --fail-if {} by what could be noise: it changed by {:+.2}; longer \
-                 recordings tell",
+                 recordings, or more of them, tell",
                 clean_name(excess.name),
                 quoted(&self.text),
                 excess.change

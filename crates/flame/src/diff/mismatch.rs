@@ -1,6 +1,6 @@
 //! Profiles that can be compared, but hardly mean the same.
 
-use flame_diff::{DiffTree, Presence};
+use flame_diff::{DiffTree, Presence, Samples};
 use flame_profile::{NodeId, ValueType};
 use flame_render::clean_name;
 
@@ -18,6 +18,7 @@ pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Fai
     if args.values.is_none() {
         warnings.extend(given_twice(inputs));
     }
+    warnings.extend(all.iter().filter_map(|input| no_counts(input)));
     let [first, others @ ..] = &*all else { return Ok(warnings) };
     for other in others.iter().filter(|_| args.values.is_none()) {
         let values = (first.run.tree.value_type(), other.run.tree.value_type());
@@ -27,6 +28,30 @@ pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Fai
         warnings.extend(different_circumstances(first, other, args));
     }
     Ok(warnings)
+}
+
+/// How many weights are looked at, and how few say nothing.
+const WEIGHTS: std::ops::Range<usize> = 30..1000;
+
+/// Folded text that is taken for numbers of samples and hardly can be that. Numbers of samples repeat
+/// themselves, most of all the small ones; times and bytes do not.
+fn no_counts(input: &Input) -> Option<String> {
+    if input.run.samples != Samples::Divisor {
+        return None;
+    }
+    let weights = input.run.tree.nodes().iter().map(|node| node.self_weight.0);
+    let mut weights: Vec<u64> = weights.filter(|weight| *weight > 0).take(WEIGHTS.end).collect();
+    let number = weights.len();
+    weights.sort_unstable();
+    weights.dedup();
+    let repeats = weights.len() * 10 <= number * 9;
+    (number >= WEIGHTS.start && !repeats).then(|| {
+        format!(
+            "weights of {} hardly repeat, as times and bytes do: if they are no numbers of samples, \
+             changes look surer than they are; --samples-per-unit NUMBER says how many each unit is",
+            input.run.name
+        )
+    })
 }
 
 /// Files that are there more than once, by their names: a pattern and a name may mean the same.

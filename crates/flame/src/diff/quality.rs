@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 use super::counted;
 use super::inputs::{Input, Inputs};
 
+/// So many good files of a side share a line.
+const MANY: usize = 3;
+/// The share of stacks that are complete, and of CPU time that was seen, that is good: what
+/// `flame record --strict` asks for.
+const GOOD: f64 = 0.95;
+
 /// What is known of all files, in their order, besides what they weigh.
 #[derive(Debug)]
 pub(super) struct Quality {
@@ -38,15 +44,23 @@ impl Quality {
         Quality { before, after, warnings: Vec::new() }
     }
 
-    /// A line for each file of which there is something to say, one for what all say, and the
-    /// warnings.
+    /// A line for each file of which there is something to say, one for many that are good, one for
+    /// what all say, and the warnings.
     pub(super) fn lines(&self) -> Vec<String> {
         let common = self.common_notes();
         let mut lines: Vec<String> = Vec::new();
-        for line in self.files().filter_map(|file| file.line(&common)) {
-            // A file with both sides is listed twice.
-            if !lines.contains(&line) {
-                lines.push(line);
+        for side in [&self.before, &self.after] {
+            let (good, others): (Vec<&File>, _) = side.iter().partition(|f| f.is_good(&common));
+            let is_like = |file: &&File| file.rate() == good[0].rate();
+            let are_many = good.len() >= MANY && good.iter().all(is_like);
+            let together = are_many.then(|| together(&good));
+            let one_by_one = if are_many { others } else { side.iter().collect() };
+            let of_side = one_by_one.into_iter().filter_map(|file| file.line(&common));
+            for line in together.into_iter().chain(of_side) {
+                // A file with both sides is listed twice.
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
             }
         }
         lines.extend(common.iter().map(|note| clean_name(note).into_owned()));
@@ -101,22 +115,31 @@ impl File {
             .then(|| clean_name(&format!("{}: {}", self.name, said.join("; "))).into())
     }
 
+    /// Whether there is nothing to say but that it is as good as recordings are.
+    fn is_good(&self, common: &[String]) -> bool {
+        let health = &self.health;
+        let is_complete = health.complete_share().is_some_and(|share| share >= GOOD);
+        let is_covered = health.coverage.is_some_and(|coverage| coverage.fraction() >= GOOD);
+        let is_plain = health.notes.iter().all(|note| common.contains(note));
+        is_complete && is_covered && is_plain && !health.has_losses() && health.skipped_lines == 0
+    }
+
     /// `cpu-clock at 99 Hz for 10.0 s`, as far as the file says it.
     fn how(&self) -> Option<String> {
-        let meta = &self.meta;
-        let rate = match (meta.frequency, meta.period) {
-            (Some(frequency), _) => Some(format!("at {frequency}")),
-            (None, Some(period)) => Some(format!("every {}", group_thousands(period))),
-            (None, None) => None,
-        };
-        let event = meta.event.as_ref().map(|event| match rate {
-            Some(rate) => format!("{event} {rate}"),
-            None => event.clone(),
-        });
-        let time = meta.duration.filter(|time| time.0 > 0);
+        let time = self.meta.duration.filter(|time| time.0 > 0);
         let time = time.map(|time| format!("for {:.1} s", time.as_secs_f64()));
-        let words: Vec<String> = event.into_iter().chain(time).collect();
+        let words: Vec<String> = self.rate().into_iter().chain(time).collect();
         (!words.is_empty()).then(|| words.join(" "))
+    }
+
+    /// `cpu-clock at 99 Hz`.
+    fn rate(&self) -> Option<String> {
+        let (event, meta) = (self.meta.event.as_ref()?, &self.meta);
+        Some(match (meta.frequency, meta.period) {
+            (Some(frequency), _) => format!("{event} at {frequency}"),
+            (None, Some(period)) => format!("{event} every {}", group_thousands(period)),
+            (None, None) => event.clone(),
+        })
     }
 
     fn json(&self) -> Value {
@@ -140,9 +163,29 @@ impl File {
     }
 }
 
+/// A line for many files of one side that are good.
+fn together(files: &[&File]) -> String {
+    let least = |share: fn(&File) -> Option<f64>| {
+        let least = files.iter().filter_map(|file| share(file)).fold(f64::INFINITY, f64::min);
+        (least * 1000.0).floor() / 10.0
+    };
+    let (first, last) = (files[0], files[files.len() - 1]);
+    let line = format!(
+        "{} to {}, {} runs: {}; at least {:.1} % of stacks complete, 0 lost, coverage at least \
+         {:.1} %",
+        first.name,
+        last.name,
+        files.len(),
+        first.rate().unwrap_or_default(),
+        least(|file| file.health.complete_share()),
+        least(|file| file.health.coverage.map(|coverage| coverage.fraction())),
+    );
+    clean_name(&line).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
-    use flame_profile::{Hz, Nanos, StackEnd};
+    use flame_profile::{Coverage, Hz, Nanos, StackEnd};
 
     use super::*;
 
@@ -170,6 +213,39 @@ mod tests {
             warnings: vec!["other events".to_owned()],
         };
         assert_eq!(quality.lines(), ["a: short", "no counters", "warning: other events"]);
+    }
+
+    #[test]
+    fn many_good_runs_share_a_line_and_others_have_their_own() {
+        let file = |name: &str, complete: u64, sampled: u64| {
+            let mut health = Health { samples: 1000, ..Health::default() };
+            health.stack_ends.insert(StackEnd::Root, complete);
+            health.stack_ends.insert(StackEnd::CopyTooShort, 1000 - complete);
+            let coverage = Coverage { sampled: Nanos(sampled), accounted: Nanos(1000) };
+            health.coverage = Some(coverage);
+            let meta = Meta {
+                event: Some("cpu-clock".to_owned()),
+                frequency: Some(Hz(999)),
+                ..Meta::default()
+            };
+            File { name: name.to_owned(), meta, health }
+        };
+        let before = vec![
+            file("a1", 1000, 990),
+            file("a2", 400, 1000),
+            file("a3", 998, 1010),
+            file("a4", 1000, 1000),
+        ];
+        let quality = Quality { before, after: vec![file("b", 1000, 1000)], warnings: Vec::new() };
+        let expect = [
+            "a1 to a4, 3 runs: cpu-clock at 999 Hz; at least 99.8 % of stacks complete, 0 lost, \
+             coverage at least 99.0 %",
+            "a2: cpu-clock at 999 Hz; 1000 samples, 40.0 % of stacks complete, 0 lost, coverage \
+             100.0 %",
+            "b: cpu-clock at 999 Hz; 1000 samples, 100.0 % of stacks complete, 0 lost, coverage \
+             100.0 %",
+        ];
+        assert_eq!(quality.lines(), expect);
     }
 
     #[test]
