@@ -3,7 +3,9 @@
 //! The first byte cuts the text in two, which are read apart and put together.
 #![no_main]
 
-use flame_profile::{Annotations, Columns, FoldedReader, SiblingOrder, ValueType, write_folded};
+use flame_profile::{
+    Annotations, Columns, FoldedParts, FoldedReader, SiblingOrder, ValueType, write_folded,
+};
 use flame_render::{SvgConfig, write_svg};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -25,12 +27,19 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |end| at + end + 1);
     let halves = (read(&text[..at], Columns::One), read(&text[at..], Columns::One));
     let whole = read(text, Columns::One);
-    if let ((Some(mut first), Some(second)), Some(whole)) = (halves, whole) {
-        first.append(second);
-        assert_eq!(first.skipped_lines(), whole.skipped_lines());
-        let (first, whole) =
-            (first.finish(ValueType::samples()), whole.finish(ValueType::samples()));
-        assert_eq!(first.nodes().len(), whole.nodes().len());
+    if let ((Some(first), Some(second)), Some(whole)) = (halves, whole) {
+        let parts = [first, second].map(|half| half.into_part(false));
+        let parts = FoldedParts::new(parts).expect("there are two");
+        assert_eq!(parts.skipped_lines(), whole.skipped_lines());
+        let parts = parts.finish(ValueType::samples(), SiblingOrder::Name);
+        let whole = whole.finish(ValueType::samples());
+        let paths = |tree: &flame_profile::CallTree| -> Vec<_> {
+            tree.nodes()
+                .iter()
+                .map(|node| (node.depth, node.end, tree.label(node).clone()))
+                .collect()
+        };
+        assert_eq!(paths(&parts), paths(&whole));
     }
 
     let mut svg = Vec::new();
