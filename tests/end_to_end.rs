@@ -30,6 +30,10 @@ mod privileges;
 #[cfg(test)]
 mod render;
 #[cfg(test)]
+mod render_idle;
+#[cfg(test)]
+mod render_open;
+#[cfg(test)]
 mod runtimes;
 #[cfg(test)]
 mod scale;

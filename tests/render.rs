@@ -2,28 +2,27 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use roxmltree::{Document, Node};
 
-use crate::support::{Ended, Scratch, finish, flame, wait_until};
+use crate::support::{Ended, Scratch, finish, flame};
 
-const FOLDED: &str = "\
+pub(crate) const FOLDED: &str = "\
 server;main;parse 600
 server;main;read;sys_read_[k] 392
 server;main 8
 ";
 
 /// A scratch directory with `in.folded` of that text.
-fn scratch_with(text: impl AsRef<[u8]>) -> Scratch {
+pub(crate) fn scratch_with(text: impl AsRef<[u8]>) -> Scratch {
     let scratch = Scratch::new();
     fs::write(scratch.file("in.folded"), text).unwrap();
     scratch
 }
 
 /// `flame render in.folded OPTIONS` in that directory.
-fn render(scratch: &Scratch, options: &[&str]) -> Ended {
+pub(crate) fn render(scratch: &Scratch, options: &[&str]) -> Ended {
     finish(flame().current_dir(scratch.path()).args(["render", "in.folded"]).args(options))
 }
 
@@ -40,7 +39,7 @@ fn by_id<'a, 'i>(document: &'a Document<'i>, id: &str) -> Option<Node<'a, 'i>> {
 }
 
 /// The tooltips of the boxes from the left to the right of each row, the root's row first.
-fn titles(svg: &str) -> Vec<String> {
+pub(crate) fn titles(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
     let frames = by_id(&document, "frames").unwrap();
     frames.children().filter_map(|g| Some(g.first_element_child()?.text()?.to_owned())).collect()
@@ -325,58 +324,6 @@ fn a_still_picture_has_no_script_and_no_dead_buttons() {
     assert_eq!(titles(&svg).len(), 6);
 }
 
-/// A program of that name in the directory that writes its last argument to the file `opened`.
-fn fake_browser(scratch: &Scratch, name: &str) -> String {
-    let (path, opened) = (scratch.file(name), scratch.file("opened"));
-    let script = format!(
-        "#!/bin/sh\nfor last; do :; done\n/bin/echo $# $last >'{opened}.new'\n\
-         /bin/mv '{opened}.new' '{opened}'\n"
-    );
-    fs::write(scratch.file("script"), script).unwrap();
-    // Not written here: while another test forks, a file that is open for writing cannot be run.
-    let install = Command::new("install").args(["-m755", &scratch.file("script"), &path]).status();
-    assert!(install.unwrap().success());
-    path
-}
-
-#[test]
-fn open_shows_the_picture_in_the_browser_that_is_there() {
-    let opens = |variable: &str, value: &str, program: &str, options: &[&str], expect: &str| {
-        let scratch = scratch_with(FOLDED);
-        let browser = fake_browser(&scratch, program);
-        let mut command = flame();
-        // What was set elsewhere must not count, nor what is installed here.
-        command.current_dir(scratch.path()).env_remove("BROWSER").env("PATH", "/nonexistent");
-        command.env(variable, value.replace("HERE", scratch.path().to_str().unwrap()));
-        finish(command.args(["render", "in.folded", "--open"]).args(options)).success();
-        wait_until("the browser to be started", || Path::new(&scratch.file("opened")).exists());
-        let opened = fs::read_to_string(scratch.file("opened")).unwrap();
-        let expect = expect.replace("HERE", scratch.path().to_str().unwrap());
-        assert_eq!(opened.trim_end(), expect, "{browser}");
-        let (_, picture) = expect.split_once(' ').unwrap();
-        assert_eq!(titles(&fs::read_to_string(picture).unwrap()).len(), 6);
-    };
-    opens("BROWSER", "HERE/mine", "mine", &[], "1 HERE/flame.svg");
-    opens("BROWSER", "/no/such:HERE/mine -x %s", "mine", &[], "2 HERE/flame.svg");
-    opens("PATH", "HERE", "xdg-open", &["-o", "a b.svg"], "1 HERE/a b.svg");
-}
-
-#[test]
-fn what_cannot_be_opened_is_said() {
-    let scratch = scratch_with(FOLDED);
-    let mut command = flame();
-    command.current_dir(scratch.path()).env_remove("BROWSER").env("PATH", "/nonexistent");
-    finish(command.args(["render", "in.folded", "--open", "-o", "out.svg"]))
-        .error(1, &["cannot open out.svg: no browser was found", "try: firefox out.svg"]);
-    assert!(fs::exists(scratch.file("out.svg")).unwrap());
-    for output in ["-", "out.txt"] {
-        render(&scratch, &["--open", "-o", output])
-            .error(2, &["there is no picture to open", "try: -o flame.svg"]);
-    }
-    fs::write(scratch.file("flame.svg"), "mine").unwrap();
-    render(&scratch, &["--open"]).error(1, &["cannot write flame.svg: it exists already"]);
-}
-
 #[test]
 fn recursion_is_collapsed_in_folded_text_too() {
     let text = "t;f;f;f;g 2\nt;f;g 1\nt;a;b;a;b;a 4\nt;t 8\n";
@@ -492,49 +439,6 @@ fn labels_fit_in_fonts_of_one_width() {
         }
         assert_eq!(labels, 5);
     }
-}
-
-#[test]
-fn options_that_change_nothing_are_said_to() {
-    let idle = |options: &[&str]| render(&scratch_with(FOLDED), options).success().stderr;
-    let expect = "warning: --negate changes nothing here: there is one count a stack\n";
-    assert_eq!(idle(&["--negate"]), expect);
-    let expect = "warning: --flat changes nothing here: no output is .txt or .md\n";
-    assert_eq!(idle(&["--flat"]), expect);
-    assert_eq!(idle(&["--flat", "--min-share", "1", "--format", "md"]), "");
-    let chart = |text: &str| render(&scratch_with(text), &["--flamechart"]).success().stderr;
-    let mut summed = String::new();
-    (0..40).for_each(|n| summed += &format!("t;f{n};g {n}\n"));
-    let expect = "warning: --flamechart shows the order of the file: no stack is there twice, so \
-                  they are sums and tell no time\n";
-    assert_eq!(chart(&summed), expect);
-    assert_eq!(chart(&format!("{summed}t;f1;g 1\n")), "");
-    assert_eq!(chart("t;a 1\nt;b 1\n"), "", "too few to tell");
-    assert_eq!(idle(&["-q", "--negate", "--total", "3", "-o", "x.svg", "--format", "md"]), "");
-    let named = idle(&["-o", "x.svg", "--format", "txt"]);
-    assert!(named.starts_with("warning: --format txt changes nothing here: "), "{named}");
-    assert_eq!(idle(&["-q", "-o", "x.svg", "-o", "/dev/null", "--format", "txt"]), "");
-    let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
-    assert_eq!(two.stderr, "");
-    let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();
-    assert!(report.stdout.contains("flame diff tells the change\n2 samples in all"));
-}
-
-#[test]
-fn a_palette_file_that_has_all_names_is_left_alone() {
-    let scratch = scratch_with("a;b 1\n");
-    render(&scratch, &["--cp"]).success();
-    let map = scratch.path().join("palette.map");
-    // In another order, which writing it again would change.
-    let text: Vec<String> =
-        fs::read_to_string(&map).unwrap().lines().rev().map(str::to_owned).collect();
-    assert_eq!(text.len(), 2);
-    fs::write(&map, text.join("\n")).unwrap();
-    render(&scratch, &["--cp"]).success();
-    assert_eq!(fs::read_to_string(&map).unwrap(), text.join("\n"));
-    fs::write(scratch.path().join("in.folded"), "a;c 1\n").unwrap();
-    render(&scratch, &["--cp"]).success();
-    assert_eq!(fs::read_to_string(&map).unwrap().lines().count(), 3);
 }
 
 #[test]
