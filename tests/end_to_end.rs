@@ -28,6 +28,8 @@ mod outputs;
 #[cfg(test)]
 mod privileges;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod render;
 #[cfg(test)]
 mod render_idle;

@@ -1,6 +1,6 @@
 //! Images: the distinct files that were mapped as code, each with one id.
 
-use flame_profile::ImageId;
+use flame_profile::{ImageId, readable};
 use rustc_hash::FxHashMap;
 
 /// Which file a mapping was of, so that another file that later has its path is not mistaken for
@@ -65,9 +65,9 @@ impl ImageKey {
         &*self.path == b"[vdso]"
     }
 
-    /// The path for people: invalid UTF-8 replaced.
+    /// The path for people: what is not UTF-8 stands there as `\xNN`.
     pub fn display_path(&self) -> String {
-        String::from_utf8_lossy(&self.path).into_owned()
+        readable(&self.path).into_owned()
     }
 }
 

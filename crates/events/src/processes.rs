@@ -1,11 +1,10 @@
 //! What is known of every process at the current point of the event stream: its address space and
 //! the names of its threads.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use flame_profile::{ImageId, Nanos, Pid, ProcessAddress, Tid};
+use flame_profile::{ImageId, Nanos, Pid, ProcessAddress, Tid, readable};
 use rustc_hash::FxHashMap;
 
 use crate::event::{EventKind, MappingEvent};
@@ -62,12 +61,12 @@ impl Processes {
             known.iter().for_each(|mapping| space.insert(*mapping));
         }
         self.spaces.insert(pid, Arc::new(space));
-        self.names.entry(Tid(pid.0)).or_insert_with(|| printable(name));
+        self.names.entry(Tid(pid.0)).or_insert_with(|| readable(name).into());
     }
 
     /// Enters the name of a thread that ran before the recording began.
     pub fn add_existing_thread(&mut self, tid: Tid, name: &[u8]) {
-        self.names.entry(tid).or_insert_with(|| printable(name));
+        self.names.entry(tid).or_insert_with(|| readable(name).into());
     }
 
     /// Whether the address space of that process is known.
@@ -85,7 +84,7 @@ impl Processes {
         match event {
             EventKind::Mapping(mapping) => self.map(mapping),
             EventKind::Comm { pid, tid, name, exec } => {
-                self.names.insert(*tid, printable(name));
+                self.names.insert(*tid, readable(name).into());
                 if *exec {
                     self.spaces.insert(*pid, Arc::default());
                 }
@@ -164,7 +163,7 @@ impl Processes {
         self.spaces.get(&pid).map(|space| &**space)
     }
 
-    /// The name of a thread now; invalid UTF-8 in it was replaced.
+    /// The name of a thread now; bytes that are not UTF-8 stand there as `\xNN`.
     pub fn thread_name(&self, tid: Tid) -> Option<&Arc<str>> {
         self.names.get(&tid)
     }
@@ -172,13 +171,6 @@ impl Processes {
     /// The key of an image.
     pub fn image(&self, id: ImageId) -> Option<&ImageKey> {
         self.images.key(id)
-    }
-}
-
-fn printable(name: &[u8]) -> Arc<str> {
-    match String::from_utf8_lossy(name) {
-        Cow::Borrowed(name) => name.into(),
-        Cow::Owned(name) => name.into(),
     }
 }
 

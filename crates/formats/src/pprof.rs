@@ -20,6 +20,7 @@ mod proto;
 mod read;
 mod tables;
 mod threads;
+mod values;
 mod wire;
 mod write;
 

@@ -46,3 +46,17 @@ pub struct Image {
     /// Where in the file that mapping starts.
     pub offset: FileOffset,
 }
+
+impl Image {
+    /// Its file name, without directories.
+    pub fn base_name(&self) -> &str {
+        let name = self.path.rsplit('/').next().unwrap_or(&self.path);
+        name.strip_suffix(" (deleted)").unwrap_or(name)
+    }
+
+    /// Whether it is a shared library by its name: `libc.so.6`, `foo.so`, `ld-linux.so.2`, `[vdso]`.
+    pub fn is_library(&self) -> bool {
+        let name = self.base_name();
+        name.ends_with(".so") || name.contains(".so.") || name == "[vdso]"
+    }
+}

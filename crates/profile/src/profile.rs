@@ -90,6 +90,13 @@ impl Profile {
         self.value_types.iter().position(|value| value.name == name)
     }
 
+    /// Gives the value type at a position another name; nothing where there is none.
+    pub fn rename_value(&mut self, position: usize, name: &str) {
+        if let Some(value) = self.value_types.get_mut(position) {
+            name.clone_into(&mut value.name);
+        }
+    }
+
     /// All strings of the profile.
     pub fn strings(&self) -> &StringTable {
         &self.strings

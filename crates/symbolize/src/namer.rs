@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flame_profile::{ImageAddress, Missing};
+use flame_profile::{ImageAddress, Missing, readable};
 use rustc_hash::FxHashMap;
 
 use crate::demangle::{MAX_NAME_LEN, demangle};
@@ -155,7 +155,7 @@ impl<'c> Namer<'c> {
             return None;
         }
         let strings = self.strings;
-        let to_path = || Some(Arc::from(String::from_utf8_lossy(&strings.text(id)?)));
+        let to_path = || Some(Arc::from(readable(&strings.text(id)?)));
         self.files.entry(id).or_insert_with(to_path).clone()
     }
 
@@ -166,7 +166,7 @@ impl<'c> Namer<'c> {
         let strings = self.strings;
         let read = || {
             let mangled = strings.text(id).filter(|name| !name.is_empty())?;
-            let demangled = Arc::from(demangle(&String::from_utf8_lossy(&mangled)));
+            let demangled = Arc::from(demangle(&readable(&mangled)));
             Some(DebugName { mangled, demangled })
         };
         self.debug_names.entry(id).or_insert_with(read).clone()
@@ -175,7 +175,7 @@ impl<'c> Namer<'c> {
     fn demangled(&mut self, name: &'c [u8]) -> Arc<str> {
         let demangled = self.names.entry(name).or_insert_with(|| {
             let name = &name[..name.len().min(MAX_NAME_LEN)];
-            Arc::from(demangle(&String::from_utf8_lossy(name)))
+            Arc::from(demangle(&readable(name)))
         });
         Arc::clone(demangled)
     }

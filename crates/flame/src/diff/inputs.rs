@@ -15,7 +15,7 @@ use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
 use crate::message::Failure;
 use crate::output::Outputs;
-use crate::render::input::{Read, nothing, read};
+use crate::render::input::{Read, nothing, nothing_in, read};
 
 /// The order that unions are made in.
 const ORDER: SiblingOrder = SiblingOrder::Name;
@@ -164,6 +164,9 @@ impl Maker<'_> {
         }
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
+        if profile.total(value) == Weight(0) {
+            return Err(nothing_in(path, profile, &value_type));
+        }
         let (meta, health) = (profile.meta.clone(), profile.health.clone());
         self.made(path, self.tree(builder, value_type), samples, meta, health)
     }

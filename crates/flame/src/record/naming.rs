@@ -1,5 +1,6 @@
 //! Addresses become names: each distinct one is looked up once, images side by side.
 
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -58,6 +59,10 @@ pub(super) fn name_all(
 ) {
     profile.health = collected.health.clone();
     let mut namer = Namer::new(&collected, processes, config);
+    // Readers of profiles take the first image for the program.
+    if let Some(program) = program(&collected, processes) {
+        namer.profile_image(profile, program);
+    }
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
     let mut unnamed: FxHashMap<LocationId, (String, Missing)> = FxHashMap::default();
     for (_, parent, entry) in collected.stacks.nodes() {
@@ -84,6 +89,31 @@ pub(super) fn name_all(
         profile.add_sample(thread, stack, values);
         count_unnamed(profile, stack, values[0], &unnamed);
     }
+}
+
+/// The image that was recorded most likely: one that is called like the process with the most
+/// samples, else the one in most stacks that is no library, else the one in most stacks.
+fn program(collected: &Collected, processes: &Processes) -> Option<ImageId> {
+    let mut of_process: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((thread, _), values) in &collected.samples {
+        if let Some(key) = collected.threads.get_index(*thread) {
+            *of_process.entry(&*key.process).or_default() += values[0];
+        }
+    }
+    let heaviest = of_process.into_iter().max_by_key(|(_, samples)| *samples);
+    let rank = |id: ImageId, samples: u64| {
+        let path = processes.image(id).map_or_else(String::new, image_name);
+        let name = base_name(&path);
+        let is_library = name.ends_with(".so") || name.contains(".so.") || path.starts_with('[');
+        // The kernel keeps 15 bytes of a name.
+        let is_called = heaviest.is_some_and(|(process, _)| {
+            !process.is_empty()
+                && (name == process || process.len() >= 15 && name.starts_with(process))
+        });
+        (is_called, !is_library, !path.starts_with('['), samples)
+    };
+    let images = collected.samples_by_image().into_iter();
+    images.max_by_key(|(id, samples)| rank(*id, *samples)).map(|(id, _)| id)
 }
 
 fn count_unnamed(

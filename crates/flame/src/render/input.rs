@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flame_formats::read_pprof;
 use flame_profile::{
     CallTree, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Profile,
-    SiblingOrder, TreeBuilder, TreeOptions, ValueType,
+    SiblingOrder, TreeBuilder, TreeOptions, ValueType, Weight,
 };
 
 use super::source::{Part, Source};
@@ -64,8 +64,9 @@ impl Inputs {
     }
 
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {
-        match self.tree.nodes() {
-            [_root] => Err(nothing(paths, &self.health)),
+        match (self.tree.nodes(), &self.profile) {
+            ([_root], Some(profile)) => Err(nothing_in(&paths[0], profile, self.tree.value_type())),
+            ([_root], None) => Err(nothing(paths, &self.health)),
             _ => Ok(self),
         }
     }
@@ -266,4 +267,18 @@ pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
         lines => failure.why(format!("none of its {lines} lines ends with a count")),
     }
     .or_try("a file of lines such as main;parse;read 7, or a pprof file")
+}
+
+/// Of a profile that has none of the value that was to be shown.
+pub(crate) fn nothing_in(path: &Path, profile: &Profile, value: &ValueType) -> Failure {
+    let failure = Failure::new(format!("no {} in {}", value.name, path.display()));
+    let types = profile.value_types().iter().enumerate();
+    let others = types.filter(|(at, _)| profile.total(*at) > Weight(0)).map(|(_, value)| value);
+    let others: Vec<&str> = others.map(|value| value.name.as_str()).collect();
+    match &*others {
+        [] => failure.why("it is a profile without samples: nothing was measured"),
+        [first, ..] => failure
+            .why(format!("its samples have {} only", others.join(" and ")))
+            .or_try(format!("--value {first}")),
+    }
 }

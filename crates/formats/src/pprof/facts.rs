@@ -6,7 +6,7 @@
 //! value; where a value has several words, free text is the last, so that nothing needs quoting.
 //! Counts that are zero are left out, but for the samples.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use flame_profile::{
     ByteLen, Completion, Coverage, Health, Hz, Meta, Missing, Nanos, NotCompleted, StackCopies,
@@ -27,6 +27,13 @@ pub(super) struct Facts {
     pub(super) health: Health,
     /// Whether the counts of `health` are flame's own.
     pub(super) has_health: bool,
+    /// What values are called that have a portable name in the file, by their position.
+    pub(super) value_names: BTreeMap<usize, String>,
+}
+
+/// The comment that keeps the name of a value that has another one in the file.
+pub(super) fn value_name(position: usize, name: &str) -> String {
+    format!("{FOR_FLAME}value.{position} {name}")
 }
 
 /// The comments that keep `meta` and `health`.
@@ -122,6 +129,7 @@ struct FactReader {
     /// Keys that stand once in a file; one that comes again shows that files were merged.
     seen: HashSet<String>,
     is_merged: bool,
+    value_names: BTreeMap<usize, String>,
     unreadable: u64,
 }
 
@@ -137,7 +145,9 @@ impl FactReader {
                 | "health.unnamed"
                 | "health.note"
         );
-        if !table && !self.seen.insert(key.to_owned()) {
+        // Files of the same values may say the same of them.
+        let repeats = table || key.starts_with("value.");
+        if !repeats && !self.seen.insert(key.to_owned()) {
             self.is_merged = true;
         }
         if key == FORMAT {
@@ -147,6 +157,10 @@ impl FactReader {
         match key.split_once('.')? {
             ("meta", key) => self.meta_fact(key, value),
             ("health", key) => self.health_fact(key, value),
+            ("value", position) => {
+                self.value_names.insert(position.parse().ok()?, value.to_owned());
+                Some(())
+            }
             _ => None,
         }
     }
@@ -237,7 +251,12 @@ impl FactReader {
             self.health.notes.push(note);
         }
         let whole = self.is_flame && !self.is_merged;
-        Facts { meta: whole.then_some(self.meta), health: self.health, has_health: whole }
+        Facts {
+            meta: whole.then_some(self.meta),
+            health: self.health,
+            has_health: whole,
+            value_names: self.value_names,
+        }
     }
 }
 

@@ -4,7 +4,11 @@
 //! range that the image really had stands in a field of our own. What has no image (the kernel,
 //! JIT code, marks) gets a mapping that is named after its kind and lacks that field.
 
-use flame_profile::{BuildId, FileOffset, Image, ImageAddress, Location, ProcessAddress, Profile};
+use std::collections::HashSet;
+
+use flame_profile::{
+    BuildId, FileOffset, FrameKind, Image, ImageAddress, Location, ProcessAddress, Profile,
+};
 
 use super::kind;
 use super::proto;
@@ -14,28 +18,62 @@ use super::write::widen;
 /// may have on Linux.
 const MAX_IMAGE_NAME: usize = 255;
 
-/// How many mapping ids there can be: images, then the kinds that have one of their own.
-pub(super) fn count(profile: &Profile) -> usize {
-    profile.images().len() + kind::WITH_MAPPING.len()
+/// The mappings of a file: the images, then the kinds of code without one that there is.
+///
+/// Ids count up from 1 without holes: some readers take them for positions.
+#[derive(Debug)]
+pub(super) struct Mappings {
+    /// In the order of their ids.
+    pub(super) details: Vec<Details>,
+    images: usize,
+    /// The kinds that have a mapping, in the order of their ids.
+    pub(super) kinds: Vec<FrameKind>,
 }
 
-/// The id of a location's mapping; 0 = none.
-pub(super) fn id_of(profile: &Profile, location: &Location) -> usize {
-    let images = profile.images().len();
-    match location.image.map(|image| image.index()).filter(|index| *index < images) {
-        Some(index) => index + 1,
-        None => {
-            let outermost = location.frames.last().map(|frame| profile.frame(*frame).kind);
-            let own = kind::WITH_MAPPING.iter().position(|kind| Some(*kind) == outermost);
-            own.map_or(0, |own| images + own + 1)
+impl Mappings {
+    /// Those that the locations of a profile are in, and all its images.
+    pub(super) fn of(profile: &Profile) -> Mappings {
+        let without_image = profile.locations().filter_map(|location| kind_of(profile, location));
+        let used: HashSet<FrameKind> = without_image.collect();
+        let kinds: Vec<FrameKind> =
+            kind::WITH_MAPPING.into_iter().filter(|kind| used.contains(kind)).collect();
+        let images = profile.images().len();
+        let details = vec![Details::default(); images + kinds.len()];
+        let mut mappings = Mappings { details, images, kinds };
+        for location in profile.locations() {
+            let at = mappings.id_of(profile, location).checked_sub(1);
+            if let Some(details) = at.and_then(|at| mappings.details.get_mut(at)) {
+                details.add(profile, location);
+            }
         }
+        mappings
     }
+
+    /// The id of a location's mapping; 0 = none.
+    pub(super) fn id_of(&self, profile: &Profile, location: &Location) -> usize {
+        if let Some(image) = image_index(profile, location) {
+            return image + 1;
+        }
+        let kind = kind_of(profile, location);
+        let own = kind.and_then(|kind| self.kinds.iter().position(|known| *known == kind));
+        own.map_or(0, |own| self.images + own + 1)
+    }
+}
+
+fn image_index(profile: &Profile, location: &Location) -> Option<usize> {
+    location.image.map(|image| image.index()).filter(|index| *index < profile.images().len())
+}
+
+/// The kind of a location that is in no image.
+fn kind_of(profile: &Profile, location: &Location) -> Option<FrameKind> {
+    let outermost = location.frames.last().filter(|_| image_index(profile, location).is_none());
+    outermost.map(|frame| profile.frame(*frame).kind)
 }
 
 /// What is known about the addresses in a mapping.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Details {
-    pub(super) functions: bool,
+    functions: bool,
     files: bool,
     lines: bool,
     inlined: bool,

@@ -16,7 +16,7 @@ use super::proto::{self, field};
 use super::tables::{MAX_ENTRIES, Tables};
 use super::threads::ThreadReader;
 use super::wire::{Value, fields};
-use super::{facts, kind, mappings};
+use super::{facts, kind, mappings, values};
 
 /// How many keys of dropped labels the note about them names.
 const NAMED_LABELS: usize = 8;
@@ -239,6 +239,13 @@ impl<'t, 'b> Reader<'t, 'b> {
         let comments: Vec<_> =
             tables.comments.iter().map(|at| tables.string(*at)).collect::<Result<_, _>>()?;
         let facts = facts::parse(comments.iter().map(|comment| &**comment));
+        for (position, name) in facts.value_names {
+            let value = self.profile.value_types().get(position);
+            // Another tool may have rewritten the file with other values.
+            if value.is_some_and(|value| value.name == values::portable(&name)) {
+                self.profile.rename_value(position, &name);
+            }
+        }
         self.profile.meta = match facts.meta {
             Some(meta) => meta,
             None => self.standard_meta()?,

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use flame_profile::readable;
 use prost::Message;
 use prost::encoding::decode_varint;
 
@@ -87,12 +88,12 @@ impl<'b> Tables<'b> {
         Ok(())
     }
 
-    /// The string of an index; bytes that are not UTF-8 are shown as U+FFFD. Index 0 is always
+    /// The string of an index; bytes that are not UTF-8 become `\xNN`, as in folded text. Index 0 is always
     /// the empty string, as pprof has it.
     pub(super) fn string(&self, index: i64) -> Result<Cow<'b, str>, PprofError> {
         let text = usize::try_from(index).ok().and_then(|index| self.strings.get(index));
         match text {
-            Some(text) => Ok(String::from_utf8_lossy(text)),
+            Some(text) => Ok(readable(text)),
             None if index == 0 => Ok(Cow::Borrowed("")),
             None => Err(PprofError::Dangling { table: "string", id: index.into() }),
         }

@@ -154,6 +154,27 @@ fn circumstances_are_read_and_losses_noted() {
     assert_eq!(profile.health.notes, notes);
 }
 
+/// Two names that are not UTF-8 stay two, written as folded text has them.
+#[test]
+fn bytes_that_are_not_utf8_are_written_out() {
+    let mut bytes = Build::default()
+        .message(1, Build::default().number(1, 1).number(2, 2))
+        .message(5, function(1, 3, 0))
+        .message(5, function(2, 4, 0))
+        .message(4, location(1, 0, 1, &[line(1, 0)]))
+        .message(4, location(2, 0, 2, &[line(2, 0)]))
+        .message(2, Build::default().numbers(1, &[1, 2]).number(2, 7))
+        .texts(6, &["", "samples", "count"])
+        .0;
+    for name in [b"caf\xe9", b"caf\xe8"] {
+        bytes.extend([0x32, name.len() as u8]);
+        bytes.extend(name);
+    }
+    let found = stacks(&read_pprof(&bytes).unwrap());
+    let names: Vec<&str> = found[0].iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, [r"caf\xe9", r"caf\xe8"]);
+}
+
 #[track_caller]
 fn check_refused(more: Build, message: &str) {
     let mut bytes = file().0;

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use flame_formats::read_pprof;
+use flame_profile::{Profile, ValueType};
+
+use crate::describe::describe;
 use crate::round_trip::written;
 use crate::samples::{random, server};
 use crate::wire::{Message, gunzip};
@@ -106,7 +110,7 @@ fn mappings_are_images_then_what_has_none() {
         (2, ("/usr/lib/libc.so.6", ""), vec![1, 0, 0, 0], Some(libc)),
         (3, ("[kernel]", ""), vec![1, 0, 0, 0], None),
         (4, ("[jit]", ""), vec![1, 0, 0, 0], None),
-        (6, ("[mark]", ""), vec![1, 0, 0, 0], None),
+        (5, ("[mark]", ""), vec![1, 0, 0, 0], None),
     ];
     assert_eq!(rows, expect);
 }
@@ -126,7 +130,7 @@ fn locations_have_addresses_and_lines_innermost_first() {
         (3, 2, 0x114_980, vec![(4, 0)]),
         (4, 3, 0xffff_ffff_8120_0000, vec![(5, 0)]),
         (5, 4, 0x7f00_dead_0000, vec![(6, 0)]),
-        (6, 6, 0, vec![(7, 0)]),
+        (6, 5, 0, vec![(7, 0)]),
         (7, 0, 0xbad, vec![(8, 0)]),
         (8, 0, 0, vec![(9, 0)]),
     ];
@@ -156,6 +160,28 @@ fn functions_have_names_files_and_kinds() {
     assert_eq!(rows, expect);
 }
 
+/// Stores of profiles make metric names of them.
+#[test]
+fn names_of_values_are_portable_in_the_file_and_come_back() {
+    let check = |names: [&str; 2], in_file: [&str; 2]| {
+        let types = names.map(|name| ValueType::new(name, "count")).to_vec();
+        let mut profile = Profile::new(types);
+        profile.default_value = 1;
+        profile.meta.event = Some(names[1].to_owned());
+        let bytes = written(&profile);
+        assert_eq!(describe(&read_pprof(&bytes).unwrap()), describe(&profile));
+        let file = File::decode(&bytes);
+        let types = file.message.messages(1);
+        let types: Vec<&str> = types.iter().map(|kind| file.text(kind.number(1))).collect();
+        assert_eq!(types, in_file);
+        assert_eq!(file.text(file.message.number(14)), in_file[1]);
+    };
+    check(["samples", "context-switches"], ["samples", "context_switches"]);
+    check(["samples", "sched:sched_switch"], ["samples", "sched_sched_switch"]);
+    // Two names must not become one.
+    check(["page_faults", "page-faults"], ["page_faults", "page-faults"]);
+}
+
 /// The rules of `Profile.CheckValid` and of `profile.proto`'s comments.
 #[test]
 fn files_keep_pprofs_rules() {
@@ -171,6 +197,10 @@ fn files_keep_pprofs_rules() {
             unique
         };
         let (mappings, locations, functions) = (ids(MAPPING), ids(LOCATION), ids(FUNCTION));
+        // Some readers take ids for positions.
+        for ids in [&mappings, &locations, &functions] {
+            assert!(ids.iter().copied().eq(1..=ids.len() as u64), "seed {seed}: {ids:?}");
+        }
         for sample in message.messages(SAMPLE) {
             assert_eq!(sample.numbers(2).len(), message.messages(1).len());
             assert!(sample.numbers(1).iter().all(|id| locations.contains(id)));

@@ -4,6 +4,7 @@ use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, RootFrame, Sib
 use crate::call_tree::{TreeBuilder, TreeOptions};
 use crate::frame::FrameKind;
 use crate::ids::{LocationId, StackId, ThreadId};
+use crate::image::Image;
 use crate::profile::Profile;
 use crate::units::{ValueType, Weight};
 
@@ -148,7 +149,7 @@ fn add_labels(
 ) {
     let location = profile.location(location);
     let image = location.image.and_then(|image| profile.images().get(image.index()));
-    let in_library = image.is_some_and(|image| is_library(&image.path));
+    let in_library = image.is_some_and(Image::is_library);
     for frame in location.frames.iter().rev() {
         let frame = profile.frame(*frame);
         let kind = match frame.kind {
@@ -157,13 +158,6 @@ fn add_labels(
         };
         labels.push(builder.label(&profile.frame_label(frame, lines), kind));
     }
-}
-
-/// Whether an image is a shared library by its name: `libc.so.6`, `foo.so`, `ld-linux.so.2`.
-fn is_library(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
-    name.ends_with(".so") || name.contains(".so.") || name == "[vdso]"
 }
 
 fn root_name(profile: &Profile, thread: ThreadId, root: RootFrame) -> String {

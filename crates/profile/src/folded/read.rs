@@ -16,6 +16,7 @@ use super::parts::FoldedPart;
 use super::root::is_function;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
+use crate::readable::readable;
 use crate::units::{ValueType, Weight};
 
 /// What is read at a time: little enough to stay in a core's own cache.
@@ -341,7 +342,7 @@ impl FoldedReader {
             return label;
         }
         let (bare, kind) = FrameKind::of_annotated(name.text);
-        let text = readable(bare);
+        let text = readable(bare).into_owned();
         let is_thread = is_first && kind == FrameKind::User && !is_function(&text);
         let is_mark = is_mark(&text) || is_thread;
         let kind = if is_mark { FrameKind::Mark } else { kind };
@@ -369,21 +370,6 @@ const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any 
 /// Marks that stand for what is not known, as flame and the collapsing scripts write them.
 fn is_mark(name: &str) -> bool {
     matches!(name, "[truncated stack]" | "[unknown]" | "-" | "--")
-}
-
-/// A name as text; bytes that are not UTF-8 become `\xNN`.
-fn readable(name: &[u8]) -> String {
-    if let Ok(text) = str::from_utf8(name) {
-        return text.to_owned();
-    }
-    let mut text = String::with_capacity(name.len());
-    for chunk in name.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
 }
 
 #[cfg(test)]

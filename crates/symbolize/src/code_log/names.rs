@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use flame_profile::{FileOffset, ProcessAddress};
+use flame_profile::{FileOffset, ProcessAddress, readable};
 use rustc_hash::FxHashMap;
 
 use super::jitdump::SourceLine;
@@ -142,7 +142,7 @@ impl CodeLog {
         };
         Ok(name?.map(|name| {
             let name = &name[..name.len().min(MAX_NAME_LEN)];
-            Arc::from(String::from_utf8_lossy(name))
+            Arc::from(readable(name))
         }))
     }
 }

@@ -44,7 +44,7 @@ fn whole_health() -> Health {
 fn check_round_trip(meta: Meta, health: Health) {
     let lines = comments(&meta, &health);
     let facts = parse(lines.iter().map(String::as_str));
-    assert_eq!(facts, Facts { meta: Some(meta), health, has_health: true });
+    assert_eq!(facts, Facts { meta: Some(meta), health, has_health: true, ..Facts::default() });
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn merged_files_lose_their_counts_and_say_so() {
     let note = "several profiles were merged into this one: what was lost in them is not known \
                 any more";
     let health = Health { notes: vec![note.to_owned()], ..Health::default() };
-    assert_eq!(facts, Facts { meta: None, health, has_health: false });
+    assert_eq!(facts, Facts { health, ..Facts::default() });
 }
 
 #[test]
