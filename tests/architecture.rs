@@ -60,15 +60,19 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("ureq", &["flame-debuginfod"]),
 ];
 
-/// The packages of the workspace with the names of what they use outside of their tests.
-fn packages() -> Vec<(String, Vec<String>)> {
+/// What `cargo metadata` prints.
+fn metadata(options: &[&str]) -> serde_json::Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
-    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    command.args(["metadata", "--offline", "--format-version", "1"]).args(options);
     let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+/// The packages of the workspace with the names of what they use outside of their tests.
+fn packages() -> Vec<(String, Vec<String>)> {
+    let metadata = metadata(&["--no-deps"]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
     let uses = |package: &serde_json::Value| -> Vec<String> {
@@ -103,5 +107,53 @@ fn crates_that_touch_the_system_are_used_where_the_design_has_them() {
             let allowed = users.contains(&name.as_str());
             assert!(allowed || !uses.iter().any(|used| used == reserved), "{name} uses {reserved}");
         }
+    }
+}
+
+/// The licences under which a dependency may be part of the binary, one by one.
+const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-3-Clause",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Whether a licence expression can be met with [`LICENCES`] alone: every part that `AND` joins has
+/// one of them among what `OR` (older crates: a slash) offers.
+fn may_ship(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], " ").replace('/', " OR ");
+    let offered = |part: &str| part.split(" OR ").any(|one| LICENCES.contains(&one.trim()));
+    plain.split(" AND ").all(offered)
+}
+
+#[test]
+fn dependencies_have_licences_that_may_ship() {
+    assert!(may_ship("(MIT OR Apache-2.0) AND Unicode-3.0") && may_ship("CDDL-1.0/MIT"));
+    assert!(!may_ship("GPL-2.0-only") && !may_ship("MIT AND CDDL-1.0"));
+    let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    assert!(packages.len() > 50, "{} packages", packages.len());
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let refused: Vec<_> = packages
+        .iter()
+        .filter(|package| !may_ship(&text(&package["license"])))
+        .map(|package| format!("{}: {}", text(&package["name"]), package["license"]))
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+}
+
+#[test]
+fn there_is_one_version_of_what_reads_programs() {
+    let metadata = metadata(&[]);
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    for name in ["gimli", "object", "addr2line"] {
+        let found = packages.iter().filter(|package| package["name"] == name).count();
+        assert_eq!(found, 1, "{name}");
     }
 }

@@ -39,6 +39,9 @@ fn skip(reason: &str) {
 /// Why perf_event is refused. Only what the environment can be at fault for counts: any other
 /// failure of flame fails the tests that meet it.
 fn refusal() -> Option<String> {
+    if std::env::var("FLAME_SKIP_LIVE").is_ok_and(|value| value == "1") {
+        return Some("FLAME_SKIP_LIVE is 1".to_owned());
+    }
     if !Path::new("/proc/sys/kernel/perf_event_paranoid").exists() {
         return Some("this kernel has no perf_event".to_owned());
     }

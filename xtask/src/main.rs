@@ -1,4 +1,4 @@
-//! Maintainer tasks: `cargo xtask ci`, `fuzz`, `bench` and `docs`.
+//! Maintainer tasks: `cargo xtask ci`, `test`, `fuzz`, `bench` and `docs`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
 
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ mod fuzz;
 const USAGE: &str = "\
 usage:
   cargo xtask ci              format, lints, docs, build, tests, fuzz: what must pass
+  cargo xtask test            the tests that need neither perf_event nor a browser
   cargo xtask fuzz [--seconds N] [TARGET]
                               every parser, or one, under libFuzzer for N (5) seconds each
   cargo xtask docs [PART]     the pictures of docs/, recorded and drawn anew
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
+        ["test"] => ci::test(),
         ["docs"] => docs::run(None),
         ["docs", part] => docs::run(Some(part)),
         ["fuzz", options @ ..] => fuzz::run(options),

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub const ENV_BROWSER: &str = "FLAME_CHROMIUM";
 /// When set to 1, a missing browser fails the tests that need one.
 pub const ENV_REQUIRE: &str = "FLAME_REQUIRE_BROWSER";
+/// When set to 1, no test opens a browser: `cargo xtask test` is quick.
+const ENV_SKIP: &str = "FLAME_SKIP_LIVE";
 
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -33,6 +35,10 @@ fn find_in(named: Option<OsString>, path: Option<OsString>) -> Option<PathBuf> {
 /// When there is no browser and [`ENV_REQUIRE`] is 1.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn find_or_skip() -> Option<PathBuf> {
+    if std::env::var_os(ENV_SKIP).is_some_and(|value| value == "1") {
+        eprintln!("SKIP browser: {ENV_SKIP} is 1");
+        return None;
+    }
     let found = find_browser();
     if found.is_none() {
         let required = std::env::var_os(ENV_REQUIRE).is_some_and(|value| value == "1");
