@@ -70,7 +70,7 @@ fn out_of_file_descriptors() {
     let mut command = Command::new("bash");
     command.args(["-c", script]).env("FLAME", env!("CARGO_BIN_EXE_flame"));
     let ended = finish(command.env("TARGET", target.pid_text()));
-    ended.error(1, &["file", "why:", "try:", "ulimit -n"]);
+    ended.error(1, &["file", "why:", "try:", "prlimit --nofile"]);
 }
 
 #[test]

@@ -76,6 +76,19 @@ fn no_color_keeps_a_terminal_plain() {
     assert_eq!(colours.count(), 0, "{said:?}");
 }
 
+#[test]
+fn terminal_without_cursor_control_gets_text_only() {
+    if !live() {
+        return;
+    }
+    for term in ["dumb", ""] {
+        let said = on_a_terminal(&[("TERM", term)]);
+        assert!(!said.contains('\x1b'), "TERM={term:?}: {said:?}");
+        assert!(!said.replace("\r\n", "\n").contains('\r'), "TERM={term:?}: {said:?}");
+        assert_eq!(said.matches("Ctrl-C ends the recording").count(), 1, "{said:?}");
+    }
+}
+
 /// The number behind a word of the summary, for example that of `coverage  99.7 %`.
 #[track_caller]
 fn said_percent(said: &str, word: &str) -> f64 {

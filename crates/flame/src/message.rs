@@ -1,5 +1,6 @@
 //! Messages to the user: what happened, why, and what to do.
 
+pub(crate) mod rights;
 pub(crate) mod sampler;
 
 use std::io::{self, Write};
@@ -46,6 +47,11 @@ impl Failure {
     pub(crate) fn or_try(mut self, command: impl Into<String>) -> Failure {
         self.tries.push(command.into());
         self
+    }
+
+    /// What happened.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
     }
 
     /// Prints it to stderr.

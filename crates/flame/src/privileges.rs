@@ -37,7 +37,12 @@ const ASKING_JAVA: &[Capability] =
 
 /// The events are open: keeps what recording needs in effect, and `aside`, what is needed later to
 /// write outputs, out of it. `asks_java`: Java VMs will be asked for the names of their methods.
-pub(crate) fn keep_for_recording(aside: &CapsHashSet, asks_java: bool) {
+/// `may_reopen` asks the kernel whether what is in effect lets events be opened.
+pub(crate) fn keep_for_recording(
+    aside: &CapsHashSet,
+    asks_java: bool,
+    may_reopen: impl Fn() -> bool,
+) {
     let mut recording: CapsHashSet = OPENING.iter().chain(LOOKING).copied().collect();
     recording.insert(READING);
     if sudo::invoking_user().is_some() {
@@ -51,10 +56,23 @@ pub(crate) fn keep_for_recording(aside: &CapsHashSet, asks_java: bool) {
     if asks_java {
         recording.extend(ASKING_JAVA);
     }
+    if needs_admin(&recording, &may_reopen) {
+        recording.insert(Capability::CAP_SYS_ADMIN);
+    }
     let kept: CapsHashSet = recording.union(aside).copied().collect();
     restrict(CapSet::Effective, &recording);
     restrict(CapSet::Permitted, &kept);
     restrict(CapSet::Inheritable, &CapsHashSet::new());
+}
+
+/// Whether events can be opened with CAP_SYS_ADMIN besides `recording`, and not without. The kernels
+/// of Debian and Ubuntu ask for it from perf_event_paranoid 3 on, others never; only they know.
+fn needs_admin(recording: &CapsHashSet, may_reopen: &impl Fn() -> bool) -> bool {
+    if !caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false) {
+        return false;
+    }
+    let others: Vec<Capability> = caps::all().difference(recording).copied().collect();
+    may_reopen() && !without(&others, may_reopen)
 }
 
 /// The recording is over, and everything of running processes was read: before files of theirs are

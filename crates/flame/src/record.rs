@@ -94,7 +94,8 @@ fn record(
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
-    privileges::keep_for_recording(&outputs.needed_capabilities(), args.sampling.java);
+    let may_reopen = || session.may_reopen();
+    privileges::keep_for_recording(&outputs.needed_capabilities(), args.sampling.java, may_reopen);
 
     let progress = Progress::new(cli.quiet, paint);
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
@@ -105,8 +106,8 @@ fn record(
     let losses = session.losses();
     let meta = meta(&session, &started, duration, target.describe());
     tracing::info!("recording over");
-    let mut notes =
-        [notes, runtime_notes::name_jit_code(&mut collector, args.sampling.java)].concat();
+    let mut notes = [notes, notes::of_refusals(&session)].concat();
+    notes.extend(runtime_notes::name_jit_code(&mut collector, args.sampling.java));
     let (collected, processes) = collector.collected();
     let missing = debug_files::fetch_missing(collected, cli.quiet, paint, signals);
     notes.extend(missing.map(notes::Note::plain));
@@ -194,7 +195,7 @@ fn sample(
             .map_err(|error| failure(&error))?;
         let more = collector.end_batch().filter(|_| args.sampling.call_graph.copy_grows);
         if let Some(bytes) = more {
-            let grown = session.set_stack_copy(bytes).map_err(|error| failure(&error))?;
+            let grown = session.set_stack_copy(bytes);
             tracing::info!(bytes = bytes.0, grown, "too many stacks are cut");
             collector.set_stack_asked(session.stack_copy());
         }

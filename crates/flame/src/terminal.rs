@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use flame_render::{ColourDepth, Palette};
+use nix::sys::stat::{fstat, major, minor};
 use terminal_size::terminal_size_of;
 
 /// When to colour.
@@ -54,8 +55,7 @@ impl Color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto | Color::Palette(_) => {
-                let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-                !set("NO_COLOR") && !dumb && stream.is_terminal()
+                !set("NO_COLOR") && !is_dumb() && stream.is_terminal()
             }
         }
     }
@@ -68,6 +68,35 @@ impl Color {
             true if says == "truecolor" || says == "24bit" => ColourDepth::True,
             true => ColourDepth::Palette,
         }
+    }
+}
+
+/// Whether the terminal is said to know no escape sequences.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
+/// Whether a line on stderr can be written over: not on a terminal that knows no sequences for it,
+/// and not on a console or a serial line, whose output is mostly kept by something that knows none
+/// either, whatever TERM says.
+pub(crate) fn rewrites_lines() -> bool {
+    let stderr = std::io::stderr();
+    stderr.is_terminal()
+        && !is_dumb()
+        && fstat(stderr).is_ok_and(|stat| !is_console(major(stat.st_rdev), minor(stat.st_rdev)))
+}
+
+/// The device numbers of consoles and serial lines, by Documentation/admin-guide/devices.txt of
+/// Linux.
+fn is_console(major: u64, minor: u64) -> bool {
+    match major {
+        // The first 64 are virtual consoles, with a screen.
+        4 => minor >= 64,
+        // /dev/console
+        5 => minor == 1,
+        // USB modems, USB serial converters, serial ports of boards, hypervisor consoles
+        166 | 188 | 204 | 229 => true,
+        _ => false,
     }
 }
 
@@ -117,4 +146,20 @@ pub(crate) fn columns_of_stdout() -> u32 {
     let from_terminal = terminal_size_of(std::io::stdout()).map(|(width, _)| u32::from(width.0));
     let named = || std::env::var("COLUMNS").ok()?.parse::<u32>().ok();
     from_terminal.or_else(named).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serial_lines_are_told_from_terminals_with_a_screen() {
+        for (device, numbers) in [("ttyS0", (4, 64)), ("ttyAMA0", (204, 64)), ("hvc0", (229, 0))] {
+            assert!(is_console(numbers.0, numbers.1), "{device}");
+        }
+        assert!(is_console(5, 1), "console");
+        for (device, numbers) in [("tty1", (4, 1)), ("pts/3", (136, 3)), ("tty", (5, 0))] {
+            assert!(!is_console(numbers.0, numbers.1), "{device}");
+        }
+    }
 }

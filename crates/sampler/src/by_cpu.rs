@@ -10,7 +10,7 @@ use flame_profile::{ByteLen, Cpu, Nanos};
 
 use crate::cpus;
 use crate::descriptor::Descriptor;
-use crate::error::SamplerError;
+use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::Losses;
 use crate::open::{Plan, Records, Who};
 use crate::rings::{Rings, is_offline, with_count};
@@ -128,27 +128,47 @@ impl CpuSamplers {
         self.closed
     }
 
-    /// Opens the sampling events anew, with the plan's stack copy.
+    /// Whether the kernel would let this process, with the rights that it has now, open the events
+    /// of a CPU once more.
+    pub(crate) fn may_reopen(&self, plan: &Plan, cpu: Cpu) -> bool {
+        let opened = plan.open(&self.who, cpu, Records::Samples);
+        !opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    }
+
+    /// Opens the sampling events anew, with the plan's stack copy. The first refusal ends that: from
+    /// that CPU on the old events go on.
     pub(crate) fn reopen(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
         for (cpu, position) in rings.cpus().zip(0..).collect::<Vec<_>>() {
             let Some(old) = self.samplers.get(position) else { continue };
             // Two at a time would sample twice.
             let _ = old.disable();
-            self.closed += plan.read(old);
             let sampler = match plan.open(&self.who, cpu, Records::Samples) {
                 Err(error) if is_offline(&error) => continue,
-                result => result.map_err(|error| self.refusal(error, plan))?,
+                result => result.map_err(|error| self.refusal(error, plan)),
             };
-            if let Some(sampler) = rings.add(sampler, cpu)? {
-                self.samplers[position] = sampler;
+            match sampler.and_then(|sampler| rings.add(sampler, cpu)) {
+                Ok(Some(sampler)) => {
+                    self.closed += plan.read(old);
+                    self.samplers[position] = sampler;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let _ = old.enable();
+                    return Err(error);
+                }
             }
         }
         Ok(())
     }
 
     /// Looks for CPUs that came online, and opens their events. Returns the positions of their
-    /// rings. The events of a CPU that goes offline end with it.
-    pub(crate) fn follow_hotplug(&mut self, plan: &Plan, rings: &mut Rings) -> Vec<usize> {
+    /// rings; what was refused goes to `refusals`. The events of a CPU that goes offline end with it.
+    pub(crate) fn follow_hotplug(
+        &mut self,
+        plan: &Plan,
+        rings: &mut Rings,
+        refusals: &mut Vec<Refusal>,
+    ) -> Vec<usize> {
         let Ok(online) = cpus::online() else { return Vec::new() };
         let online: BTreeSet<Cpu> = online.into_iter().collect();
         if online == self.online {
@@ -167,7 +187,7 @@ impl CpuSamplers {
                 .and_then(|()| self.add_sampler(cpu, plan, rings));
             match added {
                 Ok(()) => positions.extend(rings.position(cpu)),
-                Err(error) => tracing::warn!(%error, %cpu, "a CPU that came online is not sampled"),
+                Err(error) => refusals.push(Refusal { what: Refused::Cpu(cpu), error }),
             }
         }
         positions

@@ -1,8 +1,26 @@
-//! Why sampling cannot start or go on.
+//! Why sampling cannot start, and what could not be had on the way.
 
 use std::io;
 
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
+
+/// Events that could not be opened while the session was going on, which goes on without them.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What they were for.
+    pub what: Refused,
+    /// Why not.
+    pub error: SamplerError,
+}
+
+/// What events are opened for once sampling has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Larger copies of the stack: those that came so far go on.
+    StackCopy,
+    /// A CPU that came online: it is not sampled.
+    Cpu(Cpu),
+}
 
 /// What went wrong, with what whoever words the message needs to know.
 #[derive(Debug, thiserror::Error)]

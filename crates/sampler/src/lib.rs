@@ -48,7 +48,7 @@ pub use config::{
     CallGraph, DEFAULT_FREQUENCY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
 };
 pub use cpus::parse_cpu_list;
-pub use error::SamplerError;
+pub use error::{Refusal, Refused, SamplerError};
 pub use event_type::{EventType, EventUnit, ParseEventError};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use losses::Losses;

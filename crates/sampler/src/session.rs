@@ -12,7 +12,7 @@ use crate::by_cpu::CpuSamplers;
 use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
 use crate::cpus;
 use crate::descriptor::Descriptor;
-use crate::error::SamplerError;
+use crate::error::{Refusal, Refused, SamplerError};
 use crate::event_type::EventType;
 use crate::filter::Filter;
 use crate::limits;
@@ -94,6 +94,7 @@ pub struct Session {
     pace: Pace,
     throttling: Throttling,
     concessions: Vec<Concession>,
+    refusals: Vec<Refusal>,
     /// Whether CPUs that come online are sampled, too.
     all_cpus: bool,
     next_hotplug: Instant,
@@ -161,6 +162,7 @@ impl Session {
             pace,
             throttling: Throttling::default(),
             concessions: Vec::new(),
+            refusals: Vec::new(),
             all_cpus: scope == Scope::Cpus && config.cpus.is_none(),
             next_hotplug: Instant::now() + HOTPLUG,
             finished: false,
@@ -187,6 +189,19 @@ impl Session {
     /// What could not be had.
     pub fn concessions(&self) -> &[Concession] {
         &self.concessions
+    }
+
+    /// What was refused since sampling began.
+    pub fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    /// Whether the kernel would let this process, with the rights that it has now, open events as
+    /// they have to be for larger stack copies and for CPUs that come online. Where neither can
+    /// happen, it would.
+    pub fn may_reopen(&self) -> bool {
+        let Events::Cpus(samplers) = &self.events else { return true };
+        self.rings.cpus().next().is_none_or(|cpu| samplers.may_reopen(&self.plan, cpu))
     }
 
     /// What the events are bound to.
@@ -230,18 +245,21 @@ impl Session {
     }
 
     /// Lets samples copy so many bytes of user stack from now on (rounded down to a multiple of 8).
-    /// `false` = that cannot be changed: the events of tasks that were inherited are out of reach.
-    ///
-    /// # Errors
-    /// The events that sample could not be opened again; what was recorded is still to be drained.
-    pub fn set_stack_copy(&mut self, bytes: ByteLen) -> Result<bool, SamplerError> {
-        let Events::Cpus(samplers) = &mut self.events else { return Ok(false) };
-        if self.finished || self.plan.stack_copy == 0 {
-            return Ok(false);
+    /// `false` = that cannot be changed: the events of tasks that were inherited are out of reach,
+    /// or the kernel refused, which is among the [refusals](Session::refusals) then.
+    pub fn set_stack_copy(&mut self, bytes: ByteLen) -> bool {
+        let refused = |refusal: &Refusal| refusal.what == Refused::StackCopy;
+        let Events::Cpus(samplers) = &mut self.events else { return false };
+        if self.finished || self.plan.stack_copy == 0 || self.refusals.iter().any(refused) {
+            return false;
         }
+        let before = self.plan.stack_copy;
         self.plan.set_stack_copy(bytes);
-        samplers.reopen(&self.plan, &mut self.rings)?;
-        Ok(true)
+        let Err(error) = samplers.reopen(&self.plan, &mut self.rings) else { return true };
+        // What was opened before the refusal copies more; it can be relied on nowhere.
+        self.plan.set_stack_copy(ByteLen(before.into()));
+        self.refusals.push(Refusal { what: Refused::StackCopy, error });
+        false
     }
 
     /// CPU time that the kernel accounted to the target since sampling began; `None` where it
@@ -336,8 +354,10 @@ impl Session {
             return;
         }
         self.next_hotplug = Instant::now() + HOTPLUG;
-        let Events::Cpus(samplers) = &mut self.events else { return };
-        for position in samplers.follow_hotplug(&self.plan, &mut self.rings) {
+        let (Events::Cpus(samplers), refusals) = (&mut self.events, &mut self.refusals) else {
+            return;
+        };
+        for position in samplers.follow_hotplug(&self.plan, &mut self.rings, refusals) {
             if let (Some(pacer), Some(event)) = (&mut self.pacer, samplers.event(position)) {
                 let now = samplers.timer_now(position, &self.plan, monotonic_now());
                 let first = pacer.restart(position, now);

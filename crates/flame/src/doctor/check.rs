@@ -1,9 +1,5 @@
 //! One answer of the doctor, and all of them.
 
-use nix::unistd::Uid;
-
-use crate::message::sampler::setcap_command;
-
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -135,27 +131,5 @@ impl Report {
     /// Whether nothing is in the way of a complete profile.
     pub(super) fn is_complete(&self) -> bool {
         !self.checks.iter().any(|(_, check)| check.is_in_the_way())
-    }
-}
-
-/// A command that only root may run, as this user types it.
-pub(super) fn by_root(command: &str) -> String {
-    if Uid::effective().is_root() { command.to_owned() } else { format!("sudo {command}") }
-}
-
-/// What gives flame the rights that it lacks. Root lacks some in a container only.
-pub(super) fn more_rights() -> String {
-    match Uid::effective().is_root() {
-        true => "docker run --cap-add PERFMON --cap-add SYS_PTRACE --cap-add SYSLOG ...".to_owned(),
-        false => setcap_command(),
-    }
-}
-
-/// What lowers kernel.perf_event_paranoid to that level; root, whom it does not bind, lacks a
-/// capability.
-pub(super) fn paranoid_fix(level: i32) -> String {
-    match Uid::effective().is_root() {
-        true => more_rights(),
-        false => format!("sudo sysctl kernel.perf_event_paranoid={level}"),
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use flame_sampler::{Feature, Privilege, probe};
 use nix::errno::Errno;
 
-use super::check::{Check, by_root, more_rights, paranoid_fix};
+use super::check::Check;
 use crate::message::reason;
-use crate::message::sampler::paranoid;
+use crate::message::rights::{by_root, missing_capability, more_rights, paranoid_fix, why_refused};
 
 /// How much of an event works.
 enum Answer {
@@ -64,10 +64,7 @@ fn kernel_stacks(clock: &Answer) -> Check {
     let name = "kernel stacks";
     match clock {
         Answer::All => Check::ok(name, "recorded with each sample"),
-        Answer::User => {
-            let why = format!("{}; kernel code needs 1 or lower, or CAP_PERFMON", paranoid());
-            Check::missing(name, why).fix(paranoid_fix(1))
-        }
+        Answer::User => Check::missing(name, why_refused(1)).fix(paranoid_fix(1)),
         Answer::No(_) => Check::missing(name, "no event can be opened at all").fix(paranoid_fix(1)),
     }
 }
@@ -113,11 +110,8 @@ fn all_tasks() -> Check {
     match probe(Feature::AllTasks, Privilege::All) {
         Ok(()) => Check::ok("by CPU (-a)", "tasks shorter than a sampling period are seen, too"),
         Err(error) if is_refusal(&error) => {
-            let why = format!(
-                "{}; this needs 0 or lower, or CAP_PERFMON. Tasks shorter than a sampling period \
-                 are not seen",
-                paranoid()
-            );
+            let why =
+                format!("{}. Tasks shorter than a sampling period are not seen", why_refused(0));
             Check::missing("by CPU (-a)", why).fix(paranoid_fix(0)).optional()
         }
         Err(error) => refused("by CPU (-a)", &error, 0).optional(),
@@ -161,7 +155,8 @@ fn uprobes() -> Check {
     let check = match probe(Feature::Uprobes, Privilege::All) {
         Ok(()) => Check::ok("uprobes", "functions of programs can be probed"),
         Err(error) if is_refusal(&error) => {
-            Check::missing("uprobes", "probing needs CAP_PERFMON").fix(more_rights())
+            let why = format!("probing needs {}", missing_capability());
+            Check::missing("uprobes", why).fix(more_rights())
         }
         Err(error) => Check::missing("uprobes", format!("{} (CONFIG_UPROBES)", reason(&error))),
     };
@@ -190,8 +185,7 @@ pub(super) fn refused(name: &str, error: &io::Error, level: i32) -> Check {
             Check::missing(name, why).fix(fix)
         }
         Errno::EACCES | Errno::EPERM => {
-            let why = format!("{}; this needs {level} or lower, or CAP_PERFMON", paranoid());
-            Check::missing(name, why).fix(paranoid_fix(level))
+            Check::missing(name, why_refused(level)).fix(paranoid_fix(level))
         }
         Errno::ENOSYS => {
             Check::missing(name, "this kernel has no perf events (CONFIG_PERF_EVENTS)")

@@ -12,9 +12,10 @@ use flame_sampler::{
 use flame_unwind::Architecture;
 use nix::sys::resource::{Resource, getrlimit};
 
-use super::check::{Check, by_root};
+use super::check::Check;
 use super::process::Process;
 use crate::message::reason;
+use crate::message::rights::{by_root, needs_admin};
 
 /// Fewer frames of a kernel stack than this cut ordinary ones.
 const KERNEL_FRAMES: u64 = 64;
@@ -104,8 +105,8 @@ fn paranoid(level: i32) -> Check {
         ..=-1 => "everybody may sample everything",
         0 => "everybody may sample by CPU, and the kernel",
         1 => "everybody may sample own processes, and the kernel within them",
-        2 => "everybody may sample user code of own processes",
-        _ => "only privileged users may sample",
+        3.. if needs_admin() => "who has CAP_SYS_ADMIN may sample",
+        _ => "everybody may sample user code of own processes",
     };
     Check::ok("paranoid level", format!("{level}: {meaning}")).optional()
 }

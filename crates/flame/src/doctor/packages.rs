@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rustc_hash::FxHashSet;
 
-use super::check::by_root;
 use crate::message::quoted;
+use crate::message::rights::by_root;
 
 /// Where dpkg keeps a list of files a package.
 const LISTS: &str = "/var/lib/dpkg/info";

@@ -7,14 +7,16 @@ use std::os::unix::fs::FileExt;
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
 use flame_sampler::{
-    Concession, SamplerConfig, SamplerError, Session, Target, is_alive, paranoid_level, threads_of,
+    Concession, SamplerConfig, SamplerError, Session, Target, is_alive, threads_of,
 };
 use flame_unwind::Architecture;
 use nix::unistd::Uid;
 
-use super::check::{Check, Facts, by_root, more_rights, paranoid_fix};
+use super::check::{Check, Facts};
 use super::runtime;
-use crate::message::sampler::{paranoid, user_name};
+use crate::message::rights::{
+    by_root, more_rights, needs_admin, paranoid, paranoid_fix, user_name,
+};
 use crate::message::{quoted, reason};
 use crate::proc;
 
@@ -98,9 +100,7 @@ impl Process {
                     let why = format!("it belongs to {}, and {}", user_name(owner), paranoid());
                     Check::missing(name, why).fix(more_rights())
                 }
-                _ if paranoid_level().is_some_and(|level| level > 2) => {
-                    Check::missing(name, paranoid()).fix(paranoid_fix(2))
-                }
+                _ if needs_admin() => Check::missing(name, paranoid()).fix(paranoid_fix(2)),
                 _ => {
                     let why = "it is protected: a set-user-id program, one with capabilities, or \
                                one that changed its user";
@@ -136,7 +136,7 @@ impl Process {
             true => more_rights(),
             false => by_root(&format!(
                 "{} doctor -p {}",
-                quoted(&crate::message::sampler::own_path()),
+                quoted(&crate::message::rights::own_path()),
                 self.pid
             )),
         }

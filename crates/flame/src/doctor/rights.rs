@@ -3,13 +3,13 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use caps::{CapSet, Capability};
+use caps::Capability;
 use flame_events::parse_maps;
 use nix::unistd::{AccessFlags, Uid, User, access};
 
-use super::check::{Check, by_root, more_rights};
+use super::check::Check;
 use super::limits::setting;
-use crate::message::sampler::own_path;
+use crate::message::rights::{by_root, has, more_rights, setcap_with};
 
 /// The capabilities that flame has a use for, and what for.
 const USEFUL: &[(Capability, &str)] = &[
@@ -27,11 +27,6 @@ pub(super) fn examine() -> Vec<Check> {
     let mut checks = vec![capabilities(), memory(), deleted_files(), bpf()];
     checks.extend(directories());
     checks
-}
-
-/// Whether flame has that right now.
-pub(super) fn has(capability: Capability) -> bool {
-    caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
 }
 
 /// Only what there is: what it is good for was tried.
@@ -89,14 +84,11 @@ fn deleted_files() -> Check {
         )
         .fix(match Uid::effective().is_root() {
             true => more_rights(),
-            false => format!("sudo setcap cap_checkpoint_restore,{} {}", CAPABILITIES, own_path()),
+            false => setcap_with("cap_checkpoint_restore,"),
         }),
     };
     check.optional()
 }
-
-/// What `setcap` needs to keep: it replaces what a file has.
-const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog=ep";
 
 /// Not tried, since loading a program is no question but an act.
 fn bpf() -> Check {

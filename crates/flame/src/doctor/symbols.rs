@@ -7,9 +7,9 @@ use nix::unistd::Uid;
 
 use flame_sampler::kptr_restrict;
 
-use super::check::{Check, by_root, more_rights};
+use super::check::Check;
 use crate::message::reason;
-use crate::message::sampler::paranoid;
+use crate::message::rights::{by_root, more_rights, paranoid};
 
 const KALLSYMS: &str = "/proc/kallsyms";
 

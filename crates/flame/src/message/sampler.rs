@@ -1,18 +1,14 @@
 //! Errors of the sampler in words for the user.
 
-use std::path::Path;
-
 use flame_profile::{Hz, Tid};
 use flame_render::clean_name;
-use flame_sampler::{CgroupError, SamplerError, paranoid_level};
-use nix::unistd::{Uid, User};
+use flame_sampler::{CgroupError, SamplerError};
+use nix::unistd::Uid;
 
-use super::{Failure, reason, this_command_with};
-
-const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-
-/// The smallest right that allows to sample everything, given to the binary itself.
-const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog=ep";
+use super::rights::{
+    as_root, by_root, needs_admin, paranoid, user_name, why_refused, with_more_rights,
+};
+use super::{Failure, reason};
 
 /// The failure that an error of the sampler is for the user.
 pub(crate) fn failure(error: &SamplerError) -> Failure {
@@ -29,11 +25,9 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         }
         SamplerError::TaskDenied { tid, owner } => task_denied(*tid, *owner),
         SamplerError::Denied { what, level } => {
-            Failure::new(format!("cannot sample {what}: permission denied"))
-                .why(format!("{}; this needs {level} or lower, or CAP_PERFMON", paranoid()))
-                .or_try(this_command_with("sudo"))
-                .or_try(format!("sudo setcap {CAPABILITIES} {}", own_path()))
-                .or_try(format!("sudo sysctl kernel.perf_event_paranoid={level}"))
+            let failure = Failure::new(format!("cannot sample {what}: permission denied"))
+                .why(why_refused(*level));
+            with_more_rights(failure, Some(*level))
         }
         SamplerError::EventUnsupported { event, source } => {
             Failure::new(format!("cannot sample {event}: {}", reason(source)))
@@ -42,20 +36,22 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         }
         SamplerError::FrequencyTooHigh { asked, limit } => too_fast(*asked, *limit),
         SamplerError::TooManyFiles { needed, limit } => {
-            Failure::new("cannot sample so many threads: out of file descriptors")
+            let failure = Failure::new("cannot sample so many threads: out of file descriptors")
                 .why(format!(
                     "each thread takes one a CPU; at least {needed} are needed, {limit} are allowed"
                 ))
-                .or_try("ulimit -n 1048576 (as root), or as root, where it takes one a thread")
+                .or_try(format!("{} --nofile=1048576 --pid $$", by_root("prlimit")));
+            // Bound to CPUs, events do not grow with the threads.
+            as_root(failure)
         }
         SamplerError::LockedMemory { mlock_kb, needed_kb, .. } => {
             let limit = mlock_kb.map_or_else(|| "unknown".to_owned(), |kb| kb.to_string());
-            Failure::new("cannot lock memory for the rings: operation not permitted")
+            let failure = Failure::new("cannot lock memory for the rings: operation not permitted")
                 .why(format!(
                     "kernel.perf_event_mlock_kb is {limit}, used up by this or another profiler"
                 ))
-                .or_try(format!("sudo sysctl kernel.perf_event_mlock_kb={needed_kb}"))
-                .or_try(this_command_with("sudo"))
+                .or_try(by_root(&format!("sysctl kernel.perf_event_mlock_kb={needed_kb}")));
+            as_root(failure)
         }
         SamplerError::NoSuchCpu { cpu, online } => {
             Failure::new(format!("cannot sample CPU {cpu}: it is not online"))
@@ -80,7 +76,7 @@ pub(crate) fn cgroup_failure(error: &CgroupError) -> Failure {
     match error {
         CgroupError::NotMounted => Failure::new("cannot sample a control group: none is there")
             .why("no cgroup file system with the perf_event controller is mounted")
-            .or_try("sudo mount -t cgroup2 none /sys/fs/cgroup"),
+            .or_try(by_root("mount -t cgroup2 none /sys/fs/cgroup")),
         CgroupError::NotFound { name, mount } => {
             let name = clean_name(name);
             let mount = mount.display();
@@ -95,8 +91,8 @@ pub(crate) fn cgroup_failure(error: &CgroupError) -> Failure {
         .why(format!("it is the beginning of {}", clean_name(&groups.join(", ")))),
         CgroupError::Unreadable { path, source } => {
             let path = path.display();
-            Failure::new(format!("cannot open control group {path}: {}", reason(source)))
-                .or_try(this_command_with("sudo"))
+            let what = format!("cannot open control group {path}: {}", reason(source));
+            as_root(Failure::new(what))
         }
         other => Failure::new(other.to_string()),
     }
@@ -109,56 +105,56 @@ fn too_fast(asked: Hz, limit: Hz) -> Failure {
             limit.0
         ))
         .or_try("-F max")
-        .or_try(format!("sudo sysctl kernel.perf_event_max_sample_rate={}", asked.0))
+        .or_try(by_root(&format!("sysctl kernel.perf_event_max_sample_rate={}", asked.0)))
 }
 
 fn task_denied(tid: Tid, owner: Option<u32>) -> Failure {
     let what = format!("cannot sample process {tid}: permission denied");
     let me = Uid::effective().as_raw();
-    let level = paranoid_level();
-    let failure = match owner {
-        Some(owner) if owner != me => Failure::new(what).why(format!(
-            "it belongs to {}, and {}",
-            user_name(owner),
-            paranoid()
-        )),
-        _ if level.is_some_and(|level| level > 2) => Failure::new(what)
-            .why(format!("{}; 2 or lower lets you sample your own processes", paranoid()))
-            .or_try("sudo sysctl kernel.perf_event_paranoid=2"),
-        _ => Failure::new(what).why(format!(
-            "it is protected (a set-user-id program, or one that changed its user), and {}",
-            paranoid()
-        )),
+    let (why, level) = match owner {
+        Some(owner) if owner != me => {
+            (format!("it belongs to {}, and {}", user_name(owner), paranoid()), None)
+        }
+        _ if needs_admin() => {
+            (format!("{}; 2 or lower lets you sample your own processes", paranoid()), Some(2))
+        }
+        _ => {
+            let why = "it is protected (a set-user-id program, or one that changed its user), and";
+            (format!("{why} {}", paranoid()), None)
+        }
     };
-    failure
-        .or_try(this_command_with("sudo"))
-        .or_try(format!("sudo setcap {CAPABILITIES} {}", own_path()))
+    with_more_rights(Failure::new(what).why(why), level)
 }
 
-/// The setting as it is, in words.
-pub(crate) fn paranoid() -> String {
-    match paranoid_level() {
-        Some(level) => format!("kernel.perf_event_paranoid is {level}"),
-        None if Path::new(PARANOID).exists() => "kernel.perf_event_paranoid forbids it".to_owned(),
-        None => "this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned(),
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use flame_profile::ByteLen;
+
+    use super::*;
+
+    /// Refusals of all kinds.
+    fn refusals() -> Vec<Failure> {
+        let errors = [
+            SamplerError::TaskDenied { tid: Tid(7), owner: Some(Uid::effective().as_raw()) },
+            SamplerError::TaskDenied { tid: Tid(7), owner: Some(u32::MAX - 1) },
+            SamplerError::Denied { what: "all processes", level: 0 },
+            SamplerError::TooManyFiles { needed: 65, limit: 64 },
+            SamplerError::LockedMemory { ring: ByteLen(4096), mlock_kb: Some(8), needed_kb: 516 },
+            SamplerError::FrequencyTooHigh { asked: Hz(99_999), limit: Hz(999) },
+        ];
+        let source = io::Error::from_raw_os_error(13);
+        let group = CgroupError::Unreadable { path: "/sys/fs/cgroup/one".into(), source };
+        let groups = [CgroupError::NotMounted, group];
+        errors.iter().map(failure).chain(groups.iter().map(cgroup_failure)).collect()
     }
-}
 
-/// The command that gives this binary the rights it lacks.
-pub(crate) fn setcap_command() -> String {
-    format!("sudo setcap {CAPABILITIES} {}", own_path())
-}
-
-/// Where this binary is.
-pub(crate) fn own_path() -> String {
-    let path = std::env::current_exe();
-    path.map_or_else(|_| "flame".to_owned(), |path| path.display().to_string())
-}
-
-/// A user in words: `user nobody`, or by the number.
-pub(crate) fn user_name(uid: u32) -> String {
-    match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => format!("user {}", user.name),
-        _ => format!("user {uid}"),
+    #[test]
+    fn nobody_is_advised_to_become_who_they_are() {
+        for failure in refusals() {
+            let sudo = failure.tries.iter().any(|command| command.starts_with("sudo "));
+            assert_eq!(sudo, !Uid::effective().is_root(), "{failure:?}");
+        }
     }
 }

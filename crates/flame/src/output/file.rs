@@ -18,7 +18,7 @@ use nix::libc;
 use nix::unistd::{Uid, fchown};
 
 use super::{Format, WriteWith};
-use crate::message::sampler::user_name;
+use crate::message::rights::user_name;
 use crate::message::{Failure, reason};
 use crate::{privileges, sudo};
 

@@ -10,7 +10,7 @@ use nix::sys::time::TimeValLike;
 use super::collector;
 use super::notes::Note;
 use crate::message::Failure;
-use crate::message::sampler::setcap_command;
+use crate::message::rights::{is_root, more_rights};
 
 /// Less than this is worth a word, and is an error with `--strict`.
 const ENOUGH: f64 = 0.95;
@@ -177,7 +177,10 @@ pub(super) fn unseen(profile: &Profile, session: &Session, times: &ProcessTimes)
                 health.short_tasks
             ));
         }
-        mend = Some(format!("sudo flame record ..., or {}", setcap_command()));
+        mend = Some(match is_root() {
+            true => more_rights(),
+            false => format!("sudo flame record ..., or {}", more_rights()),
+        });
     }
     if health.has_losses() {
         reasons.push("records were lost or events stopped".to_owned());
@@ -199,6 +202,7 @@ pub(super) fn strict(health: &Health, chance: f64) -> Option<Failure> {
     failure = failure.why(health.one_line());
     Some(match health.has_losses() {
         true => failure.or_try("a lower frequency (-F), or a smaller stack copy (--call-graph)"),
+        false if is_root() => failure,
         false => {
             failure.or_try("sudo flame record ..., which sees the kernel and short-lived tasks")
         }

@@ -12,6 +12,7 @@ use flame_symbolize::{ImageFile, Source, Sources};
 use super::collector::Collected;
 use super::images::OpenImage;
 use super::naming::image_name;
+use crate::message::rights::is_root;
 use crate::terminal::Paint;
 use packages::Packages;
 
@@ -130,8 +131,13 @@ impl Images {
     fn mend_other(&self, reason: Missing) -> String {
         match reason {
             Missing::NoPerfMap => self.mend_generated(),
+            // Level 1 shows them to root.
+            Missing::KernelHidden if is_root() => "sysctl kernel.kptr_restrict=1".to_owned(),
             Missing::KernelHidden => "sudo sysctl kernel.kptr_restrict=0, or sudo flame".to_owned(),
             Missing::FileReplaced => "record it again: its file is another one by now".to_owned(),
+            Missing::FileUnreadable if is_root() => {
+                "record it again: its file was gone when it was to be read".to_owned()
+            }
             Missing::FileUnreadable => "run flame as root, while the program runs".to_owned(),
             Missing::NotElf | Missing::NotMapped => {
                 "nothing: no file says what is there".to_owned()

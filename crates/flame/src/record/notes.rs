@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{self, Write};
 
 use flame_profile::{Health, Missing};
-use flame_sampler::{Concession, Session};
+use flame_sampler::{Concession, Refusal, Refused, Session};
 
-use crate::message::sampler::{paranoid, setcap_command};
+use crate::message::rights::{by_root, more_rights, paranoid};
+use crate::message::sampler::failure;
 use crate::terminal::Paint;
 
 /// A note for the user.
@@ -48,22 +49,36 @@ pub(super) fn of_hidden_kernel(health: &Health) -> Option<Note> {
     }
     let restrict = fs::read_to_string("/proc/sys/kernel/kptr_restrict").unwrap_or_default();
     let (why, mend) = match restrict.trim() {
-        "2" => (
-            "kernel.kptr_restrict is 2".to_owned(),
-            "sudo sysctl kernel.kptr_restrict=1, and flame as root".to_owned(),
-        ),
+        // To nobody.
+        "2" => ("kernel.kptr_restrict is 2".to_owned(), by_root("sysctl kernel.kptr_restrict=1")),
+        // To who has CAP_SYSLOG.
         "1" => (
             "kernel.kptr_restrict is 1".to_owned(),
-            format!("sudo sysctl kernel.kptr_restrict=0, or {}", setcap_command()),
+            format!("{}, or {}", by_root("sysctl kernel.kptr_restrict=0"), more_rights()),
         ),
-        // Then the addresses are shown to whom perf_event shows kernel code.
-        _ => (
-            paranoid(),
-            format!("sudo sysctl kernel.perf_event_paranoid=1, or {}", setcap_command()),
-        ),
+        // To whom perf_event shows kernel code.
+        _ => (paranoid(), rights_for_kernel_code()),
     };
     let text = format!("kernel functions have no names: addresses are hidden ({why})");
     Some(Note::new(text, mend))
+}
+
+fn rights_for_kernel_code() -> String {
+    format!("{}, or {}", by_root("sysctl kernel.perf_event_paranoid=1"), more_rights())
+}
+
+/// What of a recording in progress was refused.
+pub(super) fn of_refusals(session: &Session) -> Vec<Note> {
+    let note = |refusal: &Refusal| {
+        let why = failure(&refusal.error);
+        Note::plain(match refusal.what {
+            Refused::StackCopy => format!("stacks were not copied further: {}", why.what()),
+            Refused::Cpu(cpu) => {
+                format!("CPU {cpu} came online and was not sampled: {}", why.what())
+            }
+        })
+    };
+    session.refusals().iter().map(note).collect()
 }
 
 /// The notes on a session that was opened.
@@ -76,17 +91,17 @@ pub(super) fn of_session(session: &Session) -> Vec<Note> {
         },
         Concession::UserOnly => Note {
             text: format!("no permission for kernel code ({}): user code only", paranoid()),
-            mend: Some(format!(
-                "sudo sysctl kernel.perf_event_paranoid=1, or {}",
-                setcap_command()
-            )),
+            mend: Some(rights_for_kernel_code()),
         },
         Concession::SmallerRing { ring, wanted } => Note {
             text: format!(
                 "not allowed to lock more memory: rings of {} KiB a CPU, samples may be lost",
                 ring.0 / 1024
             ),
-            mend: Some(format!("sudo sysctl kernel.perf_event_mlock_kb={}", wanted.0 / 1024 + 4)),
+            mend: Some(by_root(&format!(
+                "sysctl kernel.perf_event_mlock_kb={}",
+                wanted.0 / 1024 + 4
+            ))),
         },
     };
     session.concessions().iter().map(note).collect()

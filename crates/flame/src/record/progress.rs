@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 
 use flame_render::group_thousands;
 
-use crate::terminal::Paint;
+use crate::terminal::{self, Paint};
 
 /// Between two updates.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// What ends it.
+const HINT: &str = "Ctrl-C ends the recording";
 
 /// Erases the line and returns to its start.
 const ERASE: &str = "\r\x1b[2K";
@@ -22,10 +25,15 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing is shown when quiet or when stderr is no terminal.
+    /// Nothing is shown when quiet or when stderr is no terminal. A terminal whose lines cannot be
+    /// written over is told once how to end the recording.
     pub(super) fn new(quiet: bool, paint: Paint) -> Progress {
-        let enabled = !quiet && io::stderr().is_terminal();
-        Progress { started: Instant::now(), shown: None, paint, enabled }
+        let enabled = !quiet && terminal::rewrites_lines();
+        let progress = Progress { started: Instant::now(), shown: None, paint, enabled };
+        if !quiet && !enabled && io::stderr().is_terminal() {
+            progress.write(&format!("recording; {HINT}\n"));
+        }
+        progress
     }
 
     /// Shows the line, if it is time to.
@@ -38,7 +46,7 @@ impl Progress {
         let lost_text = format!("{} lost", group_thousands(lost));
         let lost = if lost > 0 { self.paint.red(&lost_text) } else { lost_text };
         let samples = self.paint.bold(&format!("{} samples", group_thousands(samples)));
-        let hint = self.paint.dim("Ctrl-C ends the recording");
+        let hint = self.paint.dim(HINT);
         let dot = self.paint.orange("●");
         self.write(&format!("{ERASE}{dot} {elapsed}  {samples}  {lost}  {hint}"));
     }

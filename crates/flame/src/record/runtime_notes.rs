@@ -5,6 +5,7 @@ use flame_profile::Pid;
 use super::collector::Collector;
 use super::jit::JitTarget;
 use super::notes::Note;
+use crate::message::rights::is_root;
 use crate::message::this_command;
 use crate::runtimes::Runtime;
 use crate::runtimes::java::{self, JavaError};
@@ -56,6 +57,7 @@ fn of_answer(pid: Pid, answer: &Result<java::Answer, JavaError>) -> Option<Note>
         JavaError::Ended | JavaError::TooOld => DUMP_AT_EXIT,
         JavaError::Deaf => "start it without that option",
         JavaError::NoAnswer => "the same when it is less busy",
+        JavaError::Io(_) | JavaError::HungUp if is_root() => "the same when it runs undisturbed",
         JavaError::Io(_) | JavaError::HungUp => "flame as root, or as the user of the process",
         JavaError::Refused(_) => "jcmd PID Compiler.perfmap, to see what the VM says",
     };
