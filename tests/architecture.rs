@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-sampler", &["flame-events", "flame-profile"]),
     ("flame-unwind", &["flame-events", "flame-profile"]),
     ("flame-symbolize", &["flame-profile"]),
-    ("flame-formats", &["flame-events", "flame-profile"]),
+    ("flame-formats", &["flame-events", "flame-profile", "flame-threads"]),
     ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
     ("flame-uboot", &["flame-profile"]),
     (

@@ -117,7 +117,10 @@ fn several_inputs_are_merged() {
 #[test]
 fn what_cannot_be_read_is_said_and_counted() {
     let ended = render(&scratch_with("a;b 1\nnonsense\nx -5\n"), &[]).success();
-    assert!(ended.stderr.starts_with("warning: 2 lines left out: "), "{}", ended.stderr);
+    let expect = "warning: 2 lines left out: they cannot be read\n  \
+                  in.folded, line 2: there is no count at its end: nonsense\n  \
+                  in.folded, line 3: its count is negative: x -5\n";
+    assert_eq!(ended.stderr, expect);
     let document = Document::parse(&ended.stdout).unwrap();
     let footer = by_id(&document, "footer").unwrap();
     assert!(footer.children().any(|line| line.text() == Some("2 lines not readable")));
@@ -127,7 +130,7 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
     error(b"a 0\n", &["no stacks in in.folded"]);
     error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
-    error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: flame reads"]);
+    error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: it is binary"]);
     finish(flame().args(["render", "/no/such/file"]))
         .error(1, &["cannot read /no/such/file: no such file or directory"]);
     finish(flame().args(["render", "-", "-"])).error(2, &["stdin can be read once only"]);

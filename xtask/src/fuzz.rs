@@ -25,6 +25,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("perf_map", 4096),
     ("jitdump", 4096),
     ("folded", 4096),
+    ("formats", 8192),
     ("kallsyms", 4096),
     ("elf", 40960),
     ("debug_files", 40960),

@@ -4,6 +4,8 @@ mod command;
 mod diff;
 mod doctor;
 mod duration;
+mod fold;
+mod input;
 mod picture;
 mod record;
 mod render;
@@ -16,6 +18,8 @@ use crate::terminal::Color;
 pub(crate) use command::Command;
 pub(crate) use diff::{DiffArgs, REFUSED, ValuePair};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use fold::FoldArgs;
+pub(crate) use input::InputArgs;
 pub(crate) use picture::{PictureArgs, Width};
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
@@ -50,5 +54,6 @@ Examples:
   flame record -o out.svg -- ./prog a b     launch, until it ends
   sudo flame record -a -d 30s -o out.svg    the whole machine
   flame render out.folded -o out.svg        draw what another tool has recorded
+  flame fold out.perf > out.folded          stacks of any profiler's output
   flame diff v1.folded v2.folded -o d.svg   what changed, and whether that is noise
   flame doctor -p 4242                      what is in the way of a complete profile";

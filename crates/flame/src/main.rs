@@ -6,6 +6,8 @@
 mod cli;
 mod diff;
 mod doctor;
+mod fold;
+mod inputs;
 mod message;
 mod output;
 mod privileges;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(args, &cli),
         Command::Doctor(args) => doctor::run(args, &cli),
         Command::Render(args) => render::run(args, &cli),
+        Command::Fold(args) => fold::run(args, &cli),
         Command::Diff(args) => diff::run(args, &cli),
     };
     match result {

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
 use flame_profile::{
-    Annotations, CallTree, Profile, Recursion, RootFrame, SiblingOrder, TreeOptions, write_folded,
+    Annotations, CallTree, Profile, Recursion, RootFrame, SiblingOrder, TreeOptions, ValueType,
+    write_folded,
 };
 use flame_render::{
     Report, SvgConfig, TextConfig, write_csv, write_json, write_markdown, write_svg,
@@ -23,6 +24,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::cli::{Cli, OutputArgs, PictureArgs};
+use crate::inputs::shown_path;
 use crate::message::{Failure, reason, warn};
 use crate::terminal::Color;
 use crate::{privileges, sudo};
@@ -155,6 +157,21 @@ impl Outputs {
         Err(Failure::usage(format!("no {missing} in {}", path.display()))
             .why("folded text has names and one count a stack, nothing else")
             .or_try("a pprof file: flame record -o out.pb.gz keeps all that is known"))
+    }
+
+    /// Whether what is asked for can be had of stacks that another tool has printed.
+    pub(crate) fn check_stacks(&self, path: &Path) -> Result<(), Failure> {
+        if !self.tree.lines {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("no source lines in {}", shown_path(path)))
+            .or_try("a pprof file: flame record -o out.pb.gz keeps all that is known"))
+    }
+
+    /// The position of the value that is asked for.
+    pub(crate) fn value_among(&self, values: &[ValueType]) -> Option<usize> {
+        let value = self.value.as_deref()?;
+        values.iter().position(|of| of.name == value)
     }
 
     /// Whether what is asked for can be had of sums of equal stacks, which `what` is.

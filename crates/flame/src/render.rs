@@ -1,15 +1,17 @@
 //! `flame render`: profiles that are there already, merged and drawn.
 
-pub(crate) mod input;
-mod source;
+mod input;
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use flame_formats::ReadOptions;
 use flame_profile::{CallTree, Health};
 use flame_render::{clean_name, group_thousands};
 
-use crate::cli::{Cli, RenderArgs};
+use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
+use crate::inputs::{self, say_skipped};
 use crate::message::{Failure, warn};
 use crate::output::{Defaults, Format, Outputs, Shown, Written};
 use crate::record::footer;
@@ -27,16 +29,42 @@ fn defaults(opens: bool) -> Defaults {
     Defaults { path: "-", keeps_foreign: false, on_stdout }
 }
 
+/// Profiles that are to be read, and what is to be made of them.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) profiles: Vec<PathBuf>,
+    pub(crate) input: ReadOptions,
+    pub(crate) output: &'a OutputArgs,
+    pub(crate) picture: &'a PictureArgs,
+    /// Whether frames say source lines.
+    pub(crate) lines: bool,
+    pub(crate) defaults: Defaults,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
-    let defaults = defaults(args.picture.open);
-    let outputs = Outputs::prepare(&args.output, &args.picture, cli, defaults)?;
-    let outputs = outputs.with_lines(args.lines);
-    let inputs = Inputs::read(&args.profiles, &outputs)?;
-    let Inputs { tree, profile, health, .. } = inputs;
-    if health.skipped_lines > 0 && !cli.quiet {
-        let lines = lines(health.skipped_lines);
-        warn(&format!("{lines} left out: no stack with a count at the end"), cli.color);
+    let job = Job {
+        profiles: inputs::files(&args.profiles, "flame render out.folded")?,
+        input: inputs::options(&args.input),
+        output: &args.output,
+        picture: &args.picture,
+        lines: args.lines,
+        defaults: defaults(args.picture.open),
+    };
+    show(job, cli)
+}
+
+/// Reads profiles and writes what is asked for.
+pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
+    let outputs = Outputs::prepare(job.output, job.picture, cli, job.defaults)?;
+    let outputs = outputs.with_lines(job.lines);
+    let tree = outputs.default_tree_options();
+    let options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
+    let inputs = Inputs::read(&job.profiles, &options, &outputs)?;
+    let Inputs { tree, profile, health, skipped } = inputs;
+    say_skipped(&skipped, cli);
+    if !cli.quiet && profile.is_none() {
+        health.notes.iter().for_each(|note| warn(note, cli.color));
     }
     if let Some(failure) = outputs.missing(&tree) {
         return Err(failure);
@@ -45,7 +73,7 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         outputs.idle_options(&tree).iter().for_each(|idle| warn(idle, cli.color));
     }
     let tree = outputs.shape(tree)?;
-    let names: Vec<String> = args
+    let names: Vec<String> = job
         .profiles
         .iter()
         .map(|path| clean_name(&path.display().to_string()).into_owned())
@@ -67,21 +95,19 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     first.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// So many lines.
-fn lines(count: u64) -> String {
-    format!("{} {}", group_thousands(count), if count == 1 { "line" } else { "lines" })
-}
-
 /// What is known of folded text: where it came from, and what of it could not be read.
 fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<String> {
     let mut line = match names {
+        [first, second, third, _, ..] => {
+            format!("from {first}, {second}, {third} and {} others", names.len() - 3)
+        }
         [name] if name == "-" => "from stdin".to_owned(),
         names => format!("from {}", names.join(", ")),
     };
     line += concat!(", flame ", env!("CARGO_PKG_VERSION"));
     let mut lines = vec![line];
     if health.skipped_lines > 0 {
-        lines.push(format!("{} not readable", self::lines(health.skipped_lines)));
+        lines.push(format!("{} not readable", inputs::lines(health.skipped_lines)));
     }
     let gone = |before: &[flame_profile::Before]| {
         let both = tree.nodes().iter().zip(before);

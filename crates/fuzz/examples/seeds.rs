@@ -72,6 +72,7 @@ fn write(directory: &Path) -> Result<()> {
     save(directory, "jitdump", "hand-made", &jitdump())?;
     save(directory, "folded", "one", FOLDED)?;
     save(directory, "folded", "two", FOLDED_TWO)?;
+    formats(directory)?;
     save(directory, "kallsyms", "hand-made", KALLSYMS)?;
     for (number, name) in NAMES.iter().enumerate() {
         save(directory, "demangle", &format!("name-{number}"), name)?;
@@ -96,6 +97,23 @@ fn write(directory: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The samples of all formats, each behind the number of its format.
+fn formats(directory: &Path) -> Result<()> {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/samples");
+    for (number, format) in flame_formats::FORMATS.iter().enumerate() {
+        let Ok(entries) = fs::read_dir(samples.join(format.name)) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "in") {
+                let bytes = [&[number as u8][..], &fs::read(&path)?].concat();
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                save(directory, "formats", &format!("{}-{name}", format.name), &bytes)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn save(directory: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {

@@ -13,5 +13,5 @@ mod sorted;
 mod write;
 
 pub use parts::{FoldedPart, FoldedParts};
-pub use read::{Columns, FoldedError, FoldedReader};
+pub use read::{Columns, FoldedError, FoldedReader, SkippedLine};
 pub use write::{Annotations, write_folded};

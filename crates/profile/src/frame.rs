@@ -92,3 +92,9 @@ impl Location {
         Location { image: None, address: ImageAddress(0), frames: vec![frame] }
     }
 }
+
+/// Whether a name is a mark that stands for what is not known, as flame and the collapsing scripts
+/// write them.
+pub fn is_mark_name(name: &[u8]) -> bool {
+    matches!(name, b"[truncated stack]" | b"[unknown]" | b"-" | b"--")
+}

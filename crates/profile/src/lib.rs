@@ -51,9 +51,10 @@ pub use call_tree::{Before, CallTree, Label, LabelId, Node, NodeId, Recursion, R
 pub use call_tree::{BuilderNode, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
 pub use completion::{Completion, NotCompleted, StackCopies};
 pub use folded::{
-    Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, write_folded,
+    Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, SkippedLine,
+    write_folded,
 };
-pub use frame::{Frame, FrameKind, Location};
+pub use frame::{Frame, FrameKind, Location, is_mark_name};
 pub use health::{Coverage, Health, Missing, StackEnd};
 pub use ids::{Cpu, FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid};
 pub use image::{BuildId, Image};

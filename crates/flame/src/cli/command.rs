@@ -4,13 +4,14 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
 
-use super::{DiffArgs, DoctorArgs, RecordArgs, RenderArgs};
+use super::{DiffArgs, DoctorArgs, FoldArgs, RecordArgs, RenderArgs};
 
 /// What flame is asked to do.
 #[derive(Debug)]
 pub(crate) enum Command {
     Record(Box<RecordArgs>),
     Render(Box<RenderArgs>),
+    Fold(Box<FoldArgs>),
     Diff(Box<DiffArgs>),
     Doctor(Box<DoctorArgs>),
 }
@@ -18,9 +19,10 @@ pub(crate) enum Command {
 /// A command's name, what it does, and its options.
 type Definition = (&'static str, &'static str, fn(clap::Command) -> clap::Command);
 
-const COMMANDS: [Definition; 4] = [
+const COMMANDS: [Definition; 5] = [
     ("record", "Sample a process, a program or the whole machine", RecordArgs::augment_args),
     ("render", "Draw a profile that is there already", RenderArgs::augment_args),
+    ("fold", "Turn any profiler's output into folded stacks", FoldArgs::augment_args),
     (
         "diff",
         "Compare profiles: what grew, what shrank, and what of it is real",
@@ -55,6 +57,7 @@ impl FromArgMatches for Command {
         match matches.subcommand() {
             Some(("record", options)) => Ok(Command::Record(read(options)?)),
             Some(("render", options)) => Ok(Command::Render(read(options)?)),
+            Some(("fold", options)) => Ok(Command::Fold(read(options)?)),
             Some(("diff", options)) => Ok(Command::Diff(read(options)?)),
             Some(("doctor", options)) => Ok(Command::Doctor(read(options)?)),
             _ => Err(Error::raw(ErrorKind::MissingSubcommand, "no command is given")),

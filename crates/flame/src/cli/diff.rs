@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::{Arg, Args};
 use flame_render::{ColourBy, DiffView};
 
+use super::input::InputArgs;
 use super::picture::PictureArgs;
 use super::record::OutputArgs;
 use crate::diff::Gate;
@@ -115,6 +116,9 @@ pub(crate) struct DiffArgs {
     /// Colours of the picture by the change of self or of total [default: self]
     #[arg(long, value_name = "CHANGE", value_parser = ColourBy::from_str, help_heading = "Output")]
     pub(crate) color_by: Option<ColourBy>,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::input::InputArgs;
 use super::picture::PictureArgs;
 use super::record::OutputArgs;
 
@@ -11,21 +12,24 @@ const EXAMPLES: &str = "\
 Examples:
   flame render out.folded -o out.svg
   flame render cpu.pb.gz --title 'before the fix' --colors java --open
-  stackcollapse-perf.pl out.perf | flame render - > out.svg
+  perf script | flame render > out.svg
   flame render web1.folded web2.folded -o both.svg     several are merged
   flame render out.folded -o out.txt                   a report to read";
 
-/// Draw a profile: folded text or pprof, whichever it is
+/// Draw a profile of any tool: folded text, pprof, perf script and others
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RenderArgs {
-    /// Profiles, which are merged; - is stdin
-    #[arg(required = true, value_name = "PROFILE")]
+    /// Profiles or folders of them, which are merged; - is stdin, as is what is piped in
+    #[arg(value_name = "PROFILE")]
     pub(crate) profiles: Vec<PathBuf>,
 
     /// Put source lines into frames: NAME (FILE:LINE), one box for each line
     #[arg(long, hide_short_help = true)]
     pub(crate) lines: bool,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flame_diff::{Run, Samples};
+use flame_formats::ReadOptions;
 use flame_profile::{
     BuilderNode, CallTree, Columns, Health, Meta, Profile, SiblingOrder, TreeBuilder, TreeOptions,
     ValueType, Weight,
@@ -13,9 +14,9 @@ use super::names::Names;
 use super::sampled::{Behind, samples_of};
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
+use crate::inputs::{self, Read, nothing, nothing_in, read_profile};
 use crate::message::Failure;
 use crate::output::Outputs;
-use crate::render::input::{Read, nothing, nothing_in, read};
 
 /// The order that unions are made in.
 const ORDER: SiblingOrder = SiblingOrder::Name;
@@ -45,7 +46,8 @@ impl Inputs {
         let paths: Vec<&Path> = sides.paths().collect();
         let threads = (flame_threads::count() / paths.len()).max(1);
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
-        let mut files = side_by_side(paths.clone(), |path| read(path, options, threads))?;
+        let options = ReadOptions { tree: options, threads, ..inputs::options(&args.input) };
+        let mut files = side_by_side(paths.clone(), |path| read_profile(path, &options))?;
         let maker = Maker { args, outputs, names: Names::of(args), has_folded: has_folded(&files) };
         match sides {
             Sides::One(path) => maker.both_of(path, files.remove(0)),
@@ -71,8 +73,8 @@ fn side_by_side<T: Send, U: Send>(
     flame_threads::map(all, work).into_iter().collect()
 }
 
-fn has_folded(files: &[Read]) -> bool {
-    files.iter().any(|file| matches!(file, Read::Folded(..)))
+fn has_folded(files: &[(Read, Health)]) -> bool {
+    files.iter().any(|(file, _)| matches!(file, Read::Folded(..)))
 }
 
 /// Makes runs of files.
@@ -86,12 +88,16 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     /// A file of one side; `named` is the value that it is to have.
-    fn input(&self, path: &Path, file: Read, named: Option<&str>) -> Result<Input, Failure> {
+    fn input(
+        &self,
+        path: &Path,
+        (file, health): (Read, Health),
+        named: Option<&str>,
+    ) -> Result<Input, Failure> {
         match file {
             Read::Folded(..) if named.is_some() => Err(one_value(path)),
             Read::Folded(parts, Columns::One) => {
                 self.outputs.check_folded(path)?;
-                let health = Health { skipped_lines: parts.skipped_lines(), ..Health::default() };
                 let tree = match self.names {
                     // Their trees are there already.
                     Names::Exact => parts.finish(ValueType::samples(), ORDER),
@@ -104,7 +110,7 @@ impl Maker<'_> {
                     .why("it is a comparison already, and so no side of another one")
                     .or_try(format!("flame diff {}", shown(path))))
             }
-            Read::Pprof(profile) => {
+            Read::Profile(profile) => {
                 let value = match named {
                     Some(name) => value_named(name, &profile, path)?,
                     None => self.value(&profile)?,
@@ -115,11 +121,10 @@ impl Maker<'_> {
     }
 
     /// Both sides of one file.
-    fn both_of(&self, path: &Path, file: Read) -> Result<Inputs, Failure> {
+    fn both_of(&self, path: &Path, (file, health): (Read, Health)) -> Result<Inputs, Failure> {
         match (file, &self.args.values) {
             (Read::Folded(parts, Columns::Two), None) => {
                 self.outputs.check_folded(path)?;
-                let health = Health { skipped_lines: parts.skipped_lines(), ..Health::default() };
                 let tree = parts.finish(ValueType::samples(), ORDER);
                 let side = |is_before| {
                     let tree = self.tree(column(&tree, is_before), ValueType::samples());
@@ -127,7 +132,7 @@ impl Maker<'_> {
                 };
                 Ok(Inputs { before: vec![side(true)?], after: vec![side(false)?] })
             }
-            (Read::Pprof(profile), Some(ValuePair(before, after))) => {
+            (Read::Profile(profile), Some(ValuePair(before, after))) => {
                 let side = |name: &str| {
                     let value = value_named(name, &profile, path)?;
                     Ok(vec![self.of_profile(path, &profile, value)?])

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::DiffArgs;
+use crate::inputs::is_piped;
 use crate::message::Failure;
 
 /// The files of a comparison.
@@ -18,6 +19,7 @@ impl Sides {
     /// Sorts the arguments out.
     pub(super) fn of(args: &DiffArgs) -> Result<Sides, Failure> {
         let sides = match &*args.profiles {
+            [] if args.before.is_empty() && is_piped() => Sides::One(PathBuf::from("-")),
             [] if args.before.is_empty() => {
                 return Err(Failure::usage("nothing to compare")
                     .or_try("flame diff before.folded after.folded"));

@@ -1,17 +1,15 @@
 //! Profiles from files, recognised by what is in them, merged into one call tree.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use flame_formats::read_pprof;
+use flame_formats::{InputContent, ReadInput, ReadOptions, Stacks};
 use flame_profile::{
-    CallTree, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Profile,
-    SiblingOrder, TreeBuilder, TreeOptions, ValueType, Weight,
+    CallTree, Columns, FoldedParts, Health, Profile, TreeBuilder, TreeOptions, ValueType,
 };
 
-use super::source::{Part, Source};
-use crate::message::{Failure, reason};
-use crate::output::Outputs;
+use crate::inputs::{SkippedOf, nothing, nothing_in, read};
+use crate::message::Failure;
+use crate::output::{Format, Outputs};
 
 /// Everything that was read.
 #[derive(Debug)]
@@ -20,47 +18,54 @@ pub(super) struct Inputs {
     /// The profile, where it was one and nothing else.
     pub(super) profile: Option<Profile>,
     pub(super) health: Health,
-}
-
-/// What one file held.
-pub(crate) enum Read {
-    Folded(Box<FoldedParts>, Columns),
-    Pprof(Box<Profile>),
+    /// The inputs with lines that could not be read.
+    pub(super) skipped: Vec<SkippedOf>,
 }
 
 impl Inputs {
     /// Reads the files in their order.
-    pub(super) fn read(paths: &[PathBuf], outputs: &Outputs) -> Result<Inputs, Failure> {
-        if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-            return Err(Failure::usage("stdin can be read once only"));
-        }
-        let options = outputs.default_tree_options();
+    pub(super) fn read(
+        paths: &[PathBuf],
+        options: &ReadOptions,
+        outputs: &Outputs,
+    ) -> Result<Inputs, Failure> {
+        let order = options.tree.order;
         let alone = paths.len() == 1;
         let mut merge = Merge::default();
-        let mut profiles = Vec::new();
+        let mut only = None;
         for path in paths {
-            match read(path, options, flame_threads::count())? {
-                Read::Folded(parts, _) if alone => {
+            let ReadInput { content, skipped, notes, .. } = read(path, options)?;
+            merge.health.notes.extend(notes);
+            merge.health.skipped_lines += skipped.count();
+            if skipped.count() > 0 {
+                merge.skipped.push(SkippedOf { path: path.clone(), skipped });
+            }
+            match content {
+                InputContent::Folded(parts, _) if alone => {
                     outputs.check_folded(path)?;
-                    let skipped_lines = parts.skipped_lines();
-                    let health = Health { skipped_lines, ..Health::default() };
-                    let tree = parts.finish(ValueType::samples(), options.order);
-                    return Inputs { tree, profile: None, health }.unless_empty(paths);
+                    let tree = parts.finish(ValueType::samples(), order);
+                    let Merge { health, skipped, .. } = merge;
+                    return Inputs { tree, profile: None, health, skipped }.unless_empty(paths);
                 }
-                Read::Folded(parts, columns) => {
+                InputContent::Folded(parts, columns) => {
                     outputs.check_folded(path)?;
                     merge.add_folded(path, *parts, columns)?;
                 }
-                Read::Pprof(profile) => {
+                InputContent::Profile(profile) => {
                     merge.add_profile(path, &profile, outputs)?;
-                    profiles.push(*profile);
+                    only = Some(*profile).filter(|_| alone);
+                }
+                InputContent::Stacks(stacks) => {
+                    merge.add_stacks(path, &stacks, outputs)?;
+                    let is_pprof = outputs.formats().any(|format| format == Format::Pprof);
+                    only = (alone && is_pprof).then(|| stacks.to_profile());
                 }
             }
         }
-        let tree =
-            merge.builder.finish(merge.value.unwrap_or_else(ValueType::samples), options.order);
-        let profile = profiles.pop().filter(|_| alone);
-        Inputs { tree, profile, health: merge.health }.unless_empty(paths)
+        let value = merge.value.unwrap_or_else(ValueType::samples);
+        let tree = merge.builder.finish(value, order);
+        let Merge { health, skipped, .. } = merge;
+        Inputs { tree, profile: only, health, skipped }.unless_empty(paths)
     }
 
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {
@@ -79,6 +84,7 @@ struct Merge {
     value: Option<ValueType>,
     columns: Option<Columns>,
     health: Health,
+    skipped: Vec<SkippedOf>,
 }
 
 impl Merge {
@@ -89,7 +95,6 @@ impl Merge {
         columns: Columns,
     ) -> Result<(), Failure> {
         self.check(path, columns, ValueType::samples())?;
-        self.health.skipped_lines += parts.skipped_lines();
         self.append(parts.into_builder());
         Ok(())
     }
@@ -115,12 +120,32 @@ impl Merge {
         Ok(())
     }
 
+    fn add_stacks(
+        &mut self,
+        path: &Path,
+        stacks: &Stacks,
+        outputs: &Outputs,
+    ) -> Result<(), Failure> {
+        outputs.check_stacks(path)?;
+        let types = stacks.value_types();
+        let names: Vec<String> = types.iter().map(|value| value.name.clone()).collect();
+        outputs.check_value(&names)?;
+        let value = outputs.value_among(types).unwrap_or(0);
+        self.check(path, Columns::One, types[value].clone())?;
+        let options = TreeOptions { value: Some(value), ..outputs.default_tree_options() };
+        self.append(stacks.to_builder(&options));
+        Ok(())
+    }
+
     /// The first tree is taken as it is, which is all there is most of the time.
     fn append(&mut self, builder: TreeBuilder) {
         if self.builder.is_empty() {
             self.builder = builder;
         } else {
             self.builder.append(builder);
+            if self.builder.is_crowded() {
+                self.builder.compact();
+            }
         }
     }
 
@@ -144,141 +169,5 @@ impl Merge {
                 Ok(())
             }
         }
-    }
-}
-
-/// Reads a file, on so many threads at most.
-pub(crate) fn read(path: &Path, options: TreeOptions, threads: usize) -> Result<Read, Failure> {
-    let failure = |error: &io::Error| unreadable(path, error);
-    let source = Source::open(path).map_err(|error| failure(&error))?;
-    if threads > 1 && source.has_parts() {
-        flame_threads::start();
-    }
-    let head = source.head().map_err(|error| failure(&error))?;
-    if let Some(refused) = other_format(path, &head) {
-        return Err(refused);
-    }
-    if is_binary(&head) {
-        let bytes = source.bytes().map_err(|error| failure(&error))?;
-        match read_pprof(&bytes) {
-            Ok(profile) => return Ok(Read::Pprof(Box::new(profile))),
-            // Folded text with control characters in its names; nothing else is known.
-            Err(_) if has_counts(&head) => {
-                return read_folded(path, &Source::Memory(bytes), &head, options, threads);
-            }
-            Err(error) => {
-                return Err(Failure::new(format!("cannot read {}: {error}", path.display()))
-                    .why("flame reads folded text and pprof, both also gzipped"));
-            }
-        }
-    }
-    read_folded(path, &source, &head, options, threads)
-}
-
-fn read_folded(
-    path: &Path,
-    source: &Source,
-    head: &[u8],
-    options: TreeOptions,
-    threads: usize,
-) -> Result<Read, Failure> {
-    let columns = Columns::detect(head);
-    let first = read_parts(source, columns, options, threads);
-    let result = match first {
-        Err(FoldedError::OneCount) => {
-            let parts = read_parts(source, Columns::One, options, threads);
-            parts.map(|parts| (parts, Columns::One))
-        }
-        result => result.map(|parts| (parts, columns)),
-    };
-    match result {
-        Ok((parts, columns)) => Ok(Read::Folded(Box::new(parts), columns)),
-        Err(FoldedError::Io(error)) => Err(unreadable(path, &error)),
-        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
-    }
-}
-
-/// Reads the parts of a source side by side.
-fn read_parts(
-    source: &Source,
-    columns: Columns,
-    options: TreeOptions,
-    threads: usize,
-) -> Result<FoldedParts, FoldedError> {
-    let parts = source.parts(threads)?;
-    let is_whole = parts.len() == 1;
-    let read_part = |mut part: Part<'_>| -> Result<FoldedPart, FoldedError> {
-        let reader = FoldedReader::new(columns, options.order);
-        let mut reader = reader.with_recursion(options.recursion);
-        reader.reserve(part.len());
-        reader.read(&mut part)?;
-        Ok(reader.into_part(is_whole))
-    };
-    let parts: Vec<FoldedPart> =
-        flame_threads::map(parts, read_part).into_iter().collect::<Result<_, _>>()?;
-    Ok(FoldedParts::new(parts).expect("a source has one part at least"))
-}
-
-/// What people hand over by mistake: some lines of it would pass for stacks.
-fn other_format(path: &Path, head: &[u8]) -> Option<Failure> {
-    let cannot = || Failure::new(format!("cannot read {} as a profile", path.display()));
-    let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
-    if head.starts_with(b"PERFILE2") {
-        let convert = "perf script -i FILE | stackcollapse-perf.pl | flame render -";
-        return Some(
-            cannot().why("it is a perf.data file, which flame does not read yet").or_try(convert),
-        );
-    }
-    let declares = [&b"<?xml"[..], b"<!DOCTYPE"].into_iter().any(|start| text.starts_with(start));
-    // `<svg as Trait>::f` is a function.
-    let is_svg = text.starts_with(b"<svg") && text.windows(5).any(|word| word == b"xmlns");
-    (declares || is_svg).then(|| {
-        cannot().why("it is a picture or a page already").or_try("the profile that it was made of")
-    })
-}
-
-/// Whether bytes hold what text does not.
-fn is_binary(head: &[u8]) -> bool {
-    head.iter().any(|byte| matches!(byte, 0..=8 | 14..=26))
-}
-
-/// Whether at least one line ends with a count.
-fn has_counts(head: &[u8]) -> bool {
-    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
-    reader.read(&mut &head[..]).is_ok() && !reader.into_builder().is_empty()
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot read {}: {}", path.display(), reason(error)));
-    match error.kind() {
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            failure.why("its compressed data is broken or cut off")
-        }
-        _ => failure,
-    }
-}
-
-pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
-    match health.skipped_lines {
-        0 => failure.why("there is no line with a count above zero"),
-        1 => failure.why("its only line does not end with a count"),
-        lines => failure.why(format!("none of its {lines} lines ends with a count")),
-    }
-    .or_try("a file of lines such as main;parse;read 7, or a pprof file")
-}
-
-/// Of a profile that has none of the value that was to be shown.
-pub(crate) fn nothing_in(path: &Path, profile: &Profile, value: &ValueType) -> Failure {
-    let failure = Failure::new(format!("no {} in {}", value.name, path.display()));
-    let types = profile.value_types().iter().enumerate();
-    let others = types.filter(|(at, _)| profile.total(*at) > Weight(0)).map(|(_, value)| value);
-    let others: Vec<&str> = others.map(|value| value.name.as_str()).collect();
-    match &*others {
-        [] => failure.why("it is a profile without samples: nothing was measured"),
-        [first, ..] => failure
-            .why(format!("its samples have {} only", others.join(" and ")))
-            .or_try(format!("--value {first}")),
     }
 }

@@ -1,13 +1,16 @@
 //! Parts of one text that were read side by side.
 
-use super::FoldedReader;
+use super::read::SHOWN_LINES;
+use super::{FoldedReader, SkippedLine};
 use crate::call_tree::{CallTree, SiblingOrder, TreeBuilder};
 use crate::units::ValueType;
 
 /// A part of a text that was read, as far ready as its order allows.
 #[derive(Debug)]
 pub struct FoldedPart {
+    lines: u64,
     skipped_lines: u64,
+    first_skipped: Vec<SkippedLine>,
     content: Content,
 }
 
@@ -21,7 +24,8 @@ enum Content {
 impl FoldedPart {
     /// The only part of a text, or one that others follow.
     pub(super) fn new(reader: FoldedReader, is_whole: bool) -> FoldedPart {
-        let skipped_lines = reader.skipped_lines();
+        let (lines, skipped_lines) = (reader.lines(), reader.skipped_lines());
+        let first_skipped = reader.first_skipped().to_vec();
         let by_name = matches!(reader.order(), SiblingOrder::Name | SiblingOrder::Weight);
         let content = if by_name && !is_whole {
             let builder = reader.into_builder();
@@ -30,7 +34,7 @@ impl FoldedPart {
         } else {
             Content::Reader(Box::new(reader))
         };
-        FoldedPart { skipped_lines, content }
+        FoldedPart { lines, skipped_lines, first_skipped, content }
     }
 
     fn into_tree(self) -> CallTree {
@@ -67,6 +71,19 @@ impl FoldedParts {
     /// Lines of all parts that have no stack or no count that can be read.
     pub fn skipped_lines(&self) -> u64 {
         self.first.skipped_lines + self.others.iter().map(|part| part.skipped_lines).sum::<u64>()
+    }
+
+    /// The first few of these, numbered as the whole text has them.
+    pub fn first_skipped(&self) -> Vec<SkippedLine> {
+        let mut before = 0;
+        let mut lines = Vec::new();
+        for part in std::iter::once(&self.first).chain(&self.others) {
+            let of_part = part.first_skipped.iter().cloned();
+            lines.extend(of_part.map(|line| SkippedLine { number: line.number + before, ..line }));
+            before += part.lines;
+        }
+        lines.truncate(SHOWN_LINES);
+        lines
     }
 
     /// The call tree of all parts in that order, which must be the one that they were read for.
@@ -113,6 +130,8 @@ mod tests {
                     FoldedParts::new(parts).unwrap()
                 };
                 assert_eq!(parts().skipped_lines(), 1);
+                let skipped = parts().first_skipped();
+                assert_eq!((skipped[0].number, skipped[0].text.as_slice()), (2, &b"nonsense"[..]));
                 let tree = parts().finish(ValueType::samples(), order);
                 assert_eq!(lines(&tree), lines(&whole), "{order:?} at {end}");
                 assert_eq!(tree.decimals(), 1);

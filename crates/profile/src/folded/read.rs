@@ -15,7 +15,7 @@ use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
 use super::root::is_function;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
-use crate::frame::FrameKind;
+use crate::frame::{FrameKind, is_mark_name};
 use crate::readable::readable;
 use crate::units::{ValueType, Weight};
 
@@ -52,6 +52,22 @@ impl Columns {
             _ => Columns::One,
         }
     }
+}
+
+/// So many lines that are skipped are kept to be shown.
+pub(super) const SHOWN_LINES: usize = 5;
+/// So many bytes of each.
+const MOST_SHOWN: usize = 400;
+
+/// A line without a stack or a count that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedLine {
+    /// Counted from 1.
+    pub number: u64,
+    /// Why it is not read: `there is no count at its end`.
+    pub reason: &'static str,
+    /// How it starts.
+    pub text: Vec<u8>,
 }
 
 /// Why folded text cannot be read on.
@@ -132,7 +148,9 @@ pub struct FoldedReader {
     nodes: Vec<BuilderNode>,
     /// The labels of a batch.
     found: Vec<Option<LabelId>>,
+    lines: u64,
     skipped_lines: u64,
+    first_skipped: Vec<SkippedLine>,
     /// Whether the sums have no room for more decimal places.
     is_full: bool,
 }
@@ -153,7 +171,9 @@ impl FoldedReader {
             labels: Vec::new(),
             nodes: Vec::new(),
             found: Vec::new(),
+            lines: 0,
             skipped_lines: 0,
+            first_skipped: Vec::new(),
             is_full: false,
         }
     }
@@ -177,6 +197,16 @@ impl FoldedReader {
     /// Lines that have no stack or no count that can be read.
     pub fn skipped_lines(&self) -> u64 {
         self.skipped_lines
+    }
+
+    /// The first few of these.
+    pub fn first_skipped(&self) -> &[SkippedLine] {
+        &self.first_skipped
+    }
+
+    /// How many lines were read.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
     }
 
     /// Reads an input to its end. Needs little memory besides that for the tree, however long the
@@ -267,12 +297,14 @@ impl FoldedReader {
         common: usize,
         batch: &mut Batch<'l>,
     ) -> Result<Option<&'l [u8]>, FoldedError> {
+        self.lines += 1;
         let trimmed = line.trim_ascii_start();
         // What is shifted has nothing in common with the line before.
         let common = if trimmed.len() == line.len() { common } else { 0 };
         let Some((stack, after)) = cut_count(trimmed) else {
-            let nothing = trimmed.is_empty() || is_comment(trimmed.trim_ascii_end());
-            self.skipped_lines += u64::from(!nothing);
+            if !trimmed.is_empty() && !is_comment(trimmed.trim_ascii_end()) {
+                self.skip(trimmed);
+            }
             return Ok(None);
         };
         if is_comment(trimmed) {
@@ -288,6 +320,17 @@ impl FoldedReader {
         let kept = batch.add_names(stack, common.min(stack.len()), &mut self.ends);
         batch.lines.push(Line { kept, names_end: batch.names.len(), before, after });
         Ok(Some(stack))
+    }
+
+    /// Counts a line that cannot be read, and keeps the first few.
+    #[cold]
+    fn skip(&mut self, line: &[u8]) {
+        self.skipped_lines += 1;
+        if self.first_skipped.len() < SHOWN_LINES {
+            let (number, reason) = (self.lines, why_not_read(line));
+            let text = line[..line.len().min(MOST_SHOWN)].to_vec();
+            self.first_skipped.push(SkippedLine { number, reason, text });
+        }
     }
 
     /// Puts the lines of a batch into the tree, and empties it.
@@ -344,7 +387,7 @@ impl FoldedReader {
         let (bare, kind) = FrameKind::of_annotated(name.text);
         let text = readable(bare).into_owned();
         let is_thread = is_first && kind == FrameKind::User && !is_function(&text);
-        let is_mark = is_mark(&text) || is_thread;
+        let is_mark = is_mark_name(bare) || is_thread;
         let kind = if is_mark { FrameKind::Mark } else { kind };
         let label = self.builder.new_label(text, kind);
         names.insert(name, label);
@@ -365,12 +408,21 @@ impl FoldedReader {
     }
 }
 
-const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any number of places");
-
-/// Marks that stand for what is not known, as flame and the collapsing scripts write them.
-fn is_mark(name: &str) -> bool {
-    matches!(name, "[truncated stack]" | "[unknown]" | "-" | "--")
+/// Why a line has no stack with a count.
+fn why_not_read(line: &[u8]) -> &'static str {
+    let line = line.trim_ascii_end();
+    let word = line.rsplit(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
+    let is_number = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
+    match word {
+        [b'-', number @ ..] if Count::parse(number).is_some() => "its count is negative",
+        _ if word.len() == line.len() && is_number(word) => "there is no stack before its count",
+        _ if word.iter().all(u8::is_ascii_digit) => "its count is too large",
+        _ if is_number(word) => "its count is no number",
+        _ => "there is no count at its end",
+    }
 }
+
+const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any number of places");
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -1,0 +1,31 @@
+//! `flame fold`: the output of any profiler as folded stacks, or as what is asked for.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::cli::{Cli, FoldArgs};
+use crate::message::Failure;
+use crate::output::{Defaults, Format};
+use crate::render::{Job, show};
+use crate::{inputs, io_failure};
+
+/// Runs the command.
+pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    if args.list_formats {
+        let list = inputs::list_of_formats();
+        let printed = std::io::stdout().write_all(list.as_bytes());
+        return printed
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| io_failure("write to stdout", &error));
+    }
+    let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout: Format::Folded };
+    let job = Job {
+        profiles: inputs::files(&args.profiles, "perf script | flame fold")?,
+        input: inputs::options(&args.input),
+        output: &args.output,
+        picture: &args.picture,
+        lines: false,
+        defaults,
+    };
+    show(job, cli)
+}

@@ -1,0 +1,211 @@
+//! The inputs of the commands that read profiles: which they are, and what is said when one cannot
+//! be read.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use flame_formats::{
+    FORMATS, InputContent, PprofError, ReadError, ReadInput, ReadOptions, Skipped, Source,
+    read_input,
+};
+use flame_profile::{Columns, FoldedParts, Health, Profile, ValueType, Weight};
+use flame_render::{clean_name, group_thousands};
+use nix::sys::stat::{SFlag, fstat};
+
+use crate::cli::{Cli, InputArgs};
+use crate::message::{Failure, reason, warn};
+
+/// What an input holds, where stacks are a profile, too.
+pub(crate) enum Read {
+    Folded(Box<FoldedParts>, Columns),
+    Profile(Box<Profile>),
+}
+
+/// An input with lines that could not be read.
+#[derive(Debug)]
+pub(crate) struct SkippedOf {
+    pub(crate) path: PathBuf,
+    pub(crate) skipped: Skipped,
+}
+
+/// The files that are meant: those of folders, and stdin where nothing is named and something is
+/// piped in.
+pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Failure> {
+    if paths.is_empty() {
+        return match is_piped() {
+            true => Ok(vec![PathBuf::from("-")]),
+            false => Err(Failure::usage("no file to read, and nothing is piped in").or_try(usage)),
+        };
+    }
+    if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        return Err(Failure::usage("stdin can be read once only"));
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() { add_folder(path, &mut files)? } else { files.push(path.clone()) }
+    }
+    Ok(files)
+}
+
+/// Whether stdin is a pipe, a socket or a file: what a script without a terminal has is none.
+pub(crate) fn is_piped() -> bool {
+    let stdin = io::stdin();
+    let kind = fstat(stdin.as_fd()).map(|status| SFlag::from_bits_truncate(status.st_mode));
+    let is = |kind: SFlag, expect: SFlag| kind & SFlag::S_IFMT == expect;
+    !stdin.is_terminal()
+        && kind.is_ok_and(|kind| {
+            is(kind, SFlag::S_IFIFO) || is(kind, SFlag::S_IFREG) || is(kind, SFlag::S_IFSOCK)
+        })
+}
+
+/// The files of a folder and of those in it, sorted; links to folders are not followed.
+fn add_folder(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let failure = |error: io::Error| unreadable(folder, &error);
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failure)? {
+        entries.push(entry.map_err(failure)?.path());
+    }
+    entries.sort();
+    for path in entries {
+        let status = fs::symlink_metadata(&path).map_err(|error| unreadable(&path, &error))?;
+        if status.is_dir() {
+            add_folder(&path, files)?;
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// How inputs are read as the arguments want it.
+pub(crate) fn options(args: &InputArgs) -> ReadOptions {
+    ReadOptions { format: args.from, strict: args.strict, ..ReadOptions::default() }
+}
+
+/// Reads an input.
+pub(crate) fn read(path: &Path, options: &ReadOptions) -> Result<ReadInput, Failure> {
+    let source = Source::open(path).map_err(|error| unreadable(path, &error))?;
+    read_input(source, options).map_err(|error| failure(path, &error))
+}
+
+/// Reads an input as a profile, or as folded text where it is such; what is to be said of it is in
+/// the health.
+pub(crate) fn read_profile(path: &Path, options: &ReadOptions) -> Result<(Read, Health), Failure> {
+    let read = read(path, options)?;
+    let mut health =
+        Health { skipped_lines: read.skipped.count(), notes: read.notes, ..Health::default() };
+    let mut profile = match read.content {
+        InputContent::Folded(parts, columns) => return Ok((Read::Folded(parts, columns), health)),
+        InputContent::Profile(profile) => profile,
+        InputContent::Stacks(stacks) => Box::new(stacks.to_profile()),
+    };
+    profile.health.skipped_lines += health.skipped_lines;
+    profile.health.notes.append(&mut health.notes);
+    health = profile.health.clone();
+    Ok((Read::Profile(profile), health))
+}
+
+/// Says which lines were left out, and why.
+pub(crate) fn say_skipped(all: &[SkippedOf], cli: &Cli) {
+    let count: u64 = all.iter().map(|of| of.skipped.count()).sum();
+    if count == 0 || cli.quiet {
+        return;
+    }
+    let mut text = format!("{} left out: they cannot be read", lines(count));
+    if count == 1 {
+        text = "1 line left out: it cannot be read".to_owned();
+    }
+    const MOST: usize = 5;
+    let shown = all.iter().flat_map(|of| of.skipped.first().iter().map(move |part| (of, part)));
+    for (of, part) in shown.take(MOST) {
+        let excerpt = if part.text.is_empty() { String::new() } else { format!(": {}", part.text) };
+        let path = shown_path(&of.path);
+        text += &format!("\n  {path}, {}: {}{}", part.place, part.reason, clean_name(&excerpt));
+    }
+    warn(&text, cli.color);
+}
+
+/// So many lines.
+pub(crate) fn lines(count: u64) -> String {
+    format!("{} {}", group_thousands(count), if count == 1 { "line" } else { "lines" })
+}
+
+/// The table of formats, as `flame fold --list-formats` prints it.
+pub(crate) fn list_of_formats() -> String {
+    let width = FORMATS.iter().map(|format| format.name.len()).max().unwrap_or(0);
+    let line = |format: &flame_formats::InputFormat| {
+        format!("{:width$}  {}\n", format.name, format.description)
+    };
+    FORMATS.iter().map(line).collect()
+}
+
+pub(crate) fn shown_path(path: &Path) -> String {
+    clean_name(&path.display().to_string()).into_owned()
+}
+
+const LIST: &str = "flame fold --list-formats, to see what flame reads";
+
+fn failure(path: &Path, error: &ReadError) -> Failure {
+    let cannot = |what: String| Failure::new(format!("cannot read {}{what}", shown_path(path)));
+    match error {
+        ReadError::Io(error) => unreadable(path, error),
+        ReadError::UnknownFormat { looks } => {
+            let failure = cannot(" as a profile".to_owned()).why(format!("it {looks}"));
+            match looks.as_str() {
+                looks if looks.contains("perf.data") => {
+                    failure.or_try("perf script -i FILE | flame render")
+                }
+                looks if looks.contains("picture or a page") => {
+                    failure.or_try("the profile that it was made of")
+                }
+                _ => failure.or_try(LIST),
+            }
+        }
+        ReadError::Pprof(PprofError::Wire { .. }) => cannot(format!(": {error}"))
+            .why("it is binary, but neither pprof nor another format that flame reads")
+            .or_try(LIST),
+        ReadError::Strict { place, reason } => {
+            cannot(format!(": {place}: {reason}")).why("--strict makes that an error")
+        }
+        error => cannot(format!(": {error}")).or_try(LIST),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot read {}: {}", shown_path(path), reason(error)));
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            failure.why("its compressed data is broken or cut off")
+        }
+        _ => failure,
+    }
+}
+
+/// Of inputs without a stack.
+pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
+    let names: Vec<String> = paths.iter().map(|path| shown_path(path)).collect();
+    let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
+    match health.skipped_lines {
+        0 => failure.why("there is no line with a count above zero"),
+        1 => failure.why("its only line does not end with a count"),
+        lines => failure.why(format!("none of its {lines} lines ends with a count")),
+    }
+    .or_try("a file of lines such as main;parse;read 7, or a pprof file")
+    .or_try(LIST)
+}
+
+/// Of a profile that has none of the value that was to be shown.
+pub(crate) fn nothing_in(path: &Path, profile: &Profile, value: &ValueType) -> Failure {
+    let failure = Failure::new(format!("no {} in {}", value.name, path.display()));
+    let types = profile.value_types().iter().enumerate();
+    let others = types.filter(|(at, _)| profile.total(*at) > Weight(0)).map(|(_, value)| value);
+    let others: Vec<&str> = others.map(|value| value.name.as_str()).collect();
+    match &*others {
+        [] => failure.why("it is a profile without samples: nothing was measured"),
+        [first, ..] => failure
+            .why(format!("its samples have {} only", others.join(" and ")))
+            .or_try(format!("--value {first}")),
+    }
+}

@@ -1,0 +1,48 @@
+//! Why an input could not be read.
+
+use std::io;
+
+use flame_profile::FoldedError;
+
+use crate::PprofError;
+use crate::skipped::Place;
+
+/// Why an input could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The system could not read it, or its compressed data is broken from the start.
+    #[error("it cannot be read")]
+    Io(#[from] io::Error),
+    /// No format was recognised; here is what it looks like.
+    #[error("it is in no format that flame knows: it {looks}")]
+    UnknownFormat {
+        /// A phrase that goes on after "it": `is a picture or a page already`.
+        looks: String,
+    },
+    /// The format is known, but what is there breaks its rules altogether.
+    #[error("it is no {format} that can be read: {what}")]
+    Broken {
+        /// The format's name.
+        format: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+    /// A part that cannot be read, where that is to be an error.
+    #[error("{place} cannot be read: {reason}")]
+    Strict {
+        /// Where it is.
+        place: Place,
+        /// Why it cannot be read.
+        reason: String,
+    },
+    /// What was asked for is not in it.
+    #[error("{0}")]
+    NotThere(String),
+    /// It is not pprof, or breaks the rules of it.
+    #[error(transparent)]
+    Pprof(#[from] PprofError),
+    /// Folded text that cannot be read on.
+    #[error(transparent)]
+    Folded(FoldedError),
+}

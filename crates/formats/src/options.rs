@@ -1,0 +1,88 @@
+//! What is asked of the readers.
+
+use flame_profile::{Nanos, TreeOptions};
+
+use crate::InputFormat;
+
+/// How inputs are read.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// The format; `None` = the one that is recognised.
+    pub format: Option<&'static InputFormat>,
+    /// How folded text becomes a tree, and what the first frames of all stacks say.
+    pub tree: TreeOptions,
+    /// How many threads read at most; at least 1.
+    pub threads: usize,
+    /// Whether a part that cannot be read is an error, and not skipped and counted.
+    pub strict: bool,
+    /// Which samples are taken, and how they are named.
+    pub samples: SampleOptions,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
+            format: None,
+            tree: TreeOptions::default(),
+            threads: 1,
+            strict: false,
+            samples: SampleOptions::default(),
+        }
+    }
+}
+
+/// Which samples are taken, where the format says so much of them, and how they are named. Folded
+/// text and pprof are read whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SampleOptions {
+    /// Samples of this event only; `None` = of the first one that the input has.
+    pub event: Option<String>,
+    /// Samples of these tasks, CPUs and times only.
+    pub selection: Selection,
+    /// Name functions that have no name by their address: `[libc.so.6 7f3a10001234]`.
+    pub addresses: bool,
+    /// Take stacks from the innermost of these functions on, without what called it.
+    pub skip_after: Vec<String>,
+    /// Which kinds of code are told apart from a user's.
+    pub kinds: Kinds,
+}
+
+/// Which kinds of code are told apart. Inlined functions and wakers always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds {
+    /// The kernel's code.
+    pub kernel: bool,
+    /// What a runtime has compiled.
+    pub jit: bool,
+}
+
+impl Default for Kinds {
+    /// All are: what is drawn is coloured by them.
+    fn default() -> Kinds {
+        Kinds { kernel: true, jit: true }
+    }
+}
+
+/// Samples that are taken; an empty list takes all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Processes.
+    pub pids: Vec<u32>,
+    /// Threads, by their name or number.
+    pub threads: Vec<String>,
+    /// Processes or threads by their name.
+    pub comms: Vec<String>,
+    /// CPUs.
+    pub cpus: Vec<u32>,
+    /// From this time on, counted from the first sample of the input.
+    pub from: Option<Nanos>,
+    /// Up to this time, which is not within.
+    pub to: Option<Nanos>,
+}
+
+impl Selection {
+    /// Whether anything is left out.
+    pub fn is_all(&self) -> bool {
+        *self == Selection::default()
+    }
+}

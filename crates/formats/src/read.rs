@@ -1,0 +1,196 @@
+//! An input into what it holds, by the reader of its format.
+
+use flame_profile::{Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Profile};
+
+use crate::head::Head;
+use crate::input::Input;
+use crate::registry::Reader;
+use crate::sink::Sink;
+use crate::skipped::{Place, Skipped};
+use crate::source::Source;
+use crate::{InputFormat, MAX_INFLATED, ReadError, ReadOptions, Stacks, read_pprof};
+
+/// What an input holds, and what is to be said of it.
+#[derive(Debug)]
+pub struct ReadInput {
+    /// The format that it was read as.
+    pub format: &'static InputFormat,
+    /// What it holds.
+    pub content: InputContent,
+    /// What of it could not be read.
+    pub skipped: Skipped,
+    /// What else a user should know: `its end is missing`.
+    pub notes: Vec<String>,
+}
+
+/// What an input holds.
+#[derive(Debug)]
+pub enum InputContent {
+    /// Folded text, with one count a line or two.
+    Folded(Box<FoldedParts>, Columns),
+    /// A whole profile.
+    Profile(Box<Profile>),
+    /// Stacks.
+    Stacks(Box<Stacks>),
+}
+
+/// Reads an input in the format that is asked for, or in the one that is recognised.
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput, ReadError> {
+    let head = source.head()?;
+    let format = match options.format {
+        Some(format) => format,
+        None => recognised(&Head::new(&head))?,
+    };
+    let mut notes = Vec::new();
+    let (content, skipped) = match &format.reader {
+        Reader::Folded => read_folded(&mut source, &head, options)?,
+        Reader::Pprof => return read_binary(source, format, &head, options),
+        Reader::Stacks(read) => {
+            let mut sink = Sink::new(options);
+            let threads = options.threads.max(1);
+            read(&mut Input::new(source.reader(), threads), &mut sink)?;
+            let (stacks, skipped, said) = sink.finish();
+            notes = said;
+            (InputContent::Stacks(Box::new(stacks)), skipped)
+        }
+    };
+    notes.extend(broken_end(&source, options)?);
+    Ok(ReadInput { format, content, skipped, notes })
+}
+
+/// What is said of packed data that is cut short.
+fn broken_end(source: &Source, options: &ReadOptions) -> Result<Option<String>, ReadError> {
+    let Some(trouble) = source.trouble() else { return Ok(None) };
+    let what = format!("its compressed data is broken or cut off: {trouble}");
+    match options.strict {
+        true => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what).into()),
+        false => Ok(Some(format!("{what}; what stands before that was read"))),
+    }
+}
+
+/// The format of a start, or what it looks like.
+fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
+    if let Some(looks) = looks_like(head) {
+        return Err(ReadError::UnknownFormat { looks });
+    }
+    // What no format claims is read as folded text, whose stacks may start late; where it has none,
+    // that is said.
+    let folded = crate::registry::FORMATS.last();
+    let format = InputFormat::detect(head.bytes()).or(folded);
+    format.ok_or_else(|| ReadError::UnknownFormat { looks: "is not recognised".to_owned() })
+}
+
+/// What people hand over by mistake: some lines of it would pass for stacks.
+fn looks_like(head: &Head<'_>) -> Option<String> {
+    let text = head.text();
+    let starts: [(&[u8], &str); 9] = [
+        (b"PERFILE2", "is a perf.data file, which flame does not read yet"),
+        (b"<!DOCTYPE", "is a picture or a page already"),
+        (b"<html", "is a picture or a page already"),
+        (b"\x7fELF", "is an executable or a library"),
+        (b"PK\x03\x04", "is a zip archive; unpack it first"),
+        (b"BZh", "is compressed by bzip2; flame unpacks gzip, zstd and xz"),
+        (b"\x89PNG", "is a picture"),
+        (b"%PDF", "is a PDF document"),
+        (b"SQLite format 3", "is an SQLite database; its profiler can export another format"),
+    ];
+    let is_known = |(start, _): &&(&[u8], &str)| text.starts_with(start);
+    if let Some((_, looks)) = starts.iter().find(is_known) {
+        return Some((*looks).to_owned());
+    }
+    // `<svg as Trait>::f` is a function.
+    let is_svg = text.starts_with(b"<svg") && head.contains(b"xmlns");
+    let is_xml = text.starts_with(b"<?xml");
+    let is_format = || InputFormat::detect(head.bytes()).is_some_and(|f| f.name != "folded");
+    (is_svg || (is_xml && !is_format())).then(|| "is a picture or a page already".to_owned())
+}
+
+/// Reads what is no text: pprof, or folded text with control characters in its names.
+fn read_binary(
+    source: Source,
+    format: &'static InputFormat,
+    head: &[u8],
+    options: &ReadOptions,
+) -> Result<ReadInput, ReadError> {
+    let trouble = source.trouble();
+    let bytes = source.bytes(MAX_INFLATED.0)?;
+    let error = match read_pprof(&bytes) {
+        Ok(profile) => {
+            let content = InputContent::Profile(Box::new(profile));
+            let notes = trouble.into_iter().collect();
+            return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
+        }
+        Err(error) => error,
+    };
+    let folded = InputFormat::named("folded").filter(|_| options.format.is_none());
+    match folded.filter(|_| Head::new(head).has_counts()) {
+        Some(folded) => {
+            let options = ReadOptions { format: Some(folded), ..options.clone() };
+            read_input(Source::of_bytes(bytes)?, &options)
+        }
+        None => Err(error.into()),
+    }
+}
+
+fn read_folded(
+    source: &mut Source,
+    head: &[u8],
+    options: &ReadOptions,
+) -> Result<(InputContent, Skipped), ReadError> {
+    let columns = Columns::detect(head);
+    let result = match read_parts(source, columns, options) {
+        Err(FoldedError::OneCount) if source.is_seekable() => {
+            read_parts(source, Columns::One, options).map(|parts| (parts, Columns::One))
+        }
+        result => result.map(|parts| (parts, columns)),
+    };
+    let (parts, columns) = result.map_err(|error| match error {
+        FoldedError::Io(error) => ReadError::Io(error),
+        error => ReadError::Folded(error),
+    })?;
+    let mut skipped = Skipped::default();
+    let shown = parts.first_skipped();
+    for line in &shown {
+        let place = Place::Line(line.number);
+        if options.strict {
+            return Err(ReadError::Strict { place, reason: line.reason.to_owned() });
+        }
+        skipped.add(place, line.reason, &line.text);
+    }
+    skipped.add_count(parts.skipped_lines().saturating_sub(shown.len() as u64));
+    Ok((InputContent::Folded(Box::new(parts), columns), skipped))
+}
+
+/// Reads the parts of a source side by side.
+fn read_parts(
+    source: &mut Source,
+    columns: Columns,
+    options: &ReadOptions,
+) -> Result<FoldedParts, FoldedError> {
+    let new_reader = || {
+        let reader = FoldedReader::new(columns, options.tree.order);
+        reader.with_recursion(options.tree.recursion)
+    };
+    if !source.is_seekable() {
+        let mut reader = new_reader();
+        reader.read(&mut source.reader())?;
+        return Ok(FoldedParts::new([reader.into_part(true)]).expect("there is one"));
+    }
+    if options.threads > 1 && source.has_parts() {
+        flame_threads::start();
+    }
+    let parts = source.parts(options.threads)?;
+    let is_whole = parts.len() == 1;
+    let read_part = |mut part: crate::source::Part<'_>| -> Result<FoldedPart, FoldedError> {
+        let mut reader = new_reader();
+        reader.reserve(part.len());
+        reader.read(&mut part)?;
+        Ok(reader.into_part(is_whole))
+    };
+    let parts: Vec<FoldedPart> =
+        flame_threads::map(parts, read_part).into_iter().collect::<Result<_, _>>()?;
+    Ok(FoldedParts::new(parts).expect("a source has one part at least"))
+}
