@@ -3,11 +3,11 @@
 mod file;
 mod format;
 mod idle;
+mod palette;
 mod picture;
+mod place;
 
-use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use caps::{Capability, CapsHashSet};
@@ -22,16 +22,19 @@ use flame_render::{
 use flame_render::{write_terminal, write_text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use nix::unistd::Uid;
 
 use crate::cli::{Cli, OutputArgs, PictureArgs};
 use crate::inputs::shown_path;
 use crate::message::{Failure, reason, warn};
+use crate::own_files::find_place;
 use crate::terminal::Color;
 use crate::{privileges, sudo};
 use file::Destination;
 pub(crate) use file::Written;
 pub(crate) use format::Format;
 use format::format_of;
+use palette::PaletteFile;
 use picture::Picture;
 
 /// What is written when nothing is asked for.
@@ -41,6 +44,8 @@ pub(crate) struct Defaults {
     pub(crate) path: &'static str,
     /// Whether that file is left alone when it is there and flame did not write it.
     pub(crate) keeps_foreign: bool,
+    /// Whether what is shown cannot be had again: it is saved elsewhere if its place is gone.
+    pub(crate) is_recording: bool,
     /// The format of stdout.
     pub(crate) on_stdout: Format,
 }
@@ -68,6 +73,7 @@ pub(crate) struct Outputs {
     picture: Picture,
     color: Color,
     quiet: bool,
+    is_recording: bool,
 }
 
 impl Outputs {
@@ -115,15 +121,22 @@ impl Outputs {
             tree.recursion = Recursion::Collapse;
         }
         let annotations = if args.no_annotate { Annotations::Omit } else { Annotations::Write };
-        Ok(Outputs { files, value: args.value.clone(), tree, annotations, picture, color, quiet })
+        let (value, is_recording) = (args.value.clone(), defaults.is_recording);
+        Ok(Outputs { files, value, tree, annotations, picture, color, quiet, is_recording })
     }
 
-    /// The capabilities without which the files cannot be written, as far as flame has them.
+    /// The capabilities without which root cannot write the files. Everybody else writes what they
+    /// may without any.
     pub(crate) fn needed_capabilities(&self) -> CapsHashSet {
+        if !Uid::effective().is_root() {
+            return CapsHashSet::new();
+        }
         let files = self.files.iter().flat_map(|(file, _)| file.needed_capabilities());
         let opens = self.picture.args.open && sudo::invoking_user().is_some();
         let caller = [Capability::CAP_SETUID, Capability::CAP_SETGID];
-        files.chain(caller.into_iter().filter(|_| opens)).collect()
+        let colours = self.picture.palette.as_ref().map(PaletteFile::needed_capabilities);
+        let caller = caller.into_iter().filter(|_| opens);
+        files.chain(caller).chain(colours.unwrap_or_default()).collect()
     }
 
     /// With source lines in the frames of trees.
@@ -254,11 +267,11 @@ impl Outputs {
         let mut written = Vec::new();
         let mut failures = Vec::new();
         for (destination, format) in &self.files {
-            let result = match destination.is_compressed_picture() {
-                true => destination.write(&mut |out| compressed(*format, write, out)),
-                false => destination.write(&mut |out| write(*format, out)),
+            let mut write_it = |out: &mut dyn Write| match destination.is_compressed_picture() {
+                true => compressed(*format, write, out),
+                false => write(*format, out),
             };
-            match result {
+            match destination.write(&mut write_it) {
                 Ok(file) => {
                     let opens = self.picture.args.open && is_svg_file(destination, *format);
                     if let Some(file) = file.as_ref().filter(|_| opens) {
@@ -266,10 +279,22 @@ impl Outputs {
                     }
                     written.extend(file);
                 }
-                Err(error) => failures.push(cannot_write(destination, &error)),
+                Err(error) => {
+                    let saved = self.save_elsewhere(destination, &mut write_it);
+                    failures.push(cannot_write(destination, &error, saved.as_ref()));
+                    written.extend(saved);
+                }
             }
         }
         (written, failures)
+    }
+
+    /// Saves what cannot be had again where it can be written.
+    fn save_elsewhere(&self, lost: &Destination, write: WriteWith<'_>) -> Option<Written> {
+        match lost {
+            Destination::File(path) if self.is_recording => place::save_elsewhere(path, write).ok(),
+            _ => None,
+        }
     }
 
     fn write_one(
@@ -334,20 +359,18 @@ fn is_flame_svg(bytes: &[u8]) -> bool {
     start.windows(SVG_MARK.len()).any(|window| window == SVG_MARK)
 }
 
-/// Whether there is something that flame did not write: another file, a link, a FIFO. Not followed,
-/// not waited for, and no more of it is read than is needed.
+/// Whether there is something that flame did not write: another file, a link, a FIFO. Neither
+/// followed nor opened, and no more of a file is read than is needed.
 fn is_foreign(path: &Path) -> bool {
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) => return error.raw_os_error() == Some(nix::libc::ELOOP),
+    let Ok(place) = find_place(path) else { return false };
+    let found = match place.look() {
+        Ok(None) => return false,
+        Ok(Some(found)) => found,
+        Err(_) => return true,
     };
-    if !file.metadata().is_ok_and(|status| status.is_file()) {
-        return true;
-    }
     let mut start = Vec::new();
     // What cannot be read is not known to be flame's.
-    let read = file.take(1000).read_to_end(&mut start);
+    let read = found.open().and_then(|file| file.take(1000).read_to_end(&mut start));
     read.is_err() || (!start.is_empty() && !is_flame_svg(&start))
 }
 
@@ -361,14 +384,19 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         .or_try(format!("-o OTHER.svg, or --force to replace {}", path.display())))
 }
 
-fn cannot_write(destination: &Destination, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot write {}: {}", destination.name(), reason(error)));
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure
-            .why("what was there before is still there; nothing was written")
-            .or_try("df -h, to find another place"),
-        _ => failure,
+fn cannot_write(destination: &Destination, error: &io::Error, saved: Option<&Written>) -> Failure {
+    let mut failure =
+        Failure::new(format!("cannot write {}: {}", destination.name(), reason(error)));
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let old = "what was there before is still there";
+    if let Some(saved) = saved {
+        let saved = saved.path.display();
+        let old = if is_full { format!("{old}; ") } else { String::new() };
+        failure = failure.why(format!("{old}what was recorded is in {saved} instead"));
+    } else if is_full {
+        failure = failure.why(format!("{old}; nothing was written"));
     }
+    if is_full { failure.or_try("df -h, to find another place") } else { failure }
 }
 
 /// What an output writes itself with.

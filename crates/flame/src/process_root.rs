@@ -6,7 +6,7 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use flame_profile::Pid;
@@ -70,6 +70,19 @@ impl FoundFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         File::open(self.own_path())
+    }
+}
+
+impl From<OwnedFd> for FoundFile {
+    /// Of a descriptor that was opened with `O_PATH`.
+    fn from(found: OwnedFd) -> FoundFile {
+        FoundFile(found.into())
+    }
+}
+
+impl From<FoundFile> for OwnedFd {
+    fn from(found: FoundFile) -> OwnedFd {
+        found.0.into()
     }
 }
 

@@ -22,11 +22,16 @@ use input::Inputs;
 /// opened has to be a file.
 fn defaults(opens: bool) -> Defaults {
     if opens {
-        return Defaults { path: "flame.svg", keeps_foreign: true, on_stdout: Format::Svg };
+        return Defaults {
+            path: "flame.svg",
+            keeps_foreign: true,
+            on_stdout: Format::Svg,
+            is_recording: false,
+        };
     }
     let on_terminal = std::io::stdout().is_terminal();
     let on_stdout = if on_terminal { Format::Terminal } else { Format::Svg };
-    Defaults { path: "-", keeps_foreign: false, on_stdout }
+    Defaults { path: "-", keeps_foreign: false, on_stdout, is_recording: false }
 }
 
 /// Profiles that are to be read, and what is to be made of them.

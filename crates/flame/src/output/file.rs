@@ -1,26 +1,23 @@
 //! One output: a file replaced at once, stdout, or something else that takes bytes.
 //!
-//! A regular file is written beside its final place under a temporary name and renamed: whoever
-//! reads it sees the old or the new one whole, a full disk leaves the old one, and a link that
-//! somebody put there is replaced, not followed.
-//!
-//! What is no regular file (a FIFO, a terminal, `/dev/stdout`) is opened as it is. For root that is
-//! a trap in directories where others write, too, so then all that the path leads through must be
-//! root's or the calling user's own, and what was opened must still be what it was.
+//! A regular file is written beside its place and renamed into it ([`super::place`]). What is no
+//! regular file (a FIFO, a terminal, `/dev/stdout`) is opened as it is, and only once it is known to
+//! be none. For root that is a trap in directories where others write, too, so then all links that
+//! the path leads through, and what is there, must be root's or the calling user's own.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use caps::Capability;
 use nix::libc;
-use nix::unistd::{Uid, fchown};
 
+use super::place::{self, replace};
 use super::{Format, WriteWith};
 use crate::message::rights::user_name;
 use crate::message::{Failure, reason};
-use crate::{privileges, sudo};
+use crate::own_files::{find, find_place, is_same, stranger};
 
 /// Where an output goes.
 #[derive(Debug)]
@@ -47,50 +44,70 @@ impl Destination {
         if path == Path::new("-") {
             return Ok(Destination::Stdout);
         }
-        let refused = |why: String| Failure::new(format!("cannot write {}: {why}", path.display()));
-        match fs::metadata(path) {
-            Ok(status) if status.is_dir() => Err(refused("it is a directory".to_owned())
-                .or_try(format!("-o {}", path.join("flame.svg").display()))),
-            Ok(status) if status.file_type().is_block_device() => {
-                Err(refused("it is a disk".to_owned()))
-            }
-            Ok(status) if !status.is_file() => {
-                if let Some(owner) = untrusted_owner(path, status.uid()) {
-                    let what = refused("it is no regular file, or leads to one".to_owned());
-                    return Err(what
-                        .why(format!("{} put it there, and flame runs as root", user_name(owner)))
-                        .or_try("-o with a file in a directory of your own"));
+        if path.file_name().is_none() {
+            let status = find(path).and_then(|found| found.file.metadata());
+            return Destination::special(path, &status.map_err(|error| unwritable(path, &error))?);
+        }
+        let place = find_place(path).map_err(|error| unwritable(path, &error))?;
+        let is_there = place.look().map_err(|error| unwritable(path, &error))?.is_some();
+        match is_there.then(|| find(path)) {
+            Some(Ok(found)) => {
+                let status = found.file.metadata().map_err(|error| unwritable(path, &error))?;
+                if !status.is_file() {
+                    return Destination::special(path, &status);
                 }
-                Ok(Destination::Special(path.to_owned()))
+                if found.is_open_file {
+                    return Destination::open_file(path, &status);
+                }
             }
-            _ => {
-                probe(path).map_err(|error| unwritable(path, &error))?;
-                Ok(Destination::File(path.to_owned()))
+            // A link that leads nowhere is replaced.
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unwritable(path, &error));
             }
+            Some(Err(_)) | None => {}
+        }
+        place.probe().map_err(|error| unwritable(path, &error))?;
+        Ok(Destination::File(path.to_owned()))
+    }
+
+    /// What is there and no regular file.
+    fn special(path: &Path, status: &Metadata) -> Result<Destination, Failure> {
+        let refused = |why: &str| Failure::new(format!("cannot write {}: {why}", path.display()));
+        if status.is_dir() {
+            return Err(refused("it is a directory")
+                .or_try(format!("-o {}", path.join("flame.svg").display())));
+        }
+        if status.file_type().is_block_device() {
+            return Err(refused("it is a disk"));
+        }
+        if let Some(owner) = stranger(status.uid()) {
+            return Err(refused("it is no regular file, or leads to one")
+                .why(format!("{} put it there, and flame runs as root", user_name(owner)))
+                .or_try("-o with a file in a directory of your own"));
+        }
+        Ok(Destination::Special(path.to_owned()))
+    }
+
+    /// A regular file that flame has open already, as `/dev/stdout` may be: nothing is to take its
+    /// place.
+    fn open_file(path: &Path, status: &Metadata) -> Result<Destination, Failure> {
+        let stdout = find(Path::new("/proc/self/fd/1")).and_then(|found| found.file.metadata());
+        match stdout {
+            Ok(stdout) if is_same(&stdout, status) => Ok(Destination::Stdout),
+            _ => Err(Failure::new(format!("cannot write {}: it is a file", path.display()))
+                .why("flame replaces files, which it cannot do with one that is open")
+                .or_try("-o with the path of the file")),
         }
     }
 
-    /// The capabilities without which it cannot be written: found out by trying.
+    /// The capabilities without which it cannot be written.
     pub(super) fn needed_capabilities(&self) -> Vec<Capability> {
-        let mut needed = Vec::new();
         match self {
-            Destination::Stdout => {}
+            Destination::Stdout => Vec::new(),
             // Opening a FIFO to see would wait for its reader.
-            Destination::Special(_) => needed.push(Capability::CAP_DAC_OVERRIDE),
-            Destination::File(path) => {
-                let attempt = || probe(path);
-                if privileges::without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
-                    needed.push(Capability::CAP_DAC_OVERRIDE);
-                }
-                if sudo::invoking_user().is_some() {
-                    needed.push(Capability::CAP_CHOWN);
-                }
-                if is_foreign_in_sticky_folder(path) {
-                    needed.push(Capability::CAP_FOWNER);
-                }
-            }
+            Destination::Special(_) => vec![Capability::CAP_DAC_OVERRIDE],
+            Destination::File(path) => place::needed_capabilities(path),
         }
-        needed
     }
 
     /// Whether the ending of its name says the format.
@@ -136,90 +153,29 @@ impl Destination {
     }
 }
 
-fn buffered(out: impl Write, write: WriteWith<'_>) -> io::Result<()> {
+pub(super) fn buffered(out: impl Write, write: WriteWith<'_>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     write(&mut out)?;
     out.flush()
 }
 
-/// The user other than root and the caller, for whom root must not open that path: who owns the
-/// link that stands there, or what it leads to. `None` for flame that does not run as root.
-fn untrusted_owner(path: &Path, owner: u32) -> Option<u32> {
-    if !Uid::effective().is_root() {
-        return None;
-    }
-    let caller = sudo::invoking_user().map(|user| user.uid);
-    let link = fs::symlink_metadata(path).map(|status| status.uid()).ok();
-    let is_trusted = |uid: u32| uid == 0 || Some(uid) == caller;
-    [link, Some(owner)].into_iter().flatten().find(|uid| !is_trusted(*uid))
-}
-
-/// Opens what was no regular file when the recording began. Should it have become one, it is not
-/// written to: it could be any.
+/// Opens what was no regular file when the recording began. Should another one have taken its
+/// place, it is not written to: it could be any.
 fn open_special(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(path)?;
-    let status = file.metadata()?;
-    let changed = status.is_file() || status.file_type().is_block_device();
-    match changed || untrusted_owner(path, status.uid()).is_some() {
-        true => Err(io::Error::other("another file took its place")),
-        false => Ok(file),
+    let found = find(path)?;
+    let status = found.file.metadata()?;
+    let kind = status.file_type();
+    let changed = kind.is_file() || kind.is_dir() || kind.is_block_device();
+    if changed || stranger(status.uid()).is_some() {
+        return Err(io::Error::other("another file took its place"));
     }
-}
-
-/// The name under which a file is written before it takes its place.
-fn temporary(path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
-}
-
-/// Creates a file that nobody else has and that is no link.
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
-    options.open(path)
-}
-
-/// Whether a file can be created where `path` is to be.
-fn probe(path: &Path) -> io::Result<()> {
-    let temporary = temporary(path);
-    drop(create(&temporary)?);
-    fs::remove_file(&temporary)
-}
-
-/// Whether there is a file already that only its owner, or that of the directory, may replace, and
-/// flame is neither.
-fn is_foreign_in_sticky_folder(path: &Path) -> bool {
-    let me = Uid::effective().as_raw();
-    let folder = fs::metadata(folder_of(path)).ok();
-    let guarded = |folder: fs::Metadata| folder.mode() & libc::S_ISVTX != 0 && folder.uid() != me;
-    let owner = fs::symlink_metadata(path).ok().map(|status| status.uid());
-    folder.is_some_and(guarded) && owner.is_some_and(|owner| owner != me)
+    OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(found.file.own_path())
 }
 
 /// The directory that a path names a file in.
 fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
-}
-
-fn replace(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
-    let temporary = temporary(path);
-    let result = (|| {
-        let file = create(&temporary)?;
-        if let Some(user) = sudo::invoking_user() {
-            let (uid, gid) = sudo::owner_ids(&user);
-            fchown(&file, Some(uid), Some(gid))?;
-        }
-        buffered(&file, write)?;
-        let len = file.metadata()?.len();
-        fs::rename(&temporary, path)?;
-        Ok(Written { path: path.to_owned(), len })
-    })();
-    if result.is_err() {
-        // It may not even have been created.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -238,6 +194,8 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {

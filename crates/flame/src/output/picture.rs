@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,15 +10,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_profile::{CallTree, SiblingOrder, TooLarge, Weight};
 use flame_render::{
-    ColourConfig, Direction, NameAttributes, Rgb, Shorten, SvgConfig, TerminalConfig, Variation,
+    ColourConfig, Direction, NameAttributes, Shorten, SvgConfig, TerminalConfig, Variation,
     clean_name, name_colours,
 };
 
 use flame_sampler::Credentials;
 use nix::unistd::User;
 
+use super::palette::PaletteFile;
 use crate::cli::{PictureArgs, Width};
 use crate::message::{Failure, reason};
+use crate::own_files::read;
 use crate::sudo;
 use crate::terminal::{self, Color};
 
@@ -28,6 +29,8 @@ use crate::terminal::{self, Color};
 pub(super) struct Picture {
     pub(super) args: PictureArgs,
     config: SvgConfig,
+    /// The file of consistent colours.
+    pub(super) palette: Option<PaletteFile>,
     /// What could not be used of the files.
     pub(super) complaints: Vec<String>,
 }
@@ -35,8 +38,13 @@ pub(super) struct Picture {
 impl Picture {
     pub(super) fn prepare(args: &PictureArgs, color: Color) -> Result<Picture, Failure> {
         let mut complaints = Vec::new();
-        let config = svg_config(args, color, &mut complaints)?;
-        Ok(Picture { args: args.clone(), config, complaints })
+        let palette = args.cp.as_deref().map(|path| PaletteFile::read(path, &mut complaints));
+        let palette = palette.transpose()?;
+        let mut config = svg_config(args, color, &mut complaints)?;
+        if let Some(palette) = &palette {
+            config.colours.known = palette.colours.clone();
+        }
+        Ok(Picture { args: args.clone(), config, palette, complaints })
     }
 
     pub(super) fn order(&self) -> SiblingOrder {
@@ -119,21 +127,11 @@ impl Picture {
     }
 
     /// Adds the colours of a tree's names to the file of consistent colours, where there is one.
-    /// One that has them all is left as it is: it may be a team's, which nobody writes to.
     pub(super) fn keep_colours(&self, tree: &CallTree) -> Result<(), Failure> {
-        let Some(path) = self.args.cp.as_deref().filter(|_| tree.before().is_none()) else {
-            return Ok(());
-        };
-        let colours = name_colours(tree, &self.config.colours);
-        if colours == self.config.colours.known && path.exists() {
-            return Ok(());
+        match self.palette.as_ref().filter(|_| tree.before().is_none()) {
+            Some(palette) => palette.keep(name_colours(tree, &self.config.colours)),
+            None => Ok(()),
         }
-        let mut text = String::new();
-        for (name, Rgb(r, g, b)) in colours {
-            // A line feed would end the entry in the middle of its name.
-            text += &format!("{}->rgb({r},{g},{b})\n", name.replace(['\n', '\r'], " "));
-        }
-        fs::write(path, text).map_err(|error| cannot("write", path, &error))
     }
 }
 
@@ -161,7 +159,7 @@ fn svg_config(
         name_type: args.nametype.clone().unwrap_or(default.name_type),
         direction: if args.inverted { Direction::Down } else { Direction::Up },
         shorten: if args.truncate_text_right { Shorten::Right } else { Shorten::UsefulEnd },
-        colours: colour_config(args, color, complaints)?,
+        colours: colour_config(args, color),
         search_colour: args.search_color.unwrap_or(default.search_colour),
         ui_colour: args.uicolor,
         stroke_colour: args.stroke_color.and_then(|stroke| stroke.0),
@@ -191,11 +189,7 @@ fn default_title(args: &PictureArgs) -> &'static str {
     }
 }
 
-fn colour_config(
-    args: &PictureArgs,
-    color: Color,
-    complaints: &mut Vec<String>,
-) -> Result<ColourConfig, Failure> {
+fn colour_config(args: &PictureArgs, color: Color) -> ColourConfig {
     let seed =
         || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
     let variation = match (args.hash, args.random) {
@@ -203,44 +197,15 @@ fn colour_config(
         (_, true) => Variation::Random(seed()),
         _ => Variation::Name,
     };
-    Ok(ColourConfig {
+    ColourConfig {
         palette: args.colors.or(color.palette()).unwrap_or_default(),
         variation,
-        known: known_colours(args.cp.as_deref(), complaints)?,
+        known: BTreeMap::new(),
         by_width: args.colordiffusion,
         delta: args.colors_diff.unwrap_or_default(),
         negate: args.negate,
         background: args.bgcolors,
-    })
-}
-
-/// Reads lines of `name->rgb(r,g,b)`; a file that is not there yet has none.
-fn known_colours(
-    path: Option<&Path>,
-    complaints: &mut Vec<String>,
-) -> Result<BTreeMap<String, Rgb>, Failure> {
-    let Some(path) = path else { return Ok(BTreeMap::new()) };
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        result => result.map_err(|error| cannot("read", path, &error))?,
-    };
-    let text = String::from_utf8_lossy(&text);
-    let mut colours = BTreeMap::new();
-    let mut bad = 0;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        // The last arrow: names may hold one, as that of a method `operator->` does.
-        let entry =
-            line.rsplit_once("->").and_then(|(name, colour)| Some((name, colour.parse().ok()?)));
-        match entry {
-            Some((name, colour)) => drop(colours.insert(name.to_owned(), colour)),
-            None => bad += 1,
-        }
     }
-    if bad > 0 {
-        let lines = if bad == 1 { "line" } else { "lines" };
-        complaints.push(format!("{bad} {lines} of {} left out: not NAME->rgb(R,G,B)", shown(path)));
-    }
-    Ok(colours)
 }
 
 fn attributes(
@@ -248,17 +213,17 @@ fn attributes(
     complaints: &mut Vec<String>,
 ) -> Result<NameAttributes, Failure> {
     let Some(path) = path else { return Ok(NameAttributes::default()) };
-    let text = fs::read(path).map_err(|error| cannot("read", path, &error))?;
+    let text = read(path).map_err(|error| cannot("read", path, &error))?;
     let (attributes, found) = NameAttributes::parse(&String::from_utf8_lossy(&text));
     complaints.extend(found.iter().map(|what| format!("{}, {}", shown(path), clean_name(what))));
     Ok(attributes)
 }
 
-fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     clean_name(&path.display().to_string()).into_owned()
 }
 
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+pub(super) fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot {what} {}: {}", shown(path), reason(error)))
 }
 

@@ -1,0 +1,217 @@
+//! A regular file that is written beside its place, under a name that nobody can guess, and renamed
+//! into it.
+//!
+//! Whoever reads the place sees the old or the new file whole, a full disk leaves the old one, and a
+//! link that somebody put there is replaced, not followed. Others who may write to the directory can
+//! take away what is being written, but they cannot keep it from being made, choose what it becomes,
+//! or lose anything of their own.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use caps::Capability;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::libc;
+use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
+use nix::unistd::{Uid, UnlinkatFlags, fchown, unlinkat};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::file::buffered;
+use super::{WriteWith, Written};
+use crate::own_files::{Place, find_place};
+use crate::process_root::FoundFile;
+use crate::{privileges, sudo};
+
+/// How often another name is tried where one is taken.
+const TRIES: usize = 16;
+
+/// For everybody whom the umask leaves in.
+const EVERYBODYS: Mode = Mode::from_bits_truncate(0o666);
+const OWNERS_ONLY: Mode = Mode::from_bits_truncate(0o600);
+
+/// Where files go that cannot be written where they should.
+const ELSEWHERE: &str = "/var/tmp";
+
+impl Place {
+    /// What stands there, of a link the link itself; `None` for nothing.
+    pub(super) fn look(&self) -> io::Result<Option<FoundFile>> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        match openat(&self.folder, &*self.name, flags, Mode::empty()) {
+            Ok(found) => Ok(Some(found.into())),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a file can be made there.
+    pub(super) fn probe(&self) -> io::Result<()> {
+        self.create(OWNERS_ONLY).map(drop)
+    }
+
+    fn create(&self, mode: Mode) -> io::Result<New<'_>> {
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut tries = 0;
+        loop {
+            let name = format!(".flame-{}.tmp", random_word()?);
+            match openat(&self.folder, &*name, flags, mode) {
+                Ok(file) => {
+                    return Ok(New { file: file.into(), name, place: self, is_kept: false });
+                }
+                Err(Errno::EEXIST) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A file on the way to its place; removed when it does not get there.
+struct New<'p> {
+    file: File,
+    name: String,
+    place: &'p Place,
+    is_kept: bool,
+}
+
+impl New<'_> {
+    /// Puts it into its place.
+    fn keep(mut self) -> io::Result<()> {
+        let folder = &self.place.folder;
+        if !self.is_at(&self.name)? {
+            return Err(io::Error::other("somebody put another file there"));
+        }
+        renameat(folder, &*self.name, folder, &*self.place.name)?;
+        self.is_kept = true;
+        match self.is_at(&self.place.name)? {
+            true => Ok(()),
+            false => Err(io::Error::other("somebody put another file there")),
+        }
+    }
+
+    /// Whether that name is still this file's.
+    fn is_at(&self, name: impl AsRef<Path>) -> io::Result<bool> {
+        let there = fstatat(&self.place.folder, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        let id = |status: FileStat| (status.st_dev, status.st_ino);
+        Ok(id(there) == id(fstat(self.file.as_fd())?))
+    }
+}
+
+impl Drop for New<'_> {
+    fn drop(&mut self) {
+        // What others put there in the meantime is theirs.
+        if !self.is_kept && self.is_at(&self.name).unwrap_or(false) {
+            let _ = unlinkat(&self.place.folder, &*self.name, UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// Writes a file and gives it to the user who called sudo.
+pub(super) fn replace(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
+    put(path, EVERYBODYS, write)
+}
+
+fn put(path: &Path, mode: Mode, write: WriteWith<'_>) -> io::Result<Written> {
+    let place = find_place(path)?;
+    let new = place.create(mode)?;
+    if let Some(user) = sudo::invoking_user() {
+        let (uid, gid) = sudo::owner_ids(&user);
+        fchown(&new.file, Some(uid), Some(gid))?;
+    }
+    buffered(&new.file, write)?;
+    let len = new.file.metadata()?.len();
+    new.keep()?;
+    Ok(Written { path: path.to_owned(), len })
+}
+
+/// Writes what cannot be had again where there is room for it, for its owner's eyes only.
+pub(super) fn save_elsewhere(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = format!("flame-{}-{name}", random_word()?);
+    let mut result = Err(io::ErrorKind::NotFound.into());
+    for folder in [std::env::temp_dir(), PathBuf::from(ELSEWHERE)] {
+        result =
+            std::path::absolute(folder.join(&name)).and_then(|path| put(&path, OWNERS_ONLY, write));
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// The capabilities without which a file cannot be written there: found out by trying.
+pub(super) fn needed_capabilities(path: &Path) -> Vec<Capability> {
+    let mut needed = Vec::new();
+    let attempt = || find_place(path)?.probe();
+    if privileges::without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
+        needed.push(Capability::CAP_DAC_OVERRIDE);
+    }
+    if sudo::invoking_user().is_some() {
+        needed.push(Capability::CAP_CHOWN);
+    }
+    if is_foreign_in_sticky_folder(path).unwrap_or(false) {
+        needed.push(Capability::CAP_FOWNER);
+    }
+    needed
+}
+
+/// Whether there is a file already that only its owner, or that of the directory, may replace, and
+/// flame is neither.
+fn is_foreign_in_sticky_folder(path: &Path) -> io::Result<bool> {
+    let me = Uid::effective().as_raw();
+    let place = find_place(path)?;
+    let Some(file) = place.look()? else { return Ok(false) };
+    let folder: Metadata = File::from(place.folder).metadata()?;
+    let is_guarded = folder.mode() & libc::S_ISVTX != 0 && folder.uid() != me;
+    Ok(is_guarded && file.metadata()?.uid() != me)
+}
+
+/// Sixteen digits that nobody can guess.
+fn random_word() -> io::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// An empty directory, and the place `out` in it.
+    fn place(name: &str) -> (PathBuf, Place) {
+        let folder = std::env::temp_dir().join(format!("flame-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let place = find_place(&folder.join("out")).unwrap();
+        (folder, place)
+    }
+
+    #[test]
+    fn what_others_put_there_is_neither_removed_nor_published() {
+        let (folder, place) = place("strangers-file");
+        let new = place.create(EVERYBODYS).unwrap();
+        let theirs = folder.join(&new.name);
+        fs::remove_file(&theirs).unwrap();
+        fs::write(&theirs, "theirs").unwrap();
+        let error = new.keep().unwrap_err();
+        assert_eq!(error.to_string(), "somebody put another file there");
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+        assert!(!folder.join("out").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_kept_is_removed() {
+        let (folder, place) = place("not-kept");
+        place.probe().unwrap();
+        drop(place.create(EVERYBODYS).unwrap());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        place.create(EVERYBODYS).unwrap().keep().unwrap();
+        assert!(folder.join("out").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
