@@ -36,6 +36,8 @@ mod render_idle;
 #[cfg(test)]
 mod render_open;
 #[cfg(test)]
+mod rights;
+#[cfg(test)]
 mod runtimes;
 #[cfg(test)]
 mod scale;
@@ -45,6 +47,8 @@ mod source_lines;
 mod sources;
 #[cfg(test)]
 mod stacks;
+#[cfg(test)]
+mod strangers;
 #[cfg(test)]
 mod summary;
 #[cfg(test)]

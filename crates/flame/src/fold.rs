@@ -18,7 +18,8 @@ pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| io_failure("write to stdout", &error));
     }
-    let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout: Format::Folded };
+    let on_stdout = Format::Folded;
+    let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout, is_recording: false };
     let job = Job {
         profiles: inputs::files(&args.profiles, "perf script | flame fold")?,
         input: inputs::options(&args.input),

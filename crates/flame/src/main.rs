@@ -10,6 +10,7 @@ mod fold;
 mod inputs;
 mod message;
 mod output;
+mod own_files;
 mod privileges;
 mod proc;
 mod process_root;
@@ -37,18 +38,37 @@ fn main() -> ExitCode {
         Err(error) => return print_usage(&error),
     };
     start_tracing(cli.verbose);
-    let result = match &cli.command {
-        Command::Record(args) => record::run(args, &cli),
-        Command::Doctor(args) => doctor::run(args, &cli),
-        Command::Render(args) => render::run(args, &cli),
-        Command::Fold(args) => fold::run(args, &cli),
-        Command::Diff(args) => diff::run(args, &cli),
-    };
-    match result {
+    match privileges::refuse_set_user_id().and_then(|()| run(&cli)) {
         Ok(code) => code,
         Err(failure) => {
             failure.print(cli.color);
             ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Runs the command, with no more rights than it needs.
+fn run(cli: &Cli) -> Result<ExitCode, Failure> {
+    match &cli.command {
+        Command::Record(args) => {
+            privileges::begin_recording();
+            record::run(args, cli)
+        }
+        Command::Doctor(args) => {
+            privileges::keep_for_doctor();
+            doctor::run(args, cli)
+        }
+        Command::Render(args) => {
+            privileges::keep_for_named_files();
+            render::run(args, cli)
+        }
+        Command::Fold(args) => {
+            privileges::keep_for_named_files();
+            fold::run(args, cli)
+        }
+        Command::Diff(args) => {
+            privileges::keep_for_named_files();
+            diff::run(args, cli)
         }
     }
 }

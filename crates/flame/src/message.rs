@@ -3,9 +3,19 @@
 pub(crate) mod rights;
 pub(crate) mod sampler;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
+use flame_render::clean_name;
+
 use crate::terminal::{Color, Paint};
+
+/// The longest text of a message, in characters: what a target or a server says of itself may be of
+/// any length.
+const MAX_TEXT: usize = 1000;
+
+/// The longest command that is proposed. One that is cut would do something else.
+const MAX_COMMAND: usize = 20_000;
 
 /// flame could not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +33,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure of flame: exit status 1.
     pub(crate) fn new(what: impl Into<String>) -> Failure {
-        Failure { what: what.into(), why: None, tries: Vec::new(), code: 1 }
+        Failure { what: printable(&what.into()), why: None, tries: Vec::new(), code: 1 }
     }
 
     /// Wrong usage: exit status 2.
@@ -33,19 +43,19 @@ impl Failure {
 
     /// Adds the reason.
     pub(crate) fn why(mut self, why: impl Into<String>) -> Failure {
-        self.why = Some(why.into());
+        self.why = Some(printable(&why.into()));
         self
     }
 
     /// Adds what is worth saying where no reason is known.
     pub(crate) fn or_why(mut self, why: impl Into<String>) -> Failure {
-        self.why.get_or_insert_with(|| why.into());
+        self.why.get_or_insert_with(|| printable(&why.into()));
         self
     }
 
     /// Adds something that the user can do.
     pub(crate) fn or_try(mut self, command: impl Into<String>) -> Failure {
-        self.tries.push(command.into());
+        self.tries.extend(printable_command(&command.into()));
         self
     }
 
@@ -72,7 +82,29 @@ impl Failure {
 /// Prints something that the user should know although flame goes on.
 pub(crate) fn warn(what: &str, color: Color) {
     let paint = Paint(color.on_stderr());
-    let _ = writeln!(io::stderr(), "{} {what}", paint.yellow("warning:"));
+    let _ = writeln!(io::stderr(), "{} {}", paint.yellow("warning:"), printable(what));
+}
+
+/// Text as it may reach a terminal, whoever chose it: what steers terminals is shown, and what is
+/// long has its middle left out. All failures, warnings and notes are made of it.
+pub(crate) fn printable(text: &str) -> String {
+    cut(clean_name(text), MAX_TEXT)
+}
+
+/// The same for a command to try, which is of use as a whole only.
+pub(crate) fn printable_command(text: &str) -> Option<String> {
+    (text.len() <= MAX_COMMAND).then(|| clean_name(text).into_owned())
+}
+
+/// Leaves out the middle of what has more than `max` characters.
+pub(crate) fn cut(text: Cow<'_, str>, max: usize) -> String {
+    let len = if text.len() <= max { 0 } else { text.chars().count() };
+    if len <= max {
+        return text.into_owned();
+    }
+    let tail = max / 3;
+    let head = text.chars().take(max - tail - 1);
+    head.chain(['…']).chain(text.chars().skip(len - tail)).collect()
 }
 
 /// The system's reason in lower case and without its number: `permission denied`.
@@ -133,6 +165,23 @@ mod tests {
     fn reasons_are_lower_case_and_without_number() {
         assert_eq!(reason(&io::Error::from_raw_os_error(13)), "permission denied");
         assert_eq!(reason(&io::Error::from_raw_os_error(28)), "no space left on device");
+    }
+
+    #[test]
+    fn messages_steer_no_terminal_and_have_an_end() {
+        let steering = "\x1b]0;pwned\x07\r\n\u{9b}31m\u{202e}";
+        let failure = Failure::usage(steering).why(steering).or_try(steering);
+        let texts = [Some(failure.what), failure.why, failure.tries.into_iter().next()];
+        for text in texts.into_iter().flatten() {
+            assert!(text.starts_with("␛]0;pwned␇␍␊") && !text.contains('\u{202e}'), "{text:?}");
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+        let long = format!("{}{}", "ä".repeat(2000), "z".repeat(2000));
+        let text = Failure::new(&*long).or_why(&*long);
+        let expect = format!("{}…{}", "ä".repeat(666), "z".repeat(333));
+        assert_eq!([text.what, text.why.unwrap()], [expect.clone(), expect]);
+        assert_eq!(printable(&"ä".repeat(1000)), "ä".repeat(1000));
+        assert_eq!(printable_command(&"x".repeat(20_001)), None);
     }
 
     #[test]

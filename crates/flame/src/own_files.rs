@@ -23,7 +23,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::Uid;
 
-use crate::message::sampler::user_name;
+use crate::message::rights::user_name;
 use crate::process_root::FoundFile;
 use crate::sudo;
 

@@ -1,7 +1,7 @@
 //! Gives up what flame may do beyond its user as soon as it is not needed any more.
 //!
 //! ```text
-//!   start            everything that the caller gave flame
+//!   start            everything that the caller gave flame; for who is not root, out of effect
 //!   events are open  what opening more events and looking at targets takes; what the outputs take
 //!                    is kept, but out of effect
 //!   names            reading files of others, and what the outputs take
@@ -11,6 +11,8 @@
 //! call to have it back.
 //! ```
 //!
+//! Commands that do not record drop at once what they have no use for.
+//!
 //! docs/security.md says what each capability is kept for. They belong to threads: call these
 //! before any thread is started that lives on. That a capability cannot be dropped is no failure:
 //! flame then has what it had.
@@ -18,7 +20,10 @@
 //! Sources: capabilities(7), proc(5) for what the files of a process need.
 
 use caps::{CapSet, Capability, CapsHashSet};
+use nix::unistd::{Gid, Uid};
 
+use crate::message::Failure;
+use crate::message::rights::{more_rights, own_path};
 use crate::sudo;
 
 /// For opening events of CPUs that come online and larger stack copies, with their rings.
@@ -34,6 +39,78 @@ const READING: Capability = Capability::CAP_DAC_READ_SEARCH;
 /// For asking Java VMs: a signal, and a file of the VM's own user in its directories.
 const ASKING_JAVA: &[Capability] =
     &[Capability::CAP_KILL, Capability::CAP_CHOWN, Capability::CAP_DAC_OVERRIDE];
+
+/// For files where root's users name them, which are root's own by no more than these.
+const ROOTS_FILES: &[Capability] = &[
+    Capability::CAP_CHOWN,
+    Capability::CAP_DAC_OVERRIDE,
+    Capability::CAP_DAC_READ_SEARCH,
+    Capability::CAP_FOWNER,
+    Capability::CAP_SETGID,
+    Capability::CAP_SETUID,
+];
+
+/// Besides what recording takes, what `doctor` says whether it is there.
+const TOLD: &[Capability] = &[Capability::CAP_BPF, Capability::CAP_SYS_ADMIN];
+
+/// Refuses to run with the rights of a file's owner: whoever starts such a program says where it
+/// finds its files, and whom it takes for the caller of sudo.
+pub(crate) fn refuse_set_user_id() -> Result<(), Failure> {
+    if Uid::current() == Uid::effective() && Gid::current() == Gid::effective() {
+        return Ok(());
+    }
+    Err(Failure::new("flame does not run set-user-id or set-group-id")
+        .why("everybody who may start it would have the rights of its owner")
+        .or_try(format!("sudo chmod ug-s {}", own_path()))
+        .or_try(more_rights()))
+}
+
+/// For a command that reads and writes what its user names: keeps nothing but what makes root's
+/// files root's.
+pub(crate) fn keep_for_named_files() {
+    keep_at_most(&[]);
+}
+
+/// For a command that only looks whether a recording would work.
+pub(crate) fn keep_for_doctor() {
+    keep_at_most(&[OPENING, LOOKING, &[READING], TOLD].concat());
+}
+
+/// For a recording: a user's rights alone open what that user names, until it begins.
+pub(crate) fn begin_recording() {
+    if !Uid::effective().is_root() {
+        restrict(CapSet::Effective, &CapsHashSet::new());
+    }
+}
+
+/// Drops all capabilities of this thread, and of those that it starts.
+pub(crate) fn drop_all() {
+    restrict_all(&CapsHashSet::new());
+}
+
+/// Does something on a thread without any capability.
+pub(crate) fn on_bare_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let result = std::thread::scope(|scope| {
+        let bare = || {
+            drop_all();
+            work()
+        };
+        scope.spawn(bare).join()
+    });
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Leaves those, and for root what it reads and writes files with.
+fn keep_at_most(kept: &[Capability]) {
+    let roots = if Uid::effective().is_root() { ROOTS_FILES } else { &[] };
+    restrict_all(&kept.iter().chain(roots).copied().collect());
+}
+
+fn restrict_all(kept: &CapsHashSet) {
+    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
+        restrict(set, kept);
+    }
+}
 
 /// The events are open: keeps what recording needs in effect, and `aside`, what is needed later to
 /// write outputs, out of it. `asks_java`: Java VMs will be asked for the names of their methods.
@@ -76,14 +153,19 @@ fn needs_admin(recording: &CapsHashSet, may_reopen: &impl Fn() -> bool) -> bool 
 }
 
 /// The recording is over, and everything of running processes was read: before files of theirs are
-/// parsed. Nothing that flame might start from now on gains rights either.
+/// parsed, and before a network is asked for others. Nothing that flame might start from now on
+/// gains rights either. Who is not root has none left.
 pub(crate) fn keep_for_naming() {
     let Ok(mut kept) = caps::read(None, CapSet::Permitted) else { return };
+    if !Uid::effective().is_root() {
+        kept.clear();
+    }
     for capability in OPENING.iter().chain(LOOKING) {
         kept.remove(capability);
     }
     kept.remove(&Capability::CAP_SYS_ADMIN);
-    restrict(CapSet::Effective, &CapsHashSet::from([READING, Capability::CAP_KILL]));
+    let naming: CapsHashSet = [READING, Capability::CAP_KILL].into_iter().collect();
+    restrict(CapSet::Effective, &naming.intersection(&kept).copied().collect());
     restrict(CapSet::Permitted, &kept);
     if let Err(error) = nix::sys::prctl::set_no_new_privs() {
         tracing::debug!(%error, "new privileges cannot be ruled out");

@@ -48,8 +48,12 @@ const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a recording is written to and as when nothing is asked for.
-const DEFAULTS: Defaults =
-    Defaults { path: "flame.svg", keeps_foreign: true, on_stdout: Format::Folded };
+const DEFAULTS: Defaults = Defaults {
+    path: "flame.svg",
+    keeps_foreign: true,
+    on_stdout: Format::Folded,
+    is_recording: true,
+};
 
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
@@ -78,6 +82,7 @@ fn record(
     target: &mut target::Started,
     signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
+    privileges::raise_kept();
     let config = sampler_config(args, target.target());
     let mut session = Session::open(&config).map_err(|error| failure(&error))?;
     outputs.check_value(&collector::value_names(&session))?;
@@ -108,22 +113,26 @@ fn record(
     tracing::info!("recording over");
     let mut notes = [notes, notes::of_refusals(&session)].concat();
     notes.extend(runtime_notes::name_jit_code(&mut collector, args.sampling.java));
+    // Who may see addresses is asked when it is opened.
+    let kallsyms = naming::open_kallsyms();
+    privileges::keep_for_naming();
     let (collected, processes) = collector.collected();
     let missing = debug_files::fetch_missing(collected, cli.quiet, paint, signals);
     notes.extend(missing.map(notes::Note::plain));
     let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
-    let mut profile = collector.into_profile(meta, &symbols::config(&args.symbols));
+    let symbols = &symbols::config(&args.symbols);
+    let mut profile = collector.into_profile(meta, naming::Sources { symbols, kallsyms });
     tracing::info!("named");
     notes.extend(notes::of_hidden_kernel(&profile.health));
     if !cli.quiet {
         notes[told..].iter().for_each(|note| note.print(paint));
     }
-    profile.health.notes.extend(notes.into_iter().map(|note| note.text));
+    profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     coverage::add_losses(&mut profile.health, &session, losses, lost);
     coverage::add(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
     let unseen = coverage::unseen(&profile, &session, &process_times);
-    profile.health.notes.extend(unseen.iter().map(|note| note.text.clone()));
+    profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
         return Err(summary::no_samples(&profile, accounted.unwrap_or_default(), &session, args));
     }

@@ -83,9 +83,17 @@ impl KernelSymbols {
     /// # Errors
     /// When the file cannot be read, or shows no addresses to this user.
     pub fn open(path: &Path) -> Result<KernelSymbols, KernelError> {
+        KernelSymbols::read(File::open(path), path)
+    }
+
+    /// The same of a file that was opened before, which stands at that path.
+    ///
+    /// # Errors
+    /// As [`KernelSymbols::open`].
+    pub fn read(file: io::Result<File>, path: &Path) -> Result<KernelSymbols, KernelError> {
         let read = || {
             let mut bytes = Vec::new();
-            File::open(path)?.take(MAX_FILE_LEN).read_to_end(&mut bytes)?;
+            file?.take(MAX_FILE_LEN).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         let bytes = read().map_err(|source| KernelError::Io { path: path.to_owned(), source })?;

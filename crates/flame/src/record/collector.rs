@@ -9,7 +9,6 @@ use flame_profile::{
     ByteLen, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, Tid, ValueType,
 };
 use flame_sampler::{Privilege, Session};
-use flame_symbolize::SymbolizeConfig;
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
 };
@@ -479,13 +478,13 @@ impl Collector {
     }
 
     /// Names everything, and gives the profile.
-    pub(super) fn into_profile(mut self, meta: Meta, symbols: &SymbolizeConfig) -> Profile {
+    pub(super) fn into_profile(mut self, meta: Meta, sources: naming::Sources<'_>) -> Profile {
         self.collected.health.short_tasks = self.short_tasks.unseen();
         self.name_jit_code();
         let mut profile = Profile::new(self.value_types);
         profile.default_value = self.default_value;
         profile.meta = meta;
-        naming::name_all(self.collected, &self.processes, symbols, &mut profile);
+        naming::name_all(self.collected, &self.processes, sources, &mut profile);
         profile
     }
 }

@@ -188,7 +188,7 @@ pub(super) fn unseen(profile: &Profile, session: &Session, times: &ProcessTimes)
     let reasons =
         if reasons.is_empty() { "too few samples".to_owned() } else { reasons.join("; ") };
     let text = format!("{:.1} % of the target's CPU time was not seen: {reasons}", missing * 100.0);
-    Some(Note { text, mend })
+    Some(Note::plain(text).or_try(mend))
 }
 
 /// What `--strict` does not let pass: a coverage that is below 95 % by more than `chance` can

@@ -1,6 +1,8 @@
 //! Addresses become names: each distinct one is looked up once, images side by side.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -20,7 +22,6 @@ use super::collector::Collected;
 use super::images::OpenImage;
 use super::jit::JitId;
 use super::location::CodeLocation;
-use crate::privileges;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 
@@ -50,15 +51,29 @@ const IDLE_FUNCTIONS: &[&str] = &[
     "pv_native_safe_halt",
 ];
 
+/// Where names come from, besides the files of images.
+#[derive(Debug)]
+pub(super) struct Sources<'s> {
+    pub(super) symbols: &'s SymbolizeConfig,
+    /// The kernel's symbols, from [`open_kallsyms`].
+    pub(super) kallsyms: io::Result<File>,
+}
+
+/// Opens the kernel's symbols. Whether addresses are shown is decided by the rights at this time,
+/// since Linux 4.15; those of the reading do not matter.
+pub(super) fn open_kallsyms() -> io::Result<File> {
+    File::open(KALLSYMS)
+}
+
 /// Names everything that was collected and puts it into `profile`.
 pub(super) fn name_all(
     collected: Collected,
     processes: &Processes,
-    config: &SymbolizeConfig,
+    sources: Sources<'_>,
     profile: &mut Profile,
 ) {
     profile.health = collected.health.clone();
-    let mut namer = Namer::new(&collected, processes, config);
+    let mut namer = Namer::new(&collected, processes, sources);
     // Readers of profiles take the first image for the program.
     if let Some(program) = program(&collected, processes) {
         namer.profile_image(profile, program);
@@ -164,10 +179,13 @@ pub(super) fn image_name(key: &ImageKey) -> String {
 }
 
 /// The kernel's symbols, if any stack has a frame of the kernel.
-fn open_kernel(collected: &Collected) -> Result<KernelSymbols, KernelError> {
+fn read_kernel(
+    collected: &Collected,
+    kallsyms: io::Result<File>,
+) -> Result<KernelSymbols, KernelError> {
     let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
     let mut kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
-        true => KernelSymbols::open(Path::new(KALLSYMS)),
+        true => KernelSymbols::read(kallsyms, Path::new(KALLSYMS)),
         false => Ok(KernelSymbols::parse(b"")),
     };
     match &mut kernel {
@@ -229,18 +247,12 @@ struct Namer<'c> {
 type Unnamed = Option<(String, Missing)>;
 
 impl<'c> Namer<'c> {
-    fn new(
-        collected: &'c Collected,
-        processes: &'c Processes,
-        config: &SymbolizeConfig,
-    ) -> Namer<'c> {
+    fn new(collected: &'c Collected, processes: &'c Processes, sources: Sources<'_>) -> Namer<'c> {
+        let Sources { symbols, kallsyms } = sources;
         // The kernel takes as long to print its symbols as everything else takes together.
         let (kernel, symbols) = thread::scope(|scope| {
-            // Capabilities belong to threads: this one has those that show kernel addresses.
-            let kernel = scope.spawn(|| open_kernel(collected));
-            // The maps of runtimes are open; what follows reads files that targets brought along.
-            privileges::keep_for_naming();
-            let symbols = symbolize(collected, config);
+            let kernel = scope.spawn(|| read_kernel(collected, kallsyms));
+            let symbols = symbolize(collected, symbols);
             (kernel.join(), symbols)
         });
         let kernel = kernel.unwrap_or_else(|panic| resume_unwind(panic));

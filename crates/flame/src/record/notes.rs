@@ -8,26 +8,41 @@ use flame_sampler::{Concession, Refusal, Refused, Session};
 
 use crate::message::rights::{by_root, more_rights, paranoid};
 use crate::message::sampler::failure;
+use crate::message::{printable, printable_command};
 use crate::terminal::Paint;
 
-/// A note for the user.
+/// A note for the user; its texts may reach a terminal.
 #[derive(Clone, Debug)]
 pub(super) struct Note {
-    /// What happened.
-    pub(super) text: String,
-    /// What would mend it.
-    pub(super) mend: Option<String>,
+    text: String,
+    mend: Option<String>,
 }
 
 impl Note {
     /// A note with what would mend it.
     pub(super) fn new(text: impl Into<String>, mend: impl Into<String>) -> Note {
-        Note { text: text.into(), mend: Some(mend.into()) }
+        Note { text: printable(&text.into()), mend: printable_command(&mend.into()) }
     }
 
     /// A note on something that nothing can be done about here.
-    pub(super) fn plain(text: String) -> Note {
-        Note { text, mend: None }
+    pub(super) fn plain(text: impl Into<String>) -> Note {
+        Note { text: printable(&text.into()), mend: None }
+    }
+
+    /// Adds what would mend it, where something would.
+    pub(super) fn or_try(mut self, mend: Option<String>) -> Note {
+        self.mend = mend.and_then(|mend| printable_command(&mend));
+        self
+    }
+
+    /// What happened.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What would mend it.
+    pub(super) fn mend(&self) -> Option<&str> {
+        self.mend.as_deref()
     }
 
     /// Prints it to stderr.
@@ -84,25 +99,20 @@ pub(super) fn of_refusals(session: &Session) -> Vec<Note> {
 /// The notes on a session that was opened.
 pub(super) fn of_session(session: &Session) -> Vec<Note> {
     let note = |concession: &Concession| match concession {
-        Concession::NoPmu => Note {
-            text: "no hardware counters on this machine: sampling cpu-clock instead of cycles"
-                .to_owned(),
-            mend: None,
-        },
-        Concession::UserOnly => Note {
-            text: format!("no permission for kernel code ({}): user code only", paranoid()),
-            mend: Some(rights_for_kernel_code()),
-        },
-        Concession::SmallerRing { ring, wanted } => Note {
-            text: format!(
+        Concession::NoPmu => Note::plain(
+            "no hardware counters on this machine: sampling cpu-clock instead of cycles",
+        ),
+        Concession::UserOnly => Note::new(
+            format!("no permission for kernel code ({}): user code only", paranoid()),
+            rights_for_kernel_code(),
+        ),
+        Concession::SmallerRing { ring, wanted } => Note::new(
+            format!(
                 "not allowed to lock more memory: rings of {} KiB a CPU, samples may be lost",
                 ring.0 / 1024
             ),
-            mend: Some(by_root(&format!(
-                "sysctl kernel.perf_event_mlock_kb={}",
-                wanted.0 / 1024 + 4
-            ))),
-        },
+            by_root(&format!("sysctl kernel.perf_event_mlock_kb={}", wanted.0 / 1024 + 4)),
+        ),
     };
     session.concessions().iter().map(note).collect()
 }

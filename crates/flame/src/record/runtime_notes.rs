@@ -34,7 +34,7 @@ pub(super) fn name_jit_code(collector: &mut Collector, ask_java: bool) -> Vec<No
     }
     collector.name_jit_code();
     for hint in hints(&collector.jit_targets(), ask_java) {
-        if notes.iter().all(|note| note.mend != hint.mend) {
+        if notes.iter().all(|note| note.mend() != hint.mend()) {
             notes.push(hint);
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     #[track_caller]
     fn check(targets: &[JitTarget], asked_java: bool, expect: &[&str]) {
         let notes = hints(targets, asked_java);
-        let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        let texts: Vec<&str> = notes.iter().map(Note::text).collect();
         assert_eq!(texts, expect);
     }
 

@@ -82,7 +82,7 @@ pub(super) fn print(
         text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
     }
     for file in written {
-        let path = paint.bold(&file.path.display().to_string());
+        let path = paint.bold(&clean_name(&file.path.display().to_string()));
         text += &format!("wrote {path} ({})\n", bytes(file.len));
     }
     // A summary that nobody can read is no failure of the recording.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use flame_events::{EventSource, FileId, MappingEvent, RecordLayout, SampleFields, StackBytes};
 use flame_profile::{Annotations, CallTree, FileOffset, Missing, Nanos, TreeOptions, write_folded};
+use flame_symbolize::SymbolizeConfig;
 
 use super::*;
 
@@ -67,7 +68,9 @@ fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
     let layout = RecordLayout::new(fields);
     let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true, 1024);
     let Ok(()) = Script(events).drain(&mut |event| collector.take(event));
-    collector.into_profile(Meta::default(), &SymbolizeConfig::default())
+    let symbols = &SymbolizeConfig::default();
+    let kallsyms = Err(std::io::ErrorKind::NotFound.into());
+    collector.into_profile(Meta::default(), naming::Sources { symbols, kallsyms })
 }
 
 fn folded(profile: &Profile, value: usize) -> String {

@@ -13,6 +13,7 @@ use super::super::collector::Collected;
 use super::super::images::OpenImage;
 use super::super::signals::StopSignals;
 use super::cache;
+use crate::privileges;
 use crate::terminal::Paint;
 
 /// The share of samples from which on an image's debug information is worth a download: a
@@ -46,7 +47,11 @@ pub(in crate::record) fn fetch_missing(
         }
         let lacking: Vec<BuildId> = lacking.into_iter().collect();
         let build_id = |path: &Path| ImageFile::open(path).ok()?.build_id().cloned();
-        outcomes.extend(fetch(&lacking, &config, build_id, &mut waiting));
+        // Whoever answers is on a network: neither these threads nor those that they start and that
+        // may outlive them have any rights but the user's.
+        let fetched =
+            privileges::on_bare_thread(|| fetch(&lacking, &config, build_id, &mut waiting));
+        outcomes.extend(fetched);
         asked.extend(lacking);
     }
     if show {
