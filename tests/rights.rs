@@ -117,7 +117,7 @@ fn commands_that_do_not_record_keep_nothing_that_recording_takes() {
     let fifo = scratch.file("fifo");
     nix::unistd::mkfifo(fifo.as_str(), Mode::from_bits_truncate(0o644)).unwrap();
     let folded = ["--format", "folded", "-o", "-"];
-    for command in [&["render", "fifo"][..], &["diff", "fifo", "in.folded"]] {
+    for command in [&["render", "fifo"][..], &["fold", "fifo"], &["diff", "fifo", "in.folded"]] {
         let arguments = [command, &folded].concat();
         let mut roots = flame();
         roots.args(&arguments).current_dir(scratch.path());
