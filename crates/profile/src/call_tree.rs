@@ -141,8 +141,9 @@ pub enum SiblingOrder {
     Weight,
     /// In the order in which the input first has them.
     First,
-    /// In the order of the input, which is that of time: only neighbours of one name are merged,
-    /// so a name may stand several times below one parent.
+    /// In the order of the input, which is that of time: only calls that follow each other at once
+    /// are merged, so a name may stand several times below one parent, and what the parent does
+    /// itself in between stays in between ([`CallTree::gaps`]).
     Time,
 }
 
@@ -165,6 +166,7 @@ pub struct CallTree {
     labels: Vec<Label>,
     nodes: Vec<Node>,
     before: Option<Vec<Before>>,
+    gaps: Option<Vec<Weight>>,
     is_turned: bool,
 }
 
@@ -190,6 +192,35 @@ impl CallTree {
     /// of one profile. Nodes that are gone since have a total of 0.
     pub fn before(&self) -> Option<&[Before]> {
         self.before.as_deref()
+    }
+
+    /// For each node the self weight of its parent that comes right before it, after the sibling
+    /// before; the rest of that self weight comes after the last child. `None` = all of it does,
+    /// as it is in every order but [`SiblingOrder::Time`].
+    pub fn gaps(&self) -> Option<&[Weight]> {
+        self.gaps.as_deref()
+    }
+
+    /// The self weights in the order of time, each with its node: a node has several where its
+    /// callees come in between.
+    pub(super) fn pieces(&self) -> Vec<(NodeId, Weight)> {
+        let mut pieces = Vec::new();
+        let mut left: Vec<Weight> = self.nodes.iter().map(|node| node.self_weight).collect();
+        let mut open: Vec<NodeId> = Vec::new();
+        for index in 0..self.nodes.len() {
+            let id = NodeId(index as u32);
+            while open.last().is_some_and(|last| self.nodes[last.index()].end <= id.0) {
+                pieces.extend(open.pop().map(|last| (last, left[last.index()])));
+            }
+            let gap = self.gaps.as_ref().map_or(Weight(0), |gaps| gaps[index]);
+            if let Some(parent) = open.last().filter(|_| gap > Weight(0)) {
+                left[parent.index()] = left[parent.index()] - gap;
+                pieces.push((*parent, gap));
+            }
+            open.push(id);
+        }
+        pieces.extend(open.into_iter().rev().map(|last| (last, left[last.index()])));
+        pieces
     }
 
     /// The nodes in pre-order; the first is the root. Never empty.

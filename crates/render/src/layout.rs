@@ -23,6 +23,11 @@ pub(crate) trait Shape {
     /// The width of a node.
     fn width(&self, node: usize) -> Self::Sum;
 
+    /// How much room there is between a node and the sibling before, or the start of its parent.
+    fn gap(&self, _node: usize) -> Self::Sum {
+        Self::Sum::default()
+    }
+
     /// A width as a number.
     fn number(sum: Self::Sum) -> f64;
 }
@@ -37,6 +42,10 @@ impl Shape for CallTree {
 
     fn width(&self, node: usize) -> Weight {
         self.nodes()[node].total
+    }
+
+    fn gap(&self, node: usize) -> Weight {
+        self.gaps().map_or(Weight(0), |gaps| gaps[node])
     }
 
     fn number(sum: Weight) -> f64 {
@@ -159,21 +168,21 @@ impl<S: Shape> Row<'_, S> {
         let shape = self.shape;
         // Sums of fractions may be off in their last digit.
         let edge = |sum| self.scale.edge(S::number(sum)).min(below.right);
-        let mut left = edge(start);
         for child in siblings(node + 1..shape.end(node), |child| shape.end(child)) {
+            start = start + shape.gap(child);
             let (next, end) = (start + shape.width(child), shape.end(child) as u32);
-            let right = edge(next);
+            let (left, right) = (edge(start), edge(next));
             let thin = right - left < self.narrow.frame;
             let id = NodeId::from_index(child as u32);
             let content = if thin { Content::Thin { first: id, end } } else { Content::Frame(id) };
-            match out.last_mut().filter(|_| thin) {
+            match out.last_mut().filter(|(before, _)| thin && before.right == left) {
                 Some((Cell { content: Content::Thin { end: last, .. }, right: edge, .. }, _)) => {
                     *last = end;
                     *edge = right;
                 }
                 _ => out.push((Cell { content, depth: below.depth + 1, left, right }, start)),
             }
-            (start, left) = (next, right);
+            start = next;
         }
         let is_drawn = |cell: &Cell| match cell.content {
             Content::Frame(_) => cell.left < cell.right,
@@ -250,6 +259,25 @@ mod tests {
         let tree = tree_of(&[("a", 20), ("b;x;y", 10), ("b;z", 5), ("c", 900), ("d", 65)]);
         let drawn = |run| layout(&tree, 1000, Narrow { frame: 50, run }).len();
         assert_eq!((drawn(35), drawn(36)), (4, 3));
+    }
+
+    #[test]
+    fn what_a_parent_does_in_between_parts_its_callees() {
+        let mut reader = flame_profile::FoldedReader::new(
+            flame_profile::Columns::One,
+            flame_profile::SiblingOrder::Time,
+        );
+        reader.read(&mut &b"a 1\na;b 2\na 1\na;b 5\na 1\n"[..]).unwrap();
+        let tree = reader.finish(flame_profile::ValueType::samples());
+        let found = describe(&tree, 1000, 1);
+        let found: Vec<_> = found.iter().map(|(n, d, l, r)| (n.as_str(), *d, *l, *r)).collect();
+        let expect =
+            [("all", 0, 0, 1000), ("a", 1, 0, 1000), ("b", 2, 100, 300), ("b", 2, 400, 900)];
+        assert_eq!(found, expect);
+        // Thin neighbours are one cell only where they touch.
+        let thin = describe(&tree, 1000, 600);
+        let thin: Vec<_> = thin.iter().skip(2).map(|(_, _, l, r)| (*l, *r)).collect();
+        assert_eq!(thin, [(100, 300), (400, 900)]);
     }
 
     #[test]

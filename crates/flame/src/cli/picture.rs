@@ -36,6 +36,9 @@ pub(crate) struct PictureArgs {
     pub(crate) reverse: bool,
 
     /// Keep the order of the input, which is that of time
+    ///
+    /// Calls that follow each other at once are one box; one that comes again after its caller did
+    /// something itself, or called something else, is another box.
     #[arg(long, hide_short_help = true)]
     pub(crate) flamechart: bool,
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::labels::Labels;
-use super::merge::Merge;
+use super::merge::{Merge, Merged};
 use super::{CallTree, Label, LabelId, Recursion, SiblingOrder};
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
@@ -147,6 +147,16 @@ impl TreeBuilder {
         self.before[node.0 as usize] += weight;
     }
 
+    /// Whether nothing was added behind a node, neither below it nor elsewhere.
+    pub(crate) fn is_last(&self, node: BuilderNode) -> bool {
+        node.0 as usize + 1 == self.nodes.len()
+    }
+
+    /// Whether a node has a self weight.
+    pub(crate) fn has_self_weight(&self, node: BuilderNode) -> bool {
+        self.nodes[node.0 as usize].self_weight > Weight(0)
+    }
+
     /// Whether there is nothing but the root.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() == 1
@@ -183,7 +193,7 @@ impl TreeBuilder {
         let numbers: Vec<u32> = (0..self.labels.len() as u32).collect();
         let nodes = std::mem::take(&mut self.nodes);
         let merge = Merge::new(nodes, std::mem::take(&mut self.before), &numbers);
-        let (nodes, before) = merge.run(SiblingOrder::First);
+        let Merged { nodes, before, .. } = merge.run(SiblingOrder::First);
         let grown = |node: &super::Node| Grown {
             self_weight: node.self_weight,
             parent: node.parent.0,
@@ -258,11 +268,13 @@ impl TreeBuilder {
         };
         let has_before = !self.before.is_empty();
         // The labels take the order of their keys, and nodes refer to them by these.
-        let (nodes, before) = Merge::new(self.nodes, self.before, &keys).run(first);
+        let merged = Merge::new(self.nodes, self.before, &keys).run(first);
+        let Merged { nodes, before, gaps } = merged;
         let before = has_before.then_some(before);
+        let gaps = Some(gaps).filter(|gaps| gaps.iter().any(|gap| *gap > Weight(0)));
         let labels = self.labels.into_order_of(&keys);
         let decimals = self.decimals;
-        let tree = CallTree { value_type, decimals, labels, nodes, before, is_turned: false };
+        let tree = CallTree { value_type, decimals, labels, nodes, before, gaps, is_turned: false };
         if order == SiblingOrder::Weight { tree.heaviest_first() } else { tree }
     }
 }

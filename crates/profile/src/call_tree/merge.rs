@@ -31,12 +31,17 @@ struct Group {
     start: usize,
     parent: NodeId,
     depth: u32,
+    /// The self weight of the parent right before it.
+    gap: Weight,
 }
 
 /// The merged tree so far.
-struct Merged {
-    nodes: Vec<Node>,
-    before: Vec<Before>,
+pub(super) struct Merged {
+    pub(super) nodes: Vec<Node>,
+    /// Their weights before, where there are such.
+    pub(super) before: Vec<Before>,
+    /// See [`super::CallTree::gaps`]; empty unless the order is that of time.
+    pub(super) gaps: Vec<Weight>,
 }
 
 impl<'k> Merge<'k> {
@@ -52,13 +57,17 @@ impl<'k> Merge<'k> {
         Merge { nodes, before, ends, grown: Some(grown), keys }
     }
 
-    /// The merged nodes, and their weights before where there are such.
-    pub(super) fn run(&self, order: SiblingOrder) -> (Vec<Node>, Vec<Before>) {
+    /// The merged nodes. In the order of time, the self weight of a grown node comes after what is
+    /// below it.
+    pub(super) fn run(&self, order: SiblingOrder) -> Merged {
         let plain = self.plain_subtrees(order);
-        let mut merged = Merged { nodes: Vec::with_capacity(self.nodes.len()), before: Vec::new() };
+        let nodes = Vec::with_capacity(self.nodes.len());
+        let mut merged = Merged { nodes, before: Vec::new(), gaps: Vec::new() };
         let mut waiting = vec![0_u32];
-        let mut groups = vec![Group { start: 0, parent: NodeId::ROOT, depth: 0 }];
+        let root = Group { start: 0, parent: NodeId::ROOT, depth: 0, gap: Weight(0) };
+        let mut groups = vec![root];
         let mut siblings: Vec<(u32, u32)> = Vec::new();
+        let mut gaps: Vec<Weight> = Vec::new();
         while let Some(group) = groups.pop() {
             let members = &waiting[group.start..];
             if let [only] = members
@@ -66,17 +75,38 @@ impl<'k> Merge<'k> {
             {
                 self.copy(*only, &group, &mut merged);
                 waiting.truncate(group.start);
-                continue;
+            } else {
+                let id = self.push_merged(members, &group, &mut merged);
+                siblings.clear();
+                gaps.clear();
+                let mut gap = Weight(0);
+                for member in members {
+                    self.push_children(*member, &mut siblings);
+                    if order == SiblingOrder::Time {
+                        self.push_gaps(*member, &mut gap, siblings.len(), &mut gaps);
+                    }
+                }
+                waiting.truncate(group.start);
+                self.sort(&mut siblings, order);
+                push_groups(&siblings, &gaps, (id, group.depth + 1), &mut waiting, &mut groups);
             }
-            let id = self.push_merged(members, &group, &mut merged);
-            siblings.clear();
-            members.iter().for_each(|member| self.push_children(*member, &mut siblings));
-            waiting.truncate(group.start);
-            self.sort(&mut siblings, order);
-            push_groups(&siblings, id, group.depth + 1, &mut waiting, &mut groups);
+            if order == SiblingOrder::Time {
+                merged.gaps.push(group.gap);
+                merged.gaps.resize(merged.nodes.len(), Weight(0));
+            }
         }
         sum_up(&mut merged);
-        (merged.nodes, merged.before)
+        merged
+    }
+
+    /// What comes before the children of a member, of which there are `children` now: before the
+    /// first of them what the members before did themselves since their last child.
+    fn push_gaps(&self, member: u32, gap: &mut Weight, children: usize, gaps: &mut Vec<Weight>) {
+        if gaps.len() < children {
+            gaps.push(std::mem::take(gap));
+            gaps.resize(children, Weight(0));
+        }
+        *gap += self.nodes[member as usize].self_weight;
     }
 
     /// For each node whether there is nothing to merge or to sort in all that is below it.
@@ -171,7 +201,8 @@ impl<'k> Merge<'k> {
 
     fn sort(&self, siblings: &mut [(u32, u32)], order: SiblingOrder) {
         match order {
-            SiblingOrder::Time => siblings.sort_unstable_by_key(|(_, id)| self.grown_at(*id)),
+            // Members of a group stand in the order in which they were grown.
+            SiblingOrder::Time => {}
             SiblingOrder::Name | SiblingOrder::Weight => siblings.sort_unstable(),
             SiblingOrder::First => {
                 siblings.sort_unstable_by_key(|(key, id)| (*key, self.grown_at(*id)));
@@ -229,16 +260,24 @@ fn in_pre_order(nodes: &[Grown]) -> (Vec<Grown>, Vec<u32>) {
 }
 
 /// Puts siblings of one key together; the last group is pushed first, so that it is popped last.
+/// `gaps` has what comes before each of them, if anything does: a gap parts siblings of one key.
 fn push_groups(
     siblings: &[(u32, u32)],
-    parent: NodeId,
-    depth: u32,
+    gaps: &[Weight],
+    (parent, depth): (NodeId, u32),
     waiting: &mut Vec<u32>,
     groups: &mut Vec<Group>,
 ) {
-    for group in siblings.chunk_by(|a, b| a.0 == b.0).rev() {
-        groups.push(Group { start: waiting.len(), parent, depth });
-        waiting.extend(group.iter().map(|(_, id)| *id));
+    let gap_before = |at: usize| gaps.get(at).copied().unwrap_or_default();
+    let mut end = siblings.len();
+    for at in (0..siblings.len()).rev() {
+        let gap = gap_before(at);
+        let follows = at > 0 && siblings[at - 1].0 == siblings[at].0 && gap == Weight(0);
+        if !follows {
+            groups.push(Group { start: waiting.len(), parent, depth, gap });
+            waiting.extend(siblings[at..end].iter().map(|(_, id)| *id));
+            end = at;
+        }
     }
 }
 

@@ -110,23 +110,25 @@ impl CallTree {
         let mut builder = TreeBuilder::new();
         let labels: Vec<LabelId> =
             self.labels.iter().map(|label| builder.label(&label.name, label.kind)).collect();
-        let mut path: Vec<LabelId> = Vec::new();
-        let mut stack = Vec::new();
-        for (index, node) in self.nodes.iter().enumerate().skip(1) {
-            path.truncate(node.depth as usize - 1);
-            path.push(node.label);
-            let before = self.before.as_ref().map(|before| before[index].self_weight);
-            if node.self_weight == Weight(0) && before.unwrap_or_default() == Weight(0) {
+        let mut stack: Vec<LabelId> = Vec::new();
+        let pieces = match order {
+            SiblingOrder::Time => self.pieces(),
+            _ => (0..).map(NodeId).zip(self.nodes.iter().map(|node| node.self_weight)).collect(),
+        };
+        for (id, weight) in pieces {
+            let before = self.before.as_ref().map(|before| before[id.index()].self_weight);
+            if id == NodeId::ROOT || weight.max(before.unwrap_or_default()) == Weight(0) {
                 continue;
             }
-            stack.clone_from(&path);
+            stack.clear();
+            stack.extend(self.path(id).into_iter().map(|id| self.nodes[id.index()].label));
             change(&mut stack);
             if stack.is_empty() {
                 continue;
             }
             let below = |at, label: &LabelId| builder.child(at, labels[label.index()]);
             let leaf = stack.iter().fold(BuilderNode::ROOT, below);
-            builder.add(leaf, node.self_weight);
+            builder.add(leaf, weight);
             if let Some(before) = before {
                 builder.add_before(leaf, before);
             }
@@ -164,7 +166,7 @@ impl CallTree {
             children.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
             pending.extend(children.drain(..).rev().map(|(child, _)| (child, id)));
         }
-        CallTree { nodes, before, ..self }
+        CallTree { nodes, before, gaps: None, ..self }
     }
 
     /// Widens the root so that it weighs `total`: shares are then shares of that. False, and
@@ -190,6 +192,7 @@ impl CallTree {
             node.total.0 *= factor;
             node.self_weight.0 *= factor;
         }
+        self.gaps.iter_mut().flatten().for_each(|gap| gap.0 *= factor);
         for before in self.before.iter_mut().flatten() {
             before.total.0 *= factor;
             before.self_weight.0 *= factor;
@@ -203,7 +206,9 @@ impl CallTree {
     fn drop_needless_decimals(&mut self) {
         let ends_in_zero = |tree: &CallTree| {
             let before = tree.before.iter().flatten().map(|before| before.self_weight);
-            let mut weights = tree.nodes.iter().map(|node| node.self_weight).chain(before);
+            let gaps = tree.gaps.iter().flatten().copied();
+            let mut weights =
+                tree.nodes.iter().map(|node| node.self_weight).chain(before).chain(gaps);
             weights.all(|weight| weight.0.is_multiple_of(10))
         };
         while self.decimals > 0 && ends_in_zero(self) {
@@ -211,6 +216,7 @@ impl CallTree {
                 node.total.0 /= 10;
                 node.self_weight.0 /= 10;
             }
+            self.gaps.iter_mut().flatten().for_each(|gap| gap.0 /= 10);
             for before in self.before.iter_mut().flatten() {
                 before.total.0 /= 10;
                 before.self_weight.0 /= 10;

@@ -361,7 +361,9 @@ impl FoldedReader {
             self.skipped_lines += 1;
             return;
         };
-        if self.builder.is_crowded() && self.order != SiblingOrder::Time {
+        if self.order == SiblingOrder::Time {
+            self.part_in_time();
+        } else if self.builder.is_crowded() {
             self.builder.compact();
             self.nodes.clear();
         }
@@ -376,6 +378,23 @@ impl FoldedReader {
         self.builder.add(leaf, after);
         if self.columns == Columns::Two {
             self.builder.add_before(leaf, before);
+        }
+    }
+
+    /// Lets the line begin with new nodes where those of the line before do not say any more when
+    /// what was: a node has a self weight or callees, which it keeps in the order of time only if
+    /// it does not have both. Equal neighbours are merged at the end.
+    fn part_in_time(&mut self) {
+        let ends_here = self.nodes.len() == self.labels.len();
+        let goes_on = |node: &BuilderNode| match ends_here {
+            true => self.builder.is_last(*node),
+            false => !self.builder.has_self_weight(*node),
+        };
+        if self.recursion == Recursion::Collapse {
+            // A folded call leads back to a node with callees.
+            self.nodes.clear();
+        } else if !self.nodes.last().is_some_and(goes_on) {
+            self.nodes.pop();
         }
     }
 

@@ -8,6 +8,7 @@
 //! | `up` | node | how many levels to climb from the node before to find the parent |
 //! | `self` | node | the self weight |
 //! | `before` | node | the self weight before, in a tree that has one |
+//! | `gap` | node | the self weight of its parent right before it, in the order of time |
 //! | `fill` | node | the place of its fill, where nodes of one name differ |
 //! | `sure` | node of two profiles | a byte: how sure the changes of its self weight (lower four bits) and of its total are, see `diff/sides.rs` |
 //!
@@ -59,6 +60,7 @@ enum Content {
     Names,
     Up,
     Before,
+    Gap,
     Sure,
     Fill,
     Paint,
@@ -72,6 +74,7 @@ impl Content {
             Content::Names => "names",
             Content::Up => "up",
             Content::Before => "before",
+            Content::Gap => "gap",
             Content::Sure => "sure",
             Content::Fill => "fill",
             Content::Paint => "paint",
@@ -90,6 +93,8 @@ impl<'a> Data<'a> {
             Subject::One(_) => columns.push(Content::Before),
             Subject::Two(_) => columns.extend([Content::Before, Content::Sure]),
         }
+        let has_gaps = matches!(subject, Subject::One(tree) if tree.gaps().is_some());
+        columns.extend(Some(Content::Gap).filter(|_| has_gaps && count > 0));
         let fills = picture.colours.of_node.as_ref();
         columns.extend(fills.filter(|_| count > 0).map(|_| Content::Fill));
         columns.push(Content::Paint);
@@ -156,6 +161,7 @@ impl<'a> Data<'a> {
             Content::Names => self.names(),
             Content::Up => self.ups(),
             Content::Before => self.before(),
+            Content::Gap => self.gaps(),
             Content::Sure => self.sure(),
             Content::Fill => {
                 let fills = self.picture.colours.of_node.as_deref().unwrap_or_default();
@@ -188,6 +194,11 @@ impl<'a> Data<'a> {
                 column::leb(nodes.iter().map(|node| node.before.self_weight.0))
             }
         }
+    }
+
+    fn gaps(&self) -> Vec<u8> {
+        let Subject::One(tree) = self.picture.subject else { return Vec::new() };
+        column::leb(tree.gaps().unwrap_or_default().iter().map(|gap| gap.0))
     }
 
     fn sure(&self) -> Vec<u8> {

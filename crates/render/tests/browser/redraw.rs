@@ -129,6 +129,11 @@ fn fractions_and_the_order_of_time_are_drawn_again() {
     let tree = folded(&text, Columns::One, SiblingOrder::Time);
     let colours = ColourConfig { by_width: true, ..ColourConfig::default() };
     check_tree("redraw_time_order", &tree, SvgConfig { colours, ..SvgConfig::default() }, 300);
+    let text =
+        "t;a 1\nt;a;b 3.5\nt;a 2\nt;a;b 4\nt;a;c 0.01\nt;a 0.5\nt;a;c 0.01\nt;a 9\nt 1\nt;a 2\n";
+    let tree = folded(text, Columns::One, SiblingOrder::Time);
+    assert!(tree.gaps().is_some());
+    check_tree("redraw_gaps", &tree, SvgConfig::default(), 4);
 }
 
 /// Beyond 2^53 floating-point numbers have gaps, which must not show in hundredths either.

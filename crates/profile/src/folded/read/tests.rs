@@ -215,3 +215,96 @@ fn first_order_merges_all_and_weight_order_sorts() {
     assert_eq!(tree(SiblingOrder::First), ["1 t 10 0", "2 b 4 4", "2 a 2 2", "2 c 4 4"]);
     assert_eq!(tree(SiblingOrder::Weight), ["1 t 10 0", "2 b 4 4", "2 c 4 4", "2 a 2 2"]);
 }
+
+/// A box of a chart: its depth and name, where it starts and where it ends.
+type Span = (usize, String, u64, u64);
+
+/// What flamegraph.pl --flamechart and inferno draw of lines from left to right: a call goes on as
+/// long as the lines have it and all its callers, and one that comes again is another box.
+fn spans_of_lines(lines: &[(String, u64)]) -> Vec<Span> {
+    let (mut now, mut open, mut spans) = (0, Vec::<(&str, u64)>::new(), Vec::new());
+    let end = [(String::new(), 0)];
+    for (stack, count) in lines.iter().chain(&end) {
+        let frames: Vec<&str> = stack.split(';').filter(|frame| !frame.is_empty()).collect();
+        let both = open.iter().zip(&frames);
+        let kept = both.take_while(|((before, _), frame)| before == *frame).count();
+        while open.len() > kept {
+            let depth = open.len();
+            spans.extend(open.pop().map(|(name, start)| (depth, name.to_owned(), start, now)));
+        }
+        open.extend(frames[kept..].iter().map(|name| (*name, now)));
+        now += count;
+    }
+    spans.sort();
+    spans
+}
+
+/// The boxes of a tree where its gaps put them.
+fn spans_of(tree: &CallTree) -> Vec<Span> {
+    let mut spans = Vec::new();
+    // For each level where its next node starts.
+    let mut next = vec![0];
+    for (index, node) in tree.nodes().iter().enumerate() {
+        let depth = node.depth as usize;
+        next.truncate(depth + 1);
+        let start = next[depth] + tree.gaps().map_or(0, |gaps| gaps[index].0);
+        let end = start + node.total.0;
+        next[depth] = end;
+        next.push(start);
+        if depth > 0 {
+            spans.push((depth, tree.label(node).name.clone(), start, end));
+        }
+    }
+    spans.sort();
+    spans
+}
+
+fn in_time(lines: &[(String, u64)], parts: usize) -> CallTree {
+    let text = |lines: &[(String, u64)]| -> String {
+        lines.iter().map(|(stack, count)| format!("{stack} {count}\n")).collect()
+    };
+    let part = |lines: &[(String, u64)]| {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Time);
+        reader.read(&mut text(lines).as_bytes()).unwrap();
+        reader.into_part(parts == 1)
+    };
+    let parts = crate::FoldedParts::new(lines.chunks(lines.len().div_ceil(parts)).map(part));
+    parts.unwrap().finish(ValueType::samples(), SiblingOrder::Time)
+}
+
+#[test]
+fn self_time_stays_between_the_calls_that_it_was_between() {
+    let lines = [("a;b", 1), ("a", 1), ("a;b", 1), ("a;b;c", 2), ("a;b", 1), ("a", 4)];
+    let lines = lines.map(|(stack, count)| (stack.to_owned(), count));
+    let tree = in_time(&lines, 1);
+    assert_eq!(super::tests::lines(&tree), ["1 a 10 5", "2 b 1 1", "2 b 4 2", "3 c 2 2"]);
+    let gaps: Vec<u64> = tree.gaps().unwrap().iter().map(|gap| gap.0).collect();
+    assert_eq!(gaps, [0, 0, 0, 1, 1]);
+    assert_eq!(spans_of(&tree), spans_of_lines(&lines));
+    // Without anything in between there are no gaps to keep.
+    assert_eq!(in_time(&lines[..1], 1).gaps(), None);
+}
+
+#[test]
+fn charts_are_drawn_as_the_lines_follow_each_other() {
+    let stacks = ["a", "a;b", "a;b;c", "a;c", "a;b;a", "b", "b;a", "a;b;c;b", "a;a"];
+    let mut state = 5_u64;
+    let mut random = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % limit
+    };
+    for case in 0..400 {
+        let lines: Vec<(String, u64)> = (0..1 + random(25))
+            .map(|_| (stacks[random(stacks.len() as u64) as usize].to_owned(), 1 + random(3)))
+            .collect();
+        let expect = spans_of_lines(&lines);
+        for parts in [1, 2, 5] {
+            let tree = in_time(&lines, parts);
+            assert_eq!(spans_of(&tree), expect, "case {case} in {parts} parts: {lines:?}");
+            // Turned round twice it is the same chart.
+            let there = tree.reversed(SiblingOrder::Time);
+            let back = there.reversed(SiblingOrder::Time);
+            assert_eq!(spans_of(&back), expect, "case {case} turned: {lines:?}");
+        }
+    }
+}

@@ -30,11 +30,12 @@ function keptNodes(hide, only) {
 // The columns without the weight of the nodes that are not kept. What weighs nothing any more has
 // not changed either.
 function keptColumns(kept) {
-  const columns = { label, depth, self: selfAfter, before: selfBefore, fill: fillAt, sure };
+  const columns = { label, depth, self: selfAfter, before: selfBefore, gap: gapAt, fill: fillAt, sure };
   if (!kept) return columns;
   const without = (column, blank) => column && column.map((value, i) => kept[i] ? value : blank);
   columns.self = without(selfAfter, ZERO);
   columns.before = without(selfBefore, ZERO);
+  columns.gap = gapAt && gapAt.map((value, i) => i && kept[parent[i]] ? value : ZERO);
   if (data.same !== undefined) columns.fill = without(fillAt, data.same);
   if (diff) columns.sure = sureOfRest(columns.self, columns.before);
   return columns;
@@ -47,6 +48,7 @@ function picked(kept, compare) {
     if (columns.self[i] > 0 || (diff && columns.before[i] > 0)) sums[i] = 1;
     if (i) sums[parent[i]] |= sums[i];
   }
+  if (compare) columns.gap = undefined;
   const pending = [0];
   while (pending.length) {
     const node = pending.pop(), above = [];

@@ -42,7 +42,7 @@ function siblings(first, last, edge, most, pane) {
     const left = Math.min(edge(start[i]), most), right = Math.min(edge(start[i] + total[i]), most);
     const thin = right - left < data.minWidth;
     const before = row[row.length - 1];
-    if (thin && before && before.thin) {
+    if (thin && before && before.thin && before.right === left) {
       before.last = end[i];
       before.weight += total[i];
       before.right = right;

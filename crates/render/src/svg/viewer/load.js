@@ -65,7 +65,7 @@ let names = [], paint = [];
 // The tree as it is in the file.
 let base = null;
 
-function decode({ names: text, paint: paints, label, up, self, before, fill, sure }) {
+function decode({ names: text, paint: paints, label, up, self, before, gap, fill, sure }) {
   names = new TextDecoder().decode(text).split('\n');
   names.pop();
   paint = numbers(paints, data.labels);
@@ -77,6 +77,7 @@ function decode({ names: text, paint: paints, label, up, self, before, fill, sur
   }
   base = { label: labels, depth: depths, self: weightsIn(self, data.count) };
   if (before) base.before = weightsIn(before, data.count);
+  if (gap) base.gap = weightsIn(gap, data.count);
   if (fill) base.fill = numbers(fill, data.count);
   if (sure) base.sure = sure;
 }

@@ -2,14 +2,15 @@
 
 let count = 0;
 let label, depth, parent, end, total, selfOf, start;
-// Only in trees that have them: self weights before, fills of single nodes, how sure changes are.
-let selfBefore, fillAt, sure;
+// Only in trees that have them: self weights before, what the parent did itself before a node in the
+// order of time, fills of single nodes, how sure changes are.
+let selfBefore, gapAt, fillAt, sure;
 // What is drawn: one graph, or those of two profiles side by side, each with widths of its own. The
 // first one's are `selfOf`, `total` and `start`.
 let panes = [];
 
 function grow(columns) {
-  ({ label, depth, self: selfOf, before: selfBefore, fill: fillAt, sure } = columns);
+  ({ label, depth, self: selfOf, before: selfBefore, gap: gapAt, fill: fillAt, sure } = columns);
   count = label.length;
   // Names of this function are faster to reach than those of the whole script.
   const levels = depth, up = parent = new Int32Array(count), ends = end = new Uint32Array(count);
@@ -35,7 +36,7 @@ function paneOf(name, self) {
   // For each level where the next node of it starts; the first is 0, in numbers of that kind.
   const edges = [start[0]];
   for (let i = 0; i < count; i++) {
-    const level = levels[i], edge = edges[level];
+    const level = levels[i], edge = gapAt ? edges[level] + gapAt[i] : edges[level];
     start[i] = edge;
     edges[level] = edge + total[i];
     edges[level + 1] = edge;
