@@ -186,7 +186,13 @@ fn a_bound_that_is_exceeded_ends_with_status_3() {
     // More than the bound, but it could be noise.
     let (few, fewer) = ("p;a 7\np;b 4\np;c 5\n", "p;a 4\np;b 7\np;c 5\n");
     assert_eq!(diff_of(few, fewer, &["--fail-if", "b:self>5%"]).code(), 0);
-    let unknown = gate("nobody:self>1%").success();
+    gate("nobody:self>1%").error(2, &["no function nobody for --fail-if", "--allow-missing"]);
+    // What is wrong with one gate does not hide that another broke.
+    let more =
+        |more: &[&str]| diff_of(&a, &b, &[&["--fail-if", "nobody:self>1%", "-q"], more].concat());
+    more(&["--fail-if", "encode:self>2%"]).error(2, &["encode grew by", "no function nobody"]);
+    let unknown = diff_of(&a, &b, &["--fail-if", "nobody:self>1%", "--allow-missing"]);
+    let unknown = unknown.success();
     assert_eq!(unknown.stderr, "warning: no function nobody for --fail-if in either profile\n");
     gate("encode>2%").error(2, &["'encode>2%'", "a bound looks like 'total>5%'"]);
 }

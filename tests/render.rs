@@ -102,6 +102,24 @@ fn from_stdin(text: &[u8], arguments: &[&str]) -> Output {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_a_name() {
+    let ended = render(&scratch_with("\u{feff}a;b 1\na;c 2\n"), &["--format", "folded"]).success();
+    assert_eq!((&*ended.stdout, &*ended.stderr), ("a;b 1\na;c 2\n", ""));
+    let alone = render(&scratch_with("\u{feff}a 1"), &["--format", "folded"]).success();
+    assert_eq!(alone.stdout, "a 1\n");
+    let two = render(&scratch_with("\u{feff}a;b 1 2\n"), &["--format", "folded"]).success();
+    assert_eq!(two.stdout, "a;b 1 2\n");
+}
+
+/// The sum of both would be off by the decimal places of one.
+#[test]
+fn files_whose_weights_have_no_sum_are_refused() {
+    let scratch = scratch_with("a 9000000000000000000\n");
+    fs::write(scratch.file("two.folded"), "a 0.000000001\n").unwrap();
+    render(&scratch, &["two.folded"]).error(1, &["add up to more than 64 bits"]);
+}
+
+#[test]
 fn several_inputs_are_merged() {
     let scratch = scratch_with("a;b 1\n");
     fs::write(scratch.file("two.folded"), "a;c 3\n").unwrap();
@@ -129,6 +147,9 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"", &["no stacks in in.folded", "why: there is no line", "try: "]);
     error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
     error(b"a 0\n", &["no stacks in in.folded"]);
+    let large = b"a 18446744073709551615\nb 18446744073709551615\n";
+    error(large, &["the weights in in.folded add up to more than 64 bits hold", "why: 2^64"]);
+    error(b"a 9999999999999999999 1\na;b 9999999999999999999 2\n", &["the weights in in.folded"]);
     error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
     error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: it is binary"]);
     finish(flame().args(["render", "/no/such/file"]))
@@ -249,6 +270,10 @@ fn totals_and_factors_change_what_is_shown() {
     let small = render(&scratch_with("a 25\n"), &["--total", "3"]).success();
     assert_eq!(small.stderr, "warning: --total 3 is left out: the samples weigh 25\n");
     assert_eq!(titles(&small.stdout)[0], "all (25 samples, 100%)");
+    // Two profiles: the change of all is that of the samples, not of what --total adds.
+    let two = svg_of("a 20 25\n", &["--total", "100"]);
+    let of_two = titles(&two);
+    assert_eq!(of_two, ["all (100 samples, 100%)", "a (25 samples, 25.00%; +5.00%)"]);
     let factor = svg_of("a 99\nb 1\n", &["--factor", "0.1", "--countname", "ms"]);
     assert_eq!(titles(&factor)[1], "a (9.90 ms, 99.00%)");
     let thousand = svg_of("a 1.5\n", &["--factor", "1000"]);

@@ -45,7 +45,8 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
     let warnings = warnings.chain(mismatch::strangers(&tree));
     let warnings = warnings.chain(gates.iter().filter_map(|gate| gate.doubt(&tree)));
-    quality.warnings = warnings.chain(unknown_functions(&tree, &gates)).collect();
+    let (unknown, allowed) = unknown_functions(&tree, &gates, args.allow_missing);
+    quality.warnings = warnings.chain(allowed).collect();
     if !cli.quiet {
         let skipped = quality.skipped().collect::<Vec<String>>();
         skipped.iter().chain(&quality.warnings).for_each(|warning| warn(warning, cli.color));
@@ -61,21 +62,35 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
             let _ = writeln!(std::io::stderr(), "{}", report.verdict());
         }
     }
-    // An output that could not be written counts more than what it would have said.
+    // An output that could not be written counts more than what it would have said, and a gate
+    // that guards nothing more than one that held or broke.
     let exceeded = gates.iter().filter_map(|gate| gate.check(&tree));
-    let mut failures = failures.into_iter().chain(exceeded);
+    let mut failures = failures.into_iter().chain(unknown).chain(exceeded);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
     std::mem::forget(tree);
     first.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Functions of bounds that no profile has: such a bound is never exceeded.
-fn unknown_functions(tree: &DiffTree, gates: &[Gate]) -> Vec<String> {
+/// Functions of bounds that no profile has, as failures or, where they are allowed, as warnings:
+/// such a bound is never exceeded, whatever happens.
+fn unknown_functions(
+    tree: &DiffTree,
+    gates: &[Gate],
+    are_allowed: bool,
+) -> (Vec<Failure>, Vec<String>) {
     let missing = gates.iter().filter_map(|gate| gate.missing(tree));
-    missing
-        .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)))
-        .collect()
+    let said = missing
+        .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)));
+    if are_allowed {
+        return (Vec::new(), said.collect());
+    }
+    let failure = |what| {
+        Failure::usage(what)
+            .why("a bound on what is not there holds whatever happens: renamed, inlined or misspelt?")
+            .or_try("the name as flame diff --all shows it, or --allow-missing")
+    };
+    (said.map(failure).collect(), Vec::new())
 }
 
 fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {

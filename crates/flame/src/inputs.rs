@@ -196,6 +196,14 @@ pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
     .or_try(LIST)
 }
 
+/// Of weights whose sums would be wrong.
+pub(crate) fn too_large(paths: &[PathBuf]) -> Failure {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    Failure::new(format!("the weights in {} add up to more than 64 bits hold", names.join(", ")))
+        .why("2^64 is the limit, decimal places included; no sum beyond it would be right")
+        .or_try("counts in a larger unit: milliseconds in place of nanoseconds, say")
+}
+
 /// Of a profile that has none of the value that was to be shown.
 pub(crate) fn nothing_in(path: &Path, profile: &Profile, value: &ValueType) -> Failure {
     let failure = Failure::new(format!("no {} in {}", value.name, path.display()));

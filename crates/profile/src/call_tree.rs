@@ -244,6 +244,14 @@ impl CallTree {
         self.nodes[0].total
     }
 
+    /// Whether its weights add up to more than 64 bits hold, so that none of its sums can be
+    /// believed.
+    pub fn is_too_large(&self) -> bool {
+        let before = self.before.as_ref().and_then(|before| before.first());
+        // Sums saturate.
+        self.total().max(before.map_or(Weight(0), |before| before.total)) == Weight(u64::MAX)
+    }
+
     /// The greatest depth of a node; 0 when there is only the root.
     pub fn max_depth(&self) -> u32 {
         self.nodes.iter().map(|node| node.depth).max().unwrap_or(0)

@@ -90,6 +90,12 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "BOUND", value_parser = Gate::parse)]
     pub(crate) fail_if: Vec<Gate>,
 
+    /// Let a --fail-if on a function that neither profile has hold
+    ///
+    /// Otherwise that is an error (exit status 2): such a gate would guard nothing.
+    #[arg(long, requires = "fail_if", hide_short_help = true)]
+    pub(crate) allow_missing: bool,
+
     /// Show what could be noise, too
     #[arg(long)]
     pub(crate) all: bool,

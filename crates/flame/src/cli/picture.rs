@@ -47,6 +47,9 @@ pub(crate) struct PictureArgs {
     pub(crate) no_sort: bool,
 
     /// Only stacks with this function, without its callers (repeatable)
+    ///
+    /// Where a stack has it more than once, or several of the functions asked for, the innermost
+    /// call counts.
     #[arg(long, value_name = "FUNCTION", hide_short_help = true)]
     pub(crate) base: Vec<String>,
 

@@ -14,7 +14,7 @@ use super::names::Names;
 use super::sampled::{Behind, samples_of};
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
-use crate::inputs::{self, Read, nothing, nothing_in, read_profile};
+use crate::inputs::{self, Read, nothing, nothing_in, read_profile, too_large};
 use crate::message::Failure;
 use crate::output::Outputs;
 
@@ -195,6 +195,9 @@ impl Maker<'_> {
     ) -> Result<Input, Failure> {
         if tree.nodes().len() == 1 {
             return Err(nothing(&[path.to_owned()], &health));
+        }
+        if tree.is_too_large() {
+            return Err(too_large(&[path.to_owned()]));
         }
         let picture = &self.args.picture;
         let lacks = |name: &&String| !tree.labels().iter().any(|label| label.is_called(name));

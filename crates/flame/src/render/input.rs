@@ -7,7 +7,7 @@ use flame_profile::{
     CallTree, Columns, FoldedParts, Health, Profile, TreeBuilder, TreeOptions, ValueType,
 };
 
-use crate::inputs::{SkippedOf, nothing, nothing_in, read};
+use crate::inputs::{SkippedOf, nothing, nothing_in, read, too_large};
 use crate::message::Failure;
 use crate::output::{Format, Outputs};
 
@@ -72,6 +72,7 @@ impl Inputs {
         match (self.tree.nodes(), &self.profile) {
             ([_root], Some(profile)) => Err(nothing_in(&paths[0], profile, self.tree.value_type())),
             ([_root], None) => Err(nothing(paths, &self.health)),
+            _ if self.tree.is_too_large() => Err(too_large(paths)),
             _ => Ok(self),
         }
     }

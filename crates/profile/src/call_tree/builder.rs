@@ -224,9 +224,12 @@ impl TreeBuilder {
     /// Adds all nodes of another tree, behind those that are here already.
     pub fn append(&mut self, mut other: TreeBuilder) {
         let (here, there) = (self.decimals, other.decimals);
-        // What does not fit keeps fewer places and saturates later: the sums are beyond 64 bits.
-        let _ = self.add_decimals(there.saturating_sub(here));
-        let _ = other.add_decimals(here.saturating_sub(there));
+        let fit = self.add_decimals(there.saturating_sub(here))
+            && other.add_decimals(here.saturating_sub(there));
+        if !fit {
+            // Sums that need more than 64 bits: the total shows it, see `CallTree::is_too_large`.
+            self.nodes[0].self_weight = Weight(u64::MAX);
+        }
         let of_other = other.labels.iter();
         let labels: Vec<u32> =
             of_other.map(|label| self.labels.number(&label.name, label.kind)).collect();

@@ -57,8 +57,8 @@ impl CallTree {
         tree
     }
 
-    /// Only the stacks that have a function of one of those names, without what called the
-    /// innermost of them. Everything when there is no name.
+    /// Only the stacks that have a function of one of those names, without what called it: where a
+    /// stack has several of them, or one that calls itself, without what called the innermost. Everything when there is no name.
     #[must_use]
     pub fn from_bases(&self, names: &[String], order: SiblingOrder) -> CallTree {
         if names.is_empty() {
@@ -169,13 +169,18 @@ impl CallTree {
         CallTree { nodes, before, gaps: None, ..self }
     }
 
-    /// Widens the root so that it weighs `total`: shares are then shares of that. False, and
-    /// nothing happens, when the samples weigh more.
+    /// Widens the root so that it weighs `total`: shares are then shares of that. In a tree of two
+    /// profiles the root before gets as much more, so that its change stays that of the samples.
+    /// False, and nothing happens, when the samples weigh more.
     pub fn widen(&mut self, total: Weight) -> bool {
-        let Some(missing) = total.0.checked_sub(self.total().0) else { return false };
+        let Some(missing) = total.0.checked_sub(self.total().0).map(Weight) else { return false };
         let root = &mut self.nodes[0];
-        root.self_weight += Weight(missing);
+        root.self_weight += missing;
         root.total = total;
+        if let Some(before) = self.before.as_mut().and_then(|before| before.first_mut()) {
+            before.self_weight += missing;
+            before.total += missing;
+        }
         true
     }
 

@@ -45,7 +45,7 @@ impl Columns {
     /// What the first line with a stack among these bytes has. Whether all others have as many
     /// shows when they are read.
     pub fn detect(start: &[u8]) -> Columns {
-        let lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let lines = without_mark(start).split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let mut lines = lines.filter(|line| !is_comment(line));
         match lines.find_map(|line| cut_count(line).map(|(rest, _)| rest)) {
             Some(rest) if cut_count(rest).is_some() => Columns::Two,
@@ -115,6 +115,7 @@ impl From<io::Error> for FoldedError {
 ///   know it write it, unless no thread is called like that: `_start`, `std::thread::start`.
 /// - A name that ends in `_[k]`, `_[i]`, `_[j]` or `_[w]` is of that kind of code.
 /// - `; ` within open square brackets parts no frames: `<[u8; 8] as Debug>::fmt` is one.
+/// - A byte order mark at the start of an input is left out.
 /// - Bytes that are not UTF-8 become `\xNN` in the name.
 /// - Lines without a stack or a count that can be read are counted, not drawn.
 ///
@@ -217,6 +218,7 @@ impl FoldedReader {
     pub fn read(&mut self, input: &mut impl Read) -> Result<(), FoldedError> {
         let mut block = vec![0; BLOCK];
         let mut filled = 0;
+        let mut is_start = true;
         loop {
             if filled == block.len() {
                 // A line that is longer than the block.
@@ -227,13 +229,16 @@ impl FoldedReader {
                 result => result?,
             };
             if count == 0 {
-                return self.read_lines(&block[..filled]);
+                let rest = &block[..filled];
+                return self.read_lines(if is_start { without_mark(rest) } else { rest });
             }
             let fresh = filled;
             filled += count;
             let Some(last) = memchr::memrchr(b'\n', &block[fresh..filled]) else { continue };
             let end = fresh + last + 1;
-            self.read_lines(&block[..end])?;
+            let lines = &block[..end];
+            self.read_lines(if is_start { without_mark(lines) } else { lines })?;
+            is_start = false;
             block.copy_within(end..filled, 0);
             filled -= end;
         }
@@ -442,6 +447,11 @@ fn why_not_read(line: &[u8]) -> &'static str {
 }
 
 const _: () = assert!(MAX_DECIMALS < 19, "a whole unit fits into 64 bits at any number of places");
+
+/// A text without the byte order mark that some editors put before it.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
+}
 
 #[cfg(test)]
 pub(super) mod tests;
