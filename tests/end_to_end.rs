@@ -22,6 +22,8 @@ mod errors;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod hard_stacks;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod outputs;

@@ -4,13 +4,11 @@ use std::fmt;
 
 use crate::units::ByteLen;
 
-/// Where the outer frames of a complete stack came from that the copied bytes did not hold.
+/// Where outer frames came from that the copied bytes did not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Completion {
     /// Read from the process after the sample, while its stack still agreed with the copy.
     ReadFromProcess,
-    /// The chain of frame pointers that the kernel followed when the sample was taken.
-    FramePointers,
     /// The same thread was seen at the same place of its stack in the same function, complete,
     /// and never with other callers.
     EarlierStack,
@@ -18,15 +16,13 @@ pub enum Completion {
 
 impl Completion {
     /// All of them.
-    pub const ALL: [Completion; 3] =
-        [Completion::ReadFromProcess, Completion::FramePointers, Completion::EarlierStack];
+    pub const ALL: [Completion; 2] = [Completion::ReadFromProcess, Completion::EarlierStack];
 }
 
 impl fmt::Display for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Completion::ReadFromProcess => "read on from the process",
-            Completion::FramePointers => "through frame pointers",
             Completion::EarlierStack => "as in another stack of the thread",
         })
     }

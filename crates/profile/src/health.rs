@@ -12,6 +12,10 @@ pub enum StackEnd {
     /// At the thread's first function, which the unwind information names as outermost, or at the
     /// kernel's own root for a task without user stack.
     Root,
+    /// At a root like that, but a frame on the way was guessed: found by its frame pointer or its
+    /// looks in code that has no unwind information, or taken from another stack of the thread.
+    /// Frames may be missing, or others may have been there.
+    Guessed,
     /// The stack went on beyond the bytes that were copied.
     CopyTooShort,
     /// No unwind information covers an address, and no frame pointer led further.
@@ -43,6 +47,7 @@ impl fmt::Display for StackEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             StackEnd::Root => "complete",
+            StackEnd::Guessed => "with guessed frames",
             StackEnd::CopyTooShort => "stack copy too short",
             StackEnd::NoUnwindInfo => "no unwind information",
             StackEnd::BadValue => "unreadable stack",
@@ -132,8 +137,8 @@ pub struct Health {
     pub idle_samples: u64,
     /// Samples by how the walk of their user stack ended.
     pub stack_ends: BTreeMap<StackEnd, u64>,
-    /// Samples whose stack is complete ([`StackEnd::Root`]) although the copy was too short, by
-    /// where its outer frames came from.
+    /// Samples whose stack reaches its root although the copy was too short, by where its outer
+    /// frames came from: another stack of the thread is a guess ([`StackEnd::Guessed`]).
     pub completed: BTreeMap<Completion, u64>,
     /// Samples whose stack copy was too short ([`StackEnd::CopyTooShort`]), by why nothing else
     /// could complete them.
@@ -151,12 +156,22 @@ pub struct Health {
 }
 
 impl Health {
-    /// The share of samples whose stack is complete, from 0 to 1; samples without a user stack to
+    /// The share of samples whose stack is complete, from 0 to 1, none of its frames guessed; samples without a user stack to
     /// walk ([`StackEnd::NotRecorded`]) do not count. `None` when no stack was walked.
     pub fn complete_share(&self) -> Option<f64> {
+        self.share_of_end(StackEnd::Root)
+    }
+
+    /// The share of samples whose stack reaches a root by guesses ([`StackEnd::Guessed`]), in the
+    /// same way.
+    pub fn guessed_share(&self) -> Option<f64> {
+        self.share_of_end(StackEnd::Guessed)
+    }
+
+    fn share_of_end(&self, end: StackEnd) -> Option<f64> {
         let walked: u64 = self.walked().map(|(_, count)| count).sum();
-        let complete = self.stack_ends.get(&StackEnd::Root).copied().unwrap_or(0);
-        (walked > 0).then(|| complete as f64 / walked as f64)
+        let ended = self.stack_ends.get(&end).copied().unwrap_or(0);
+        (walked > 0).then(|| ended as f64 / walked as f64)
     }
 
     /// Samples by how their walk ended, those that were walked at all.
@@ -177,22 +192,26 @@ impl Health {
         counts.iter().any(|count| *count > 0)
     }
 
-    /// ` (12.0 % read on from the process)`: shares of all walked stacks; empty when all complete
-    /// ones were whole in their copies.
-    fn how_completed(&self) -> String {
+    /// ` (12.0 % read on from the process)`: the share of all walked stacks; empty when there are
+    /// none of that kind.
+    fn completed_text(&self, how: Completion) -> String {
         let walked = Weight(self.walked().map(|(_, count)| count).sum());
-        let part = |(how, count): (&Completion, &u64)| {
-            format!("{} {how}", percent(Weight(*count).share_of(walked)))
-        };
-        let parts: Vec<String> = self.completed.iter().map(part).collect();
-        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+        match self.completed.get(&how) {
+            Some(count) => format!(" ({} {how})", percent(Weight(*count).share_of(walked))),
+            None => String::new(),
+        }
     }
 
     /// One line for a footer: samples, completeness, loss, coverage.
     pub fn one_line(&self) -> String {
         let mut parts = vec![format!("{} samples", self.samples)];
         if let Some(share) = self.complete_share() {
-            parts.push(format!("{} of stacks complete{}", percent(share), self.how_completed()));
+            let read = self.completed_text(Completion::ReadFromProcess);
+            parts.push(format!("{} of stacks complete{read}", percent(share)));
+        }
+        if let Some(share) = self.guessed_share().filter(|share| *share > 0.0) {
+            let others = self.completed_text(Completion::EarlierStack);
+            parts.push(format!("{} with guessed frames{others}", percent(share)));
         }
         parts.push(format!("{} lost", self.lost_records));
         if self.throttled > 0 {
@@ -243,11 +262,12 @@ mod tests {
     #[test]
     fn the_line_says_how_stacks_were_completed() {
         let mut health = Health { samples: 200, ..Health::default() };
-        health.stack_ends.insert(StackEnd::Root, 200);
+        health.stack_ends.insert(StackEnd::Root, 190);
+        health.stack_ends.insert(StackEnd::Guessed, 10);
         health.completed.insert(Completion::EarlierStack, 3);
         health.completed.insert(Completion::ReadFromProcess, 40);
-        let expect = "200 samples, 100.0 % of stacks complete (20.0 % read on from the process, \
-                      1.5 % as in another stack of the thread), 0 lost";
+        let expect = "200 samples, 95.0 % of stacks complete (20.0 % read on from the process), \
+                      5.0 % with guessed frames (1.5 % as in another stack of the thread), 0 lost";
         assert_eq!(health.one_line(), expect);
     }
 }

@@ -16,8 +16,6 @@ pub enum CallBefore {
     Through(ProcessAddress),
     /// A call through a register or any other word: of anything.
     Indirect,
-    /// Code that ends signal handlers, which return to it without having been called by it.
-    SignalReturn,
     /// No call: this is no return address.
     NoCall,
     /// The bytes are not known.
@@ -38,12 +36,9 @@ impl CallBefore {
         };
         let text = modules.get(code.module.index()).and_then(Module::text);
         let at = |address| text?.split_at(code.to_image_address(address));
-        let Some((before, from)) = at(return_address) else {
+        let Some((before, _)) = at(return_address) else {
             return CallBefore::Unseen;
         };
-        if (facts.is_signal_return)(from) {
-            return CallBefore::SignalReturn;
-        }
         if !(facts.ends_with_call)(before) {
             return CallBefore::NoCall;
         }
@@ -80,13 +75,12 @@ mod tests {
             [&[0xe8][..], &distance.to_le_bytes()].concat()
         };
         let (tested, stub) = (direct(TESTED, MAIN + 0x20), direct(STUB, MAIN + 0x40));
-        let pieces: [(u64, &[u8]); 6] = [
+        let pieces: [(u64, &[u8]); 5] = [
             (MAIN + 0x60, &[0xff, 0x15, 0x20, 0, 0, 0]),
             (STUB, &[0xff, 0x25, 1, 2, 3, 4]),
             (MAIN + 0x1b, &tested),
             (MAIN + 0x2e, &[0xff, 0xd0]),
             (MAIN + 0x3b, &stub),
-            (MAIN + 0x50, &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]),
         ];
         let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
         let sections = UnwindSections { text: Some(text(&pieces)), ..UnwindSections::default() };
@@ -104,7 +98,6 @@ mod tests {
         let word = CODE + 0x46 + 0x0403_0201;
         check(MAIN + 0x40, CallBefore::Through(ProcessAddress(BIAS + word)));
         check(MAIN + 0x66, CallBefore::Through(ProcessAddress(BIAS + MAIN + 0x86)));
-        check(MAIN + 0x50, CallBefore::SignalReturn);
         check(MAIN + 0x21, CallBefore::NoCall);
         check(CODE - 1, CallBefore::Unseen);
     }

@@ -20,6 +20,8 @@ pub(crate) type TableBytes<'a> = EndianSlice<'a, LittleEndian>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Compiled {
     Outermost,
+    /// See [`crate::row::Row::NotCalled`].
+    NotCalled,
     Short(ShortRow),
     Long(LongRow),
 }

@@ -1,7 +1,8 @@
 //! Steps through code that no table covers: JIT code, assembly, C libraries without tables.
 //!
 //! All of this is inference, so each candidate for a return address must look like one: it points
-//! into executable memory, and behind a call where the bytes before it can be seen.
+//! into executable memory, and behind a call where the bytes before it can be seen. What is found
+//! like that is a [`Step::Guess`], and nothing here is ever taken for the root.
 
 use flame_profile::{ImageAddress, ProcessAddress, StackEnd};
 
@@ -61,6 +62,8 @@ impl BareFrame<'_> {
         let evidence = leaf.map_or(Evidence::None, |address| self.evidence(find, address));
         let enough = match (state, self.code, self.facts.call_leaves) {
             (FrameState::Bare, ..) => Evidence::Code,
+            // A call of something that is no function, such as a null pointer.
+            (_, Code::NotCode, _) => Evidence::OpenCall,
             (_, Code::Module(_), CallLeaves::OnStack) => Evidence::OpenCall,
             // JIT code has frame pointers or nothing that could be understood here. A register
             // keeps the return address of the last call that the function itself has made.
@@ -68,6 +71,9 @@ impl BareFrame<'_> {
         };
         if let Some(address) = leaf.filter(|_| evidence >= enough) {
             return self.leave_leaf(address, registers);
+        }
+        if self.code == Code::NotCode {
+            return Step::End(StackEnd::BadValue);
         }
         if state == FrameState::FramePointerPushed
             && let Some(step) = self.leave_pushed(find, registers)
@@ -176,9 +182,6 @@ impl BareFrame<'_> {
             }
             _ => return none,
         };
-        if address == 0 && caller_fp == 0 {
-            return Step::End(StackEnd::Root);
-        }
         if self.evidence(find, address) == Evidence::None {
             // Coroutines start with a zero frame pointer and return to code that never called
             // them: goroutines to the second byte of runtime.goexit.
@@ -194,7 +197,7 @@ impl BareFrame<'_> {
         registers.keep_only(self.facts.callee_saved);
         registers.set(self.facts.stack_pointer, sp);
         registers.set(self.facts.program_counter, address);
-        Step::Caller(FrameAddress::Return(ProcessAddress(address)))
+        Step::Guess(FrameAddress::Return(ProcessAddress(address)))
     }
 
     fn evidence(&self, find: &mut dyn FnMut(ProcessAddress) -> Code, address: u64) -> Evidence {

@@ -66,6 +66,29 @@ impl Module {
         self.eh_index.get()?.start(address)
     }
 
+    /// Whether a return address stands behind no call at all, but at the start of a function: of
+    /// one that ends signal handlers, which the kernel makes them return to, or of one that a
+    /// runtime names as the caller when it changes stacks (`runtime.systemstack_switch` of Go).
+    pub(crate) fn is_start_without_call(
+        &self,
+        address: ImageAddress,
+        context: &mut UnwindContext<usize>,
+    ) -> bool {
+        let facts = self.architecture.facts();
+        let Some((before, at)) = self.text().and_then(|text| text.split_at(address)) else {
+            // Without its code a table can still name a frame of the kernel's making.
+            return self.row(address, context).is_some_and(|row| row.is_signal_frame());
+        };
+        (facts.is_signal_return)(at)
+            || self.row(address, context).is_some_and(|row| row.is_signal_frame())
+            || (!(facts.ends_with_call)(before) && self.starts_function(address))
+    }
+
+    fn starts_function(&self, address: ImageAddress) -> bool {
+        self.function_start(address) == Some(address)
+            || self.debug_index.get().is_some_and(|index| index.start(address) == Some(address))
+    }
+
     /// Whether `address` is in the code at the entry point.
     pub(crate) fn is_entry(&self, address: ImageAddress) -> bool {
         let distance = self.sections.entry.and_then(|entry| address.0.checked_sub(entry.0));

@@ -12,6 +12,9 @@ pub(crate) enum Row {
     NoInfo,
     /// The function has no caller: its return address is marked as undefined.
     Outermost,
+    /// Nothing called from there, although it is a return address: the kernel or a runtime has
+    /// put the start of a function in its place, which is to be looked up as it is.
+    NotCalled,
     /// The usual form.
     Short(ShortRow),
     /// Anything else: a position among the long rows of the cache that the row came from.

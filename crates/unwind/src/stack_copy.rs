@@ -58,6 +58,8 @@ pub struct StackCopy<'a> {
     head: &'a [u8],
     tail: &'a [u8],
     limit: StackLimit,
+    /// Where the walk is on another stack than the one that was copied: its stack pointer there.
+    elsewhere: Option<u64>,
     /// Asked for every word that the copy does not have.
     source: Option<&'a dyn StackSource>,
 }
@@ -70,13 +72,22 @@ impl<'a> StackCopy<'a> {
         tail: &'a [u8],
         limit: StackLimit,
     ) -> StackCopy<'a> {
-        StackCopy { start: start.0, head, tail, limit, source: None }
+        StackCopy { start: start.0, head, tail, limit, elsewhere: None, source: None }
     }
 
     /// A stack whose every word is asked of `source`.
     pub fn of_source(start: ProcessAddress, source: &'a dyn StackSource) -> StackCopy<'a> {
         let limit = StackLimit::CopyFull;
-        StackCopy { start: start.0, head: &[], tail: &[], limit, source: Some(source) }
+        let source = Some(source);
+        StackCopy { start: start.0, head: &[], tail: &[], limit, elsewhere: None, source }
+    }
+
+    /// Notes that a frame with that stack pointer was interrupted by a signal. Handlers may run on
+    /// a stack of their own, and what was copied is that one then: the other exists as well.
+    pub(crate) fn interrupted_at(&mut self, stack_pointer: u64) {
+        if self.read_u64(stack_pointer).is_err() {
+            self.elsewhere = Some(stack_pointer);
+        }
     }
 
     /// Whether nothing was copied, and nothing can be asked for either.
@@ -118,11 +129,16 @@ impl<'a> StackCopy<'a> {
     }
 
     fn byte(&self, address: u64) -> Result<u8, Unreadable> {
-        let distance = address.checked_sub(self.start).ok_or(Unreadable::OutsideStack)?;
-        let missing = match self.limit {
-            StackLimit::CopyFull if distance < LONGEST_STACK => Unreadable::NotCopied,
-            _ => Unreadable::OutsideStack,
+        let is_beyond = |start| address.checked_sub(start).is_some_and(|n| n < LONGEST_STACK);
+        let is_of_stack = match self.limit {
+            StackLimit::CopyFull => is_beyond(self.start),
+            StackLimit::StackEnded => false,
         };
+        let missing = match is_of_stack || self.elsewhere.is_some_and(is_beyond) {
+            true => Unreadable::NotCopied,
+            false => Unreadable::OutsideStack,
+        };
+        let distance = address.checked_sub(self.start).ok_or(missing)?;
         let offset = usize::try_from(distance).map_err(|_| missing)?;
         let byte = match offset.checked_sub(self.head.len()) {
             None => self.head.get(offset),

@@ -14,11 +14,17 @@ use crate::stack_copy::{StackCopy, Unreadable};
 /// registers.
 const MAX_POPPED: u64 = 32 * 8;
 
+/// More arguments than a program can be started with: their addresses alone would take the
+/// kernel's limit of 6 MiB.
+const MAX_ARGUMENTS: u64 = 6 * 1024 * 1024 / 8;
+
 /// Where a step leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// To the caller at that address; the registers are the caller's.
     Caller(FrameAddress),
+    /// The same, by what addresses and code look like and not by what a table says.
+    Guess(FrameAddress),
     /// Nowhere.
     End(StackEnd),
 }
@@ -86,12 +92,13 @@ impl Frame<'_> {
             Err(end) => return Step::End(end),
         };
         *registers = caller;
-        match self.caller(return_address, registers) {
-            Step::Caller(frame) if row.signal_frame => {
-                Step::Caller(FrameAddress::Instruction(frame.address()))
-            }
-            step => step,
+        if row.signal_frame {
+            // Whatever was interrupted had an address, be it no address of code: a call of a null
+            // pointer is interrupted at zero.
+            registers.set(self.facts.program_counter, return_address);
+            return Step::Caller(FrameAddress::Instruction(ProcessAddress(return_address)));
         }
+        self.caller(return_address, registers)
     }
 
     /// The frame that a return address leads to.
@@ -102,6 +109,24 @@ impl Frame<'_> {
         }
         registers.set(self.facts.program_counter, address);
         Step::Caller(FrameAddress::Return(ProcessAddress(address)))
+    }
+
+    /// Whether the frame is the first one of a process, as the kernel starts it: its stack pointer
+    /// points to the number of arguments, their addresses and a zero word. `None` where it does
+    /// not; [`StackEnd::CopyTooShort`] where the copy ends before that.
+    pub(crate) fn process_start(&self, registers: &Registers) -> Option<StackEnd> {
+        let sp = registers.get(self.facts.stack_pointer)?;
+        let word = |index: u64| self.stack.read_u64(sp.wrapping_add(index.wrapping_mul(8)));
+        let arguments = match word(0) {
+            Ok(count) if count <= MAX_ARGUMENTS => count,
+            Ok(_) => return None,
+            Err(unreadable) => return Some(unreadable.stack_end()),
+        };
+        match word(arguments + 1) {
+            Ok(0) => Some(StackEnd::Root),
+            Ok(_) => None,
+            Err(unreadable) => Some(unreadable.stack_end()),
+        }
     }
 
     /// Callers lie at higher addresses. Only a frame that has called nobody may be empty, where

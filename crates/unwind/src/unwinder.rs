@@ -11,7 +11,7 @@ use crate::fallback::BareFrame;
 use crate::module::Module;
 use crate::registers::Registers;
 use crate::row::Row;
-use crate::row_cache::RowCache;
+use crate::row_cache::{RowCache, RowKey};
 use crate::section::UnwindSections;
 use crate::stack_copy::StackCopy;
 use crate::step::{Frame, Step};
@@ -117,16 +117,18 @@ impl CfiUnwinder {
         limit: usize,
         out: &mut Vec<FrameAddress>,
     ) -> StackEnd {
-        let mut address = FrameAddress::Instruction(pc);
-        let mut code = find(address.lookup_address());
+        let mut stack = *stack;
+        let mut guessed = false;
+        let mut place = self.place(find, FrameAddress::Instruction(pc));
         loop {
             if out.len() >= limit {
                 return StackEnd::FrameLimit;
             }
-            out.push(address);
+            out.push(place.address);
             let sp = ProcessAddress(registers.get(self.facts().stack_pointer).unwrap_or(0));
             self.stack_pointers.push(sp);
-            let caller = match self.step(find, address, code, registers, stack) {
+            let caller = match self.step(find, &place, registers, &stack) {
+                Step::End(StackEnd::Root) if guessed => return StackEnd::Guessed,
                 Step::End(end) => {
                     let reached = registers.get(self.facts().stack_pointer).map(ProcessAddress);
                     let is_cut = end == StackEnd::CopyTooShort;
@@ -134,46 +136,62 @@ impl CfiUnwinder {
                     return end;
                 }
                 Step::Caller(caller) => caller,
+                Step::Guess(caller) => {
+                    guessed = true;
+                    caller
+                }
             };
-            // Only signal frames lead to an instruction. The kernel made them return to the very
-            // start of the code that ends signals, which no call precedes.
-            if let (true, Some(frame)) = (caller.is_exact(), out.last_mut()) {
-                *frame = FrameAddress::Instruction(address.address());
-            }
-            address = caller;
-            code = find(address.lookup_address());
-            if code == Code::NotCode {
+            place = self.place(find, caller);
+            if caller.is_exact() {
+                stack.interrupted_at(registers.get(self.facts().stack_pointer).unwrap_or(0));
+            } else if place.code == Code::NotCode {
                 return StackEnd::BadValue;
             }
         }
     }
 
-    /// One step from the frame at `address`, which points to `code`.
-    fn step(
+    /// What is known of the place that a frame stands at. A return address that no call stands
+    /// before is that of the instruction itself.
+    fn place(
         &mut self,
         find: &mut dyn FnMut(ProcessAddress) -> Code,
         address: FrameAddress,
-        code: Code,
+    ) -> Place {
+        let code = find(address.lookup_address());
+        let row = self.row(code, address);
+        if row != Row::NotCalled {
+            return Place { address, code, row };
+        }
+        let address = FrameAddress::Instruction(address.address());
+        let code = find(address.lookup_address());
+        Place { address, code, row: self.row(code, address) }
+    }
+
+    /// One step from the frame at a place.
+    fn step(
+        &mut self,
+        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        place: &Place,
         registers: &mut Registers,
         stack: &StackCopy<'_>,
     ) -> Step {
+        let Place { address, code, row } = *place;
         let facts = self.facts();
         let frame = Frame { facts, stack, is_exact: address.is_exact() };
         if let Code::Module(code) = code {
-            match self.row(code, address) {
+            let module = self.modules.get(code.module.index());
+            match row {
                 Row::Short(row) => return frame.apply_short(&row, registers),
                 Row::Outermost => return Step::End(StackEnd::Root),
                 Row::Long(number) => {
-                    let row = self.rows.long_row(number);
-                    let module = self.modules.get(code.module.index());
-                    if let (Some(row), Some(module)) = (row, module) {
+                    if let (Some(row), Some(module)) = (self.rows.long_row(number), module) {
                         return frame.apply_long(row, module, registers);
                     }
                 }
-                Row::NoInfo => {
-                    let module = self.modules.get(code.module.index());
-                    if module.is_some_and(|module| module.is_entry(code.address)) {
-                        return Step::End(StackEnd::Root);
+                Row::NoInfo | Row::NotCalled => {
+                    let is_entry = module.is_some_and(|module| module.is_entry(code.address));
+                    if let (true, Some(end)) = (is_entry, frame.process_start(registers)) {
+                        return Step::End(end);
                     }
                 }
             }
@@ -183,18 +201,29 @@ impl CfiUnwinder {
     }
 
     #[inline]
-    fn row(&mut self, code: CodeAddress, address: FrameAddress) -> Row {
+    fn row(&mut self, code: Code, address: FrameAddress) -> Row {
+        let Code::Module(code) = code else { return Row::NoInfo };
         let (modules, context) = (&self.modules, &mut self.context);
-        self.rows.row(code.module, code.address, || {
+        let is_return = !address.is_exact();
+        let key = RowKey { module: code.module, address: code.address, is_return };
+        self.rows.row(key, || {
             let module = modules.get(code.module.index())?;
-            // The return address of a signal handler is the start of the code that ends signals,
-            // and a table need not cover the byte before it.
-            module.row(code.address, context).or_else(|| {
-                let exact = code.to_image_address(address.address());
-                module.row(exact, context).filter(Compiled::is_signal_frame)
-            })
+            let exact = code.to_image_address(address.address());
+            if is_return && module.is_start_without_call(exact, context) {
+                return Some(Compiled::NotCalled);
+            }
+            module.row(code.address, context)
         })
     }
+}
+
+/// Where a frame stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    address: FrameAddress,
+    /// What the address points to.
+    code: Code,
+    row: Row,
 }
 
 impl Unwinder for CfiUnwinder {

@@ -345,10 +345,10 @@ impl Collector {
             StackEnd::NotRecorded if !self.frames.is_empty() => {
                 self.read_on(sample, &registers, copy, StackEnd::BadValue)
             }
-            StackEnd::Root => {
+            end @ (StackEnd::Root | StackEnd::Guessed) => {
                 self.locate_frames(sample.pid);
                 self.learn_copied(sample);
-                Walked::Ended(StackEnd::Root)
+                Walked::Ended(end)
             }
             end => Walked::Ended(end),
         }

@@ -260,8 +260,9 @@ impl FactReader {
     }
 }
 
-const STACK_ENDS: [StackEnd; 7] = [
+const STACK_ENDS: [StackEnd; 8] = [
     StackEnd::Root,
+    StackEnd::Guessed,
     StackEnd::CopyTooShort,
     StackEnd::NoUnwindInfo,
     StackEnd::BadValue,
@@ -274,6 +275,7 @@ const STACK_ENDS: [StackEnd; 7] = [
 fn stack_end_word(end: StackEnd) -> &'static str {
     match end {
         StackEnd::Root => "root",
+        StackEnd::Guessed => "guessed",
         StackEnd::CopyTooShort => "copy-too-short",
         StackEnd::NoUnwindInfo => "no-unwind-info",
         StackEnd::BadValue => "bad-value",
@@ -291,7 +293,6 @@ fn stack_end_of(word: &str) -> Option<StackEnd> {
 fn completion_word(how: Completion) -> &'static str {
     match how {
         Completion::ReadFromProcess => "read-from-process",
-        Completion::FramePointers => "frame-pointers",
         Completion::EarlierStack => "earlier-stack",
     }
 }

@@ -37,7 +37,7 @@ fn frames_of_jit_code_are_left_by_the_frame_pointer() {
     let registers = [(RSP, SP), (RBP, SP + 8), (RIP, JIT + 0x10)];
     let words = [1, SP + 24, JIT + 0x50, SP + 40, IN_MAIN, 0, 0, IN_START];
     Sample::of(X86_64, &[], &registers, &words)
-        .check("+12340010 12340050 2020 3030", StackEnd::Root);
+        .check("+12340010 12340050 2020 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -61,12 +61,14 @@ fn a_frame_beyond_the_copy_is_not_lost_for_lack_of_information() {
 }
 
 #[test]
-fn a_chain_ends_at_zero_and_only_a_zero_return_address_is_the_root() {
+fn a_chain_ends_at_zero_and_a_pair_of_zeros_is_no_root() {
     let registers = [(RSP, SP), (RBP, SP), (RIP, JIT + 0x10)];
     let words = [0, JIT + 0x50, 0, 0];
     Sample::of(X86_64, &[], &registers, &words).check("+12340010 12340050", StackEnd::ChainEnd);
+    // Code that uses rbp for anything may have it point to zeroed variables.
     let words = [SP + 16, JIT + 0x50, 0, 0];
-    Sample::of(X86_64, &[], &registers, &words).check("+12340010 12340050", StackEnd::Root);
+    Sample::of(X86_64, &[], &registers, &words).check("+12340010 12340050", StackEnd::NoUnwindInfo);
+    Sample::of(X86_64, &[], &registers, &[0, 0]).check("+12340010", StackEnd::NoUnwindInfo);
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn before_and_after_its_frame_a_function_returns_to_the_top_of_the_stack() {
     let words = [IN_MAIN, SP + 40, BIAS + MAIN + 0x60, IN_START];
     for at in [&[0x55][..], &[0xf3, 0x0f, 0x1e, 0xfa], &[0xc3]] {
         let sample = sample(&registers, &words, &[calls, (BARE + 0x1010, at)]);
-        sample.check("+5010 2020 3030", StackEnd::Root);
+        sample.check("+5010 2020 3030", StackEnd::Guessed);
     }
 }
 
@@ -100,7 +102,7 @@ fn between_push_and_move_the_frame_pointer_is_the_callers() {
     let words = [SP + 16, IN_MAIN, SP + 40, 0, IN_START];
     // push %rbp; mov %rsp,%rbp
     let pieces = [(MAIN + 0x1b, &call[..]), (BARE + 0x10, &[0x55, 0x48, 0x89, 0xe5])];
-    sample(&registers, &words, &pieces).check("+4011 2020 3030", StackEnd::Root);
+    sample(&registers, &words, &pieces).check("+4011 2020 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -109,15 +111,16 @@ fn assembly_without_a_frame_returns_behind_the_call_of_it() {
     let registers = [(RSP, SP), (RBP, SP + 8), (RIP, BIAS + BARE + 0x10)];
     let words = [IN_MAIN, SP + 40, 0, IN_START];
     let direct = call(MAIN + 0x20, BARE);
-    sample(&registers, &words, &[(MAIN + 0x1b, &direct)]).check("+4010 2020 3030", StackEnd::Root);
+    sample(&registers, &words, &[(MAIN + 0x1b, &direct)])
+        .check("+4010 2020 3030", StackEnd::Guessed);
     // call *%rax
     sample(&registers, &words, &[(MAIN + 0x1e, &[0xff, 0xd0])])
-        .check("+4010 2020 3030", StackEnd::Root);
+        .check("+4010 2020 3030", StackEnd::Guessed);
     // call of a PLT stub: jmp *GOT(%rip)
     let through_plt = call(MAIN + 0x20, OTHER);
     let stub: (u64, &[u8]) = (OTHER, &[0xff, 0x25]);
     sample(&registers, &words, &[(MAIN + 0x1b, &through_plt), stub])
-        .check("+4010 2020 3030", StackEnd::Root);
+        .check("+4010 2020 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -128,11 +131,11 @@ fn a_left_over_return_address_gives_way_to_the_frame_pointer() {
     let words = [BIAS + MAIN + 0x60, 0, 0, IN_MAIN, 0, 0, IN_START];
     let (stale, real) = (call(MAIN + 0x60, OTHER), call(MAIN + 0x20, OTHER));
     let pieces = [(MAIN + 0x5b, &stale[..]), (MAIN + 0x1b, &real)];
-    sample(&registers, &words, &pieces).check("+4010 2020 3030", StackEnd::Root);
+    sample(&registers, &words, &pieces).check("+4010 2020 3030", StackEnd::Guessed);
     // Without a frame pointer it is the best guess: the other function may have jumped here.
     let registers = [(RSP, SP), (RBP, 0), (RIP, BIAS + BARE + 0x10)];
     let words = [BIAS + MAIN + 0x60, 0, 0, IN_START];
-    sample(&registers, &words, &pieces).check("+4010 2060 3030", StackEnd::Root);
+    sample(&registers, &words, &pieces).check("+4010 2060 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn a_signal_frame_without_a_table_is_known_by_its_code() {
     words[1 + 168 / 8] = BIAS + MAIN;
     words[26] = IN_START;
     let registers = [(RSP, SP), (RBP, SP + 8), (RIP, BIAS + BARE + 0x10)];
-    sample(&registers, &words, &[trampoline]).check("+4010 +6000 +2000 3030", StackEnd::Root);
+    sample(&registers, &words, &[trampoline]).check("+4010 +6000 +2000 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -167,16 +170,50 @@ fn on_aarch64_a_signal_frame_is_known_by_its_code() {
     let registers = [(31, SP), (30, BIAS + OTHER), (32, BIAS + BARE + 0x10)];
     let mut sample = Sample::of(AARCH64, &[], &registers, &words);
     sample.sections.text = Some(text(&[(OTHER, &trampoline)]));
-    sample.check("+4010 +6000 +2004 3030", StackEnd::Root);
+    sample.check("+4010 +6000 +2004 3030", StackEnd::Guessed);
 }
 
 #[test]
-fn code_at_the_entry_point_is_the_root() {
-    let mut sample = Sample::of(X86_64, &[], &[(RSP, SP), (RIP, BIAS + BARE + 0x10)], &[1, 2]);
+fn code_at_the_entry_point_is_the_root_above_the_arguments() {
+    let registers = [(RSP, SP), (RIP, BIAS + BARE + 0x10)];
+    // As the kernel starts a process: argc, argv[0], argv[1], a zero.
+    let mut sample = Sample::of(X86_64, &[], &registers, &[2, 0x7ffd_1000, 0x7ffd_1008, 0]);
     sample.sections.entry = Some(ImageAddress(BARE));
     sample.check("+4010", StackEnd::Root);
     sample.sections.entry = Some(ImageAddress(BARE - 0x40));
     sample.check("+4010", StackEnd::NoUnwindInfo);
+    sample.sections.entry = Some(ImageAddress(BARE));
+    for words in [&[2, 0x7ffd_1000, 0x7ffd_1008, 1][..], &[u64::MAX, 0, 0], &[1 << 20, 0, 0]] {
+        sample.words = words;
+        sample.check("+4010", StackEnd::NoUnwindInfo);
+    }
+    sample.words = &[2, 0x7ffd_1000];
+    sample.limit = StackLimit::CopyFull;
+    sample.check("+4010", StackEnd::CopyTooShort);
+}
+
+#[test]
+fn a_function_beside_the_entry_point_is_not_the_root() {
+    // entry: call BARE + 0x20. The sampled function has made no frame.
+    let direct = call(BARE + 5, BARE + 0x20);
+    let registers = [(RSP, SP), (RIP, BIAS + BARE + 0x20)];
+    let words = [BIAS + BARE + 5, 1, 0x7ffd_1000, 0];
+    let mut sample = sample(&registers, &words, &[(BARE, &direct), (BARE + 0x20, &[0x55])]);
+    sample.sections.entry = Some(ImageAddress(BARE));
+    sample.check("+4020 4005", StackEnd::Guessed);
+}
+
+#[test]
+fn a_call_of_a_null_pointer_returns_to_the_top_of_the_stack() {
+    // call *%rax in main
+    let registers = [(RSP, SP), (RBP, SP), (RIP, 0)];
+    let words = [IN_MAIN, 0, 0, IN_START];
+    let through_register: (u64, &[u8]) = (MAIN + 0x1e, &[0xff, 0xd0]);
+    sample(&registers, &words, &[through_register]).check("+0 2020 3030", StackEnd::Guessed);
+    // A direct call goes elsewhere, and a frame pointer tells nothing here.
+    let direct = call(MAIN + 0x20, OTHER);
+    sample(&registers, &words, &[(MAIN + 0x1b, &direct)]).check("+0", StackEnd::BadValue);
+    sample(&registers, &[SP, IN_MAIN], &[through_register]).check("+0", StackEnd::BadValue);
 }
 
 #[test]
@@ -184,7 +221,7 @@ fn on_aarch64_jit_frames_are_left_by_x29() {
     let registers = [(31, SP), (29, SP + 8), (30, 7), (32, JIT + 0x10)];
     // main's frame, then start's return address, which main's row finds at CFA-8.
     let words = [1, SP + 40, IN_MAIN, 0, 0, IN_START];
-    Sample::of(AARCH64, &[], &registers, &words).check("+12340010 2020 3030", StackEnd::Root);
+    Sample::of(AARCH64, &[], &registers, &words).check("+12340010 2020 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -195,7 +232,7 @@ fn on_aarch64_a_link_register_left_by_an_own_call_is_not_followed() {
     let mut sample = Sample::of(AARCH64, &[], &registers, &words);
     let blr = 0xd63f_0100_u32.to_le_bytes();
     sample.sections.text = Some(text(&[(MAIN + 0x1c, &blr), (BARE + 0x4, &blr)]));
-    sample.check("+4010 2020 3030", StackEnd::Root);
+    sample.check("+4010 2020 3030", StackEnd::Guessed);
 }
 
 #[test]
@@ -207,5 +244,5 @@ fn on_aarch64_a_bare_function_returns_to_the_link_register() {
     let blr = 0xd63f_0100_u32.to_le_bytes();
     let stp = 0xa9bf_7bfd_u32.to_le_bytes();
     sample.sections.text = Some(text(&[(MAIN + 0x1c, &blr), (BARE + 0x10, &stp)]));
-    sample.check("+4010 2020 3030", StackEnd::Root);
+    sample.check("+4010 2020 3030", StackEnd::Guessed);
 }

@@ -3,7 +3,7 @@
 use flame_profile::{ProcessAddress, StackEnd};
 
 use crate::testing::{
-    AARCH64, BIAS, MAIN, SP, START, Sample, TESTED, X86_64, X86_64_SIGNAL, debug_section,
+    AARCH64, BIAS, MAIN, SP, START, Sample, TESTED, X86_64, X86_64_SIGNAL, debug_section, text,
 };
 use crate::{Architecture, CfiUnwinder, CodeAddress, StackLimit, UnwindSections};
 
@@ -140,9 +140,51 @@ fn a_handler_returns_to_a_trampoline_whose_table_starts_there() {
     let registers = [(RSP, SP), (RIP, IN_MAIN)];
     let sample = Sample::of(X86_64_SIGNAL, &rows, &registers, &words);
     sample.check("+2020 +1000 +2020 3030", StackEnd::Root);
-    // Only signal frames are looked for like that.
+    // Where the code cannot be seen only signal frames are looked for like that.
     let words = [0, 0, BIAS + TESTED];
     Sample::of(X86_64, &[], &registers, &words).check("+2020 1000", StackEnd::NoUnwindInfo);
+}
+
+#[test]
+fn a_function_that_stands_for_a_caller_is_looked_up_at_its_start() {
+    // Where Go changes to a goroutine's stack it names the start of runtime.systemstack_switch as
+    // the caller: CFA=rsp+8 there, and CFA=rsp+24 behind its first byte.
+    let rows = [0x41, 0x0e, 24];
+    let registers = [(RSP, SP), (RIP, IN_MAIN)];
+    let words = [0, 0, BIAS + TESTED, IN_MAIN, 0, 0, IN_START];
+    let mut sample = Sample::of(X86_64, &rows, &registers, &words);
+    sample.sections.text = Some(text(&[]));
+    sample.check("+2020 +1000 2020 3030", StackEnd::Root);
+    // Behind a call at the very end of another function it is a return address like any.
+    sample.sections.text = Some(text(&[(TESTED - 2, &[0xff, 0xd0])]));
+    sample.check("+2020 1000", StackEnd::NoUnwindInfo);
+}
+
+#[test]
+fn a_call_of_a_null_pointer_that_a_signal_interrupted_is_walked_on() {
+    // The trampoline's table says rip=[rsp+8] rsp=[rsp+16]; rip was zero, on top of the stack is
+    // what `call *%rax` in main left.
+    let rows = [0x0f, 3, 0x77, 16, 0x06, 0x10, 16, 2, 0x77, 8, 0x10, 7, 2, 0x77, 16];
+    let registers = [(RSP, SP), (RIP, BIAS + TESTED)];
+    let words = [0, 0, SP + 24, IN_MAIN, 0, 0, IN_START];
+    let mut sample = Sample::of(X86_64_SIGNAL, &rows, &registers, &words);
+    sample.sections.text = Some(text(&[(MAIN + 0x1e, &[0xff, 0xd0])]));
+    sample.check("+1000 +0 2020 3030", StackEnd::Guessed);
+    sample.sections.text = Some(text(&[]));
+    sample.check("+1000 +0", StackEnd::BadValue);
+}
+
+#[test]
+fn the_stack_that_a_signal_interrupted_may_be_another_one() {
+    // rip=[rsp+8] rsp=[rsp+16], which lies below the handler's stack.
+    let rows = [0x0f, 3, 0x77, 16, 0x06, 0x10, 16, 2, 0x77, 8, 0x10, 7, 2, 0x77, 16];
+    let registers = [(RSP, SP), (RIP, BIAS + TESTED)];
+    for elsewhere in [SP - 0x10_0000, SP + (1 << 40)] {
+        let words = [0, IN_MAIN, elsewhere];
+        let mut sample = Sample::of(X86_64_SIGNAL, &rows, &registers, &words);
+        sample.limit = StackLimit::CopyFull;
+        sample.check("+1000 +2020", StackEnd::CopyTooShort);
+    }
 }
 
 #[test]

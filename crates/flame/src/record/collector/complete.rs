@@ -59,7 +59,6 @@ impl ProcessCode<'_> {
         let function = self.function(callee).unwrap_or(callee.address());
         let target = match self.unwinder.call_before(code, address) {
             CallBefore::NoCall => return Call::Impossible,
-            CallBefore::SignalReturn => return Call::OfThis,
             CallBefore::Indirect | CallBefore::Unseen => return Call::Open(address, function),
             CallBefore::Direct(target) => Some(target),
             CallBefore::Through(word) => word_of_process(word).map(ProcessAddress),
@@ -95,6 +94,17 @@ enum Sight {
     Read { doubtful: usize },
 }
 
+/// What of a stack that was read could be compared with its copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compared {
+    /// Fewer frames than must agree.
+    Little,
+    /// As many as that.
+    Enough,
+    /// The registers of a frame that a signal has interrupted, whose handler has a stack of its own.
+    SignalFrame,
+}
+
 impl Collector {
     fn code_of(&self, pid: Pid) -> ProcessCode<'_> {
         let (unwinder, processes) = (&self.unwinder, &self.processes);
@@ -118,20 +128,29 @@ impl Collector {
         let mut live = mem::take(&mut self.live);
         let source = CopyThenProcess::new(copy, Reader { pid, tid: sample.tid }, &mut live);
         let end = self.unwind(pid, registers, &StackCopy::of_source(start, &source));
-        let ends_well = matches!(end, StackEnd::Root | StackEnd::FrameLimit);
+        let ends_well = matches!(end, StackEnd::Root | StackEnd::Guessed | StackEnd::FrameLimit);
+        let stack_pointers = self.unwinder.stack_pointers();
+        let compared = match copied.len() > MUST_AGREE {
+            _ if source.leaves_signal_stack(&copied, stack_pointers) => Compared::SignalFrame,
+            true => Compared::Enough,
+            false => Compared::Little,
+        };
+        // An interrupted frame has nothing in the copy of another stack.
+        let of_copy = copied.len() - usize::from(compared == Compared::SignalFrame);
         let stands = ends_well
             && self.frames.starts_with(&copied)
-            && source.still_agrees(&self.unwinder.stack_pointers()[..copied.len()]);
+            && source.still_agrees(&stack_pointers[..of_copy]);
         let word = |address| source.word_of_process(address);
-        let doubtful = if stands { self.doubtful_calls(pid, copied.len(), &word) } else { None };
+        let doubtful =
+            if stands { self.doubtful_calls(pid, copied.len(), compared, &word) } else { None };
         let why_not = source.why_not();
         self.live = live;
         let read = match (end, doubtful) {
             (_, None) => Err(why_not),
-            (StackEnd::Root, Some(doubtful)) => {
+            (StackEnd::Root | StackEnd::Guessed, Some(doubtful)) => {
                 self.locate_frames(pid);
                 match self.learn(memory, pid, copied.len(), Sight::Read { doubtful }) {
-                    _ if copied.len() <= MUST_AGREE => Err(why_not),
+                    _ if compared == Compared::Little => Err(why_not),
                     Some(node) => Ok(node),
                     None => {
                         let completed = &mut self.collected.health.completed;
@@ -143,7 +162,8 @@ impl Collector {
             (end, Some(_)) => return Walked::Ended(end),
         };
         self.frames = copied;
-        Walked::Cut(Cut { memory, end: cut_end, outermost, read })
+        let guessed = end == StackEnd::Guessed;
+        Walked::Cut(Cut { memory, end: cut_end, outermost, read, guessed })
     }
 
     /// The last frame of a walk whose copy was too short.
@@ -159,12 +179,13 @@ impl Collector {
     /// has partly been written over from one that stands, where they say whom they call; where they
     /// do not, only a call that was seen in a copy is beyond doubt.
     ///
-    /// Where the copy has so few frames that little could be compared, the first call must be of
-    /// the very function.
+    /// Where the copy has so few frames that little could be compared, the first call must be of the
+    /// very function.
     fn doubtful_calls(
         &self,
         pid: Pid,
         copied: usize,
+        compared: Compared,
         word_of_process: &dyn Fn(ProcessAddress) -> Option<u64>,
     ) -> Option<usize> {
         let code = self.code_of(pid);
@@ -172,16 +193,16 @@ impl Collector {
         let mut doubtful = 0;
         for (index, pair) in self.frames.windows(2).enumerate().skip(last) {
             let call = code.call_of(pair[0], pair[1], word_of_process);
-            if index == last && copied <= MUST_AGREE && call != Call::OfThis {
+            if index == last && compared == Compared::Little && call != Call::OfThis {
                 return None;
             }
             match call {
                 Call::OfThis => {}
                 Call::Impossible => return None,
-                Call::OfOther(address, function) => {
+                Call::OfOther(address, function) if compared != Compared::SignalFrame => {
                     self.chains.knows_call(pid, address, function).then_some(())?;
                 }
-                Call::Open(address, function) => {
+                Call::Open(address, function) | Call::OfOther(address, function) => {
                     if !self.chains.knows_call(pid, address, function) {
                         doubtful = index + 1;
                     }

@@ -24,6 +24,8 @@ pub(in crate::record) struct Cut {
     pub(in crate::record) outermost: Option<Activation>,
     /// Its caller as read from the process, or why that was not possible.
     pub(in crate::record) read: Result<NodeId, NotCompleted>,
+    /// Whether frames were guessed on the way to the root that was read.
+    pub(in crate::record) guessed: bool,
 }
 
 impl Cut {
@@ -42,6 +44,16 @@ impl Cut {
                 Ok((node, Completion::EarlierStack))
             }
             (Some(Callers::One(..) | Callers::Unknown) | None, Err(why)) => Err(why),
+        }
+    }
+}
+
+impl Cut {
+    /// How a stack ends that was completed like that: only what was read is no guess.
+    fn end_of(&self, how: Completion) -> StackEnd {
+        match how {
+            Completion::ReadFromProcess if !self.guessed => StackEnd::Root,
+            _ => StackEnd::Guessed,
         }
     }
 }
@@ -81,7 +93,7 @@ impl Cuts {
             let path = match cut.caller(chains) {
                 Ok((node, how)) => {
                     *health.completed.entry(how).or_default() += values[0];
-                    *health.stack_ends.entry(StackEnd::Root).or_default() += values[0];
+                    *health.stack_ends.entry(cut.end_of(how)).or_default() += values[0];
                     chains.path(node)
                 }
                 Err(why) => {

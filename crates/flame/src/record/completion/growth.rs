@@ -104,7 +104,8 @@ mod tests {
         let mut chains = Chains::default();
         let memory = chains.begin_memory(Pid(1), Tid(1));
         let read = Err(NotCompleted::Changed);
-        let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
+        let cut =
+            Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read, guessed: false };
         let mut growth = Growth::new(ByteLen(16_384));
         for n in 0..PATIENCE {
             growth.note(at(1), Tid(1), (n < 3).then_some(cut));
@@ -122,7 +123,8 @@ mod tests {
         let mut chains = Chains::default();
         let memory = chains.begin_memory(Pid(1), Tid(1));
         let read = Err(NotCompleted::Changed);
-        let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
+        let cut =
+            Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read, guessed: false };
         let mut growth = Growth::new(ByteLen(16_384));
         (1..=3).for_each(|thread| growth.note(at(1), Tid(thread), Some(cut)));
         assert_eq!(growth.due(at(10), &chains), None);
@@ -141,7 +143,13 @@ mod tests {
         };
         let node = chains
             .learn(memory, &[frame(0x100), frame(0x200)], 1, 0, &mut |_| ProcessAddress(0x100));
-        let cut = |read| Cut { memory, end: StackEnd::CopyTooShort, outermost: None, read };
+        let cut = |read| Cut {
+            memory,
+            end: StackEnd::CopyTooShort,
+            outermost: None,
+            read,
+            guessed: false,
+        };
         let (open, done) = (cut(Err(NotCompleted::Changed)), cut(Ok(node.unwrap())));
         let mut growth = Growth::new(ByteLen(16_384));
         for n in 0..PATIENCE * WITH_HOPE {

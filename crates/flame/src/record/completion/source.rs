@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use flame_profile::{NotCompleted, ProcessAddress};
-use flame_unwind::{StackCopy, StackSource, Unreadable};
+use flame_unwind::{FrameAddress, StackCopy, StackSource, Unreadable};
 
 use super::live::{LiveMemory, Reader, Unread};
 
@@ -52,6 +52,23 @@ impl<'a> CopyThenProcess<'a> {
         self.live.borrow().has_now(self.reader, &outer)
     }
 
+    /// Whether the last copied frame was interrupted by a signal whose handler has a stack of its
+    /// own, which is the one that was copied. Then the handler's frame holds all registers of the
+    /// interrupted one, and its stack stands for as long as the handler runs. That these words still
+    /// agree is evidence enough, however few frames there are, and a call that does not fit is a tail
+    /// call.
+    pub(in crate::record) fn leaves_signal_stack(
+        &self,
+        copied: &[FrameAddress],
+        stack_pointers: &[ProcessAddress],
+    ) -> bool {
+        let last = copied.last().zip(stack_pointers.get(copied.len().saturating_sub(1)));
+        last.is_some_and(|(frame, sp)| {
+            let is_interrupted = matches!(frame, FrameAddress::Instruction(_)) && copied.len() > 1;
+            is_interrupted && self.copy.read_u64(sp.0).is_err()
+        })
+    }
+
     /// A word of the process that is not on the stack.
     pub(in crate::record) fn word_of_process(&self, address: ProcessAddress) -> Option<u64> {
         self.live.borrow_mut().word(self.reader, address).ok()
@@ -70,14 +87,15 @@ impl StackSource for CopyThenProcess<'_> {
                 self.taken.borrow_mut().push((address, word));
                 Ok(word)
             }
-            Err(Unreadable::NotCopied) => {
+            // What the copy takes for no address of the stack may be one of the stack that a signal
+            // interrupted.
+            Err(Unreadable::NotCopied | Unreadable::OutsideStack) => {
                 let word = self.live.borrow_mut().word(self.reader, address);
                 word.map_err(|unread| {
                     self.denied.set(self.denied.get() || unread == Unread::Denied);
                     Unreadable::NotCopied
                 })
             }
-            Err(outside) => Err(outside),
         }
     }
 }
@@ -112,7 +130,7 @@ mod tests {
         assert!(!source.still_agrees(&pointers[..4]));
         stack[2] = 98;
         assert!(!source.still_agrees(&pointers));
-        assert_eq!(source.word(ProcessAddress(8)), Err(Unreadable::OutsideStack));
+        assert_eq!(source.word(ProcessAddress(8)), Err(Unreadable::NotCopied));
         assert_eq!(source.why_not(), NotCompleted::Changed);
     }
 }

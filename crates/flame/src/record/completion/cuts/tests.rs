@@ -43,7 +43,7 @@ fn finish(
 ) -> (Vec<CodeLocation>, Health) {
     let mut cuts = Cuts::default();
     let stack = cuts.stacks.push(StackId::EMPTY, at(0x105));
-    let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost, read };
+    let cut = Cut { memory, end: StackEnd::CopyTooShort, outermost, read, guessed: false };
     cuts.add(3, stack, cut, [1, 10]);
     cuts.add(3, stack, cut, [1, 30]);
     let (mut stacks, mut health) = (StackTable::default(), Health::default());
@@ -57,7 +57,11 @@ fn finish(
 #[track_caller]
 fn check_complete(health: &Health, how: Completion) {
     assert_eq!(health.completed.iter().collect::<Vec<_>>(), [(&how, &2)]);
-    assert_eq!(health.stack_ends.iter().collect::<Vec<_>>(), [(&StackEnd::Root, &2)]);
+    let end = match how {
+        Completion::ReadFromProcess => StackEnd::Root,
+        Completion::EarlierStack => StackEnd::Guessed,
+    };
+    assert_eq!(health.stack_ends.iter().collect::<Vec<_>>(), [(&end, &2)]);
     assert!(health.not_completed.is_empty());
 }
 
