@@ -41,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-profile",
             "flame-render",
             "flame-symbolize",
+            "flame-uboot",
             "flame-unwind",
         ],
     ),

@@ -57,3 +57,5 @@ mod summary;
 mod support;
 #[cfg(test)]
 mod targets;
+#[cfg(test)]
+mod uboot;

@@ -33,6 +33,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("demangle", 4096),
     ("unwind", 24576),
     ("pprof", 4096),
+    ("uboot", 4096),
 ];
 
 /// What is built with its own checks. Dependencies are built as they ship: some of them let numbers
@@ -42,6 +43,7 @@ const CHECKED: &[&str] = &[
     "flame-formats",
     "flame-profile",
     "flame-symbolize",
+    "flame-uboot",
     "flame-unwind",
     "flame-fuzz",
 ];

@@ -10,6 +10,7 @@ mod picture;
 mod record;
 mod render;
 mod symbols;
+mod uboot;
 
 use clap::{ArgAction, Parser};
 
@@ -24,6 +25,8 @@ pub(crate) use picture::{PictureArgs, Width};
 pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;
+pub(crate) use uboot::{FtraceEvents, UbootArgs, UbootCommand};
+pub(crate) use uboot::{UbootFtraceArgs, UbootGraphArgs, UbootInfoArgs};
 
 /// From a running Linux process to a flame graph, in one binary.
 #[derive(Debug, Parser)]
@@ -56,4 +59,5 @@ Examples:
   flame render out.folded -o out.svg        draw what another tool has recorded
   flame fold out.perf > out.folded          stacks of any profiler's output
   flame diff v1.folded v2.folded -o d.svg   what changed, and whether that is noise
-  flame doctor -p 4242                      what is in the way of a complete profile";
+  flame doctor -p 4242                      what is in the way of a complete profile
+  flame uboot timing -t trace -o boot.svg   where a U-Boot spends its boot";

@@ -20,6 +20,7 @@ mod runtimes;
 mod sudo;
 mod symbols;
 mod terminal;
+mod uboot;
 
 use std::process::ExitCode;
 
@@ -69,6 +70,10 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Diff(args) => {
             privileges::keep_for_named_files();
             diff::run(args, cli)
+        }
+        Command::Uboot(args) => {
+            privileges::keep_for_named_files();
+            uboot::run(args, cli)
         }
     }
 }

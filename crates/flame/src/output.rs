@@ -257,8 +257,13 @@ impl Outputs {
     pub(crate) fn write(&self, shown: &Shown<'_>) -> (Vec<Written>, Vec<Failure>) {
         let (written, mut failures) =
             self.write_with(&|format, out| self.write_one(shown, format, out));
-        failures.extend(self.picture.keep_colours(shown.tree).err());
+        failures.extend(self.keep_colours(shown.tree));
         (written, failures)
+    }
+
+    /// Adds the colours of a tree's names to the file of `--cp`, if there is one.
+    pub(crate) fn keep_colours(&self, tree: &CallTree) -> Option<Failure> {
+        self.picture.keep_colours(tree).err()
     }
 
     /// Writes all outputs, each as `write` does in its format.
@@ -297,7 +302,8 @@ impl Outputs {
         }
     }
 
-    fn write_one(
+    /// Writes what is shown in one format.
+    pub(crate) fn write_one(
         &self,
         shown: &Shown<'_>,
         format: Format,
@@ -336,6 +342,22 @@ impl Outputs {
         let min_share = args.min_share.unwrap_or(default.min_share);
         let report = if args.flat { Report::Flat } else { Report::Full };
         TextConfig { header, min_share, report, count_name: args.countname.clone(), ..default }
+    }
+}
+
+/// An output of bytes that are no profile.
+#[derive(Debug)]
+pub(crate) struct RawOutput(Destination);
+
+impl RawOutput {
+    /// Checks that it can be written.
+    pub(crate) fn prepare(path: &Path) -> Result<RawOutput, Failure> {
+        Destination::prepare(path).map(RawOutput)
+    }
+
+    /// Writes it; `None` for what is no file.
+    pub(crate) fn write(&self, write: WriteWith<'_>) -> Result<Option<Written>, Failure> {
+        self.0.write(write).map_err(|error| cannot_write(&self.0, &error, None))
     }
 }
 

@@ -79,6 +79,9 @@ fn write(directory: &Path) -> Result<()> {
     }
     save(directory, "records", "hand-made", &records())?;
     save(directory, "pprof", "raw", &pprof()?)?;
+    for (name, input) in uboot() {
+        save(directory, "uboot", name, &input)?;
+    }
     save(directory, "index", "one-unit", &flame_symbolize::fuzzing::sample_index())?;
     let program = directory.join("program");
     for (name, flags) in [("plain", "-O1"), ("packed", "-gz"), ("debug-frame", "-O2")] {
@@ -114,6 +117,22 @@ fn formats(directory: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Traces of U-Boot with their map and rules: of the current version, and an old big-endian one.
+fn uboot() -> [(&'static str, Vec<u8>); 2] {
+    const MAP: &[u8] = b"80000000 T _start\n80000040 T do_trace\n80000080 t puts\n";
+    const RULES: &[u8] = b"exclude-func \\(put\\)[a-s]\\{1,2\\}$\n";
+    let entry = 1 << 30;
+    let records: [u32; 15] =
+        [0x40, 0, 7, 0x80, 0x10, entry | 8, 0x40, 0x80, entry | 9, 0x40, 0x80, 99, 0x80, 0x10, 100];
+    let header = [1, 1, 5, 0, 0x8000_0000, 0, 0, 0];
+    let list = [0, 1, 1, 0, 0, 0, 0, 0, 0x80, 3];
+    let current: Vec<u8> =
+        list.iter().chain(&header).chain(&records).flat_map(|word| word.to_le_bytes()).collect();
+    let old = [1, 6, 0, 0, 1 << 31];
+    let old: Vec<u8> = old.iter().chain(&records).flat_map(|word| word.to_be_bytes()).collect();
+    [("current", join(&[&current, MAP, RULES])), ("old", join(&[&old, MAP, RULES]))]
 }
 
 fn save(directory: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {

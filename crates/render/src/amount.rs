@@ -6,6 +6,7 @@
 use flame_profile::{CallTree, ValueType, Weight};
 
 const TIME: &[(u64, &str)] = &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
+const MICROS: &[(u64, &str)] = &[(1_000_000, "s"), (1_000, "ms"), (1, "µs")];
 const BYTES: &[(u64, &str)] =
     &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
 
@@ -26,6 +27,7 @@ impl ValueScale {
     pub fn of(value_type: &ValueType) -> ValueScale {
         let (steps, noun) = match value_type.unit.as_str() {
             "nanoseconds" => (TIME, ""),
+            "microseconds" => (MICROS, ""),
             "bytes" => (BYTES, ""),
             "count" => (&[][..], value_type.name.as_str()),
             unit => (&[][..], unit),

@@ -4,7 +4,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
 
-use super::{DiffArgs, DoctorArgs, FoldArgs, RecordArgs, RenderArgs};
+use super::{DiffArgs, DoctorArgs, FoldArgs, RecordArgs, RenderArgs, UbootArgs};
 
 /// What flame is asked to do.
 #[derive(Debug)]
@@ -14,12 +14,13 @@ pub(crate) enum Command {
     Fold(Box<FoldArgs>),
     Diff(Box<DiffArgs>),
     Doctor(Box<DoctorArgs>),
+    Uboot(Box<UbootArgs>),
 }
 
 /// A command's name, what it does, and its options.
 type Definition = (&'static str, &'static str, fn(clap::Command) -> clap::Command);
 
-const COMMANDS: [Definition; 5] = [
+const COMMANDS: [Definition; 6] = [
     ("record", "Sample a process, a program or the whole machine", RecordArgs::augment_args),
     ("render", "Draw a profile that is there already", RenderArgs::augment_args),
     ("fold", "Turn any profiler's output into folded stacks", FoldArgs::augment_args),
@@ -33,6 +34,7 @@ const COMMANDS: [Definition; 5] = [
         "Say what can be recorded here, and which command mends what cannot",
         DoctorArgs::augment_args,
     ),
+    ("uboot", "Turn U-Boot's function traces into pictures and trace.dat", UbootArgs::augment_args),
 ];
 
 impl Subcommand for Command {
@@ -60,6 +62,7 @@ impl FromArgMatches for Command {
             Some(("fold", options)) => Ok(Command::Fold(read(options)?)),
             Some(("diff", options)) => Ok(Command::Diff(read(options)?)),
             Some(("doctor", options)) => Ok(Command::Doctor(read(options)?)),
+            Some(("uboot", options)) => Ok(Command::Uboot(read(options)?)),
             _ => Err(Error::raw(ErrorKind::MissingSubcommand, "no command is given")),
         }
     }

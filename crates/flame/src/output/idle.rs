@@ -6,8 +6,20 @@ use super::{Format, Outputs};
 use crate::cli::PictureArgs;
 
 impl Outputs {
-    /// Options that are given and change nothing of a tree's outputs, each with the reason.
+    /// Options that are given and change nothing of a tree's outputs, each with the reason; also a
+    /// flame chart of a file that has none.
     pub(crate) fn idle_options(&self, tree: &CallTree) -> Vec<String> {
+        let mut idle = self.idle_options_of_any(tree);
+        if self.tree.order == SiblingOrder::Time && are_sums(tree) {
+            let what = "--flamechart shows the order of the file: no stack is there twice, so they \
+                        are sums and tell no time";
+            idle.push(what.to_owned());
+        }
+        idle
+    }
+
+    /// The same for what is known to have an order in time.
+    pub(crate) fn idle_options_of_any(&self, tree: &CallTree) -> Vec<String> {
         let PictureArgs { flat, min_share, negate, colors_diff, .. } = &self.picture.args;
         let reports = self.formats().any(|f| matches!(f, Format::Text | Format::Markdown));
         let (not_report, not_two) = ("no output is .txt or .md", "there is one count a stack");
@@ -18,14 +30,7 @@ impl Outputs {
             (colors_diff.is_some() && tree.before().is_none(), "--colors-diff", not_two),
         ];
         let idle = given.into_iter().filter(|(is_idle, ..)| *is_idle);
-        let mut idle: Vec<String> =
-            idle.map(|(_, option, why)| format!("{option} changes nothing here: {why}")).collect();
-        if self.tree.order == SiblingOrder::Time && are_sums(tree) {
-            let what = "--flamechart shows the order of the file: no stack is there twice, so they \
-                        are sums and tell no time";
-            idle.push(what.to_owned());
-        }
-        idle
+        idle.map(|(_, option, why)| format!("{option} changes nothing here: {why}")).collect()
     }
 }
 

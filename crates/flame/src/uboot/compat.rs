@@ -1,0 +1,59 @@
+//! `--compat`: what U-Boot's proftool writes, byte for byte.
+
+use std::process::ExitCode;
+
+use flame_uboot::{Measure, Proftool, Reading, UbootError};
+
+use super::input::{self, Bytes};
+use super::words;
+use crate::cli::{Cli, UbootGraphArgs};
+use crate::message::{Failure, warn};
+use crate::output::{Format, Outputs};
+use crate::render::say;
+use crate::terminal::Paint;
+
+/// Opens a trace and a map as proftool does.
+pub(super) fn open(
+    trace: &std::path::Path,
+    map: &std::path::Path,
+) -> Result<Proftool<Bytes>, Failure> {
+    let text = input::map_text(map)?;
+    Proftool::open(input::open(trace)?, &text).map_err(|error| match error {
+        UbootError::MapLine(_) | UbootError::NoTextSymbols => input::wrong_map(map, &error),
+        UbootError::Proftool(what) => {
+            Failure::new(format!("cannot read {} as proftool does", input::shown(trace)))
+                .why(format!("proftool fails here, too: {what}"))
+                .or_try("the same without --compat: what is whole is used then")
+        }
+        error => input::wrong_trace(trace, &error),
+    })
+}
+
+/// Writes proftool's flame graph.
+pub(super) fn graph(
+    args: &UbootGraphArgs,
+    measure: Measure,
+    outputs: &Outputs,
+    cli: &Cli,
+) -> Result<ExitCode, Failure> {
+    if outputs.formats().any(|format| format != Format::Folded) {
+        return Err(Failure::usage("--compat writes folded text only")
+            .why("that is all that proftool writes, with values that no picture can have")
+            .or_try("-o FILE.folded"));
+    }
+    // proftool reads them, and does not apply them to flame graphs.
+    input::rules(args.config.as_deref(), Reading::Proftool)?;
+    let mut proftool = open(&args.input.trace, &args.map)?;
+    let graph = proftool.flame_graph(measure);
+    let graph = graph.map_err(|error| input::wrong_trace(&args.input.trace, &error.into()))?;
+    let (written, failures) = outputs.write_with(&|_, out| graph.write(&proftool, out));
+    if !cli.quiet {
+        if graph.missing() > 0 {
+            let records = words::count(graph.missing(), "record", "records");
+            warn(&format!("{records} left out: their functions are not in the map"), cli.color);
+        }
+        words::say(&format!("{} of proftool", words::count(graph.lines() as u64, "line", "lines")));
+        say(&written, Paint(cli.color.on_stderr()));
+    }
+    failures.into_iter().next().map_or(Ok(ExitCode::SUCCESS), Err)
+}

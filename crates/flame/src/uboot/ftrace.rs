@@ -1,0 +1,109 @@
+//! `flame uboot ftrace`: a trace.dat for trace-cmd and kernelshark.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use flame_uboot::{
+    FtraceKind, Functions, Making, Reading, UbootError, Written, follow, write_ftrace,
+};
+
+use super::{compat, input, words};
+use crate::cli::{Cli, FtraceEvents, UbootFtraceArgs};
+use crate::message::{Failure, warn};
+use crate::output::RawOutput;
+use crate::render::say;
+use crate::terminal::Paint;
+
+/// Runs the command.
+pub(super) fn run(args: &UbootFtraceArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    if args.output == Path::new("-") && io::stdout().is_terminal() {
+        return Err(Failure::usage("trace.dat is not for terminals").or_try("-o trace.dat"));
+    }
+    let output = RawOutput::prepare(&args.output)?;
+    let kind = match args.events {
+        FtraceEvents::Function => FtraceKind::Function,
+        FtraceEvents::Funcgraph => FtraceKind::FuncGraph,
+    };
+    let written = if args.compat {
+        write_compat(args, kind, &output, cli)?
+    } else {
+        write_mended(args, kind, &output, cli)?
+    };
+    if let Some(why) = written.failure {
+        return Err(Failure::new(format!("{} is not whole", input::shown(&args.output)))
+            .why(format!("proftool gives up here, and leaves the same file: {why}"))
+            .or_try("the same without --compat"));
+    }
+    if written.events == 0 && !cli.quiet {
+        warn("no events: there are no calls, or the rules exclude them all", cli.color);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_compat(
+    args: &UbootFtraceArgs,
+    kind: FtraceKind,
+    output: &RawOutput,
+    cli: &Cli,
+) -> Result<Written, Failure> {
+    let rules = input::rules(args.config.as_deref(), Reading::Proftool)?;
+    let mut proftool = compat::open(&args.input.trace, &args.map)?;
+    let written = write(output, cli, &mut |out| proftool.write_ftrace(kind, rules.as_ref(), out))?;
+    if written.missing > 0 && !cli.quiet {
+        let records = words::count(written.missing, "record", "records");
+        warn(&format!("{records} left out: their functions are not in the map"), cli.color);
+    }
+    Ok(written)
+}
+
+fn write_mended(
+    args: &UbootFtraceArgs,
+    kind: FtraceKind,
+    output: &RawOutput,
+    cli: &Cli,
+) -> Result<Written, Failure> {
+    let rules = input::rules(args.config.as_deref(), Reading::Whole)?;
+    let mut trace = input::trace(&args.input.trace)?;
+    let wrong_trace = |error| input::wrong_trace(&args.input.trace, &error);
+    let chunk = trace.calls(args.input.chunk).map_err(wrong_trace)?;
+    let map = input::map(&args.map, trace.layout().site_len())?;
+    let mut functions = Functions::new(Some(&map), None);
+    let followed = follow(&mut trace, chunk, &mut functions, Making::Facts);
+    let followed = followed.map_err(wrong_trace)?;
+    let mut complaints = words::of_file(&trace, chunk);
+    complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
+    if !cli.quiet {
+        words::complain(&complaints, cli.color);
+        words::say(&words::summary(&followed.facts));
+    }
+    write(output, cli, &mut |out| {
+        write_ftrace(&mut trace, chunk, &map, (kind, rules.as_ref()), out)
+    })
+}
+
+/// What writes the file.
+type Writing<'a> = &'a mut dyn FnMut(&mut dyn Write) -> Result<Written, UbootError>;
+
+fn write(output: &RawOutput, cli: &Cli, writing: Writing<'_>) -> Result<Written, Failure> {
+    let mut written = Written::default();
+    let file = output.write(&mut |out| {
+        written = writing(out).map_err(|error| match error {
+            UbootError::Io(error) => error,
+            error => io::Error::other(error),
+        })?;
+        Ok(())
+    })?;
+    if !cli.quiet {
+        let events = words::count(written.events, "event", "events");
+        let excluded = match written.excluded {
+            0 => String::new(),
+            excluded => {
+                format!(", {} left out by the rules", words::count(excluded, "record", "records"))
+            }
+        };
+        words::say(&format!("{events}{excluded}"));
+        say(file.as_slice(), Paint(cli.color.on_stderr()));
+    }
+    Ok(written)
+}

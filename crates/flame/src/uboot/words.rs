@@ -1,0 +1,119 @@
+//! What is said of a trace, in messages and at the foot of pictures.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use flame_profile::{ValueType, Weight};
+use flame_render::{ValueScale, group_thousands};
+use flame_uboot::{Chunk, ChunkKind, Facts, Followed, Functions, SymbolMap, Trace};
+
+use super::input::{Bytes, shown};
+use crate::message::{Failure, warn};
+use crate::terminal::Color;
+
+/// Microseconds as people read them: `80 µs`, `9.00 s`.
+pub(super) fn duration(micros: u64) -> String {
+    ValueScale::of(&ValueType::new("time", "microseconds")).amount(Weight(micros))
+}
+
+/// So many of something, of which there may be one.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", group_thousands(number), if number == 1 { one } else { many })
+}
+
+/// How much a trace holds, and what was mended: one line.
+pub(super) fn summary(facts: &Facts) -> String {
+    let Facts { entries, exits, unmatched_exits, open_at_end, .. } = *facts;
+    let records = entries + exits + facts.others;
+    let mut parts = vec![
+        count(records, "record", "records"),
+        format!("{} in {}", count(entries, "call", "calls"), duration(facts.span)),
+    ];
+    let mut part = |number: u64, text: String| parts.extend((number > 0).then_some(text));
+    part(
+        unmatched_exits,
+        count(unmatched_exits, "exit without its entry", "exits without their entry"),
+    );
+    part(open_at_end, count(open_at_end, "call open at the end", "calls open at the end"));
+    let unwound = count(facts.unwound_calls, "call", "calls");
+    part(facts.unwound_calls, format!("{unwound} closed without an exit"));
+    part(facts.pauses, format!("paused for {}", duration(facts.paused)));
+    let back = count(facts.steps_back, "time", "times");
+    part(facts.steps_back, format!("the clock went back {back}"));
+    parts.join(", ")
+}
+
+/// What the user should know of the file: what is missing of it, or not used.
+pub(super) fn of_file(trace: &Trace<Bytes>, used: Chunk) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if used.whole < used.declared {
+        let missing = count(used.declared - used.whole, "record is", "records are");
+        complaints.push(format!("the file is cut off: {missing} missing of its {}", used.declared));
+    }
+    if trace.left_over() > 0 {
+        let left = count(trace.left_over(), "byte", "bytes");
+        complaints.push(format!("{left} behind the last chunk left out: no chunk starts there"));
+    }
+    let others = trace.chunks().iter().filter(|chunk| {
+        chunk.kind == ChunkKind::Calls && chunk.offset != used.offset && chunk.whole > 0
+    });
+    let others = others.count() as u64;
+    if others > 0 {
+        let which = count(others, "other calls chunk is", "other calls chunks are");
+        complaints.push(format!("{which} left out: --chunk NUMBER takes one, info lists them"));
+    }
+    complaints
+}
+
+/// What the user should know of the map.
+pub(super) fn of_map(
+    map: &SymbolMap,
+    path: &Path,
+    functions: &Functions<'_>,
+    followed: &Followed,
+) -> Result<Vec<String>, Failure> {
+    let mut complaints = Vec::new();
+    let name = shown(path);
+    let (all, unnamed) = functions.counts();
+    if unnamed == all && all > 0 {
+        let what = format!(
+            "none of the {} of the trace is in {name}",
+            count(all as u64, "function", "functions")
+        );
+        return Err(Failure::new(what)
+            .why("it is the map of another build, or of another program")
+            .or_try("-m with the System.map of the build that made the trace"));
+    }
+    if unnamed > 0 {
+        let records = count(functions.unnamed_records(), "record", "records");
+        complaints.push(format!(
+            "{unnamed} of {all} functions ({records}) are not in {name}: is it of the build that \
+             made the trace?"
+        ));
+    }
+    if followed.callers.contradict() {
+        let callers = followed.callers;
+        complaints.push(format!(
+            "only {} of {} calls come from where {name} has their callers: is it of the build that \
+             made the trace? Names may be wrong",
+            group_thousands(callers.fitting),
+            group_thousands(callers.looked_at)
+        ));
+    }
+    if map.skipped_lines() > 0 {
+        let lines = count(map.skipped_lines(), "line", "lines");
+        complaints.push(format!("{lines} of {name} left out: not ADDRESS TYPE NAME"));
+    }
+    Ok(complaints)
+}
+
+/// Prints complaints as warnings.
+pub(super) fn complain(complaints: &[String], color: Color) {
+    complaints.iter().for_each(|complaint| warn(complaint, color));
+}
+
+/// Prints a line of facts to stderr.
+pub(super) fn say(line: &str) {
+    // There is nowhere to complain that stderr is gone.
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,74 @@
+//! One record of a calls chunk.
+
+use crate::layout::ByteOrder;
+
+/// The bytes of a record.
+pub(crate) const RECORD_LEN: usize = 12;
+
+/// The clock of a record starts over after so many microseconds.
+pub(crate) const CLOCK_PERIOD: u32 = 1 << 30;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// A function was left.
+    Exit,
+    /// A function was entered.
+    Entry,
+    /// The address of the text, in files of U-Boot before 2023.04.
+    TextBase,
+    /// Nothing that U-Boot writes.
+    Unknown,
+}
+
+/// A function was entered or left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Which of both.
+    pub kind: RecordKind,
+    /// The function: bytes from the start of the text, rounded down to a site.
+    pub function: u32,
+    /// The return address in its caller, in the same way; anything where that is not of the image.
+    pub caller: u32,
+    /// Microseconds of a clock that starts over every 2^30.
+    pub time: u32,
+}
+
+impl Record {
+    pub(crate) fn parse(bytes: &[u8; RECORD_LEN], order: ByteOrder) -> Record {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
+        let flags = order.u32([i, j, k, l]);
+        let kind = match flags >> 30 {
+            0 => RecordKind::Exit,
+            1 => RecordKind::Entry,
+            2 => RecordKind::TextBase,
+            _ => RecordKind::Unknown,
+        };
+        Record {
+            kind,
+            function: order.u32([a, b, c, d]),
+            caller: order.u32([e, f, g, h]),
+            time: flags % CLOCK_PERIOD,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_in_both_byte_orders() {
+        let little = [0, 0x1f, 6, 0, 0x80, 0x79, 8, 0, 0x21, 0x6b, 0x3e, 0x64];
+        let mut big = little;
+        big.as_chunks_mut::<4>().0.iter_mut().for_each(|word| word.reverse());
+        let expect = Record {
+            kind: RecordKind::Entry,
+            function: 0x61f00,
+            caller: 0x87980,
+            time: 0x243e_6b21,
+        };
+        assert_eq!(Record::parse(&little, ByteOrder::Little), expect);
+        assert_eq!(Record::parse(&big, ByteOrder::Big), expect);
+    }
+}
