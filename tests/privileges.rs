@@ -156,6 +156,29 @@ fn command_of_sudo_runs_as_who_called_it() {
     assert!(folded.of("exitcode").total() >= 5, "{folded:?}");
 }
 
+/// A program that takes root's home for its own reads and leaves files there, or fails.
+#[test]
+fn command_of_sudo_knows_itself_for_who_called_it() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let script = format!("{}; echo $HOME $USER $LOGNAME $SHELL", whoami(&scratch));
+    let run = |more: &[&str], uid: &str| {
+        let mut command = flame();
+        command.envs([("SUDO_UID", uid), ("SUDO_GID", "65534")]);
+        let roots = [("HOME", "/root"), ("USER", "root"), ("LOGNAME", "root"), ("SHELL", "/bin/x")];
+        command.envs(roots).arg("record").args(["-o", "out.folded"]).args(more);
+        command.args(["--", "sh", "-c", &script]).current_dir(scratch.path());
+        let stdout = finish(&mut command).success().stdout;
+        stdout.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(run(&[], "65534"), "/nonexistent nobody nobody /usr/sbin/nologin");
+    // A user whom the database does not know.
+    assert_eq!(run(&[], "54321"), "/");
+    assert_eq!(run(&["--as-root"], "65534"), "/root root root /bin/x");
+}
+
 #[test]
 fn command_of_sudo_runs_as_root_on_demand() {
     if !live_as_root() {

@@ -280,6 +280,40 @@ fn servers_are_asked_for_what_is_missing_and_the_cache_keeps_it() {
     assert!(text.contains("could not be fetched"), "{text}");
 }
 
+/// What is in the caller's cache leads where the caller wants, and root is not to write there.
+#[test]
+fn the_cache_under_sudo_is_not_the_callers() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (path, debug) = stripped(&scratch);
+    let cache = scratch.file("home/.cache/debuginfod_client");
+    let place = format!("{cache}/{}", build_id(&path));
+    fs::create_dir_all(&place).unwrap();
+    fs::rename(debug, format!("{place}/debuginfo")).unwrap();
+    let (home, xdg) = (scratch.file("home"), scratch.file("home/.cache"));
+    for (name, value) in [("HOME", home), ("XDG_CACHE_HOME", xdg), ("DEBUGINFOD_CACHE_PATH", cache)]
+    {
+        let with = |sudo: bool| {
+            let (folded, ..) = recorded(
+                |command| {
+                    command.env_remove("XDG_CACHE_HOME").env(name, &value);
+                    if sudo {
+                        command.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
+                    }
+                },
+                &["--", &path, "0.3"],
+            );
+            folded
+        };
+        assert_work_is_named(&with(false));
+        let folded = with(true);
+        let unnamed = folded.with_any(|frame| frame.starts_with("[prog+0x"));
+        assert_share(unnamed, folded.total(), 1.0, 0.03);
+    }
+}
+
 /// A server that never answers; its address, and a word whenever somebody asked it.
 fn serve_nothing() -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

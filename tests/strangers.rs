@@ -127,6 +127,31 @@ fn what_stdout_is_redirected_to_is_written_and_not_replaced() {
     assert!(fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
 }
 
+#[test]
+fn names_that_steer_or_turn_text_are_shown_in_every_format() {
+    let scratch = Scratch::new();
+    let name = "gpj.\u{202e}exe\u{2066}\u{9b}31m";
+    fs::write(scratch.file("in.folded"), format!("main;{name} 3\nmain;=1+1 1\n")).unwrap();
+    let formats = ["svg", "folded", "txt", "term", "json", "csv", "md"];
+    for format in formats {
+        let arguments = ["render", "in.folded", "--format", format, "-o", "-", "--color", "never"];
+        let ended = finish(flame().current_dir(scratch.path()).args(arguments)).success();
+        let steers = |c: char| {
+            c.is_control() && !"\r\n".contains(c) || ('\u{202a}'..='\u{2069}').contains(&c)
+        };
+        assert!(!ended.stdout.contains(steers), "{format}: {:?}", ended.stdout);
+        let escape =
+            if format == "json" { r"gpj.\u202eexe\u2066" } else { r"gpj.\u{202e}exe\u{2066}" };
+        // Markdown has its own signs before brackets.
+        let text = ended.stdout.replace(r"\\u", r"\u");
+        assert!(text.contains(escape), "{format}: {text}");
+        assert_eq!(format == "csv", text.contains("\"'=1+1\""), "{text}");
+    }
+    let arguments = ["diff", "in.folded", "in.folded", "--format", "json", "-o", "-"];
+    let ended = finish(flame().current_dir(scratch.path()).args(arguments)).success();
+    assert!(ended.stdout.contains(r"gpj.\u202eexe\u2066\u009b31m"), "{}", ended.stdout);
+}
+
 /// A recording of a program that runs, until the signal comes.
 fn recording(scratch: &Scratch, target: &Target, output: &str) -> Running {
     let mut command: Command = flame();

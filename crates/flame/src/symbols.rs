@@ -25,11 +25,15 @@ fn open_index() -> Option<IndexCache> {
     }
 }
 
-fn cache_home() -> Option<PathBuf> {
+/// Whether sudo may have left the caller's environment, whose directories are not root's to use.
+pub(crate) fn is_environment_of_caller() -> bool {
+    env::var_os("SUDO_UID").is_some() && Uid::effective().is_root()
+}
+
+/// The directory for what can be had again of the user whom flame runs as.
+pub(crate) fn cache_home() -> Option<PathBuf> {
     let variable = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    // sudo may leave the caller's environment, whose directories are not root's to use.
-    let of_caller = env::var_os("SUDO_UID").is_some() && Uid::effective().is_root();
-    if !of_caller {
+    if !is_environment_of_caller() {
         let named = variable("XDG_CACHE_HOME");
         if let Some(home) = named.or_else(|| Some(variable("HOME")?.join(".cache"))) {
             return Some(home);

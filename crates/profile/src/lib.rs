@@ -61,7 +61,7 @@ pub use image::{BuildId, Image};
 pub use interner::StringTable;
 pub use meta::Meta;
 pub use profile::{Profile, Sample, Thread};
-pub use readable::readable;
+pub use readable::{is_direction_mark, readable};
 pub use shared_bytes::SharedBytes;
 pub use stack::StackTable;
 pub use top::{FunctionShare, functions};

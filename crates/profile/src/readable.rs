@@ -20,3 +20,14 @@ pub fn readable(bytes: &[u8]) -> Cow<'_, str> {
     }
     Cow::Owned(text)
 }
+
+/// Whether a character turns the direction of what is shown around it, so that a name can look like
+/// another one: `\u{202e}` and its like. Outputs show it as that escape.
+///
+/// Source: Unicode Standard Annex 9, section 2.
+pub fn is_direction_mark(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}

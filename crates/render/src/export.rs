@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use flame_profile::{CallTree, FrameKind, Label, Weight, functions};
+use flame_profile::{CallTree, FrameKind, Label, Weight, functions, is_direction_mark};
 
 use crate::amount::{ValueScale, format_share};
 use crate::clean_name;
@@ -48,6 +48,9 @@ fn write_label(label: &Label, out: &mut impl Write) -> io::Result<()> {
 
 /// Writes the functions as comma-separated values (RFC 4180) with a line of headings.
 ///
+/// A name that a spreadsheet would take for a formula, since it begins with `=`, `+`, `-` or `@`, has
+/// a `'` before it, which spreadsheets take for the sign of text.
+///
 /// # Errors
 /// Those of `out`.
 pub fn write_csv(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
@@ -59,7 +62,8 @@ pub fn write_csv(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
             write!(out, ",{:.6},", weight.share_of(tree.total()))?;
         }
         let name = clean_name(&label.name).replace('"', "\"\"");
-        write!(out, "{},\"{name}\"\r\n", label.kind.word())?;
+        let sign = if name.trim_start().starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+        write!(out, "{},\"{sign}{name}\"\r\n", label.kind.word())?;
     }
     Ok(())
 }
@@ -146,7 +150,9 @@ impl std::fmt::Display for Json<'_> {
         for c in self.0.chars() {
             match c {
                 '"' | '\\' => write!(f, "\\{c}")?,
-                c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
+                c if c.is_control() || is_direction_mark(c) => {
+                    write!(f, "\\u{:04x}", u32::from(c))?;
+                }
                 c => f.write_char(c)?,
             }
         }
@@ -197,6 +203,30 @@ mod tests {
                       3,0.375000,3,0.375000,user,\"c\"\r\n\
                       1,0.125000,4,0.500000,user,\"a\"\"|<b>\"\r\n";
         assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn spreadsheets_take_names_for_text() {
+        let names = ["=cmd|' /C calc'!A0", "+[NSString new]", "-[Work alpha]", "@plt", "a=b"];
+        let stacks = names.map(|name| format!("t;{name}"));
+        let stacks: Vec<(&str, u64)> = stacks.iter().map(|stack| (&**stack, 1)).collect();
+        let mut out = Vec::new();
+        write_csv(&tree_of(&stacks), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let cells: Vec<&str> =
+            text.lines().skip(1).map(|line| line.rsplit_once(",\"").unwrap().1).collect();
+        assert!(cells.iter().all(|cell| cell.starts_with(['\'', 'a', 't'])), "{cells:?}");
+        assert!(cells.contains(&"'=cmd|' /C calc'!A0\""), "{cells:?}");
+    }
+
+    #[test]
+    fn marks_of_direction_are_escapes_in_json() {
+        let mut out = Vec::new();
+        write_json(&tree_of(&[("t;gpj.\u{202e}exe\u{2066}", 1)]), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(r#""gpj.\u202eexe\u2066""#), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["functions"][0]["name"], "gpj.\u{202e}exe\u{2066}");
     }
 
     #[test]

@@ -2,19 +2,29 @@
 
 use std::borrow::Cow;
 
+use flame_profile::is_direction_mark;
+
 /// The longest name that a tooltip holds, in characters; the search still sees all of it.
 const TOOLTIP_NAME: usize = 400;
 const TOOLTIP_HEAD: usize = 250;
 
 /// Replaces what must not reach a picture or a terminal by something visible.
 ///
-/// Control characters become their pictures (`␛`), and characters that reorder or hide text
-/// (bidirectional controls, zero-width blanks) and those that XML forbids become `�`.
+/// Control characters become their pictures (`␛`), marks that reorder text become escapes
+/// (`\u{202e}`), and characters that hide text (zero-width blanks) and those that XML forbids become
+/// `�`.
 pub fn clean_name(name: &str) -> Cow<'_, str> {
     if name.bytes().all(|b| (b' '..0x7f).contains(&b)) {
         return Cow::Borrowed(name);
     }
-    Cow::Owned(name.chars().map(clean_char).collect())
+    let mut clean = String::with_capacity(name.len());
+    for c in name.chars() {
+        match is_direction_mark(c) {
+            true => clean.extend(c.escape_unicode()),
+            false => clean.push(clean_char(c)),
+        }
+    }
+    Cow::Owned(clean)
 }
 
 fn clean_char(c: char) -> char {
@@ -22,11 +32,8 @@ fn clean_char(c: char) -> char {
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\x7f' => '\u{2421}',
         '\u{80}'..='\u{9f}'
-        | '\u{61c}'
         | '\u{200b}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{2028}'..='\u{202e}'
+        | '\u{2028}'..='\u{2029}'
         | '\u{2060}'..='\u{206f}'
         | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}'
@@ -64,8 +71,14 @@ mod tests {
         assert_eq!(clean_name("a\x1b[31mb\n\0"), "a␛[31mb␊␀");
         assert_eq!(
             clean_name("gpj.\u{202e}exe\u{fffe}\u{9b}m"),
-            "gpj.\u{fffd}exe\u{fffd}\u{fffd}m"
+            "gpj.\\u{202e}exe\u{fffd}\u{fffd}m"
         );
+    }
+
+    #[test]
+    fn names_that_differ_in_direction_only_stay_apart() {
+        assert_eq!(clean_name("a\u{2066}b\u{2069}\u{61c}"), r"a\u{2066}b\u{2069}\u{61c}");
+        assert_ne!(clean_name("a\u{202a}"), clean_name("a\u{202b}"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Gid, Uid, execvp, fork, initgroups, pipe2, setgid, setuid};
+use nix::unistd::{ForkResult, Gid, Uid, execvpe, fork, initgroups, pipe2, setgid, setuid};
 
 use crate::error::SamplerError;
 
@@ -38,6 +38,8 @@ pub struct Credentials {
     pub gid: u32,
     /// The user's name, whose groups are taken; only the one group without.
     pub name: Option<String>,
+    /// Variables that the program has instead of flame's; `None` for those that it does not have.
+    pub environment: Vec<(&'static str, Option<OsString>)>,
 }
 
 /// A program that was started and waits to be let go, or runs. It is not ended by dropping this,
@@ -90,13 +92,14 @@ impl Launched {
         let Some(arguments) = arguments.ok().filter(|arguments| !arguments.is_empty()) else {
             return Err(SamplerError::ProgramNotFound { program });
         };
+        let environment = environment(credentials);
         let (gate, gate_write) = pipe2(OFlag::O_CLOEXEC).map_err(|e| io("make a pipe", e))?;
         let (report, report_write) = pipe2(OFlag::O_CLOEXEC).map_err(|e| io("make a pipe", e))?;
         // SAFETY: flame has one thread here, so the child may use everything.
         match unsafe { fork() }.map_err(|e| io("start another process", e))? {
             ForkResult::Child => {
                 drop((gate_write, report));
-                become_program(&arguments, credentials, gate, report_write)
+                become_program(&arguments, &environment, credentials, gate, report_write)
             }
             ForkResult::Parent { child } => Ok(Launched {
                 pid: Pid(child.as_raw() as u32),
@@ -180,14 +183,27 @@ impl Launched {
     }
 }
 
+/// flame's own environment with what belongs to the user; `NAME=VALUE` each.
+fn environment(credentials: Option<&Credentials>) -> Vec<CString> {
+    let users = credentials.map_or(&[][..], |credentials| &credentials.environment);
+    let own = std::env::vars_os().filter(|(name, _)| users.iter().all(|(other, _)| name != other));
+    let users = users.iter().filter_map(|(name, value)| Some((name.into(), value.clone()?)));
+    let text = |(name, value): (OsString, OsString)| {
+        // No value that comes from the system has a zero byte.
+        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+    };
+    own.chain(users).filter_map(text).collect()
+}
+
 /// The child's side; never returns.
 fn become_program(
     arguments: &[CString],
+    environment: &[CString],
     credentials: Option<&Credentials>,
     gate: OwnedFd,
     report: OwnedFd,
 ) -> ! {
-    let error = prepare_and_exec(arguments, credentials, gate);
+    let error = prepare_and_exec(arguments, environment, credentials, gate);
     if let Some(error) = error {
         // Nobody to tell if that fails.
         let _ = File::from(report).write_all(&(error as i32).to_ne_bytes());
@@ -199,6 +215,7 @@ fn become_program(
 /// Returns only when there is nothing to run: with the reason, or without when flame gave up.
 fn prepare_and_exec(
     arguments: &[CString],
+    environment: &[CString],
     credentials: Option<&Credentials>,
     gate: OwnedFd,
 ) -> Option<Errno> {
@@ -207,7 +224,8 @@ fn prepare_and_exec(
     }
     let mut go = [0];
     match File::from(gate).read(&mut go) {
-        Ok(1) => execvp(&arguments[0], arguments).err(),
+        // Looked for in flame's own PATH, which the program has, too.
+        Ok(1) => execvpe(&arguments[0], arguments, environment).err(),
         _ => None,
     }
 }
@@ -255,6 +273,20 @@ mod tests {
         assert!(matches!(missing, Err(SamplerError::ProgramNotFound { .. })), "{missing:?}");
         let folder = run(&["/"]);
         assert!(matches!(folder, Err(SamplerError::ProgramNotRunnable { .. })), "{folder:?}");
+    }
+
+    #[test]
+    fn variables_of_the_user_stand_instead_of_flames() {
+        let environment = vec![("HOME", Some("/home/ann".into())), ("PATH", None)];
+        let credentials = Credentials { uid: 0, gid: 0, name: None, environment };
+        let of = |credentials, name: &str| {
+            let all = super::environment(credentials);
+            let found = all.iter().filter(|text| text.to_bytes().starts_with(name.as_bytes()));
+            found.map(|text| text.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Some(&credentials), "HOME="), ["HOME=/home/ann"]);
+        assert_eq!(of(Some(&credentials), "PATH="), [""; 0]);
+        assert_eq!(of(None, "PATH="), [format!("PATH={}", std::env::var("PATH").unwrap())]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use flame_diff::{DiffTree, FunctionChange, Presence, Scaling, Side};
+use flame_profile::is_direction_mark;
 use flame_render::markdown_text;
 use serde_json::{Value, json};
 
@@ -46,8 +47,19 @@ pub(super) fn write_json(
         "tested": tree.tested(),
         "functions": functions,
     });
-    serde_json::to_writer(&mut *out, &object)?;
-    writeln!(out)
+    writeln!(out, "{}", shown(&object.to_string()))
+}
+
+/// The same JSON without characters that steer a terminal or turn text: names are anybody's.
+fn shown(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c.is_control() || is_direction_mark(c) {
+            true => text += &format!("\\u{:04x}", u32::from(c)),
+            false => text.push(c),
+        }
+    }
+    text
 }
 
 fn function(tree: &DiffTree, change: &FunctionChange) -> Value {

@@ -15,7 +15,6 @@ use flame_render::{
 };
 
 use flame_sampler::Credentials;
-use nix::unistd::User;
 
 use super::palette::PaletteFile;
 use crate::cli::{PictureArgs, Width};
@@ -266,11 +265,13 @@ fn browser(command: &str, file: &Path) -> Option<Command> {
 /// started at all, and on nobody's desktop.
 fn run_as(browser: &mut Command, user: &Credentials) {
     browser.uid(user.uid).gid(user.gid);
-    let (uid, _) = sudo::owner_ids(user);
-    if let Ok(Some(known)) = User::from_uid(uid) {
-        browser.env("HOME", known.dir).env("USER", &known.name).env("LOGNAME", known.name);
+    for (name, value) in &user.environment {
+        match value {
+            Some(value) => browser.env(name, value),
+            None => browser.env_remove(name),
+        };
     }
-    let session = Path::new("/run/user").join(uid.to_string());
+    let session = Path::new("/run/user").join(user.uid.to_string());
     if session.is_dir() {
         browser.env("XDG_RUNTIME_DIR", session);
     }

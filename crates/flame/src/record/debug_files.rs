@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use flame_symbolize::DebugSearch;
 
 use crate::cli::SymbolArgs;
+use crate::symbols::{cache_home, is_environment_of_caller};
 #[cfg(feature = "debuginfod")]
 pub(super) use fetching::fetch_missing;
 
@@ -38,17 +39,14 @@ impl DebugPlaces {
     }
 }
 
-/// debuginfod's cache, where its own clients have it.
+/// debuginfod's cache, where its own clients have it. Under sudo it is root's: what is in the
+/// caller's place leads where the caller wants, and what root wrote there would be in the way.
 fn cache() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(path) = set("DEBUGINFOD_CACHE_PATH") {
-        return Some(PathBuf::from(path));
+    let named = std::env::var_os("DEBUGINFOD_CACHE_PATH").filter(|value| !value.is_empty());
+    match named.filter(|_| !is_environment_of_caller()) {
+        Some(path) => Some(PathBuf::from(path)),
+        None => Some(cache_home()?.join("debuginfod_client")),
     }
-    let base = match set("XDG_CACHE_HOME") {
-        Some(base) => PathBuf::from(base),
-        None => PathBuf::from(set("HOME")?).join(".cache"),
-    };
-    Some(base.join("debuginfod_client"))
 }
 
 /// Without the feature nothing is fetched.

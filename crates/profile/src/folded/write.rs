@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use super::sorted::Lines;
 use crate::call_tree::{CallTree, Label};
+use crate::readable::is_direction_mark;
 use crate::units::Weight;
 
 /// Whether names carry the `_[k]`, `_[i]` and `_[j]` suffixes that palettes recognise.
@@ -21,7 +22,7 @@ pub enum Annotations {
 /// Writes one line for each node with self weight, sorted by bytes.
 ///
 /// In names `;` becomes `:` and control characters become blanks, so that a name is always one
-/// frame of one line; a blank before trailing digits of a leaf becomes `_`, since readers would
+/// frame of one line; marks that turn the direction of text become escapes (`\u{202e}`); a blank before trailing digits of a leaf becomes `_`, since readers would
 /// take the digits for a second count. Blanks at both ends of a line are left out, a stack that is
 /// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by
 /// that share a line. A tree with weights before and after has both on each line, as difffolded.pl
@@ -60,12 +61,15 @@ fn write_count(weight: Weight, decimals: u32, out: &mut impl Write) -> io::Resul
 }
 
 fn frame_text(label: &Label, annotations: Annotations) -> String {
-    let clean = |c: char| match c {
-        ';' => ':',
-        c if c.is_control() => ' ',
-        c => c,
-    };
-    let mut text: String = label.name.chars().map(clean).collect();
+    let mut text = String::with_capacity(label.name.len());
+    for c in label.name.chars() {
+        match c {
+            ';' => text.push(':'),
+            c if c.is_control() => text.push(' '),
+            c if is_direction_mark(c) => text.extend(c.escape_unicode()),
+            c => text.push(c),
+        }
+    }
     if annotations == Annotations::Write {
         text.push_str(label.kind.annotation());
     }
