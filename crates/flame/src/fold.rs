@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use flame_formats::ReadOptions;
+
 use crate::cli::{Cli, FoldArgs};
 use crate::message::Failure;
 use crate::output::{Defaults, Format};
@@ -22,10 +24,11 @@ pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout, is_recording: false };
     let job = Job {
         profiles: inputs::files(&args.profiles, "perf script | flame fold")?,
-        input: inputs::options(&args.input),
+        input: ReadOptions { samples: args.samples.options(), ..inputs::options(&args.input) },
         output: &args.output,
         picture: &args.picture,
         lines: false,
+        marked: Some(args.samples.marked()),
         defaults,
     };
     show(job, cli)

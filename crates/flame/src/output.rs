@@ -1,6 +1,7 @@
 //! Output files: found writable before the recording starts, written whole or not at all.
 
 mod file;
+mod filters;
 mod format;
 mod idle;
 mod palette;

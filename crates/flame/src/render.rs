@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use flame_formats::ReadOptions;
+use flame_formats::{Kinds, ReadOptions};
 use flame_profile::{CallTree, Health};
 use flame_render::{clean_name, group_thousands};
 
@@ -43,6 +43,8 @@ pub(crate) struct Job<'a> {
     pub(crate) picture: &'a PictureArgs,
     /// Whether frames say source lines.
     pub(crate) lines: bool,
+    /// The kinds of code that are told apart where all outputs are folded text; `None` = all.
+    pub(crate) marked: Option<Kinds>,
     pub(crate) defaults: Defaults,
 }
 
@@ -54,6 +56,7 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         output: &args.output,
         picture: &args.picture,
         lines: args.lines,
+        marked: None,
         defaults: defaults(args.picture.open),
     };
     show(job, cli)
@@ -64,7 +67,10 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = Outputs::prepare(job.output, job.picture, cli, job.defaults)?;
     let outputs = outputs.with_lines(job.lines);
     let tree = outputs.default_tree_options();
-    let options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
+    let mut options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
+    if outputs.formats().all(|format| format == Format::Folded) {
+        options.samples.kinds = job.marked.unwrap_or_default();
+    }
     let inputs = Inputs::read(&job.profiles, &options, &outputs)?;
     let Inputs { tree, profile, health, skipped } = inputs;
     say_skipped(&skipped, cli);

@@ -15,14 +15,14 @@
 use flame_profile::FrameKind;
 
 use crate::ReadError;
+use crate::counted::{CountedLine, read_counted};
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{
-    inlined_parts, is_decimal, number, without_arguments, without_class_letter, without_offset,
+    inlined_parts, is_decimal, without_arguments, without_class_letter, without_offset,
 };
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink};
-use crate::skipped::Place;
+use crate::sink::{FrameIndex, Sink};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "dtrace",
@@ -64,33 +64,14 @@ fn is_probe(line: &[u8]) -> bool {
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let mut lines = input.lines();
-    // Innermost first.
-    let mut stack: Vec<FrameIndex> = Vec::new();
-    let mut last = 0;
-    while let Some(line) = lines.next_line()? {
-        let text = line.text.trim_ascii();
-        last = line.number;
-        if text.is_empty() || is_header(text) || is_probe(line.text) {
-            continue;
+    read_counted(input, sink, |line, sink, stack| {
+        let text = line.trim_ascii();
+        if is_header(text) || is_probe(line) {
+            return CountedLine::Nothing;
         }
-        if !is_decimal(text) {
-            push_frames(text, sink, &mut stack);
-            continue;
-        }
-        match number(text) {
-            Some(count) => {
-                stack.reverse();
-                sink.add(&Sample::new(&stack, &[count]));
-            }
-            None => sink.skip(Place::Line(line.number), "its count is too large", text)?,
-        }
-        stack.clear();
-    }
-    if !stack.is_empty() {
-        sink.skip(Place::Line(last), "the last stack has no count", b"")?;
-    }
-    Ok(())
+        push_frames(text, sink, stack);
+        CountedLine::Frames
+    })
 }
 
 /// The frames of a line, innermost first: several where a method has others inlined.

@@ -36,13 +36,23 @@ pub enum ReadError {
         /// Why it cannot be read.
         reason: String,
     },
-    /// What was asked for is not in it.
-    #[error("{0}")]
-    NotThere(String),
+    /// There is no sample of the event that was asked for.
+    #[error(transparent)]
+    NoSuchEvent(#[from] NoSuchEvent),
     /// It is not pprof, or breaks the rules of it.
     #[error(transparent)]
     Pprof(#[from] PprofError),
     /// Folded text that cannot be read on.
     #[error(transparent)]
     Folded(FoldedError),
+}
+
+/// An input has no sample of the event that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no sample of {asked} in it: it has {others}")]
+pub struct NoSuchEvent {
+    /// What was asked for.
+    pub asked: String,
+    /// What it has, each with the number of samples.
+    pub others: String,
 }

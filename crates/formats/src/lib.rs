@@ -35,29 +35,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blocks;
+mod counted;
 mod decompress;
 mod error;
-#[expect(dead_code, reason = "formats that are being added use all of it")]
 mod head;
-#[expect(dead_code, reason = "formats that are being added use all of it")]
 mod input;
+mod line_cache;
 mod lines;
-#[cfg_attr(not(test), expect(dead_code, reason = "formats that are being added use all of it"))]
 mod names;
 mod options;
 mod pprof;
 mod read;
 mod registry;
-#[expect(dead_code, reason = "formats that are being added use all of it")]
 mod sink;
 mod skipped;
 mod source;
 mod stacks;
 
 // The formats, one module each.
+mod bcc;
+mod bpftrace;
 mod dtrace;
+mod ktap;
+mod perf_script;
+mod pmcstat;
+mod systemtap;
 
-pub use error::ReadError;
+pub use error::{NoSuchEvent, ReadError};
 pub use options::{Kinds, ReadOptions, SampleOptions, Selection};
 pub use pprof::{MAX_INFLATED, PprofError, read_pprof, write_pprof};
 pub use read::{InputContent, ReadInput, read_input};

@@ -76,10 +76,15 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
     if let Some(looks) = looks_like(head) {
         return Err(ReadError::UnknownFormat { looks });
     }
+    let format = InputFormat::detect(head.bytes());
+    if format.is_none() && head.is_json() {
+        let looks = "is JSON, but of no profiler that flame knows".to_owned();
+        return Err(ReadError::UnknownFormat { looks });
+    }
     // What no format claims is read as folded text, whose stacks may start late; where it has none,
     // that is said.
     let folded = crate::registry::FORMATS.last();
-    let format = InputFormat::detect(head.bytes()).or(folded);
+    let format = format.or(folded);
     format.ok_or_else(|| ReadError::UnknownFormat { looks: "is not recognised".to_owned() })
 }
 

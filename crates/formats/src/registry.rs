@@ -7,7 +7,7 @@
 use crate::head::Head;
 use crate::input::Input;
 use crate::sink::Sink;
-use crate::{ReadError, dtrace};
+use crate::{ReadError, bcc, bpftrace, dtrace, ktap, perf_script, pmcstat, systemtap};
 
 /// A format that is read.
 #[derive(Debug)]
@@ -45,7 +45,17 @@ pub(crate) enum Reader {
 }
 
 /// All formats, in the order in which they are looked for.
-pub const FORMATS: &[InputFormat] = &[dtrace::FORMAT, PPROF, FOLDED];
+pub const FORMATS: &[InputFormat] = &[
+    bpftrace::FORMAT,
+    pmcstat::FORMAT,
+    systemtap::FORMAT,
+    bcc::FORMAT,
+    dtrace::FORMAT,
+    perf_script::FORMAT,
+    ktap::FORMAT,
+    PPROF,
+    FOLDED,
+];
 
 const PPROF: InputFormat = InputFormat {
     name: "pprof",

@@ -132,6 +132,17 @@ impl Sink {
         &self.options
     }
 
+    /// Whether samples stay in their order, so that they have to come in it.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.keeps.order
+    }
+
+    /// Whether a frame has one of these names.
+    pub(crate) fn is_called(&self, frame: FrameIndex, names: &[String]) -> bool {
+        let frame = self.frames.get_index(frame.0 as usize);
+        frame.is_some_and(|frame| names.iter().any(|name| name.as_bytes() == &*frame.name))
+    }
+
     /// Says what the weights of all samples mean, before the first of them. The first is the one
     /// that is shown when none is asked for.
     pub(crate) fn set_values(&mut self, values: Vec<ValueType>) {
@@ -152,6 +163,19 @@ impl Sink {
             None => self.frames.insert_full(Frame { name: name.into(), kind }).0,
         };
         FrameIndex(index as u32)
+    }
+
+    /// The same frame as another kind of code.
+    pub(crate) fn frame_of_kind(&mut self, frame: FrameIndex, kind: FrameKind) -> FrameIndex {
+        match self.frames.get_index(frame.0 as usize).map(|frame| frame.name.clone()) {
+            Some(name) => self.frame(&name, kind),
+            None => frame,
+        }
+    }
+
+    /// Whether no stack was added yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
     }
 
     /// The number of a thread.

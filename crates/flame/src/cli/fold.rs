@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flame_formats::{Kinds, SampleOptions, Selection};
+use flame_profile::Nanos;
 
 use super::input::InputArgs;
 use super::picture::PictureArgs;
@@ -12,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   perf script | flame fold > out.folded
   flame fold out.perf -o out.svg              or any other output
+  flame fold out.perf --event instructions --comm nginx --time 2..5
   flame fold day1/ day2/ -o week.pb.gz        all files of folders, summed up
   flame fold --list-formats";
 
@@ -31,8 +34,134 @@ pub(crate) struct FoldArgs {
     pub(crate) input: InputArgs,
 
     #[command(flatten)]
+    pub(crate) samples: SampleArgs,
+
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 
     #[command(flatten)]
     pub(crate) picture: PictureArgs,
+}
+
+/// Which samples are taken, and how they are named; the names of options are those of
+/// stackcollapse-perf.pl and inferno-collapse-perf where they have them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Samples")]
+pub(crate) struct SampleArgs {
+    /// Mark the kernel's functions in folded output: `_[k]`
+    #[arg(long)]
+    pub(crate) kernel: bool,
+
+    /// Mark functions that a runtime has compiled in folded output: `_[j]`
+    #[arg(long)]
+    pub(crate) jit: bool,
+
+    /// Mark both
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Name functions that have no name by their address
+    #[arg(long)]
+    pub(crate) addrs: bool,
+
+    /// Samples of this event only [default: of the first in the input]
+    #[arg(long, value_name = "EVENT", alias = "event-filter")]
+    pub(crate) event: Option<String>,
+
+    /// Leave out what called this function (repeatable)
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) skip_after: Vec<String>,
+
+    /// Samples of these processes only
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) process: Vec<u32>,
+
+    /// Samples of these threads only, by name or number
+    #[arg(long, value_name = "THREAD", value_delimiter = ',')]
+    pub(crate) thread: Vec<String>,
+
+    /// Samples of processes or threads of this name only
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) comm: Vec<String>,
+
+    /// Samples on these CPUs only
+    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    pub(crate) cpu: Vec<u32>,
+
+    /// Samples from FROM up to TO only, in seconds from the first one: 2..5, 2.. or ..0.5
+    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
+    pub(crate) time: Option<TimeRange>,
+}
+
+/// A span of time; open where it has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeRange {
+    from: Option<Nanos>,
+    to: Option<Nanos>,
+}
+
+impl SampleArgs {
+    /// What is asked of readers.
+    pub(crate) fn options(&self) -> SampleOptions {
+        let time = self.time.unwrap_or(TimeRange { from: None, to: None });
+        SampleOptions {
+            event: self.event.clone(),
+            selection: Selection {
+                pids: self.process.clone(),
+                threads: self.thread.clone(),
+                // Names are compared as they are shown.
+                comms: self.comm.iter().map(|name| name.replace(' ', "_")).collect(),
+                cpus: self.cpu.clone(),
+                from: time.from,
+                to: time.to,
+            },
+            addresses: self.addrs,
+            skip_after: self.skip_after.clone(),
+            kinds: Kinds::default(),
+        }
+    }
+
+    /// The kinds of code that folded output tells apart.
+    pub(crate) fn marked(&self) -> Kinds {
+        Kinds { kernel: self.kernel || self.all, jit: self.jit || self.all }
+    }
+}
+
+fn time_range(text: &str) -> Result<TimeRange, String> {
+    let bound = |text: &str| -> Result<Option<Nanos>, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let seconds = text.trim_end_matches('s').parse::<f64>().ok();
+        let seconds = seconds.filter(|seconds| (0.0..1e9).contains(seconds));
+        let nanos = seconds.map(|seconds| Nanos((seconds * 1e9).round() as u64));
+        nanos.map(Some).ok_or_else(|| format!("{text} is no number of seconds"))
+    };
+    let (from, to) = text.split_once("..").ok_or("a span of time looks like 2..5, in seconds")?;
+    let range = TimeRange { from: bound(from)?, to: bound(to)? };
+    match (range.from, range.to) {
+        (Some(from), Some(to)) if from >= to => Err("its end is not behind its start".to_owned()),
+        _ => Ok(range),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_time_may_be_open() {
+        let nanos = |seconds: f64| Some(Nanos((seconds * 1e9) as u64));
+        for (text, from, to) in [
+            ("2..5", nanos(2.0), nanos(5.0)),
+            ("0.5s..", nanos(0.5), None),
+            ("..1.25", None, nanos(1.25)),
+            ("..", None, None),
+        ] {
+            assert_eq!(time_range(text), Ok(TimeRange { from, to }), "{text}");
+        }
+        for text in ["", "2", "5..2", "a..b", "-1..2", "inf.."] {
+            assert!(time_range(text).is_err(), "{text}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::filter::FilterArgs;
 use clap::Args;
 use flame_render::{Background, DeltaColours, MinWidth, Palette, Rgb};
 
@@ -50,8 +51,11 @@ pub(crate) struct PictureArgs {
     ///
     /// Where a stack has it more than once, or several of the functions asked for, the innermost
     /// call counts.
-    #[arg(long, value_name = "FUNCTION", hide_short_help = true)]
+    #[arg(long, value_name = "FUNCTION", visible_alias = "focus", hide_short_help = true)]
     pub(crate) base: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
 
     /// Width in pixels, or fluid: that of the window [default: fluid, 1200 where no script runs]
     #[arg(long, value_name = "PIXELS", value_parser = width, hide_short_help = true)]

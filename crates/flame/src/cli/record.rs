@@ -197,7 +197,7 @@ pub(crate) struct OutputArgs {
     /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
     ///
     /// pprof files keep whole stacks.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, visible_alias = "recursive", hide_short_help = true)]
     pub(crate) collapse_recursion: bool,
 
     /// Leave out `_[k]`, `_[i]` and `_[j]` in folded output

@@ -16,6 +16,7 @@ use flame_render::{
 
 use flame_sampler::Credentials;
 
+use super::filters::Filters;
 use super::palette::PaletteFile;
 use crate::cli::{PictureArgs, Width};
 use crate::message::{Failure, reason};
@@ -30,6 +31,7 @@ pub(super) struct Picture {
     config: SvgConfig,
     /// The file of consistent colours.
     pub(super) palette: Option<PaletteFile>,
+    filters: Filters,
     /// What could not be used of the files.
     pub(super) complaints: Vec<String>,
 }
@@ -43,7 +45,8 @@ impl Picture {
         if let Some(palette) = &palette {
             config.colours.known = palette.colours.clone();
         }
-        Ok(Picture { args: args.clone(), config, palette, complaints })
+        let filters = Filters::prepare(&args.filters)?;
+        Ok(Picture { args: args.clone(), config, palette, filters, complaints })
     }
 
     pub(super) fn order(&self) -> SiblingOrder {
@@ -57,7 +60,12 @@ impl Picture {
     /// Whether trees are shown otherwise than they are.
     pub(super) fn shapes(&self) -> bool {
         let PictureArgs { base, reverse, callers, total, factor, .. } = &self.args;
-        !base.is_empty() || *reverse || callers.is_some() || total.is_some() || factor.is_some()
+        !self.filters.is_empty()
+            || !base.is_empty()
+            || *reverse
+            || callers.is_some()
+            || total.is_some()
+            || factor.is_some()
     }
 
     /// What a tree is asked for and does not have.
@@ -74,6 +82,9 @@ impl Picture {
 
     /// Cuts, turns, scales and widens the tree. Also says what was not done.
     pub(super) fn shape(&self, mut tree: CallTree) -> Result<(CallTree, Option<String>), Failure> {
+        if !self.filters.is_empty() {
+            tree = self.filters.apply(&tree, self.order());
+        }
         if !self.args.base.is_empty() {
             tree = tree.from_bases(&self.args.base, self.order());
         }

@@ -52,7 +52,7 @@ impl CallTree {
     /// The tree of the stacks turned round: leaves stand at the root, their callers above them.
     #[must_use]
     pub fn reversed(&self, order: SiblingOrder) -> CallTree {
-        let mut tree = self.with_paths(order, |path| path.reverse());
+        let mut tree = self.with_paths(order, |path, _| path.reverse());
         tree.is_turned = !self.is_turned;
         tree
     }
@@ -66,9 +66,11 @@ impl CallTree {
         }
         let is_base: Vec<bool> =
             self.labels.iter().map(|label| names.iter().any(|n| label.is_called(n))).collect();
-        self.with_paths(order, |path| match path.iter().rposition(|label| is_base[label.index()]) {
-            Some(at) => drop(path.drain(..at)),
-            None => path.clear(),
+        self.with_paths(order, |path, _| {
+            match path.iter().rposition(|label| is_base[label.index()]) {
+                Some(at) => drop(path.drain(..at)),
+                None => path.clear(),
+            }
         })
     }
 
@@ -105,8 +107,14 @@ impl CallTree {
         tree
     }
 
-    /// The tree with each stack changed; stacks that become empty are left out.
-    fn with_paths(&self, order: SiblingOrder, change: impl Fn(&mut Vec<LabelId>)) -> CallTree {
+    /// The tree with each stack changed, of which the labels, outermost first, and the weight are
+    /// given; stacks that become empty are left out.
+    #[must_use]
+    pub fn with_paths(
+        &self,
+        order: SiblingOrder,
+        change: impl Fn(&mut Vec<LabelId>, Weight),
+    ) -> CallTree {
         let mut builder = TreeBuilder::new();
         let labels: Vec<LabelId> =
             self.labels.iter().map(|label| builder.label(&label.name, label.kind)).collect();
@@ -122,7 +130,7 @@ impl CallTree {
             }
             stack.clear();
             stack.extend(self.path(id).into_iter().map(|id| self.nodes[id.index()].label));
-            change(&mut stack);
+            change(&mut stack, weight.max(before.unwrap_or_default()));
             if stack.is_empty() {
                 continue;
             }

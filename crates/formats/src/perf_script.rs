@@ -1,0 +1,158 @@
+//! `perf script`: samples as text, with everything that `-F` lets it print.
+//!
+//! A sample is a line that says who, when and which event, and a line for each frame below it,
+//! innermost first, up to a blank line. Samples without a stack have their only frame behind the
+//! event.
+//!
+//! Source: tools/perf/builtin-script.c of Linux.
+
+mod event;
+mod frame;
+mod header;
+mod parser;
+
+use std::sync::{Mutex, PoisonError};
+
+use flame_profile::{FrameKind, ValueType};
+
+use crate::blocks::Blocks;
+use crate::head::Head;
+use crate::input::Input;
+use crate::names::is_hex;
+use crate::registry::{Content, InputFormat, Reader};
+use crate::sink::Sink;
+use crate::{NoSuchEvent, ReadError};
+use parser::{Asked, Left, Parser};
+
+pub(crate) const FORMAT: InputFormat = InputFormat {
+    name: "perf-script",
+    description: "Linux perf: perf script, with or without -g and any -F",
+    content: Content::Text,
+    detect,
+    reader: Reader::Stacks(read),
+};
+
+fn detect(head: &Head<'_>) -> bool {
+    let mut lines = head.lines().filter(|line| {
+        let text = line.trim_ascii();
+        !text.is_empty() && !text.starts_with(b"#")
+    });
+    // Lines of other formats before the first sample: `Warning: ...`.
+    for line in lines.by_ref().take(8) {
+        if let Some(header) = header::parse(line) {
+            let is_sure = !header.event.is_empty() || header.time.is_some();
+            let follows = lines.next().is_none_or(|line| {
+                frame::parse(line.trim_ascii()).is_some() || header::parse(line).is_some()
+            });
+            return is_sure && follows;
+        }
+    }
+    false
+}
+
+fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
+    let threads = if sink.keeps_order() { 1 } else { input.threads() };
+    let mut blocks = Blocks::new(input.reader());
+    let mut block = Vec::new();
+    let Some(lines) = blocks.next_block(&mut block)? else { return Ok(()) };
+    let asked = ask(&block, sink);
+    let mut left = Left::default();
+    let first = (block, lines);
+    let blocks = Mutex::new((blocks, Some(first)));
+    let next = |block: &mut Vec<u8>| -> std::io::Result<Option<u64>> {
+        let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        match blocks.1.take() {
+            Some((first, lines)) => {
+                *block = first;
+                Ok(Some(lines))
+            }
+            None => blocks.0.next_block(block),
+        }
+    };
+    let work = |sink: &mut Sink, left: &mut Left| -> Result<(), ReadError> {
+        let mut parser = Parser::new(sink, &asked, left);
+        let mut block = Vec::new();
+        while let Some(lines) = next(&mut block)? {
+            parser.read(&block, lines)?;
+        }
+        Ok(())
+    };
+    let fork = sink.fork();
+    let others = Mutex::new(Vec::new());
+    let there = || {
+        let (mut sink, mut left) = (fork.fork(), Left::default());
+        let result = work(&mut sink, &mut left);
+        let mut others = others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.push((sink, left, result));
+    };
+    flame_threads::beside(threads - 1, there, || work(sink, &mut left))?;
+    for (other, of_other, result) in others.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        result?;
+        sink.merge(other);
+        left.merge(of_other);
+    }
+    finish(&asked, &left, sink)
+}
+
+/// What samples are taken for, by the first of them.
+fn ask(block: &[u8], sink: &mut Sink) -> Asked {
+    let headers = block.split(|byte| *byte == b'\n').filter_map(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_frame = line.first().is_some_and(u8::is_ascii_whitespace)
+            && frame::parse(line.trim_ascii()).is_some();
+        if is_frame || line.starts_with(b"#") { None } else { header::parse(line) }
+    });
+    let is_record = |text: &[u8]| text.starts_with(b"PERF_RECORD_");
+    let mut headers = headers.filter(|header| !is_record(header.event) && !is_record(header.rest));
+    let asked = sink.options().event.clone().map(String::into_bytes);
+    let is_meant =
+        |event: &[u8]| asked.as_deref().is_none_or(|asked| event::is_meant(asked, event));
+    let first = headers.find(|header| is_meant(header.event)).unwrap_or_default();
+    if let Some(time) = first.time {
+        sink.start_at(time);
+    }
+    let event = match &asked {
+        Some(asked) => asked.clone(),
+        None => event::base(first.event).to_vec(),
+    };
+    let has_period = first.period.is_some();
+    if has_period && !event.is_empty() {
+        let is_clock = matches!(&*event, b"cpu-clock" | b"task-clock");
+        let unit = if is_clock { "nanoseconds" } else { "count" };
+        let name = String::from_utf8_lossy(&event).into_owned();
+        sink.set_values(vec![ValueType::new(name, unit), ValueType::samples()]);
+    }
+    Asked { event, is_given: asked.is_some(), has_period: has_period && !first.event.is_empty() }
+}
+
+/// Says what was left out.
+fn finish(asked: &Asked, left: &Left, sink: &mut Sink) -> Result<(), ReadError> {
+    let shown = |event: &[u8]| String::from_utf8_lossy(event).into_owned();
+    let others: Vec<String> =
+        left.events.iter().map(|(event, count)| format!("{} ({count})", shown(event))).collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        if asked.is_given && left.taken == 0 {
+            let asked = shown(&asked.event);
+            return Err(NoSuchEvent { asked, others }.into());
+        }
+        let taken = shown(&asked.event);
+        sink.note(format!("samples of {taken} only; left out: {others}; --event takes another"));
+    }
+    if left.lost > 0 {
+        sink.note(format!("perf lost {} events", left.lost));
+    }
+    Ok(())
+}
+
+/// The function and the kind of code of a line that is printed as perf does.
+pub(crate) fn parse_frame(text: &[u8]) -> Option<(&[u8], FrameKind)> {
+    let line = frame::parse(text).filter(|line| !line.module.is_empty() && line.is_named())?;
+    Some((line.symbol, line.kind()))
+}
+
+/// Whether a line is one of a stack: its address is what tells it.
+fn looks_like_frame(line: &[u8]) -> bool {
+    let word = line.trim_ascii_start().split(|byte| *byte == b' ').next().unwrap_or_default();
+    is_hex(word)
+}

@@ -1,0 +1,258 @@
+//! The first line of a sample: `java  3245/3270 [001] 30143.481: 10101010 cpu_core/cycles:u/: ...`.
+//!
+//! `perf script -F` chooses what is in it, and the name of a thread may hold blanks and numbers, so
+//! the line is read from what cannot be mistaken: the CPU, the time or the event.
+
+use flame_profile::Nanos;
+
+use crate::names::{is_decimal, number};
+
+/// What the first line of a sample says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Header<'l> {
+    /// The thread's name; empty where it was not printed.
+    pub(super) comm: &'l [u8],
+    pub(super) pid: Option<u32>,
+    pub(super) tid: Option<u32>,
+    /// Name and numbers as they stand in the line.
+    pub(super) task: &'l [u8],
+    pub(super) cpu: Option<u32>,
+    pub(super) time: Option<Nanos>,
+    pub(super) period: Option<u64>,
+    /// As it stands in the line, without the colon; empty where it was not printed.
+    pub(super) event: &'l [u8],
+    /// What stands behind the event: arguments of a tracepoint, or the only frame.
+    pub(super) rest: &'l [u8],
+}
+
+/// A word and where it stands in its line.
+#[derive(Clone, Copy)]
+struct Word<'l> {
+    text: &'l [u8],
+    start: usize,
+    end: usize,
+}
+
+/// So many words at most stand before what a line is recognised by.
+const MOST_WORDS: usize = 24;
+
+/// Reads a line; `None` for one that starts no sample.
+pub(super) fn parse(line: &[u8]) -> Option<Header<'_>> {
+    let words = Words { line, at: 0 };
+    let mut task = None;
+    let mut before: Option<Word<'_>> = None;
+    let mut all = [Word { text: b"", start: 0, end: 0 }; MOST_WORDS];
+    let mut count = 0;
+    for word in words.take(MOST_WORDS) {
+        let is_anchor = cpu(word.text).is_some() || time(word.text).is_some();
+        if let Some(ids) = before.filter(|before| is_anchor && is_task_ids(before.text)) {
+            task = Some((ids, word.start));
+            break;
+        }
+        all[count] = word;
+        count += 1;
+        before = Some(word);
+    }
+    let (ids, behind) = match task {
+        Some(found) => found,
+        None => by_event(&all[..count], line)?,
+    };
+    let comm = line[..ids.start].trim_ascii();
+    let (pid, tid) = task_ids(ids.text);
+    let task = line[..ids.end].trim_ascii_start();
+    let mut header = Header { comm, pid, tid, task, ..Header::default() };
+    read_rest(line, behind, &mut header);
+    Some(header)
+}
+
+/// The words of a line.
+struct Words<'l> {
+    line: &'l [u8],
+    at: usize,
+}
+
+impl<'l> Iterator for Words<'l> {
+    type Item = Word<'l>;
+
+    fn next(&mut self) -> Option<Word<'l>> {
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let start = self.at + self.line[self.at..].iter().position(|byte| !is_blank(byte))?;
+        let len = self.line[start..].iter().position(is_blank).unwrap_or(self.line.len() - start);
+        self.at = start + len;
+        Some(Word { text: &self.line[start..self.at], start, end: self.at })
+    }
+}
+
+/// Without CPU and time: a number, perhaps a period, and an event are what is left.
+fn by_event<'l>(words: &[Word<'l>], line: &[u8]) -> Option<(Word<'l>, usize)> {
+    let is_event = |word: &Word<'_>| word.text.len() > 1 && word.text.ends_with(b":");
+    for (at, ids) in words.iter().enumerate() {
+        if !is_task_ids(ids.text) {
+            continue;
+        }
+        match &words[at + 1..] {
+            [event, ..] if is_event(event) => return Some((*ids, ids.end)),
+            [period, event, ..] if is_decimal(period.text) && is_event(event) => {
+                return Some((*ids, ids.end));
+            }
+            // A name and a number, nothing else.
+            [] if at > 0 => return Some((*ids, line.len())),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What stands behind the numbers of the task.
+fn read_rest<'l>(line: &'l [u8], behind: usize, header: &mut Header<'l>) {
+    let mut words = Words { line, at: behind };
+    let mut rest = behind;
+    for word in words.by_ref() {
+        rest = word.start;
+        if header.time.is_none() && header.cpu.is_none() && cpu(word.text).is_some() {
+            header.cpu = cpu(word.text);
+        } else if header.time.is_none() && time(word.text).is_some() {
+            header.time = time(word.text);
+        } else if header.time.is_none() && header.cpu.is_some() && is_flags(word.text) {
+            // Interrupts and preemption at a tracepoint: `d.h3.`.
+        } else if header.period.is_none() && is_decimal(word.text) {
+            header.period = number(word.text);
+        } else {
+            break;
+        }
+        rest = word.end;
+    }
+    let text = line[rest..].trim_ascii();
+    let first = text.split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
+    match first.strip_suffix(b":") {
+        Some(event) if !event.is_empty() => {
+            header.event = event;
+            header.rest = text[first.len()..].trim_ascii_start();
+        }
+        // Without `-F event` a number is the start of a frame, not a period.
+        _ => header.rest = text,
+    }
+}
+
+fn is_task_ids(word: &[u8]) -> bool {
+    let (pid, tid) = match word.iter().position(|byte| *byte == b'/') {
+        Some(at) => (&word[..at], &word[at + 1..]),
+        None => (word, &b"0"[..]),
+    };
+    let is_number = |text: &[u8]| is_decimal(text.strip_prefix(b"-").unwrap_or(text));
+    is_number(pid) && is_number(tid)
+}
+
+/// Process and thread; a number alone is that of the thread.
+fn task_ids(word: &[u8]) -> (Option<u32>, Option<u32>) {
+    match word.iter().position(|byte| *byte == b'/') {
+        Some(at) => (number(&word[..at]), number(&word[at + 1..])),
+        None => (None, number(word)),
+    }
+}
+
+/// `[003]`
+fn cpu(word: &[u8]) -> Option<u32> {
+    number(word.strip_prefix(b"[")?.strip_suffix(b"]")?)
+}
+
+/// `30143.481555:`, in seconds.
+fn time(word: &[u8]) -> Option<Nanos> {
+    let number_of = word.strip_suffix(b":")?;
+    let dot = number_of.iter().position(|byte| *byte == b'.')?;
+    let (seconds, part) = (&number_of[..dot], &number_of[dot + 1..]);
+    if !is_decimal(part) || part.len() > 9 {
+        return None;
+    }
+    let nanos: u64 = number::<u64>(part)? * 10_u64.pow(9 - part.len() as u32);
+    let seconds: u64 = number(seconds)?;
+    Some(Nanos(seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?))
+}
+
+/// What `-F flags` and tracepoints have between CPU and time.
+fn is_flags(word: &[u8]) -> bool {
+    (4..=8).contains(&word.len())
+        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#'))
+        && word.contains(&b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, comm: &str, ids: (Option<u32>, Option<u32>), rest: (u64, &str, &str)) {
+        let header = parse(line.as_bytes()).unwrap_or_else(|| panic!("no header: {line}"));
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        assert_eq!(text(header.comm), comm, "{line}");
+        assert_eq!((header.pid, header.tid), ids, "{line}");
+        let found = (header.period.unwrap_or(0), text(header.event), text(header.rest));
+        assert_eq!((found.0, &*found.1, &*found.2), rest, "{line}");
+    }
+
+    #[test]
+    fn headers_are_read_whatever_fields_they_have() {
+        let tid = |tid| (None, Some(tid));
+        check(
+            "dd 29776 666709.771979:   10101010 cpu-clock: ",
+            "dd",
+            tid(29776),
+            (10_101_010, "cpu-clock", ""),
+        );
+        check("java 3244 cpu-clock: ", "java", tid(3244), (0, "cpu-clock", ""));
+        check("java 19983 cycles:", "java", tid(19983), (0, "cycles", ""));
+        check(
+            "iperf 27409/28744 [000] 441995.133575: cpu-clock: ",
+            "iperf",
+            (Some(27409), Some(28744)),
+            (0, "cpu-clock", ""),
+        );
+        check(
+            "            java  3244 [001] 1.5:  1 cycles:ppp: ",
+            "java",
+            tid(3244),
+            (1, "cycles:ppp", ""),
+        );
+        check("x 7 1.0: 3 cycles: ", "x", tid(7), (3, "cycles", ""));
+        check(
+            "redis 7 server 123 [000] 12.345678: 1 cycles: ",
+            "redis 7 server",
+            tid(123),
+            (1, "cycles", ""),
+        );
+        check("redis 7 server 123 1 cycles: ", "redis 7 server", tid(123), (1, "cycles", ""));
+        check("dd 2 1 cycles:", "dd", tid(2), (1, "cycles", ""));
+        check("29776 666709.771979: cpu-clock:", "", tid(29776), (0, "cpu-clock", ""));
+        check(
+            "a b 5 [002] d.h3. 9.1: sched:sched_switch: prev_comm=x prev_pid=5",
+            "a b",
+            tid(5),
+            (0, "sched:sched_switch", "prev_comm=x prev_pid=5"),
+        );
+        check(
+            "cc1 10 [001] 5.000001: 4000 cpu_core/cycles/: ",
+            "cc1",
+            tid(10),
+            (4000, "cpu_core/cycles/", ""),
+        );
+        check(":-1 -1 [000] 1.0: cycles:", ":-1", (None, None), (0, "cycles", ""));
+        check(
+            "ls 5 1.5: 2 cycles:  ffff81 do_idle ([kernel.kallsyms])",
+            "ls",
+            tid(5),
+            (2, "cycles", "ffff81 do_idle ([kernel.kallsyms])"),
+        );
+        check("ls 5 [000] 1.5: ", "ls", tid(5), (0, "", ""));
+        for line in ["", "ls", "  7f12 main (/bin/x)", "Warning: something", "main.c:12"] {
+            assert_eq!(parse(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn times_are_nanoseconds() {
+        let header = parse(b"a 1 [3] 12.000345: cycles:").unwrap();
+        assert_eq!((header.time, header.cpu), (Some(Nanos(12_000_345_000)), Some(3)));
+        let header = parse(b"a 1 12.000345678: cycles:").unwrap();
+        assert_eq!(header.time, Some(Nanos(12_000_345_678)));
+    }
+}

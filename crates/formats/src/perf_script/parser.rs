@@ -1,0 +1,315 @@
+//! Lines of `perf script` into samples of a sink.
+//!
+//! Nearly all lines were there before, so what one stands for is found by its bytes; only new ones
+//! are taken apart.
+
+use std::collections::BTreeMap;
+
+use flame_profile::FrameKind;
+use memchr::memchr;
+
+use super::event::is_meant;
+use super::frame::{self, FrameLine};
+use super::header::{self, Header};
+use super::looks_like_frame;
+use crate::ReadError;
+use crate::line_cache::LineCache;
+use crate::names::{
+    inlined_parts, is_decimal, number, rust_signs, without_arguments, without_class_letter,
+};
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::skipped::Place;
+
+/// Which samples are taken, and what they weigh.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The event; empty = all.
+    pub(super) event: Vec<u8>,
+    /// Whether a user named it.
+    pub(super) is_given: bool,
+    /// Whether samples weigh their period, and count besides.
+    pub(super) has_period: bool,
+}
+
+/// What was not taken.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Samples of other events.
+    pub(super) events: BTreeMap<Vec<u8>, u64>,
+    /// Samples of the event that is asked for.
+    pub(super) taken: u64,
+    /// Events that perf says it has lost.
+    pub(super) lost: u64,
+}
+
+impl Left {
+    pub(super) fn merge(&mut self, other: Left) {
+        for (event, count) in other.events {
+            *self.events.entry(event).or_default() += count;
+        }
+        self.taken += other.taken;
+        self.lost += other.lost;
+    }
+}
+
+/// A line of a stack stands for nothing: it is no frame.
+const NOTHING: u32 = u32::MAX;
+/// It is not a frame, but known to be none: a source line.
+const SILENT: u32 = u32::MAX - 1;
+/// From here on the numbers are those of groups of frames.
+const GROUPS: u32 = 1 << 31;
+
+/// What `--show-task-events` and the like print between samples.
+const RECORD: &[u8] = b"PERF_RECORD_";
+
+/// Reads blocks of whole samples.
+pub(super) struct Parser<'s> {
+    sink: &'s mut Sink,
+    asked: &'s Asked,
+    left: &'s mut Left,
+    /// Lines of stacks, and what they stand for: a frame, a group of them or neither.
+    lines: LineCache,
+    /// The frames of lines that are several, innermost first.
+    groups: Vec<Vec<FrameIndex>>,
+    /// For each frame whether callers are left out from it on.
+    stops: Vec<bool>,
+    /// Names and numbers of threads.
+    tasks: LineCache,
+    /// Innermost first.
+    stack: Vec<FrameIndex>,
+}
+
+/// The sample whose stack is being read.
+#[derive(Clone, Copy)]
+enum State<'b> {
+    /// Between samples.
+    Outside,
+    /// In a sample that is taken.
+    Taken(Header<'b>, Option<TaskIndex>),
+    /// In one that is not, or whose other frames are not.
+    LeftOut,
+}
+
+impl<'s> Parser<'s> {
+    pub(super) fn new(sink: &'s mut Sink, asked: &'s Asked, left: &'s mut Left) -> Parser<'s> {
+        Parser {
+            sink,
+            asked,
+            left,
+            lines: LineCache::default(),
+            groups: Vec::new(),
+            stops: Vec::new(),
+            tasks: LineCache::default(),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Reads a block that so many lines stand before.
+    pub(super) fn read(&mut self, block: &[u8], lines: u64) -> Result<(), ReadError> {
+        let mut state = State::Outside;
+        let mut number = lines;
+        let mut at = 0;
+        let mut stopped = false;
+        while at < block.len() {
+            let end = memchr(b'\n', &block[at..]).map_or(block.len(), |len| at + len);
+            let line = &block[at..end];
+            at = end + 1;
+            number += 1;
+            let text = line.trim_ascii();
+            if text.is_empty() {
+                self.end(&mut state);
+                continue;
+            }
+            let is_frame = !matches!(state, State::Outside) && is_frame_line(line);
+            if !is_frame {
+                if line[0] == b'#' {
+                    continue;
+                }
+                if let Some(header) = header::parse(line) {
+                    self.end(&mut state);
+                    stopped = false;
+                    state = self.begin(header, &mut stopped);
+                    continue;
+                }
+            }
+            match state {
+                State::Taken(..) if stopped => {}
+                State::Taken(..) => stopped = self.frame(text, number)?,
+                State::LeftOut => {}
+                State::Outside => {
+                    self.sink.skip(
+                        Place::Line(number),
+                        "it is neither a sample nor a frame",
+                        line,
+                    )?;
+                }
+            }
+        }
+        self.end(&mut state);
+        Ok(())
+    }
+
+    /// Starts a sample.
+    fn begin<'b>(&mut self, header: Header<'b>, stopped: &mut bool) -> State<'b> {
+        let event = header.event;
+        let record = [event, header.rest].into_iter().find_map(|text| text.strip_prefix(RECORD));
+        if let Some(record) = record {
+            if record.starts_with(b"LOST") {
+                let words = header.rest.split(|byte| *byte == b' ');
+                self.left.lost += words.filter_map(number::<u64>).next().unwrap_or(0);
+            }
+            return State::LeftOut;
+        }
+        if !self.asked.event.is_empty() && !event.is_empty() && !is_meant(&self.asked.event, event)
+        {
+            match self.left.events.get_mut(event) {
+                Some(count) => *count += 1,
+                None => drop(self.left.events.insert(event.to_vec(), 1)),
+            }
+            return State::LeftOut;
+        }
+        self.left.taken += 1;
+        self.stack.clear();
+        let task = (!header.comm.is_empty()).then(|| self.task(&header));
+        if looks_like_frame(header.rest) && header.rest.contains(&b' ') {
+            *stopped = self.push_line(header.rest).unwrap_or(false);
+        }
+        State::Taken(header, task)
+    }
+
+    fn task(&mut self, header: &Header<'_>) -> TaskIndex {
+        let sink = &mut *self.sink;
+        let make = || {
+            // As the collapsing scripts write it.
+            let name: Vec<u8> =
+                header.comm.iter().map(|byte| if *byte == b' ' { b'_' } else { *byte }).collect();
+            let (pid, tid) = (header.pid, header.tid);
+            sink.task(TaskName { name: &name, process: None, pid, tid }).0
+        };
+        TaskIndex(self.tasks.get_or(header.task, make))
+    }
+
+    /// Reads a line of a stack. True when the others of it are left out.
+    fn frame(&mut self, text: &[u8], number: u64) -> Result<bool, ReadError> {
+        match self.push_line(text) {
+            Some(stops) => Ok(stops),
+            None => {
+                self.sink.skip(Place::Line(number), "it is no frame of a stack", text)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Puts the frames of a line on the stack: whether they are the last; `None` for no frame.
+    fn push_line(&mut self, text: &[u8]) -> Option<bool> {
+        let (sink, groups, stops) = (&mut *self.sink, &mut self.groups, &mut self.stops);
+        let value = self.lines.get_or(text, || make_frames(text, sink, groups, stops));
+        match value {
+            NOTHING => None,
+            SILENT => Some(false),
+            group if group >= GROUPS => {
+                let group = &self.groups[(group - GROUPS) as usize];
+                for frame in group {
+                    self.stack.push(*frame);
+                    if self.stops.get(frame.0 as usize) == Some(&true) {
+                        return Some(true);
+                    }
+                }
+                Some(false)
+            }
+            frame => {
+                self.stack.push(FrameIndex(frame));
+                Some(!self.stops.is_empty() && self.stops.get(frame as usize) == Some(&true))
+            }
+        }
+    }
+
+    /// Adds the sample that ends.
+    fn end(&mut self, state: &mut State<'_>) {
+        let State::Taken(header, task) = std::mem::replace(state, State::Outside) else { return };
+        // A period of 0 is that of a sample all the same.
+        let period = header.period.filter(|period| *period > 0).unwrap_or(1);
+        let weights = [period, 1];
+        let weights = if self.asked.has_period { &weights[..] } else { &weights[1..] };
+        let stops = |frame: &FrameIndex| self.stops.get(frame.0 as usize) == Some(&true);
+        let is_stopped = !self.stops.is_empty() && self.stack.last().is_some_and(stops);
+        self.stack.reverse();
+        let (time, cpu) = (header.time, header.cpu);
+        let task = task.filter(|_| !is_stopped);
+        self.sink.add(&Sample { stack: &self.stack, weights, task, time, cpu });
+        self.stack.clear();
+    }
+}
+
+/// Whether a line within a sample is one of its stack: indented, or an address and a module.
+fn is_frame_line(line: &[u8]) -> bool {
+    match line.first() {
+        Some(b' ' | b'\t') => looks_like_frame(line) || header::parse(line).is_none(),
+        _ => {
+            looks_like_frame(line)
+                && line.trim_ascii_end().ends_with(b")")
+                && header::parse(line).is_none()
+        }
+    }
+}
+
+/// The frames of a new line, as a number of one or of a group.
+fn make_frames(
+    text: &[u8],
+    sink: &mut Sink,
+    groups: &mut Vec<Vec<FrameIndex>>,
+    stops: &mut Vec<bool>,
+) -> u32 {
+    let Some(line) = frame::parse(text) else {
+        return if is_source_line(text) { SILENT } else { NOTHING };
+    };
+    if is_process_name(line.symbol) {
+        return SILENT;
+    }
+    let frames = frames_of(&line, sink);
+    if !sink.options().skip_after.is_empty() {
+        for frame in &frames {
+            let at = frame.0 as usize;
+            stops.resize(stops.len().max(at + 1), false);
+            stops[at] = sink.is_called(*frame, &sink.options().skip_after);
+        }
+    }
+    match &*frames {
+        [only] => only.0,
+        _ => {
+            groups.push(frames);
+            GROUPS + groups.len() as u32 - 1
+        }
+    }
+}
+
+/// The frames that a line stands for, innermost first.
+fn frames_of(line: &FrameLine<'_>, sink: &mut Sink) -> Vec<FrameIndex> {
+    let kind = line.kind();
+    if !line.is_named() {
+        let mut name = [b"[", line.image()].concat();
+        if sink.options().addresses {
+            name.extend([b" <", line.address, b">"].concat());
+        }
+        name.push(b']');
+        return vec![sink.frame(&name, kind)];
+    }
+    let mut frames: Vec<FrameIndex> = Vec::new();
+    for (at, part) in inlined_parts(line.symbol).enumerate() {
+        let name = rust_signs(without_arguments(without_class_letter(part)));
+        frames.push(sink.frame(&name, if at > 0 { FrameKind::Inlined } else { kind }));
+    }
+    frames.reverse();
+    frames
+}
+
+/// `main.c:12`, which `-F srcline` prints below a frame.
+fn is_source_line(text: &[u8]) -> bool {
+    let Some(colon) = memchr::memrchr(b':', text) else { return false };
+    is_decimal(&text[colon + 1..]) && colon > 0
+}
+
+/// `(java)`, which old versions of perf print for the process; C++ has `(anonymous namespace)`.
+fn is_process_name(symbol: &[u8]) -> bool {
+    symbol.starts_with(b"(") && !symbol.starts_with(b"(anonymous ") && symbol.ends_with(b")")
+}

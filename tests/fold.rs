@@ -1,0 +1,165 @@
+//! `flame fold`: the real binary on the output of other tools.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::support::{Ended, Scratch, finish, flame};
+
+const PERF: &str = "\
+server 40/41 [000] 10.000000:     100 cycles:u: 
+	    55d2 parse (/usr/bin/server)
+	    55d0 main (/usr/bin/server)
+
+server 40/42 [001] 11.500000:     200 cycles:k: 
+	ffffffff81 do_read ([kernel.kallsyms])
+	    55d1 read (/usr/lib/libc.so.6)
+	    55d0 main (/usr/bin/server)
+
+client 50/50 [001] 12.000000:     400 cycles:u: 
+	    55d3 send (/usr/bin/client)
+
+server 40/41 [000] 13.000000:     800 instructions:u: 
+	    55d0 main (/usr/bin/server)
+";
+
+fn scratch_with(name: &str, text: impl AsRef<[u8]>) -> Scratch {
+    let scratch = Scratch::new();
+    fs::write(scratch.file(name), text).unwrap();
+    scratch
+}
+
+fn fold(scratch: &Scratch, arguments: &[&str]) -> Ended {
+    finish(flame().current_dir(scratch.path()).arg("fold").args(arguments))
+}
+
+/// What `flame fold in.perf OPTIONS` prints.
+#[track_caller]
+fn check(options: &[&str], expect: &str) {
+    let scratch = scratch_with("in.perf", PERF);
+    let ended = fold(&scratch, &[&["in.perf"], options].concat()).success();
+    assert_eq!(ended.stdout, expect, "{options:?}");
+}
+
+#[test]
+fn samples_are_folded_named_and_chosen_as_asked() {
+    let all = "client;send 400\nserver;main;parse 100\nserver;main;read;do_read 200\n";
+    check(&[], all);
+    check(&["--kernel"], &all.replace("do_read", "do_read_[k]"));
+    check(&["--event", "cycles"], all);
+    check(&["--event", "cycles:u"], "client;send 400\nserver;main;parse 100\n");
+    check(&["--event", "instructions"], "server;main 800\n");
+    check(
+        &["--value", "samples"],
+        "client;send 1\nserver;main;parse 1\nserver;main;read;do_read 1\n",
+    );
+    check(
+        &["--pid"],
+        "client-50;send 400\nserver-40;main;parse 100\nserver-40;main;read;do_read 200\n",
+    );
+    check(
+        &["--process", "40", "--tid"],
+        "server-40/41;main;parse 100\nserver-40/42;main;read;do_read 200\n",
+    );
+    check(&["--comm", "client"], "client;send 400\n");
+    check(&["--thread", "42"], "server;main;read;do_read 200\n");
+    check(&["--cpu", "0"], "server;main;parse 100\n");
+    check(&["--time", "1.5..2"], "server;main;read;do_read 200\n");
+    check(&["--time", "..1"], "server;main;parse 100\n");
+    check(&["--skip-after", "read"], "client;send 400\nread;do_read 200\nserver;main;parse 100\n");
+}
+
+#[test]
+fn stacks_are_filtered_cut_and_turned() {
+    check(
+        &["--grep", "^read$", "--grep", "send"],
+        "client;send 400\nserver;main;read;do_read 200\n",
+    );
+    check(&["--exclude", "read"], "client;send 400\nserver;main;parse 100\n");
+    check(&["--hide", "^(main|read)$"], "client;send 400\nserver;do_read 200\nserver;parse 100\n");
+    check(&["--trim-root", "2"], "parse 100\nread;do_read 200\n");
+    check(&["--min-weight", "200"], "client;send 400\nserver;main;read;do_read 200\n");
+    check(&["--focus", "main"], "main;parse 100\nmain;read;do_read 200\n");
+    check(&["--reverse"], "do_read;read;main;server 200\nparse;main;server 100\nsend;client 400\n");
+    let scratch = scratch_with("in.perf", PERF);
+    fold(&scratch, &["in.perf", "--grep", "("]).error(2, &["--grep ( is no regular expression"]);
+    fs::write(scratch.file("loop.folded"), "t;a;b;a;b;c 3\nt;f;f;f 2\n").unwrap();
+    let ended = fold(&scratch, &["loop.folded", "--recursive"]).success();
+    assert_eq!(ended.stdout, "t;a;b;c 3\nt;f 2\n");
+}
+
+#[test]
+fn what_was_left_out_is_said() {
+    let scratch = scratch_with("in.perf", PERF);
+    let ended = fold(&scratch, &["in.perf"]).success();
+    let note = "samples of cycles only; left out: instructions:u (1); --event takes another";
+    assert_eq!(ended.stderr, format!("warning: {note}\n"));
+    let missing = fold(&scratch, &["in.perf", "--event", "faults"]);
+    missing.error(
+        1,
+        &["no sample of faults in it: it has cycles:k (1), cycles:u (2), instructions:u (1)"],
+    );
+    fs::write(scratch.file("odd.perf"), PERF.replace("    55d3", "    what")).unwrap();
+    let odd = fold(&scratch, &["odd.perf"]).success();
+    let expect = "warning: 1 line left out: it cannot be read\n  \
+                  odd.perf, line 11: it is no frame of a stack: what send (/usr/bin/client)\n";
+    assert!(odd.stderr.starts_with(expect), "{}", odd.stderr);
+    fold(&scratch, &["odd.perf", "--strict"]).error(1, &["cannot read odd.perf: line 11: "]);
+}
+
+#[test]
+fn inputs_are_files_folders_and_pipes_packed_or_not() {
+    let scratch = scratch_with("in.perf", PERF);
+    let expect = fold(&scratch, &["in.perf"]).success().stdout;
+    for tool in ["gzip", "xz", "zstd"] {
+        let packed = Command::new(tool).args(["-k", "-q", &scratch.file("in.perf")]).status();
+        // xz and zstd may not be there.
+        if packed.is_ok_and(|status| status.success()) {
+            let ending = match tool {
+                "gzip" => "gz",
+                "zstd" => "zst",
+                _ => "xz",
+            };
+            let ended = fold(&scratch, &[&format!("in.perf.{ending}")]).success();
+            assert_eq!(ended.stdout, expect, "{tool}");
+        }
+    }
+    fs::create_dir_all(scratch.file("many/more")).unwrap();
+    fs::write(scratch.file("many/a.folded"), "t;a 1\n").unwrap();
+    fs::write(scratch.file("many/more/b.folded"), b"\xff\xfet\0;\0a\0 \x002\0\n\0").unwrap();
+    assert_eq!(fold(&scratch, &["many"]).success().stdout, "t;a 3\n");
+    for arguments in
+        [&["fold"][..], &["fold", "-"], &["render", "--format", "folded", "--no-annotate"]]
+    {
+        let mut child =
+            flame().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(PERF.as_bytes()).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(ended.stdout).unwrap(), expect, "{arguments:?}");
+    }
+    assert_eq!(finish(flame().arg("fold").stdin(Stdio::null())).code(), 2);
+}
+
+#[test]
+fn the_formats_are_listed_and_can_be_named() {
+    let scratch = scratch_with("in.perf", PERF);
+    let list = fold(&scratch, &["--list-formats"]).success().stdout;
+    for name in ["perf-script", "dtrace", "pprof", "folded"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+    }
+    fold(&scratch, &["in.perf", "--from", "perf-script"]).success();
+    fold(&scratch, &["in.perf", "--from", "folded"]).error(1, &["no stacks in in.perf"]);
+    fold(&scratch, &["in.perf", "--from", "nonsense"]).code();
+    let other = scratch_with("in.zip", "PK\u{3}\u{4}xxxx");
+    fold(&other, &["in.zip"]).error(1, &["cannot read in.zip", "why: it is a zip archive"]);
+}
+
+#[test]
+fn any_output_can_be_named() {
+    let scratch = scratch_with("in.perf", PERF);
+    fold(&scratch, &["in.perf", "-o", "out.svg", "-o", "out.pb.gz"]).success();
+    let svg = fs::read_to_string(scratch.file("out.svg")).unwrap();
+    assert!(svg.contains("do_read"));
+    let again = fold(&scratch, &["out.pb.gz"]).success();
+    assert_eq!(again.stdout, fold(&scratch, &["in.perf", "--kernel"]).success().stdout);
+}
