@@ -5,7 +5,7 @@
 //! Sources: GDB's manual, "Debugging Information in Separate Files"; debuginfod(8), "Cache".
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use flame_profile::BuildId;
 
@@ -75,7 +75,9 @@ impl DebugSearch {
         paths
     }
 
-    /// The paths for the file with what `dwz` found to be common to several debug files; `holder`
+    /// The paths for the file with what `dwz` found to be common to several debug files. A link that
+    /// leads elsewhere than into a directory of debug files, or beside the image, is not followed:
+    /// it is text that anybody may have written. `holder`
     /// is the file that names it.
     pub(crate) fn by_alternate_link(
         &self,
@@ -85,22 +87,41 @@ impl DebugSearch {
     ) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         match link.strip_prefix("/") {
-            Ok(below) => {
-                paths.push(self.root.join(below));
-                paths.push(link.to_owned());
-            }
+            Ok(below) => paths.extend([self.root.join(below), link.to_owned()]),
             // The link is relative to the debug file itself and not to what points at it.
             Err(_) => {
                 let holder = holder.canonicalize().unwrap_or_else(|_| holder.to_owned());
                 paths.extend(holder.parent().map(|directory| directory.join(link)));
             }
         }
+        let mut paths: Vec<PathBuf> = paths.iter().filter_map(|path| plain(path)).collect();
+        let places = self.alternate_places();
+        let beside = self.image_path();
+        let beside = beside.parent().filter(|_| self.path.is_absolute());
+        let beside =
+            beside.map(|folder| [folder.to_owned(), folder.join(".debug"), folder.join(".dwz")]);
+        paths.retain(|path| {
+            let is_beside =
+                || beside.iter().flatten().any(|folder| path.parent() == Some(&**folder));
+            places.iter().any(|place| path.starts_with(place)) || is_beside()
+        });
         if let Some(name) = link.file_name() {
             let dirs = self.directories.iter();
             paths.extend(dirs.flat_map(|dir| [dir.join(".dwz").join(name), dir.join(name)]));
         }
         paths.extend(self.by_build_id(id));
         paths
+    }
+
+    /// Directories of debug files, also as they are called when links are followed.
+    fn alternate_places(&self) -> Vec<PathBuf> {
+        let mut places = self.debug_roots();
+        let followed: Vec<PathBuf> =
+            places.iter().filter_map(|place| place.canonicalize().ok()).collect();
+        places.extend(followed);
+        // A directory that was named as `.` has no name to begin with.
+        places.retain(|place| place.is_absolute());
+        places
     }
 
     /// The image's own place, as flame reaches it.
@@ -118,6 +139,20 @@ impl DebugSearch {
         }
         roots
     }
+}
+
+/// A path without `..`, which would lead out of the directory that it begins with; `None` for one
+/// that leads above `/`.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if !plain.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    Some(plain)
 }
 
 #[cfg(test)]
@@ -182,11 +217,15 @@ mod tests {
     #[test]
     fn alternate_links_are_relative_to_the_file_that_has_them() {
         let search = DebugSearch::of("/usr/bin/less".as_ref());
-        let holder = Path::new("/nowhere/debug/less.debug");
+        let holder = Path::new("/usr/lib/debug/nowhere/less.debug");
         let by_id = "/usr/lib/debug/.build-id/ab/cdef.debug";
         check(
             &search.by_alternate_link("../.dwz/common".as_ref(), holder, &id()),
-            &["/nowhere/debug/../.dwz/common", by_id],
+            &["/usr/lib/debug/.dwz/common", by_id],
+        );
+        check(
+            &search.by_alternate_link("common".as_ref(), "/usr/bin/less".as_ref(), &id()),
+            &["/usr/bin/common", by_id],
         );
         let search = DebugSearch { cache: None, ..everywhere() };
         check(
@@ -198,5 +237,23 @@ mod tests {
                 "/srv/debug/common",
             ],
         );
+    }
+
+    #[test]
+    fn alternate_links_lead_nowhere_else() {
+        let search = DebugSearch::of("/usr/bin/less".as_ref());
+        let holder = Path::new("/usr/lib/debug/nowhere/less.debug");
+        let links = [
+            "/etc/shadow",
+            "/usr/lib/debug/../../../etc/shadow",
+            "../../../../etc/shadow",
+            "../../../../../../../../etc/shadow",
+            "/usr/bin/deeper/file",
+            "/usr/lib/debugger",
+        ];
+        for link in links {
+            let paths = search.by_alternate_link(link.as_ref(), holder, &id());
+            check(&paths, &["/usr/lib/debug/.build-id/ab/cdef.debug"]);
+        }
     }
 }
