@@ -74,7 +74,7 @@ fn json_of(ended: Ended) -> Value {
 fn real(json: &Value) -> Vec<(String, &'static str)> {
     let functions = json["functions"].as_array().unwrap().iter();
     let parts = functions.flat_map(|function| ["self", "total"].map(|part| (function, part)));
-    let real = parts.filter(|(function, part)| function[part]["real"] == true);
+    let real = parts.filter(|(function, part)| function[part]["differs"] == true);
     real.map(|(function, part)| (function["name"].as_str().unwrap().to_owned(), part)).collect()
 }
 
@@ -197,6 +197,39 @@ fn a_bound_that_is_exceeded_ends_with_status_3() {
     gate("encode>2%").error(2, &["'encode>2%'", "a bound looks like 'total>5%'"]);
 }
 
+/// `./old` and `./new` are one program: without that nothing of them could be compared.
+#[test]
+fn single_roots_of_two_names_are_compared_as_one() {
+    let (a, b) =
+        ("old;main;parse 600\nold;main;send 400\n", "new;main;parse 610\nnew;main;send 390\n");
+    let ended = diff_of(a, b, &["--format", "folded"]).success();
+    assert_eq!(ended.stdout, "new;main;parse 600 610\nnew;main;send 400 390\n");
+    let said = "warning: old of before and new of after are compared as one\n";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    // Where a side has several, nobody knows which are meant.
+    let two = format!("{a}other;main 5\n");
+    let ended = diff_of(&two, b, &["--format", "folded"]).success();
+    assert!(!ended.stderr.contains("compared as one"), "{}", ended.stderr);
+}
+
+/// Two recordings differ by nothing that is worth a headline, whatever interrupts did.
+#[test]
+fn one_recording_a_side_is_called_real_by_nobody() {
+    let a = "p;main 9000\np;main;asm_sysvec_apic_timer_interrupt_[k];tick_[k] 901\np;main;f 99\n";
+    let b = "p;main 9000\np;main;asm_sysvec_apic_timer_interrupt_[k];tick_[k] 401\np;main;f 599\n";
+    let ended = diff_of(a, b, &[]).success();
+    let text = &ended.stdout;
+    assert!(text.contains("one recording a side: nothing is called real"), "{text}");
+    assert!(
+        text.contains("interrupts are the machine's and not listed: 9.01% before, 4.01% after")
+    );
+    assert!(!text.contains("tick") && text.contains("  f"), "{text}");
+    let json = json_of(diff_of(a, b, &["--json"]));
+    assert_eq!(real(&json), [("f".to_owned(), "self"), ("f".to_owned(), "total")]);
+    let functions = json["functions"].as_array().unwrap();
+    assert!(functions.iter().all(|f| f["self"]["real"] == false && f["total"]["real"] == false));
+}
+
 #[test]
 fn several_runs_a_side_are_found_by_a_pattern() {
     let runs: Vec<(String, String)> = (0..6)
@@ -236,7 +269,7 @@ fn inputs_that_cannot_be_compared_are_named() {
     without.error(1, &["nothing is left of a", "why: no stack has b"]);
     let few = diff(&scratch, &["a", "a"]).success();
     assert!(few.stdout.contains("too few samples to tell a change from noise"), "{}", few.stdout);
-    fs::write(scratch.file("renamed"), "q;a 10\n").unwrap();
+    fs::write(scratch.file("renamed"), "q;a 10\nr;a 1\n").unwrap();
     let renamed = diff(&scratch, &["a", "renamed"]).success();
     assert!(renamed.stderr.contains("(p, q), so all is new or vanished"), "{}", renamed.stderr);
     let from_a = diff(&scratch, &["a", "renamed", "--base", "a"]).success();
@@ -254,7 +287,8 @@ fn reports_go_to_files_and_pull_requests() {
     assert!(ended.stdout.starts_with("### Profiles compared\n\n- before: a\\|b: 5,000 samples\n"));
     let row = ended.stdout.lines().find(|line| line.ends_with("| encode |")).unwrap_or_default();
     assert!(row.starts_with("| 10.00% | 15.00% | **+5.00** "), "{}", ended.stdout);
-    let verdict = "1 function really changed, first encode by +5.00 points of self weight\n";
+    let verdict = "1 function differs between these two recordings, first encode by +5.00 points of \
+                   self weight\n";
     assert!(ended.stderr.ends_with(verdict), "{}", ended.stderr);
     let svg = fs::read_to_string(scratch.file("d.svg")).unwrap();
     assert!(roxmltree::Document::parse(&svg).is_ok() && svg.contains("encode"));

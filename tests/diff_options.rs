@@ -35,7 +35,7 @@ fn every_output_says_how_good_its_inputs_are() {
     for name in ["d.svg", "d.txt", "d.md"] {
         let text = fs::read_to_string(scratch.file(name)).unwrap();
         assert!(text.contains("v2: 1 line not readable"), "{name}: {text}");
-        assert!(text.contains("one run a side: "), "{name}: {text}");
+        assert!(text.contains("one recording a side: "), "{name}: {text}");
     }
     let json = fs::read_to_string(scratch.file("d.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -161,7 +161,7 @@ fn two_events_of_two_recordings_are_the_two_sides() {
     let function = |name: &str| {
         let total = functions.iter().find(|f| f["name"] == name).map(|f| &f["total"]).unwrap();
         let numbers = ["before", "after"].map(|side| total[side].as_f64().unwrap());
-        (numbers, total["real"].as_bool().unwrap())
+        (numbers, total["differs"].as_bool().unwrap())
     };
     // How often the scheduler interrupts it is the machine's affair.
     let ([faults, _], _) = function("touch_pages");

@@ -29,6 +29,48 @@ fn the_first_image_of_a_recording_is_the_program() {
     assert_eq!(names.first(), Some(&"shares"), "{names:?}");
 }
 
+/// One file each, named so that flame diff takes them as the runs of a side.
+#[test]
+fn a_recording_is_repeated_into_numbered_files() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let shares = program("shares.c");
+    let record = |name: &str| {
+        let command = ["record", "--repeat", "2", "-F", "999", "-o", name, "--", &shares, "0.2"];
+        finish(flame().current_dir(scratch.path()).args(command)).success()
+    };
+    let said = record("old.pb.gz").stderr;
+    record("new.pb.gz");
+    let expect = ["new.1.pb.gz", "new.2.pb.gz", "old.1.pb.gz", "old.2.pb.gz"];
+    let mut names = scratch.names();
+    names.sort();
+    assert_eq!(names, expect);
+    assert!(said.contains("compare with: flame diff --before 'old.*.pb.gz'"), "{said}");
+    let sides = ["diff", "--before", "old.*.pb.gz", "--after", "new.*.pb.gz", "--json"];
+    let ended = finish(flame().current_dir(scratch.path()).args(sides)).success();
+    assert!(ended.stdout.contains(r#""profiles":["old.1.pb.gz","old.2.pb.gz"]"#));
+    let nowhere = ["record", "--repeat", "2", "--", "true"];
+    finish(flame().args(nowhere)).error(2, &["--repeat needs a file", "try: -o before.pb.gz"]);
+}
+
+/// The profile alone is on stdout, whatever the program prints.
+#[test]
+fn what_a_program_prints_does_not_mix_with_the_profile() {
+    if !live() {
+        return;
+    }
+    let shares = program("shares.c");
+    let script = format!("echo printed; {shares} 0.2; echo again");
+    let command = ["record", "-F", "999", "-o", "-", "--", "sh", "-c", &script];
+    let ended = finish(flame().args(command)).success();
+    assert!(!ended.stdout.contains("printed") && !ended.stdout.contains("again\n"));
+    assert!(ended.stdout.lines().all(|line| line.ends_with(|c: char| c.is_ascii_digit())));
+    let said = "what the program prints there goes to stderr";
+    assert!(ended.stderr.contains(said) && ended.stderr.contains("printed\n"), "{}", ended.stderr);
+}
+
 /// One value of a profile may be 0 in all its samples, and a profile may have none at all.
 #[test]
 fn a_profile_without_what_is_to_be_shown_says_what_it_has() {

@@ -230,6 +230,49 @@ mod tests {
         assert_eq!(shares.p_value(0.0, 1.0, 4.0), 1.0);
     }
 
+    /// The hypergeometric distribution of 40 samples of 100 and 300: mean 30, variance 40 * 3/4 * 1/4
+    /// * 360/399.
+    #[test]
+    fn what_is_expected_is_that_of_the_distributions() {
+        let close = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-12, "{found}");
+        let shares = Margins::Shares { before: 100.0, after: 300.0 };
+        let Expected { mean, deviation } = shares.expected(40.0);
+        close(mean, 30.0);
+        close(deviation * deviation, 7.5 * 360.0 / 399.0);
+        // All samples are in the frame: no room to differ; more than all, by rounding, has none.
+        close(shares.expected(400.0).deviation, 0.0);
+        close(shares.expected(400.5).deviation, 0.0);
+        // A single sample: a Bernoulli trial, whose variance must not be divided by 0.
+        let single = Margins::Shares { before: 0.5, after: 0.5 };
+        close(single.expected(0.5).deviation.powi(2), 0.125 * 0.5);
+        let Expected { mean, deviation } = Margins::Rates { after: 0.2 }.expected(50.0);
+        close(mean, 10.0);
+        close(deviation * deviation, 8.0);
+    }
+
+    #[test]
+    fn distances_are_in_standard_deviations_with_their_sign() {
+        let close = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-12, "{found}");
+        let rates = Margins::Rates { after: 0.5 };
+        close(rates.distance(10.0, 90.0), 8.0);
+        close(rates.distance(90.0, 10.0), -8.0);
+        close(rates.distance(0.0, 0.0), 0.0);
+        let shares = Margins::Shares { before: 100.0, after: 300.0 };
+        close(shares.distance(10.0, 30.0), 0.0);
+        close(shares.distance(4.0, 36.0), 6.0 / (7.5_f64 * 360.0 / 399.0).sqrt());
+        // All that there is: it cannot have changed.
+        close(shares.distance(100.0, 300.0), 0.0);
+    }
+
+    #[test]
+    fn the_least_p_value_has_all_samples_on_the_rarer_side() {
+        let close = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-15, "{found}");
+        close(Margins::Shares { before: 100.0, after: 300.0 }.least_p_value(3.0), 2.0 / 64.0);
+        close(Margins::Shares { before: 300.0, after: 100.0 }.least_p_value(3.0), 2.0 / 64.0);
+        close(Margins::Rates { after: 0.1 }.least_p_value(2.0), 0.02);
+        close(Margins::Rates { after: 0.5 }.least_p_value(0.0), 1.0);
+    }
+
     #[test]
     fn deviations_are_those_of_tables() {
         assert!((deviations(0.05) - 1.959_964).abs() < 1e-5);

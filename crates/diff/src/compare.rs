@@ -4,8 +4,10 @@ use flame_profile::{CallTree, Nanos, Weight};
 
 use crate::counts::{Counter, Yardstick, exposures};
 use crate::error::DiffError;
+use crate::evidence::Evidence;
 use crate::function::{FunctionChange, functions};
-use crate::judge::{judge, places};
+use crate::interrupts::Interrupts;
+use crate::judge::{Runs, judge, places};
 use crate::run::Run;
 use crate::scale::{Scale, Scaling};
 use crate::tree::{DiffNode, DiffTree, Side, Weights};
@@ -14,6 +16,10 @@ use crate::union::{Unsorted, labels, walk};
 /// One in twenty: the chance of a false alarm that people are used to, and what the size of a
 /// change is read with.
 pub const DEFAULT_ALPHA: f64 = 0.05;
+
+/// Recordings of one unchanged program differ by less than that, in points, in most of what they
+/// differ in: with one recording a side such a difference is not listed. Measured: docs/diff.md.
+pub const ONE_RUN_LEAST: f64 = 0.5;
 
 /// How profiles are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +81,7 @@ impl DiffTree {
             scale: Scale::ONE,
             alpha: config.alpha,
             tested: 0,
+            interrupts: Default::default(),
             nodes,
         };
         let base = base(&tree, before.len(), after.len())?;
@@ -95,10 +102,45 @@ impl DiffTree {
         let units = counter.units(self.before.total, self.after.total);
         let base = base.map(|weight| weight as f64);
         let factor = self.scale.factor();
+        let number = exposures.len();
         let yardstick = Yardstick::new(&self.scaling, factor, units, base, exposures, before);
-        let (nodes, functions) = (&mut self.nodes, &mut self.functions);
-        self.tested = judge(nodes, functions, places, &counter.details, &yardstick, self.alpha);
+        let interrupts = Interrupts::of(&self.labels, &self.nodes);
+        let runs = match self.is_one_run_a_side() {
+            true => Runs::OneASide(&interrupts),
+            false if number == 2 => Runs::Same,
+            false => Runs::Several,
+        };
+        let all = (&mut *self.nodes, &mut *self.functions);
+        self.tested = judge(all, places, &counter.details, &yardstick, (self.alpha, runs));
+        if let Runs::OneASide(_) = runs {
+            self.leave_out_small();
+        }
+        self.interrupts = interrupts.weights;
         self.sort_functions();
+    }
+
+    /// Takes small differences of two recordings for what recordings of one program differ by.
+    fn leave_out_small(&mut self) {
+        // Of the larger side, so that it does not matter which is which.
+        let (scale, whole) = (self.scale, self.whole().max(self.after.total.0 as f64));
+        let is_small = |before: Weight, after: Weight| {
+            (100.0 * scale.change(before, after) / whole).abs() < ONE_RUN_LEAST
+        };
+        let of = |before: Weights, after: Weights, own: &mut Evidence, total: &mut Evidence| {
+            if is_small(before.self_weight, after.self_weight) {
+                *own = own.not_real();
+            }
+            if is_small(before.total, after.total) {
+                *total = total.not_real();
+            }
+        };
+        for node in &mut self.nodes {
+            of(node.before, node.after, &mut node.self_evidence, &mut node.total_evidence);
+        }
+        for function in &mut self.functions {
+            let (before, after) = (function.before, function.after);
+            of(before, after, &mut function.self_evidence, &mut function.total_evidence);
+        }
     }
 
     /// What matters first.

@@ -11,6 +11,7 @@ use crate::counts::{Details, Part, Yardstick, part, squares_of};
 use crate::evidence::Evidence;
 use crate::family::{Census, Holm};
 use crate::function::{FunctionChange, outermost};
+use crate::interrupts::Interrupts;
 use crate::spread::{Prior, Spread};
 use crate::tree::{DiffNode, Weights};
 
@@ -22,14 +23,25 @@ const CHUNK: usize = 1 << 13;
 type Pair = [f32; 2];
 const SAME: f32 = f32::NAN;
 
+/// What runs there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Runs<'i> {
+    /// Several: how much they differ is seen.
+    Several,
+    /// Two values of one recording, which do not differ as recordings do.
+    Same,
+    /// One recording a side: how much they differ is known from others only, and what interrupts
+    /// brought says nothing about the program.
+    OneASide(&'i Interrupts),
+}
+
 /// Tests all changes, and says how many those are.
 pub(crate) fn judge(
-    nodes: &mut [DiffNode],
-    functions: &mut [FunctionChange],
+    (nodes, functions): (&mut [DiffNode], &mut [FunctionChange]),
     places: &[u32],
     details: &Details,
     yardstick: &Yardstick,
-    alpha: f64,
+    (alpha, runs): (f64, Runs<'_>),
 ) -> u64 {
     let of_labels = details.of_labels(places.len(), nodes);
     let mut judge = Judge::new(yardstick, details);
@@ -51,8 +63,10 @@ pub(crate) fn judge(
     }
     if !details.runs.is_empty() {
         judge.prior = judge.prior_of(nodes);
-        of_functions.prior = judge.prior;
+    } else if let Runs::OneASide(_) = runs {
+        judge.prior = Prior::ONE_RUN;
     }
+    of_functions.prior = judge.prior;
 
     let of_nodes = Tested::of(nodes, alpha, |at, node| judge.node(nodes, at, node));
     let of_functions =
@@ -64,7 +78,24 @@ pub(crate) fn judge(
     let (of_nodes, of_functions) = (of_nodes.p, of_functions.p);
     set_nodes(nodes, &of_nodes, &holm);
     set_functions(functions, &of_functions, places, nodes, &holm);
+    if let Runs::OneASide(interrupts) = runs {
+        leave_out(interrupts, nodes, functions);
+    }
     tested
+}
+
+/// Nothing is called real of what interrupts brought.
+fn leave_out(interrupts: &Interrupts, nodes: &mut [DiffNode], functions: &mut [FunctionChange]) {
+    for (node, is_one) in nodes.iter_mut().zip(&interrupts.nodes) {
+        if *is_one {
+            node.self_evidence = node.self_evidence.not_real();
+            node.total_evidence = node.total_evidence.not_real();
+        }
+    }
+    for function in functions.iter_mut().filter(|f| interrupts.labels[f.label.index()]) {
+        function.self_evidence = function.self_evidence.not_real();
+        function.total_evidence = function.total_evidence.not_real();
+    }
 }
 
 /// Where a label stands: at one node, or here.
@@ -164,10 +195,14 @@ impl<'a> Judge<'a> {
         }
         let p = margins.p_value(samples[0], samples[1], self.critical);
         let spread = Spread::of(self.yardstick, self.details, at, of, (samples, margins));
-        let Some(spread) = spread.filter(|_| p < 1.0) else { return p as f32 };
         // Runs that differ more than samples by chance: the weaker of both judgements counts.
         let distance = margins.distance(samples[0], samples[1]);
-        p.max(self.prior.p_value(distance, spread)) as f32
+        match spread {
+            _ if p >= 1.0 => 1.0,
+            Some(spread) => p.max(self.prior.p_value(distance, spread)) as f32,
+            None if self.prior.is_known() => p.max(self.prior.p_value_alone(distance)) as f32,
+            None => p as f32,
+        }
     }
 
     /// How much runs differ in general.

@@ -35,6 +35,7 @@ mod error;
 mod evidence;
 mod family;
 mod function;
+mod interrupts;
 mod judge;
 mod run;
 mod samples;
@@ -47,7 +48,7 @@ mod union;
 #[cfg(test)]
 mod test_runs;
 
-pub use compare::{DEFAULT_ALPHA, DiffConfig};
+pub use compare::{DEFAULT_ALPHA, DiffConfig, ONE_RUN_LEAST};
 pub use error::DiffError;
 pub use evidence::Evidence;
 pub use function::FunctionChange;

@@ -68,12 +68,25 @@ fn divisor(tree: &CallTree) -> Option<u64> {
             break;
         }
     }
-    let is_accident = f64::from(count) * (divisor.max(1) as f64).log2() < LEAST_BITS;
+    // Fractions with fewer places than another have tens in common, and so what tens are made of
+    // says nothing about samples: one weight of nine places would make billions of them.
+    let telling = if tree.decimals() > 0 { without_tens(divisor) } else { divisor };
+    let is_accident = f64::from(count) * (telling.max(1) as f64).log2() < LEAST_BITS;
     match u64::try_from(divisor) {
         Ok(divisor) if !is_accident => Some(divisor),
         _ if tree.decimals() == 0 => Some(1),
         _ => None,
     }
+}
+
+/// A number without the twos and fives that it is made of.
+fn without_tens(mut number: u128) -> u128 {
+    for prime in [2, 5] {
+        while number > 0 && number.is_multiple_of(prime) {
+            number /= prime;
+        }
+    }
+    number
 }
 
 /// The squares of samples' weights, those of one stack taken for equal. The tree has the number of
@@ -113,6 +126,9 @@ mod tests {
         check_divisor("a;b 12\na;c 8\na;d 4\na;e 20\na;f 4\n", Some(4));
         check_divisor("a;b 0.5\na;c 1.3\n", None);
         check_divisor("a;b 1000.5\na;c 2001\na;d 3001.5\n", Some(10_005));
+        // All even, and multiples of a million but for one: that is how fractions are written.
+        let fractions: String = (1..40).map(|n| format!("a;f{n} {n}7.08\n")).collect();
+        check_divisor(&format!("{fractions}a;b 0.333333334\n"), None);
     }
 
     #[test]

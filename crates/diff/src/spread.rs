@@ -17,6 +17,10 @@ const LEAST_ROOM: f64 = 10.0;
 /// Below this the logarithm of a spread would say more about rounding than about runs.
 const LEAST_SPREAD: f64 = 1e-3;
 
+/// How much more than samples two recordings of one unchanged program spread, as far as that is not
+/// measured by several of them: the variance of runs by that of samples. See docs/diff.md.
+pub(crate) const ONE_RUN_SPREAD: f64 = 2.0;
+
 /// The spread of one frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
@@ -85,6 +89,9 @@ impl Prior {
     /// Nothing is known.
     pub(crate) const NONE: Prior = Prior { value: 1.0, freedom: 0.0 };
 
+    /// What is known of recordings in general.
+    pub(crate) const ONE_RUN: Prior = Prior { value: ONE_RUN_SPREAD, freedom: f64::INFINITY };
+
     /// What frames have in common, by the moments of the logarithms.
     pub(crate) fn of(spreads: &[Spread]) -> Prior {
         let is_usable = |spread: &&Spread| spread.room >= LEAST_ROOM && spread.freedom > 0.0;
@@ -111,7 +118,17 @@ impl Prior {
         Prior { value, freedom: prior }
     }
 
+    /// Whether it says anything.
+    pub(crate) fn is_known(&self) -> bool {
+        self.freedom > 0.0
+    }
+
     /// The p-value of a change that is so many standard deviations of samples.
+    pub(crate) fn p_value_alone(&self, distance: f64) -> f64 {
+        self.p_value(distance, Spread { value: 0.0, freedom: 0.0, room: 0.0 })
+    }
+
+    /// The same for a frame whose own spread is known.
     pub(crate) fn p_value(&self, distance: f64, spread: Spread) -> f64 {
         let freedom = self.freedom + spread.freedom;
         if freedom <= 0.0 {

@@ -6,6 +6,7 @@ use crate::chance::deviations;
 use crate::evidence::Evidence;
 use crate::function::FunctionChange;
 use crate::scale::{Scale, Scaling};
+use crate::spread::ONE_RUN_SPREAD;
 
 /// What a path or a function weighs on one side, all runs together and as they were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +113,7 @@ pub struct DiffTree {
     pub(crate) scale: Scale,
     pub(crate) alpha: f64,
     pub(crate) tested: u64,
+    pub(crate) interrupts: [Weights; 2],
 }
 
 impl DiffTree {
@@ -216,15 +218,23 @@ impl DiffTree {
         let known = self.scaling == Scaling::Total && runs == 2 && self.tested > 0;
         let samples = self.before.samples.recip() + self.after.samples.recip();
         let deviation = (share * (1.0 - share) * samples).sqrt();
-        known.then(|| 100.0 * deviation * deviations(self.alpha / self.tested as f64))
+        let usual = if self.is_one_run_a_side() { ONE_RUN_SPREAD.sqrt() } else { 1.0 };
+        known.then(|| 100.0 * deviation * usual * deviations(self.alpha / self.tested as f64))
     }
 
     /// Whether each side is one recording of its own: how much recordings of the same program differ
-    /// is not known then. Two values of one recording do not differ by that.
+    /// is not known then, but by experience ([`Evidence::is_real`] says of them only that they
+    /// differ). Two values of one recording do not differ by that.
     pub fn is_one_run_a_side(&self) -> bool {
         let (before, after) = (&self.before, &self.after);
         let runs = before.names.len() + after.names.len();
         runs == 2 && (before.names != after.names || before.value_type == after.value_type)
+    }
+
+    /// What interrupts brought, before and after: the machine's work, which hits whoever is running.
+    /// With one run a side none of it is called real.
+    pub fn interrupts(&self) -> [Weights; 2] {
+        self.interrupts
     }
 
     /// How many changes were tested, which p-values are corrected for: those of paths and of

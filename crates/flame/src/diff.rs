@@ -36,7 +36,8 @@ use table::Page;
 pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let sides = Sides::of(args)?;
     let outputs = options::prepare(args, cli)?;
-    let inputs = Inputs::read(&sides, args, &outputs)?;
+    let mut inputs = Inputs::read(&sides, args, &outputs)?;
+    let matched = inputs.match_roots();
     let names = Names::of(args);
     let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
     let mut quality = Quality::of(&inputs);
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let warnings = warnings.chain(mismatch::strangers(&tree));
     let warnings = warnings.chain(gates.iter().filter_map(|gate| gate.doubt(&tree)));
     let (unknown, allowed) = unknown_functions(&tree, &gates, args.allow_missing);
-    quality.warnings = warnings.chain(allowed).collect();
+    quality.warnings = warnings.chain(allowed).chain(matched).collect();
     if !cli.quiet {
         let skipped = quality.skipped().collect::<Vec<String>>();
         skipped.iter().chain(&quality.warnings).for_each(|warning| warn(warning, cli.color));

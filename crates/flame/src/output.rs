@@ -126,6 +126,11 @@ impl Outputs {
         Ok(Outputs { files, value, tree, annotations, picture, color, quiet, is_recording })
     }
 
+    /// Whether an output goes to stdout.
+    pub(crate) fn uses_stdout(&self) -> bool {
+        self.files.iter().any(|(file, _)| matches!(file, Destination::Stdout))
+    }
+
     /// The capabilities without which root cannot write the files. Everybody else writes what they
     /// may without any.
     pub(crate) fn needed_capabilities(&self) -> CapsHashSet {
@@ -320,6 +325,10 @@ impl Outputs {
                 Some(profile) => write_pprof(profile, &mut out),
                 None => write_pprof(&shown.tree.to_profile(), &mut out),
             },
+            // The table of functions, which is text on a terminal as elsewhere.
+            Format::Terminal if self.picture.args.flat => {
+                write_text(shown.tree, &self.text_config(title, shown), &mut out)
+            }
             Format::Terminal => {
                 write_terminal(shown.tree, &self.picture.terminal(title, self.color), &mut out)
             }

@@ -14,6 +14,7 @@ mod naming;
 mod notes;
 mod priority;
 mod progress;
+mod repeat;
 mod runtime_notes;
 mod short_tasks;
 mod signals;
@@ -57,12 +58,28 @@ const DEFAULTS: Defaults = Defaults {
 
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    let number = args.sampling.run_number;
+    if let (Some(times), None) = (args.sampling.repeat, number) {
+        return repeat::run(times, args, cli);
+    }
     // Before anything else: from here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
-    let outputs = Outputs::prepare(&args.output, &args.picture, cli, DEFAULTS)?;
+    let mut files = args.output.clone();
+    if let Some(number) = number {
+        let numbered = |path| repeat::numbered(path, &number.to_string());
+        files.output = files.output.iter().map(|path| numbered(path)).collect();
+    }
+    let outputs = Outputs::prepare(&files, &args.picture, cli, DEFAULTS)?;
     outputs.check_sums("a recording")?;
     let outputs = outputs.with_lines(args.symbols.lines);
-    let mut target = target::Started::start(&args.target, &args.sampling)?;
+    let on_stdout = outputs.uses_stdout();
+    let mut target = target::Started::start(&args.target, &args.sampling, on_stdout)?;
+    if on_stdout && !args.target.command.is_empty() && !cli.quiet {
+        message::warn(
+            "the profile goes to stdout, so what the program prints there goes to stderr",
+            cli.color,
+        );
+    }
     let result = record(args, cli, &outputs, &mut target, &signals);
     if result.is_err() {
         target.abandon();

@@ -51,7 +51,7 @@ impl fmt::Display for StackEnd {
             StackEnd::CopyTooShort => "stack copy too short",
             StackEnd::NoUnwindInfo => "no unwind information",
             StackEnd::BadValue => "unreadable stack",
-            StackEnd::FrameLimit => "frame limit reached",
+            StackEnd::FrameLimit => "frame limit reached (--max-depth)",
             StackEnd::ChainEnd => "frame-pointer chain ended",
             StackEnd::NotRecorded => "no user stack",
         })

@@ -15,7 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   flame diff before.folded after.folded               a table of what changed
   flame diff before.pb.gz after.pb.gz -o diff.svg
-  flame diff --before 'old*.folded' --after 'new*.folded' --markdown
+  flame record --repeat 3 -o old.pb.gz -- ./old       three runs a side tell what is real
+  flame diff --before 'old.*.pb.gz' --after 'new.*.pb.gz' --markdown
   flame diff main.folded pr.folded --fail-if 'total>5%'
   flame diff cpu.pb.gz --values instructions,cycles -o cpi.svg";
 

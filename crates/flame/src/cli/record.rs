@@ -28,7 +28,8 @@ Examples:
   flame record -p 4242 -d 10s -o out.svg -o out.folded
   flame record -F 999 -o - -- make | grep parse
   sudo flame record -a -d 30s -o out.svg       every process, kernel stacks too
-  flame record -e page-faults -- ./prog        where memory is first touched";
+  flame record -e page-faults -- ./prog        where memory is first touched
+  flame record --repeat 3 -o old.pb.gz -- ./old    three runs, for flame diff";
 
 const USAGE: &str =
     "flame record [OPTIONS] -p PID | -t TID | -a | -C CPUS | -G CGROUP | -- COMMAND [ARGS]";
@@ -144,6 +145,17 @@ pub(crate) struct SamplingArgs {
     /// Costs other programs nothing, but tasks that live for less than an interval are not seen.
     #[arg(long, hide_short_help = true)]
     pub(crate) per_task: bool,
+
+    /// Record so often, one file each: -o old.pb.gz writes old.1.pb.gz, old.2.pb.gz and so on
+    ///
+    /// One recording says nothing about how much recordings differ: three a side tell flame diff
+    /// what of a change is real.
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeat: Option<u32>,
+
+    /// Which of several recordings this is
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    pub(crate) run_number: Option<u32>,
 
     /// Exit with 1 if anything was lost, or less than 95 % of the CPU time was seen
     #[arg(long)]

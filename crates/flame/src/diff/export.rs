@@ -72,7 +72,9 @@ fn function(tree: &DiffTree, change: &FunctionChange) -> Value {
             "change": change,
             "percent": points,
             "p": evidence.p(),
-            "real": evidence.is_real(),
+            // One recording a side cannot say more than that they differ.
+            "differs": evidence.is_real(),
+            "real": evidence.is_real() && !tree.is_one_run_a_side(),
         })
     });
     let presence = match presence(change) {

@@ -182,14 +182,17 @@ impl Gate {
         };
         let tested = counted(tree.tested(), "change", "changes");
         let mut why = format!("chance alone does that with {p}, corrected for {tested} tested");
+        if tree.is_one_run_a_side() {
+            why += "; whether the program or the recordings differ, one a side cannot say";
+        }
         if others > 0 {
             let functions = counted(others as u64, "function exceeds", "functions exceed");
             why += &format!("; {functions} it, too");
         }
         let mut failure = Failure::new(what).why(why);
         if tree.is_one_run_a_side() {
-            let several = "--before A1 A2 A3 --after B1 B2 B3, to know that runs do not differ as \
-                           much by themselves";
+            let several = "flame record --repeat 3 for each side, then flame diff --before 'A.*' \
+                           --after 'B.*'";
             failure = failure.or_try(several);
         }
         failure.code = EXCEEDED;

@@ -5,8 +5,8 @@ use std::path::Path;
 use flame_diff::{Run, Samples};
 use flame_formats::ReadOptions;
 use flame_profile::{
-    BuilderNode, CallTree, Columns, Health, Meta, Profile, SiblingOrder, TreeBuilder, TreeOptions,
-    ValueType, Weight,
+    BuilderNode, CallTree, Columns, FrameKind, Health, Meta, Profile, SiblingOrder, TreeBuilder,
+    TreeOptions, ValueType, Weight,
 };
 use flame_render::clean_name;
 
@@ -63,6 +63,35 @@ impl Inputs {
             }
         }
     }
+}
+
+impl Inputs {
+    /// Takes the outermost frames of both sides for one where each side has a single one and they
+    /// differ, as those of `./old` and `./new` do: nothing could be compared otherwise. Says so.
+    pub(super) fn match_roots(&mut self) -> Option<String> {
+        let before = single_root(&self.before)?;
+        let after = single_root(&self.after)?;
+        if before == after {
+            return None;
+        }
+        for input in &mut self.before {
+            let empty = TreeBuilder::new().finish(ValueType::samples(), ORDER);
+            let tree = std::mem::replace(&mut input.run.tree, empty);
+            input.run.tree = tree.with_single_root(&after);
+        }
+        let [before, after] = [before, after].map(|name| clean_name(&name).into_owned());
+        Some(format!("{before} of before and {after} of after are compared as one"))
+    }
+}
+
+/// The only outermost frame of all runs of a side, if it is a thread's name.
+fn single_root(side: &[Input]) -> Option<String> {
+    let root = |input: &Input| {
+        let label = input.run.tree.single_root().filter(|label| label.kind == FrameKind::Mark);
+        label.map(|label| label.name.clone())
+    };
+    let first = root(side.first()?)?;
+    side.iter().all(|input| root(input).as_ref() == Some(&first)).then_some(first)
 }
 
 /// Does the same to all side by side; the first failure counts.

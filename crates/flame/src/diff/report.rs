@@ -12,8 +12,11 @@ use crate::cli::{DiffArgs, PictureArgs};
 const DEFAULT_LIMIT: usize = 40;
 
 /// What one run a side cannot say.
-const ONE_RUN: &str = "one run a side: what runs differ by of themselves is called real, too; three a \
-                       side tell (--before, --after)";
+const ONE_RUN: &str = "one recording a side: nothing is called real. What is listed differs between these \
+                       two recordings, as something did in 1 of 60 pairs of recordings of two \
+                       unchanged programs, and more often where a program's work comes in spells \
+                       (docs/diff.md). Three a side tell: flame record --repeat 3, then flame diff \
+                       --before ... --after ...";
 
 /// What of a comparison is shown.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ pub(super) struct Change {
 impl<'t> Report<'t> {
     /// Chooses the functions: those with a real change, or all that changed.
     pub(super) fn new(tree: &'t DiffTree, args: &'t DiffArgs, quality: &'t Quality) -> Report<'t> {
-        let is_real = |f: &&FunctionChange| f.self_evidence.is_real() || f.total_evidence.is_real();
+        let is_real = |f: &&FunctionChange| is_listed(tree, f);
         let changed: Vec<&FunctionChange> =
             tree.functions().iter().filter(|function| has_changed(tree, function)).collect();
         let real = changed.iter().copied().filter(|function| is_real(function)).count();
@@ -161,12 +164,14 @@ impl<'t> Report<'t> {
         let tested = group_thousands(tree.tested());
         let alpha = format!("{:.3}", 100.0 * tree.alpha());
         let alpha = alpha.trim_end_matches('0').trim_end_matches('.').to_owned();
+        let called = if tree.is_one_run_a_side() { "listed" } else { "called real" };
         lines.push(format!(
-            "called real: what comes up by chance in {alpha} % of comparisons at most, over all \
+            "{called}: what comes up by chance in {alpha} % of comparisons at most, over all \
              {tested} changes tested"
         ));
         if tree.is_one_run_a_side() {
             lines.push(ONE_RUN.to_owned());
+            lines.extend(self.interrupts());
         }
         if let Some(points) = tree.smallest_change(0.1) {
             lines.push(format!(
@@ -177,9 +182,23 @@ impl<'t> Report<'t> {
         lines
     }
 
+    /// What interrupts brought, where there was any.
+    fn interrupts(&self) -> Option<String> {
+        let [before, after] = self.tree.interrupts();
+        if before.total.max(after.total) == Weight(0) {
+            return None;
+        }
+        let change = self.change(before.total, after.total, Evidence::NONE);
+        Some(format!(
+            "interrupts are the machine's and not listed: {} before, {} after",
+            change.before, change.after
+        ))
+    }
+
     /// The result in a line, for those who do not see the table.
     pub(super) fn verdict(&self) -> String {
-        let Some(first) = self.rows.first().filter(|row| row.is_real()) else {
+        let has_any = self.tree.functions().iter().any(|f| is_listed(self.tree, f));
+        let Some(first) = self.rows.first().filter(|row| has_any && row.is_real()) else {
             return self.nothing().to_owned();
         };
         let (change, part) = match first.own.evidence.is_real() {
@@ -190,18 +209,26 @@ impl<'t> Report<'t> {
             Scaling::Total => "points",
             _ => "% of before",
         };
-        let real = |f: &&FunctionChange| f.self_evidence.is_real() || f.total_evidence.is_real();
+        let real = |f: &&FunctionChange| is_listed(self.tree, f);
         let number = self.tree.functions().iter().filter(real).count() as u64;
         let functions = counted(number, "function", "functions");
         let name = &first.name;
-        let verb = if self.heads()[0] == "before" { "changed" } else { "differ" };
-        format!("{functions} really {verb}, first {name} by {change} {unit} of {part}")
+        let verb = match (self.tree.is_one_run_a_side(), self.heads()[0] == "before") {
+            (true, _) if number == 1 => "differs between these two recordings",
+            (true, _) => "differ between these two recordings",
+            (false, true) => "really changed",
+            (false, false) => "really differ",
+        };
+        format!("{functions} {verb}, first {name} by {change} {unit} of {part}")
     }
 
     /// What stands in place of an empty table.
     pub(super) fn nothing(&self) -> &'static str {
         match (self.noise, self.more) {
             (0, 0) => "nothing changed",
+            (_, 0) if self.tree.is_one_run_a_side() => {
+                "no function's self weight differs by more than recordings of one program do"
+            }
             (_, 0) => "no function changed by more than what could be noise",
             _ => "no lines were asked for",
         }
@@ -237,6 +264,14 @@ pub(super) fn probability(p: f64) -> String {
         p if p < 0.000_1 => "<0.0001".to_owned(),
         p => format!("{p:.4}"),
     }
+}
+
+/// Whether a function's change is worth a line. With one recording a side that is one of its self
+/// weight: totals differ by how long a program starts up, waits and ends, which no two recordings
+/// have in common. Measured: docs/diff.md.
+fn is_listed(tree: &DiffTree, function: &FunctionChange) -> bool {
+    let of_total = function.total_evidence.is_real() && !tree.is_one_run_a_side();
+    function.self_evidence.is_real() || of_total
 }
 
 fn has_changed(tree: &DiffTree, function: &FunctionChange) -> bool {

@@ -182,6 +182,9 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let folder = folder_of(path);
     let what = format!("cannot write {}: {}", path.display(), reason(error));
     match error.kind() {
+        io::ErrorKind::NotFound if folder.is_dir() => Failure::new(what)
+            .why(format!("no files can be made in {}", folder.display()))
+            .or_try("-o with a file in another directory, such as /tmp/flame.svg"),
         io::ErrorKind::NotFound => Failure::new(what)
             .why(format!("there is no directory {}", folder.display()))
             .or_try(format!("mkdir -p {}", folder.display())),

@@ -1,12 +1,15 @@
 //! What is recorded: started or found, watched, and brought to an end.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
 use flame_sampler::{Cgroup, Credentials, ExitReport, Launched, SamplerError, Target, is_alive};
+use nix::unistd::dup2_stdout;
 
 use crate::cli::{SamplingArgs, TargetArgs};
+use crate::io_failure;
 use crate::message::Failure;
 use crate::message::sampler::{cgroup_failure, failure};
 use crate::{proc, sudo};
@@ -23,14 +26,33 @@ pub(super) struct Started {
     exit: Option<ExitReport>,
 }
 
+/// Does something while stdout leads to where stderr does: a process that is started meanwhile keeps
+/// that.
+fn with_stdout_on_stderr<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let own = std::io::stdout().as_fd().try_clone_to_owned();
+    let own = own.map_err(|error| io_failure("keep stdout for the profile", &error))?;
+    let swap = |to: BorrowedFd<'_>| {
+        let swapped = dup2_stdout(to).map_err(std::io::Error::from);
+        swapped.map_err(|error| io_failure("keep stdout for the profile", &error))
+    };
+    swap(std::io::stderr().as_fd())?;
+    let done = work();
+    swap(own.as_fd())?;
+    done
+}
+
 impl Started {
     /// Finds the processes, or launches the program up to the point before it runs.
-    pub(super) fn start(args: &TargetArgs, sampling: &SamplingArgs) -> Result<Started, Failure> {
+    pub(super) fn start(
+        args: &TargetArgs,
+        sampling: &SamplingArgs,
+        profile_on_stdout: bool,
+    ) -> Result<Started, Failure> {
         let started =
             |target, description| Started { target, launched: None, description, exit: None };
         if !args.command.is_empty() {
             let user = if sampling.as_root { None } else { sudo::invoking_user() };
-            return Started::launch(args, user.as_ref());
+            return Started::launch(args, user.as_ref(), profile_on_stdout);
         }
         if let Some(name) = &args.group {
             let group = Cgroup::find(name).map_err(|error| cgroup_failure(&error))?;
@@ -56,8 +78,15 @@ impl Started {
         Ok(started(Target::Processes(pids), names.join(", ")))
     }
 
-    fn launch(args: &TargetArgs, user: Option<&Credentials>) -> Result<Started, Failure> {
-        let launched = Launched::launch(&args.command, user).map_err(|error| failure(&error))?;
+    /// Where the profile goes to stdout, what the program prints goes to stderr: in one stream
+    /// neither could be read.
+    fn launch(
+        args: &TargetArgs,
+        user: Option<&Credentials>,
+        profile_on_stdout: bool,
+    ) -> Result<Started, Failure> {
+        let launch = || Launched::launch(&args.command, user).map_err(|error| failure(&error));
+        let launched = if profile_on_stdout { with_stdout_on_stderr(launch)? } else { launch()? };
         let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
         Ok(Started {
             target: Target::Launched(launched.pid()),

@@ -262,6 +262,15 @@ impl TreeBuilder {
         }
     }
 
+    /// Gives the node that was added first another name.
+    pub(super) fn rename_first(&mut self, name: &str) {
+        if let Some(first) = self.nodes.get(1) {
+            let label = self.labels.iter().nth(first.label as usize);
+            let kind = label.map_or(FrameKind::Mark, |label| label.kind);
+            self.nodes[1].label = self.labels.number(name, kind);
+        }
+    }
+
     /// Merges equal siblings, orders them and sums the weights up.
     pub fn finish(mut self, value_type: ValueType, order: SiblingOrder) -> CallTree {
         let first = if order == SiblingOrder::Weight { SiblingOrder::Name } else { order };

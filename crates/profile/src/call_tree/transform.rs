@@ -74,6 +74,25 @@ impl CallTree {
         })
     }
 
+    /// The only outermost frame, if there is one only.
+    pub fn single_root(&self) -> Option<&Label> {
+        let first = self.nodes.get(1)?;
+        (first.end as usize == self.nodes.len()).then(|| self.label(first))
+    }
+
+    /// The same tree, siblings in the order of their names, with another name for its only outermost
+    /// frame; unchanged where it has several.
+    #[must_use]
+    pub fn with_single_root(self, name: &str) -> CallTree {
+        if self.single_root().is_none() {
+            return self;
+        }
+        let (value_type, is_turned) = (self.value_type.clone(), self.is_turned);
+        let mut builder = TreeBuilder::of_tree(self);
+        builder.rename_first(name);
+        CallTree { is_turned, ..builder.finish(value_type, SiblingOrder::Name) }
+    }
+
     /// Who calls a function: the function at the root, its callers above it, with the weight that
     /// they bring. Where it calls itself, the outermost call counts.
     #[must_use]

@@ -56,7 +56,7 @@ fn check(view: DiffView, expect: &[&str]) {
     // How sure a change is belongs to the model and has tests there.
     let shown = found.iter().map(|text| {
         let (title, place) = text.rsplit_once(" | ").unwrap();
-        let title = title.split(", could be").next().unwrap().split(", real").next().unwrap();
+        let title = title.split(", could be").next().unwrap().split(", differs").next().unwrap();
         format!("{} | {place}", title.trim_end_matches(')'))
     });
     assert_eq!(shown.collect::<Vec<_>>(), expect);

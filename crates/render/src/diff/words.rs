@@ -21,7 +21,8 @@ const LEVELS: [&str; 8] = [
 ];
 
 /// What one run a side cannot say.
-const ONE_RUN: &str = "; one run a side: what differs from run to run is called real, too";
+const ONE_RUN: &str =
+    "; one recording a side: whether the program or the recordings differ is not known";
 
 /// A number with that many decimal places.
 fn decimal(size: f64, places: u32) -> String {
@@ -86,11 +87,18 @@ impl Sides<'_> {
         format!("{presence}{weighed}; {} {}", by.name(), self.meaning(change, level))
     }
 
+    /// What a change that chance hardly brings is called.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.tree.is_one_run_a_side() { "differs" } else { "real" }
+    }
+
     fn meaning(&self, change: f64, level: Level) -> String {
         match LEVELS.get(usize::from(level)) {
             _ if change == 0.0 => "unchanged".to_owned(),
             None | Some(&"") => self.points(change),
-            Some(level) => format!("{}, {level}", self.points(change)),
+            Some(level) => {
+                format!("{}, {}", self.points(change), level.replace("real", self.word()))
+            }
         }
     }
 
@@ -145,7 +153,8 @@ pub(crate) fn notes(sides: &Sides<'_>) -> Vec<String> {
             sides.side(tree.after(), &sides.scale),
         ),
         format!(
-            "real: less than {}% chance that anything here is called so by accident; {} changes tested{}",
+            "{}: less than {}% chance that anything here is called so by accident; {} changes tested{}",
+            sides.word(),
             100.0 * tree.alpha(),
             group_thousands(tree.tested()),
             if tree.is_one_run_a_side() { ONE_RUN } else { "" },

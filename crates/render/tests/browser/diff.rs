@@ -68,7 +68,7 @@ fn said(graph: &mut Graph) -> [String; 2] {
 fn pointing_tells_both_sides_the_change_and_how_sure_it_is() {
     let Some(mut graph) = server("diff_hover", DiffView::Union) else { return };
     graph.hover("sys_read");
-    let real = "real: p < 0.0001";
+    let real = "differs: p < 0.0001";
     let expect = [
         format!(
             "Function: sys_read — total 2,900 → 1,900 samples, 29.00% → 19.00%: -10.00 points, \
@@ -98,8 +98,8 @@ fn a_path_that_vanished_is_in_the_picture() {
     graph.hover("lookup");
     let expect = [
         "Function: lookup — vanished: total was 1,000 samples, 10.00%: -10.00 points, \
-         real: p < 0.0001",
-        "self was 1,000 samples, 10.00%: -10.00 points, real: p < 0.0001",
+         differs: p < 0.0001",
+        "self was 1,000 samples, 10.00%: -10.00 points, differs: p < 0.0001",
     ];
     assert_eq!(said(&mut graph), expect);
     let fill = |graph: &mut Graph, name: &str| {
@@ -127,7 +127,7 @@ fn without_scripts_it_is_a_whole_picture() {
     let mut graph = Graph { browser };
     assert_eq!(panes(&mut graph).iter().map(Vec::len).collect::<Vec<_>>(), [8, 7, 9]);
     let tooltip = "sys_read (2,900 → 1,900 samples, 29.00% → 19.00%; total -10.00 points, \
-                   real: p < 0.0001)";
+                   differs: p < 0.0001)";
     let found = format!("{}.firstChild.textContent", crate::graph::find("sys_read"));
     assert_eq!(graph.eval(&found), tooltip);
     let legend = "Array.from(document.querySelectorAll('#legend text'), text => text.textContent)";

@@ -75,6 +75,7 @@ pub(super) fn write_sides(sides: &Sides<'_>, out: &mut impl Write) -> io::Result
     let (view, by) = (sides.picture.view.name(), sides.picture.colour_by.name());
     write!(out, r#","diff":{{"view":"{view}","by":"{by}","steps":{STEPS}"#)?;
     let (numerator, denominator) = (sides.numerator, sides.denominator);
+    write!(out, r#","word":"{}""#, sides.word())?;
     write!(out, r#","numerator":{numerator},"denominator":{denominator}"#)?;
     write!(out, r#","whole":{},"most":[{},{}]"#, sides.whole, sides.most[0], sides.most[1])?;
     out.write_all(br#","heads":{"#)?;

@@ -2,7 +2,7 @@
 
 const LEVELS = ['', 'could be noise', 'real', 'real: p < 0.1', 'real: p < 0.05', 'real: p < 0.01',
   'real: p < 0.001', 'real: p < 0.0001'];
-const levelText = level => level === REST ? 'not tested without what is hidden' : LEVELS[level] || '';
+const levelText = level => level === REST ? 'not tested without what is hidden' : (LEVELS[level] || '').replace('real', diff.word);
 
 // A number with that many decimal places.
 function decimal(size, places) {
