@@ -37,30 +37,57 @@
 
 mod blocks;
 mod counted;
+mod csv;
 mod decompress;
 mod error;
 mod head;
 mod input;
+mod json;
 mod line_cache;
 mod lines;
 mod names;
 mod options;
 mod pprof;
+mod quantity;
 mod read;
 mod registry;
 mod sink;
 mod skipped;
 mod source;
 mod stacks;
+mod tree;
 
 // The formats, one module each.
 mod bcc;
 mod bpftrace;
+mod callgrind;
+mod chrome_trace;
+mod cpuprofile;
+mod dhat;
 mod dtrace;
+mod eu_stack;
+mod firefox;
+mod gdb;
+mod ghc;
+mod go_raw;
+mod instruments;
+mod java_exceptions;
 mod ktap;
+mod ljp;
+mod macos_sample;
+mod massif;
 mod perf_script;
 mod pmcstat;
+mod procstack;
+mod python_stacks;
+mod speedscope;
 mod systemtap;
+mod thread_dump;
+mod visual_studio;
+mod vtune;
+mod wall_clock_profiler;
+mod xctrace;
+mod xdebug;
 
 pub use error::{NoSuchEvent, ReadError};
 pub use options::{Kinds, ReadOptions, SampleOptions, Selection};

@@ -7,7 +7,12 @@
 use crate::head::Head;
 use crate::input::Input;
 use crate::sink::Sink;
-use crate::{ReadError, bcc, bpftrace, dtrace, ktap, perf_script, pmcstat, systemtap};
+use crate::{
+    ReadError, bcc, bpftrace, callgrind, chrome_trace, cpuprofile, dhat, dtrace, eu_stack, firefox,
+    gdb, ghc, go_raw, instruments, java_exceptions, ktap, ljp, macos_sample, massif, perf_script,
+    pmcstat, procstack, python_stacks, speedscope, systemtap, thread_dump, visual_studio, vtune,
+    wall_clock_profiler, xctrace, xdebug,
+};
 
 /// A format that is read.
 #[derive(Debug)]
@@ -46,6 +51,35 @@ pub(crate) enum Reader {
 
 /// All formats, in the order in which they are looked for.
 pub const FORMATS: &[InputFormat] = &[
+    // JSON and XML, by keys that no other format has.
+    speedscope::FORMAT,
+    firefox::FORMAT,
+    chrome_trace::FORMAT,
+    cpuprofile::FORMAT,
+    dhat::FORMAT,
+    ghc::JSON,
+    xctrace::FORMAT,
+    // Text with a header of its own.
+    callgrind::FORMAT,
+    massif::FORMAT,
+    ghc::TEXT,
+    go_raw::FORMAT,
+    macos_sample::FORMAT,
+    instruments::FORMAT,
+    vtune::FORMAT,
+    visual_studio::FORMAT,
+    xdebug::FORMAT,
+    wall_clock_profiler::FORMAT,
+    // Stacks of threads.
+    thread_dump::JAVACORE,
+    thread_dump::JSTACK,
+    python_stacks::FAULTHANDLER,
+    python_stacks::PY_SPY_DUMP,
+    procstack::FORMAT,
+    eu_stack::FORMAT,
+    gdb::FORMAT,
+    ljp::FORMAT,
+    java_exceptions::FORMAT,
     bpftrace::FORMAT,
     pmcstat::FORMAT,
     systemtap::FORMAT,

@@ -1,0 +1,69 @@
+//! elfutils' `eu-stack -p PID`, once or many times over.
+//!
+//! ```text
+//! PID 4242 - process
+//! TID 4242:
+//! #0  0x00007f01a2 __poll
+//! #1  0x0000401136 main - /usr/bin/server
+//! ```
+
+use flame_profile::FrameKind;
+
+use crate::ReadError;
+use crate::head::Head;
+use crate::input::Input;
+use crate::names::{is_decimal, is_hex, number, without_arguments};
+use crate::registry::{Content, InputFormat, Reader};
+use crate::sink::{FrameIndex, Sample, Sink};
+
+pub(crate) const FORMAT: InputFormat = InputFormat {
+    name: "eu-stack",
+    description: "elfutils' stacks (eu-stack -p PID)",
+    content: Content::Text,
+    detect: |head: &Head<'_>| {
+        head.lines().any(|line| tid(line).is_some())
+            && head.lines().any(|line| frame(line).is_some())
+    },
+    reader: Reader::Stacks(read),
+};
+
+fn tid(line: &[u8]) -> Option<u32> {
+    number(line.strip_prefix(b"TID ")?.strip_suffix(b":")?)
+}
+
+/// `#1  0x0000401136 main - /usr/bin/server`, `#1  0x0000401136 - 1 main`, `#2  0x00401000`.
+fn frame(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"#")?;
+    let end = memchr::memchr(b' ', rest).filter(|end| is_decimal(&rest[..*end]))?;
+    let rest = rest[end..].trim_ascii().strip_prefix(b"0x")?;
+    let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+    is_hex(&rest[..end]).then(|| rest[end..].trim_ascii())
+}
+
+fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
+    let mut lines = input.lines();
+    // Innermost first.
+    let mut stack: Vec<FrameIndex> = Vec::new();
+    while let Some(line) = lines.next_line()? {
+        if let Some(symbol) = frame(line.text) {
+            // Return addresses have ` - 1` behind them, and the image stands last with `-m`.
+            let symbol = symbol.strip_prefix(b"- 1").unwrap_or(symbol).trim_ascii();
+            let end = memchr::memmem::find(symbol, b" - ").unwrap_or(symbol.len());
+            let name = without_arguments(symbol[..end].trim_ascii());
+            let name = if name.is_empty() || name == b"-" { b"[unknown]" } else { name };
+            stack.push(sink.frame(name, FrameKind::User));
+        } else if line.text.starts_with(b"TID ") || line.text.starts_with(b"PID ") {
+            end_stack(sink, &mut stack);
+        }
+    }
+    end_stack(sink, &mut stack);
+    Ok(())
+}
+
+fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>) {
+    if !stack.is_empty() {
+        stack.reverse();
+        sink.add(&Sample::new(stack, &[1]));
+        stack.clear();
+    }
+}

@@ -1,0 +1,183 @@
+//! The Firefox Profiler's JSON: what samply, Firefox, and its importers for perf and simpleperf write
+//! or load. Both forms are read: the processed one of the web page, and Firefox's own (`schema` and
+//! `data`).
+
+use flame_profile::{FrameKind, Nanos, ValueType};
+use serde_json::Value;
+
+use crate::ReadError;
+use crate::head::Head;
+use crate::input::Input;
+use crate::json::{self, index, integer, number, text, whole};
+use crate::registry::{Content, InputFormat, Reader};
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::skipped::Place;
+use table::Table;
+
+mod table;
+
+pub(crate) const FORMAT: InputFormat = InputFormat {
+    name: "firefox",
+    description: "Firefox Profiler JSON (samply, Firefox, profiler.firefox.com)",
+    content: Content::Text,
+    detect: |head: &Head<'_>| {
+        let has = |part: &[u8]| head.contains(part);
+        let is_processed = has(b"\"preprocessedProfileVersion\"");
+        let is_of_firefox = has(b"\"meta\"") && has(b"\"threads\"") && has(b"\"libs\"");
+        head.is_json() && (is_processed || is_of_firefox)
+    },
+    reader: Reader::Stacks(read),
+};
+
+fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
+    let root = json::parse(input, "Firefox profile")?;
+    let threads = root["threads"].as_array().filter(|threads| !threads.is_empty());
+    let Some(threads) = threads else {
+        let what = "it has no threads".to_owned();
+        return Err(ReadError::Broken { format: "Firefox profile", what });
+    };
+    let first = weight_type(&threads[0]);
+    sink.set_values(vec![value_type(first)]);
+    let mut record = 0;
+    read_process(&root, &root, first, &mut record, sink)?;
+    // Firefox's own form has its other processes within.
+    for process in root["processes"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        read_process(&root, process, first, &mut record, sink)?;
+    }
+    Ok(())
+}
+
+fn weight_type(thread: &Value) -> &str {
+    text(&thread["samples"]["weightType"])
+}
+
+fn value_type(weight_type: &str) -> ValueType {
+    match weight_type {
+        "tracing-ms" => ValueType::new("time", "nanoseconds"),
+        "bytes" => ValueType::new("bytes", "bytes"),
+        _ => ValueType::samples(),
+    }
+}
+
+fn read_process(
+    root: &Value,
+    process: &Value,
+    first: &str,
+    record: &mut u64,
+    sink: &mut Sink,
+) -> Result<(), ReadError> {
+    for thread in process["threads"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        let name = text(&thread["name"]);
+        if value_type(weight_type(thread)) != value_type(first) {
+            sink.note(format!("thread {name} is left out: its weights have another unit"));
+            continue;
+        }
+        let id = |value: &Value| integer(value).and_then(|id| u32::try_from(id).ok());
+        let process_name = text(&thread["processName"]);
+        let task = sink.task(TaskName {
+            name: name.as_bytes(),
+            process: (!process_name.is_empty()).then_some(process_name.as_bytes()),
+            pid: id(&thread["pid"]),
+            tid: id(&thread["tid"]),
+        });
+        Thread::of(root, thread).add(task, record, sink)?;
+    }
+    Ok(())
+}
+
+/// The tables of a thread.
+struct Thread<'v> {
+    samples: Table<'v>,
+    weights: Option<&'v Value>,
+    is_time: bool,
+    stacks: Table<'v>,
+    frames: Table<'v>,
+    functions: Table<'v>,
+    strings: &'v [Value],
+}
+
+impl<'v> Thread<'v> {
+    fn of(root: &'v Value, thread: &'v Value) -> Thread<'v> {
+        // Since version 56 of the format, tables may be shared by all threads.
+        let shared = &root["shared"];
+        let table = |name: &str| {
+            let own = &thread[name];
+            Table::of(if own.is_null() { &shared[name] } else { own })
+        };
+        let strings = [&thread["stringArray"], &thread["stringTable"], &shared["stringArray"]];
+        let strings = strings.into_iter().find_map(Value::as_array);
+        Thread {
+            samples: table("samples"),
+            weights: thread["samples"].get("weight").filter(|weights| weights.is_array()),
+            is_time: weight_type(thread) == "tracing-ms",
+            stacks: table("stackTable"),
+            frames: table("frameTable"),
+            functions: table("funcTable"),
+            strings: strings.map(Vec::as_slice).unwrap_or_default(),
+        }
+    }
+
+    fn add(&self, task: TaskIndex, record: &mut u64, sink: &mut Sink) -> Result<(), ReadError> {
+        let mut known: Vec<Option<FrameIndex>> = vec![None; self.frames.len()];
+        let mut time = 0.0;
+        for at in 0..self.samples.len() {
+            *record += 1;
+            let delta = number(self.samples.get(at, "timeDeltas")).unwrap_or_default();
+            time = number(self.samples.get(at, "time")).unwrap_or(time + delta);
+            let stack = self.samples.get(at, "stack");
+            if stack.is_null() {
+                continue;
+            }
+            let Some(frames) = index(stack).and_then(|at| self.stack(at, &mut known, sink)) else {
+                let reason = "its stack is not in the file";
+                sink.skip(Place::Record(*record), reason, stack.to_string().as_bytes())?;
+                continue;
+            };
+            let weight = self.weights.map(|weights| number(&weights[at]).unwrap_or_default());
+            let scale = if self.is_time { 1e6 } else { 1.0 };
+            let weights = [whole(weight.unwrap_or(1.0), scale)];
+            let time = Some(Nanos(whole(time, 1e6)));
+            sink.add(&Sample { task: Some(task), time, ..Sample::new(&frames, &weights) });
+        }
+        Ok(())
+    }
+
+    /// The frames of a stack, outermost first.
+    fn stack(
+        &self,
+        at: usize,
+        known: &mut [Option<FrameIndex>],
+        sink: &mut Sink,
+    ) -> Option<Vec<FrameIndex>> {
+        let mut frames = Vec::new();
+        let mut next = Some(at);
+        while let Some(at) = next {
+            // A loop among broken prefixes is no stack.
+            if at >= self.stacks.len() || frames.len() > self.stacks.len() {
+                return None;
+            }
+            let frame = index(self.stacks.get(at, "frame"))?;
+            let slot = known.get_mut(frame)?;
+            let found = match slot {
+                Some(found) => *found,
+                None => *slot.insert(self.frame(frame, sink)),
+            };
+            frames.push(found);
+            next = index(self.stacks.get(at, "prefix"));
+        }
+        frames.reverse();
+        Some(frames)
+    }
+
+    fn frame(&self, frame: usize, sink: &mut Sink) -> FrameIndex {
+        let depth = integer(self.frames.get(frame, "inlineDepth")).unwrap_or_default();
+        let kind = if depth > 0 { FrameKind::Inlined } else { FrameKind::User };
+        // Firefox's own form names frames by their location.
+        let string = match index(self.frames.get(frame, "func")) {
+            Some(function) => self.functions.get(function, "name"),
+            None => self.frames.get(frame, "location"),
+        };
+        let name = index(string).and_then(|at| self.strings.get(at)).map(text);
+        sink.frame(name.unwrap_or("[unknown]").as_bytes(), kind)
+    }
+}

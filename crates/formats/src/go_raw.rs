@@ -1,0 +1,230 @@
+//! `go tool pprof -raw`: the samples of a profile as text, with the locations they refer to.
+//!
+//! ```text
+//! Samples:
+//! samples/count cpu/nanoseconds
+//!           3   30000000: 1 2
+//! Locations
+//!      1: 0x48dc53 M=1 main.work /src/main.go:12:0 s=10
+//!              main.run /src/main.go:30:0 s=28
+//!      2: 0x43c1f2 M=1 main.main /src/main.go:40:0 s=38
+//! Mappings
+//! 1: 0x400000/0x4c9000/0x0 /usr/bin/server
+//! ```
+//!
+//! The first function of a location is inlined into the next one.
+
+use flame_profile::{FrameKind, ValueType};
+use rustc_hash::FxHashMap;
+
+use crate::ReadError;
+use crate::head::Head;
+use crate::input::Input;
+use crate::names::{is_decimal, is_hex, number};
+use crate::registry::{Content, InputFormat, Reader};
+use crate::sink::{FrameIndex, Sample, Sink};
+use crate::skipped::Place;
+
+pub(crate) const FORMAT: InputFormat = InputFormat {
+    name: "go-raw",
+    description: "pprof profiles as text (go tool pprof -raw)",
+    content: Content::Text,
+    detect: |head: &Head<'_>| {
+        head.lines().any(|line| line == b"Samples:")
+            && (head.lines().next().is_some_and(|line| line.starts_with(b"PeriodType: "))
+                || head.lines().any(|line| line == b"Locations"))
+    },
+    reader: Reader::Stacks(read),
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Head,
+    Samples,
+    Locations,
+    Mappings,
+}
+
+/// A sample: its values, and its locations, innermost first.
+struct Raw {
+    line: u64,
+    values: Vec<u64>,
+    locations: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Location {
+    mapping: u64,
+    /// Innermost first.
+    functions: Vec<Vec<u8>>,
+}
+
+fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
+    let mut lines = input.lines();
+    let mut part = Part::Head;
+    let mut samples: Vec<Raw> = Vec::new();
+    let mut count = 0;
+    let mut locations: FxHashMap<u64, Location> = FxHashMap::default();
+    let mut mappings: FxHashMap<u64, Vec<u8>> = FxHashMap::default();
+    let mut last = 0;
+    while let Some(line) = lines.next_line()? {
+        let text = line.text.trim_ascii();
+        part = match text {
+            b"Samples:" => Part::Samples,
+            b"Locations" => Part::Locations,
+            b"Mappings" => Part::Mappings,
+            b"" => continue,
+            _ => {
+                let is_read = match part {
+                    Part::Head => true,
+                    Part::Samples if count == 0 => {
+                        let types = value_types(text);
+                        count = types.len();
+                        sink.set_values(types);
+                        true
+                    }
+                    Part::Samples => match sample(text, count, line.number) {
+                        Some(sample) => {
+                            samples.push(sample);
+                            true
+                        }
+                        None => is_label(text),
+                    },
+                    Part::Locations => take_location(text, &mut last, &mut locations),
+                    Part::Mappings => take_mapping(text, &mut mappings),
+                };
+                if !is_read {
+                    sink.skip(Place::Line(line.number), "it is not in the form of its part", text)?;
+                }
+                part
+            }
+        };
+    }
+    add_all(samples, &locations, &mappings, sink)
+}
+
+/// `samples/count cpu/nanoseconds[dflt]`
+fn value_types(text: &[u8]) -> Vec<ValueType> {
+    let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let types = words.map(|word| {
+        let word = String::from_utf8_lossy(word);
+        let word = word.trim_end_matches("[dflt]");
+        let (name, unit) = word.split_once('/').unwrap_or((word, "count"));
+        ValueType::new(name, unit)
+    });
+    types.collect()
+}
+
+/// `3   30000000: 1 2`
+fn sample(text: &[u8], count: usize, line: u64) -> Option<Raw> {
+    let at = memchr::memchr(b':', text)?;
+    let words = |text: &[u8]| -> Option<Vec<u64>> {
+        let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        words.map(number).collect()
+    };
+    let values = words(&text[..at])?;
+    (values.len() == count).then_some(Raw { line, values, locations: words(&text[at + 1..])? })
+}
+
+/// `label:[thread_name:main]`, below the sample that has it.
+fn is_label(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b":[").is_some()
+}
+
+fn take_location(text: &[u8], last: &mut u64, locations: &mut FxHashMap<u64, Location>) -> bool {
+    let start = memchr::memmem::find(text, b": 0x").and_then(|at| Some((at, number(&text[..at])?)));
+    let Some((at, id)) = start else {
+        let Some(location) = locations.get_mut(last) else { return false };
+        location.functions.push(function(text));
+        return true;
+    };
+    *last = id;
+    let location = locations.entry(id).or_default();
+    let rest = &text[at + 4..];
+    let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+    let mut rest = rest[end..].trim_ascii();
+    if let Some(behind) = rest.strip_prefix(b"M=") {
+        let end = memchr::memchr(b' ', behind).unwrap_or(behind.len());
+        location.mapping = number(&behind[..end]).unwrap_or_default();
+        rest = behind[end..].trim_ascii();
+    }
+    rest = rest.strip_prefix(b"[F]").unwrap_or(rest).trim_ascii();
+    if !rest.is_empty() {
+        location.functions.push(function(rest));
+    }
+    true
+}
+
+/// `main.work[...] /src/main.go:12:0 s=10`: the function alone, which may hold blanks.
+fn function(text: &[u8]) -> Vec<u8> {
+    let head = match memchr::memmem::rfind(text, b" s=") {
+        Some(at) => &text[..at],
+        None => text,
+    };
+    // A path may hold blanks, too, if it is an absolute one.
+    let path = memchr::memmem::find(head, b" /").or_else(|| memchr::memrchr(b' ', head));
+    let Some(at) = path else { return head.to_vec() };
+    let place = &head[at + 1..];
+    let is_place =
+        memchr::memrchr(b':', place).is_some_and(|colon| is_decimal(&place[colon + 1..]));
+    if is_place { head[..at].trim_ascii().to_vec() } else { head.to_vec() }
+}
+
+/// `1: 0x400000/0x4c9000/0x0 /usr/bin/server 5f3a [FN]`
+fn take_mapping(text: &[u8], mappings: &mut FxHashMap<u64, Vec<u8>>) -> bool {
+    let Some(at) = memchr::memmem::find(text, b": ") else { return false };
+    let Some(id) = number(&text[..at]) else { return false };
+    let mut words = text[at + 2..].split(|byte| *byte == b' ').skip(1);
+    let path = words.next().unwrap_or_default();
+    let is_id = is_hex(path) || path.starts_with(b"[FN]");
+    let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    if !base.is_empty() && !is_id {
+        mappings.insert(id, base.to_vec());
+    }
+    true
+}
+
+fn add_all(
+    samples: Vec<Raw>,
+    locations: &FxHashMap<u64, Location>,
+    mappings: &FxHashMap<u64, Vec<u8>>,
+    sink: &mut Sink,
+) -> Result<(), ReadError> {
+    let mut known: FxHashMap<u64, Vec<FrameIndex>> = FxHashMap::default();
+    let mut stack = Vec::new();
+    for sample in samples {
+        stack.clear();
+        if let Some(id) = sample.locations.iter().find(|id| !locations.contains_key(id)) {
+            let reason = format!("it has no location {id}");
+            sink.skip(Place::Line(sample.line), &reason, b"")?;
+            continue;
+        }
+        for id in sample.locations.iter().rev() {
+            let frames = known.entry(*id).or_insert_with(|| frames(&locations[id], mappings, sink));
+            stack.extend_from_slice(frames);
+        }
+        sink.add(&Sample::new(&stack, &sample.values));
+    }
+    Ok(())
+}
+
+/// The frames of a location, outermost first.
+fn frames(
+    location: &Location,
+    mappings: &FxHashMap<u64, Vec<u8>>,
+    sink: &mut Sink,
+) -> Vec<FrameIndex> {
+    if location.functions.is_empty() {
+        let name = match mappings.get(&location.mapping) {
+            Some(base) => [b"[", &base[..], b"]"].concat(),
+            None => b"[unknown]".to_vec(),
+        };
+        return vec![sink.frame(&name, FrameKind::User)];
+    }
+    let mut frames = Vec::new();
+    for (at, name) in location.functions.iter().rev().enumerate() {
+        let kind = if at == 0 { FrameKind::User } else { FrameKind::Inlined };
+        frames.push(sink.frame(name, kind));
+    }
+    frames
+}

@@ -1,0 +1,122 @@
+//! Stacks of Python: `faulthandler.dump_traceback`, and `py-spy dump`.
+//!
+//! ```text
+//! Thread 0x00007f01 (most recent call first):
+//!   File "/srv/app.py", line 12 in handle
+//!   File "/srv/app.py", line 30 in main
+//! ```
+//!
+//! ```text
+//! Process 4242: python3 app.py
+//! Thread 4242 (active): "MainThread"
+//!     handle (app.py:12)
+//!     main (app.py:30)
+//! ```
+//!
+//! Lines are left out of the frames: a function that was met at several of them is one box.
+
+use flame_profile::FrameKind;
+
+use crate::ReadError;
+use crate::head::Head;
+use crate::input::Input;
+use crate::names::{is_decimal, number};
+use crate::registry::{Content, InputFormat, Reader};
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+
+pub(crate) const FAULTHANDLER: InputFormat = InputFormat {
+    name: "faulthandler",
+    description: "Python's faulthandler.dump_traceback and dump_traceback_later",
+    content: Content::Text,
+    detect: |head: &Head<'_>| {
+        head.lines().any(|line| line.trim_ascii_end().ends_with(b"(most recent call first):"))
+            && head.lines().any(|line| file_frame(line).is_some())
+    },
+    reader: Reader::Stacks(|input, sink| read(input, sink, file_frame, is_fault_header)),
+};
+
+pub(crate) const PY_SPY_DUMP: InputFormat = InputFormat {
+    name: "py-spy-dump",
+    description: "py-spy dump (py-spy record -f raw writes folded text)",
+    content: Content::Text,
+    detect: |head: &Head<'_>| {
+        head.lines().any(|line| py_spy_thread(line).is_some())
+            && head.lines().any(|line| py_spy_frame(line).is_some())
+    },
+    reader: Reader::Stacks(|input, sink| read(input, sink, py_spy_frame, |line| !line.is_empty())),
+};
+
+/// `  File "/srv/app.py", line 12 in handle` is `handle (app.py)`.
+fn file_frame(line: &[u8]) -> Option<Vec<u8>> {
+    let rest = line.trim_ascii_start().strip_prefix(b"File \"")?;
+    let at = memchr::memmem::rfind(rest, b"\", line ")?;
+    let behind = &rest[at + b"\", line ".len()..];
+    let end = memchr::memmem::find(behind, b" in ")?;
+    let is_line = is_decimal(&behind[..end]) || &behind[..end] == b"???";
+    is_line.then(|| in_file(behind[end + 4..].trim_ascii(), &rest[..at]))
+}
+
+/// `    handle (app.py:12)`
+fn py_spy_frame(line: &[u8]) -> Option<Vec<u8>> {
+    let text = line.strip_prefix(b"    ")?.trim_ascii().strip_suffix(b")")?;
+    let at = memchr::memmem::rfind(text, b" (")?;
+    let place = &text[at + 2..];
+    let colon = memchr::memrchr(b':', place).filter(|colon| is_decimal(&place[colon + 1..]));
+    let file = &place[..colon.unwrap_or(place.len())];
+    Some(in_file(&text[..at], file))
+}
+
+fn in_file(function: &[u8], file: &[u8]) -> Vec<u8> {
+    let base = file.rsplit(|byte| *byte == b'/').next().unwrap_or(file);
+    [function, b" (", base, b")"].concat()
+}
+
+/// `Thread 0x00007f01 [worker] (most recent call first):`, `Current thread 0x...`.
+fn is_fault_header(line: &[u8]) -> bool {
+    line.ends_with(b"(most recent call first):")
+}
+
+/// `Thread 4242 (active+gil): "MainThread"`: the number and the name.
+fn py_spy_thread(line: &[u8]) -> Option<(u32, &[u8])> {
+    let rest = line.strip_prefix(b"Thread ")?;
+    let end = memchr::memmem::find(rest, b" (")?;
+    let name = match memchr::memmem::find(rest, b"\"") {
+        Some(at) => rest[at + 1..].trim_ascii_end().strip_suffix(b"\"")?,
+        None => &line[..b"Thread ".len() + end],
+    };
+    Some((number(&rest[..end])?, name))
+}
+
+fn read(
+    input: &mut Input<'_>,
+    sink: &mut Sink,
+    frame: fn(&[u8]) -> Option<Vec<u8>>,
+    is_header: fn(&[u8]) -> bool,
+) -> Result<(), ReadError> {
+    let mut lines = input.lines();
+    // Innermost first.
+    let mut stack: Vec<FrameIndex> = Vec::new();
+    let mut task = None;
+    while let Some(line) = lines.next_line()? {
+        if let Some(name) = frame(line.text) {
+            stack.push(sink.frame(&name, FrameKind::User));
+            continue;
+        }
+        end_stack(sink, &mut stack, task);
+        if is_header(line.text.trim_ascii_end()) {
+            task = py_spy_thread(line.text).map(|(tid, name)| {
+                sink.task(TaskName { name, tid: Some(tid), ..TaskName::default() })
+            });
+        }
+    }
+    end_stack(sink, &mut stack, task);
+    Ok(())
+}
+
+fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>, task: Option<TaskIndex>) {
+    if !stack.is_empty() {
+        stack.reverse();
+        sink.add(&Sample { task, ..Sample::new(stack, &[1]) });
+        stack.clear();
+    }
+}

@@ -1,0 +1,177 @@
+//! speedscope's JSON: py-spy, rbspy, dotnet-trace, speedscope itself and others write it.
+//!
+//! Each profile of a file becomes a thread of its name: sampled ones have stacks with weights, evented
+//! ones frames that open and close at times.
+
+use flame_profile::{FrameKind, ValueType};
+use serde_json::Value;
+
+use crate::ReadError;
+use crate::head::Head;
+use crate::input::Input;
+use crate::json::{self, index, number, text, whole};
+use crate::registry::{Content, InputFormat, Reader};
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::skipped::Place;
+
+pub(crate) const FORMAT: InputFormat = InputFormat {
+    name: "speedscope",
+    description: "speedscope JSON (py-spy, rbspy, dotnet-trace, speedscope's export)",
+    content: Content::Text,
+    detect: |head: &Head<'_>| {
+        let has = |part: &[u8]| head.contains(part);
+        head.is_json()
+            && (has(b"speedscope.app/file-format-schema")
+                || (has(b"\"profiles\"")
+                    && (has(b"\"sampled\"") || has(b"\"evented\"") || has(b"\"endValue\""))))
+    },
+    reader: Reader::Stacks(read),
+};
+
+fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
+    let root = json::parse(input, "speedscope file")?;
+    let frames: Vec<FrameIndex> = root["shared"]["frames"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+        .iter()
+        .map(|frame| sink.frame(name(frame).as_bytes(), FrameKind::User))
+        .collect();
+    let Some(profiles) = root["profiles"].as_array().filter(|profiles| !profiles.is_empty()) else {
+        let what = "it has no profiles".to_owned();
+        return Err(ReadError::Broken { format: "speedscope file", what });
+    };
+    let first = text(&profiles[0]["unit"]);
+    let (scale, value) = unit(first);
+    sink.set_values(vec![value]);
+    let mut record = 0;
+    for profile in profiles {
+        if unit(text(&profile["unit"])).1 != unit(first).1 {
+            let name = text(&profile["name"]);
+            sink.note(format!("profile {name} is left out: it has another unit than the first"));
+            continue;
+        }
+        let scale =
+            if first == text(&profile["unit"]) { scale } else { unit(text(&profile["unit"])).0 };
+        let name = text(&profile["name"]);
+        let task = (profiles.len() > 1)
+            .then(|| sink.task(TaskName { name: name.as_bytes(), ..TaskName::default() }));
+        let mut one = OneProfile { frames: &frames, scale, task, record: &mut record, sink };
+        match text(&profile["type"]) {
+            "sampled" => one.sampled(profile)?,
+            _ => one.evented(profile)?,
+        }
+    }
+    Ok(())
+}
+
+/// `handle (app.py)`: lines are left out, so that a function is one box.
+fn name(frame: &Value) -> String {
+    let function = text(&frame["name"]);
+    match text(&frame["file"]).rsplit('/').next() {
+        Some(file) if !file.is_empty() && !function.contains(file) => {
+            format!("{function} ({file})")
+        }
+        _ => function.to_owned(),
+    }
+}
+
+/// What weights are scaled by to be whole, and what they mean then.
+fn unit(name: &str) -> (f64, ValueType) {
+    let time = ValueType::new("time", "nanoseconds");
+    match name {
+        "nanoseconds" => (1.0, time),
+        "microseconds" => (1e3, time),
+        "milliseconds" => (1e6, time),
+        "seconds" => (1e9, time),
+        "bytes" => (1.0, ValueType::new("bytes", "bytes")),
+        _ => (1.0, ValueType::samples()),
+    }
+}
+
+struct OneProfile<'p> {
+    frames: &'p [FrameIndex],
+    scale: f64,
+    task: Option<TaskIndex>,
+    /// The number of samples and events of the profiles so far.
+    record: &'p mut u64,
+    sink: &'p mut Sink,
+}
+
+impl OneProfile<'_> {
+    fn sampled(&mut self, profile: &Value) -> Result<(), ReadError> {
+        let samples = profile["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let weights = profile["weights"].as_array();
+        let mut stack = Vec::new();
+        for (at, sample) in samples.iter().enumerate() {
+            *self.record += 1;
+            stack.clear();
+            let indices = sample.as_array().map(Vec::as_slice).unwrap_or_default();
+            stack.extend(indices.iter().filter_map(|id| self.frames.get(index(id)?)));
+            let weight = weights.and_then(|weights| number(weights.get(at)?));
+            let weight = match (weight, weights) {
+                (Some(weight), _) if weight >= 0.0 => weight,
+                (None, None) => 1.0,
+                _ => {
+                    self.skip("it has no weight", sample)?;
+                    continue;
+                }
+            };
+            if stack.len() != indices.len() {
+                self.skip("it has a frame that is not in the file", sample)?;
+                continue;
+            }
+            let weights = [whole(weight, self.scale)];
+            self.sink.add(&Sample { task: self.task, ..Sample::new(&stack, &weights) });
+        }
+        Ok(())
+    }
+
+    fn evented(&mut self, profile: &Value) -> Result<(), ReadError> {
+        let events = profile["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut stack: Vec<FrameIndex> = Vec::new();
+        let mut last = number(&profile["startValue"]).unwrap_or_default();
+        for event in events {
+            *self.record += 1;
+            let frame = index(&event["frame"]).and_then(|at| self.frames.get(at)).copied();
+            let (Some(frame), Some(at)) = (frame, number(&event["at"])) else {
+                self.skip("it has no frame or no time", event)?;
+                continue;
+            };
+            if at < last {
+                self.skip("it is before the event that it follows", event)?;
+                continue;
+            }
+            self.add(&stack, at - last);
+            last = at;
+            match text(&event["type"]) {
+                "O" => stack.push(frame),
+                "C" => match stack.iter().rposition(|open| *open == frame) {
+                    Some(found) => {
+                        if found + 1 < stack.len() {
+                            self.skip("it closes a frame that is not the innermost one", event)?;
+                        }
+                        let _: FrameIndex = stack.remove(found);
+                    }
+                    None => self.skip("it closes a frame that is not open", event)?,
+                },
+                _ => self.skip("it neither opens nor closes a frame", event)?,
+            }
+        }
+        // Frames that nothing closes last to the end.
+        let end = number(&profile["endValue"]).unwrap_or(last);
+        self.add(&stack, end - last);
+        Ok(())
+    }
+
+    fn add(&mut self, stack: &[FrameIndex], length: f64) {
+        if !stack.is_empty() && length > 0.0 {
+            let weights = [whole(length, self.scale)];
+            self.sink.add(&Sample { task: self.task, ..Sample::new(stack, &weights) });
+        }
+    }
+
+    fn skip(&mut self, reason: &str, value: &Value) -> Result<(), ReadError> {
+        self.sink.skip(Place::Record(*self.record), reason, value.to_string().as_bytes())
+    }
+}
