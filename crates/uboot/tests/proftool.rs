@@ -25,7 +25,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     }
     let packed = fs::read(format!("{}.xz", path.display())).ok()?;
     let mut bytes = Vec::new();
-    lzma_rust2::XzReader::new(packed.as_slice(), true).read_to_end(&mut bytes).unwrap();
+    lzma_rust2::XzReader::new(packed.as_slice(), true).read_to_end(&mut bytes).expect("it is xz");
     Some(bytes)
 }
 
@@ -46,14 +46,14 @@ const SETS: [(&str, &str, &str); 10] = [
 const CONFIGS: [&str; 4] = ["", "exclude-all.", "exclude-few.", "include-only."];
 
 fn open(data: &Path, trace: &str, map: &str) -> Proftool<Cursor<Vec<u8>>> {
-    let trace = read(&data.join(format!("traces/{trace}.trace"))).unwrap();
-    let map = read(&data.join(format!("maps/System.map.{map}"))).unwrap();
-    Proftool::open(Cursor::new(trace), &map).unwrap()
+    let trace = read(&data.join(format!("traces/{trace}.trace"))).expect("the trace is there");
+    let map = read(&data.join(format!("maps/System.map.{map}"))).expect("the map is there");
+    Proftool::open(Cursor::new(trace), &map).expect("proftool reads it")
 }
 
 fn rules(data: &Path, config: &str) -> Option<Rules> {
     let text = (!config.is_empty()).then(|| fs::read(data.join(format!("config/{config}cfg"))))?;
-    Some(proftool_rules(&text.unwrap()).unwrap())
+    Some(proftool_rules(&text.expect("the rules are there")).expect("they are rules"))
 }
 
 #[test]

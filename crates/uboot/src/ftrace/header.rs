@@ -130,7 +130,7 @@ fn push_options(out: &mut Vec<u8>) {
         (4, b""),
         (5, b"U-Boot"),
         (9, b"unknown"),
-        (11, &0x1_2345_6780_abcd_ef0_u64.to_le_bytes()),
+        (11, &0x1234_5678_0abc_def0_u64.to_le_bytes()),
         (14, &tsc),
         (2, CPU_STATISTICS.as_bytes()),
     ];

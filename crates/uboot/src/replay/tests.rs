@@ -52,7 +52,7 @@ fn follow_all(events: &[Event]) -> Outcome {
     follow_with(events, None)
 }
 
-fn named<'a>(chart: &'a [(String, u64, u64)]) -> Vec<(&'a str, u64, u64)> {
+fn named(chart: &[(String, u64, u64)]) -> Vec<(&str, u64, u64)> {
     chart.iter().map(|(name, start, width)| (name.as_str(), *start, *width)).collect()
 }
 
