@@ -41,16 +41,30 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// Whether a name is one of Rust's that borrow the form of C++: its last part is `17h` and 16
-/// hexadecimal digits. Without looking for it, C++ names in anonymous namespaces would pass.
+/// A linkage name without what the compiler has put behind it: `.part.0`, `.cold`, `.llvm.123`.
+pub(crate) fn without_suffix(name: &[u8]) -> &[u8] {
+    let path = std::str::from_utf8(name).ok().and_then(legacy_rust_len).unwrap_or(0);
+    let suffix = name[path..].iter().position(|byte| *byte == b'.');
+    suffix.map_or(name, |at| &name[..path + at])
+}
+
 fn is_legacy_rust(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("_ZN") else { return false };
+    legacy_rust_len(name).is_some()
+}
+
+/// The length of a name without suffixes that is one of Rust's that borrow the form of C++: its last
+/// part is `17h` and 16 hexadecimal digits. Without looking for it, C++ names in anonymous
+/// namespaces would pass.
+fn legacy_rust_len(name: &str) -> Option<usize> {
+    const HASH: usize = 16;
+    let rest = name.strip_prefix("_ZN")?.as_bytes();
     // Paths may have dots of their own (`..` stands for `::` within angle brackets), suffixes too.
-    rest.match_indices("17h").any(|(start, prefix)| {
-        let hash = &rest.as_bytes()[start + prefix.len()..];
+    name["_ZN".len()..].match_indices("17h").find_map(|(start, prefix)| {
+        let hash = start + prefix.len();
         let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        matches!(hash.split_at_checked(16), Some((digits, [b'E'] | [b'E', b'.', ..]))
-            if digits.iter().all(is_hex))
+        let (digits, after) = rest[hash..].split_at_checked(HASH)?;
+        let ends = matches!(after, [b'E'] | [b'E', b'.', ..]) && digits.iter().all(is_hex);
+        ends.then_some("_ZN".len() + hash + HASH + "E".len())
     })
 }
 

@@ -162,23 +162,31 @@ pub(crate) struct IndexName {
 impl IndexName {
     /// For the debug information of `debug_len` bytes in a file, which anybody may have given the
     /// build id of another one: so the name holds whose file it is, and root's indexes of system
-    /// libraries cannot be made by others.
+    /// libraries cannot be made by others. The same user may have several programs of one build id,
+    /// too: the key holds which file it is, and when it was changed last.
     pub(crate) fn new(build_id: &BuildId, file: &Metadata, debug_len: u64) -> IndexName {
-        let (owner, len) = (file.uid(), file.len());
+        let owner = file.uid();
         let id = build_id.to_string();
         let short: String = id.chars().take(64).collect();
-        let key = format!("{} {id} {owner} {len} {debug_len}", env!("CARGO_PKG_VERSION"));
+        let version = env!("CARGO_PKG_VERSION");
+        let key = format!("{version} {id} {} {debug_len}", identity(file));
         IndexName { file: format!("{short}-{owner}{ENDING}"), key: key.into_bytes() }
     }
 
     /// The same where part of the debug information is in another file: of that identity, and
     /// `None` while it cannot be found.
     pub(crate) fn with_supplement(mut self, id: &BuildId, file: Option<&Metadata>) -> IndexName {
-        let found = file
-            .map_or_else(|| "missing".to_owned(), |file| format!("{} {}", file.uid(), file.len()));
+        let found = file.map_or_else(|| "missing".to_owned(), identity);
         self.key.extend_from_slice(format!(" with {id} {found}").as_bytes());
         self
     }
+}
+
+/// Which file it is, in which state. Nobody can set the time of the last change (ctime) of a file.
+fn identity(file: &Metadata) -> String {
+    let changed = (file.ctime(), file.ctime_nsec());
+    let place = (file.dev(), file.ino());
+    format!("{} {} {place:?} {changed:?}", file.uid(), file.len())
 }
 
 /// Whether something belongs to this user and nobody else may write to it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flame_profile::{ImageAddress, Missing, readable};
 use rustc_hash::FxHashMap;
 
-use crate::demangle::{MAX_NAME_LEN, demangle};
+use crate::demangle::{MAX_NAME_LEN, demangle, without_suffix};
 use crate::symbol_table::{Symbol, SymbolTable};
 use crate::symbolize::SymbolizeConfig;
 use crate::units::table::TableFrame;
@@ -106,7 +106,8 @@ impl<'c> Namer<'c> {
     ///
     /// The symbol's name is used where DWARF has none, and where it is a better one for the same
     /// function: the plainest alias (`malloc`, not `__GI___libc_malloc`), or the name with its
-    /// scopes, of which GCC writes only the last part for functions without external linkage.
+    /// scopes, of which GCC writes only the last part for functions without external linkage, and
+    /// rustc for all where it writes lines only.
     fn outer_name(
         &mut self,
         debug: Option<DebugName>,
@@ -126,9 +127,8 @@ impl<'c> Namer<'c> {
             return Some(self.symbol_name(symbol));
         }
         if is_mangled(symbol.name) && !is_mangled(&debug.mangled) {
-            let without_suffix = symbol.name.split(|byte| *byte == b'.').next();
-            let full = self.demangled(without_suffix.unwrap_or(symbol.name));
-            if is_last_part(&debug.demangled, &full) {
+            let full = self.demangled(without_suffix(symbol.name));
+            if is_last_part(&debug.demangled, &full) || is_closure(&debug.demangled, &full) {
                 return Some(full);
             }
         }
@@ -196,6 +196,12 @@ fn is_last_part(name: &str, full: &str) -> bool {
         let after = full[start + name.len()..].chars().next();
         matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('(' | '<' | '['))
     })
+}
+
+/// Whether both are names of a closure of Rust, of which debug information writes `{closure#0}` and
+/// older linkage names `{{closure}}`.
+fn is_closure(name: &str, full: &str) -> bool {
+    name.starts_with("{closure") && full.ends_with("::{{closure}}")
 }
 
 #[cfg(test)]

@@ -174,3 +174,20 @@ fn hostile_names_end_within_bounds() {
         assert!(demangle(&name).len() <= name.len().max(MAX_NAME_LEN));
     }
 }
+
+#[test]
+fn suffixes_are_told_from_dots_of_a_path() {
+    let trait_method = "_ZN31_$LT$rr..A$u20$as$u20$rr..T$GT$2go17h03e3f209ba88c4c4E";
+    assert_eq!(demangle(trait_method), "<rr::A as rr::T>::go");
+    let cases = [
+        (trait_method.to_owned(), trait_method),
+        (format!("{trait_method}.llvm.123"), trait_method),
+        ("_RNvC2rr4work.llvm.9".to_owned(), "_RNvC2rr4work"),
+        ("_ZN12_GLOBAL__N_15parseEPKc.part.0".to_owned(), "_ZN12_GLOBAL__N_15parseEPKc"),
+        ("do_work.constprop.0".to_owned(), "do_work"),
+        ("plain".to_owned(), "plain"),
+    ];
+    for (name, expect) in cases {
+        assert_eq!(without_suffix(name.as_bytes()), expect.as_bytes(), "{name}");
+    }
+}

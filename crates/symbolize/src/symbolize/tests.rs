@@ -6,9 +6,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::*;
+use crate::test_build::Workshop;
 use crate::test_elf::{GLOBAL_FUNC, TestElf};
 
 const C_SOURCE: &str = r#"
@@ -433,4 +434,61 @@ fn debug_information_nested_without_end_is_read() {
     let image = ImageFile::from_bytes(elf).unwrap();
     let answers = symbolize_image(&image, &[ImageAddress(0x2000)], &SymbolizeConfig::default());
     assert_eq!(shape(&answers[0]), [("alpha".to_owned(), 0)]);
+}
+
+/// Two methods of one name, of which debug information with lines only says no more than `go`.
+const RUST_SOURCE: &str = r#"
+#![no_main]
+trait T { fn go(&self, x: u64) -> u64; }
+struct A(u64);
+struct B(u64);
+impl T for A { #[inline(never)] fn go(&self, x: u64) -> u64 { x.rotate_left(3) ^ self.0 } }
+impl T for B { #[inline(never)] fn go(&self, x: u64) -> u64 { x.rotate_left(5) + self.0 } }
+#[unsafe(no_mangle)]
+pub extern "C" fn main(count: i32) -> i32 {
+    let both: [&dyn T; 2] = [&A(7), &B(9)];
+    let both = std::hint::black_box(both);
+    both.iter().map(|t| t.go(count as u64)).sum::<u64>() as i32
+}
+"#;
+
+#[test]
+fn methods_of_one_name_are_told_apart_where_there_are_lines_only() {
+    let shop = Workshop::new("scopes");
+    shop.write("rr.rs", RUST_SOURCE);
+    let command = "rustc --edition 2024 -Copt-level=2 -Cdebuginfo=line-tables-only -o rr rr.rs";
+    if !shop.run_all(command) {
+        return;
+    }
+    let image = ImageFile::open(&shop.path("rr")).unwrap();
+    let file = std::fs::read(shop.path("rr")).unwrap();
+    let elf = object::File::parse(&*file).unwrap();
+    let mut names: Vec<String> = elf
+        .symbols()
+        .filter(|symbol| symbol.name().is_ok_and(|name| name.contains("2go17h")))
+        .flat_map(|symbol| crate::test_build::frames(&image, ImageAddress(symbol.address())))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["<rr::A as rr::T>::go", "<rr::B as rr::T>::go"]);
+}
+
+#[test]
+fn programs_of_one_build_id_have_their_own_names() {
+    let shop = Workshop::new("one-id");
+    let source = crate::test_build::SOURCE.to_owned() + &crate::test_build::many_functions();
+    shop.write("one.c", &source);
+    shop.write("two.c", &source.replace("twist", "twirl").replace("turn(", "tour("));
+    let built = shop.run_all(
+        "gcc -O2 -g -Wl,--build-id=0xabcd -o one one.c
+         gcc -O2 -g -Wl,--build-id=0xabcd -o two two.c",
+    );
+    if !built {
+        return;
+    }
+    let (one, two) = (["twist", "turn", "hidden"], ["twirl", "tour", "hidden"]);
+    for _ in 0..2 {
+        assert_eq!(shop.indexed_frames("one", shop.nop("one")), one);
+        assert_eq!(shop.indexed_frames("two", shop.nop("two")), two);
+    }
+    assert_eq!(shop.index_count(), 1);
 }
