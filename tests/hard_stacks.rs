@@ -1,8 +1,12 @@
 //! Stacks that are hard to unwind: signals, calls of nothing, code without tables.
 
 use std::fs;
+use std::io::Read;
+use std::process::Command;
 
-use crate::support::{Folded, Scratch, assert_share, finish, flame, live, program};
+use flate2::read::GzDecoder;
+
+use crate::support::{Folded, Scratch, assert_share, finish, flame, live, live_as_root, program};
 
 /// Records `hard.c` at 999 Hz; gives the stacks and what flame said.
 #[track_caller]
@@ -14,6 +18,70 @@ fn hard(way: &str) -> (Folded, String) {
     command.args(["record", "-F", "999", "-o", &path, "--", &program, "0.6", way]);
     let ended = finish(&mut command).success();
     (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+/// How often `level` stands on a stack.
+fn levels(frames: &[String]) -> usize {
+    frames.iter().filter(|frame| *frame == "level").count()
+}
+
+/// With the right to sample only, and a process that lets nobody read its memory: the copy holds all
+/// of the shallow stacks and all but the outermost levels of the deep ones, which stand where levels
+/// of the shallow ones do.
+#[test]
+fn nothing_is_completed_where_the_process_cannot_be_read() {
+    if !can_record() || !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for (from, to) in [(env!("CARGO_BIN_EXE_flame"), "flame"), (&program("hard.c"), "hard")] {
+        fs::copy(from, scratch.file(to)).unwrap();
+    }
+    let size = Command::new(scratch.file("hard")).args(["0", "size"]).output().unwrap().stdout;
+    let size: usize = String::from_utf8(size).unwrap().trim().parse().unwrap();
+    let copy = format!("dwarf,{}", 206 * size);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.args(["--inh-caps=+perfmon", "--ambient-caps=+perfmon", "./flame", "record", "-F"]);
+    command.args(["999", "--call-graph", &copy, "-o", "out.folded", "-o", "out.pb.gz", "--"]);
+    let ended = finish(command.args(["./hard", "2", "depths"]).current_dir(scratch.path()));
+    let ended = ended.success();
+    let folded = Folded::parse(&fs::read_to_string(scratch.file("out.folded")).unwrap());
+    let wrong = folded.stacks().filter(|(frames, _)| {
+        let (deep, of) = (levels(frames) > 20, |name: &str| frames.iter().any(|f| f == name));
+        (deep && of("ten")) || (!deep && of("many") && levels(frames) > 0)
+    });
+    assert_eq!(wrong.map(|(_, weight)| weight).sum::<u64>(), 0, "{}", ended.stderr);
+    let truncated = folded.with(&["[truncated stack]"]);
+    assert_share(truncated, folded.total(), 0.5, 0.1);
+    assert!(ended.stderr.contains("memory of the process not readable"), "{}", ended.stderr);
+}
+
+/// What was completed is told apart in the profile, and can be left out.
+#[test]
+fn completed_stacks_are_marked_and_can_be_switched_off() {
+    if !can_record() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let record = |complete: &str| {
+        let mut command = flame();
+        command.args(["record", "-F", "999", "--call-graph", "dwarf,4096", "--complete", complete]);
+        command.args(["-o", &scratch.file("out.folded"), "-o", &scratch.file("out.pb.gz"), "--"]);
+        let said = finish(command.args([&*program("recursion.c"), "0.5", "600"])).success().stderr;
+        let text = fs::read_to_string(scratch.file("out.folded")).unwrap();
+        let mut bytes = GzDecoder::new(fs::File::open(scratch.file("out.pb.gz")).unwrap());
+        let mut profile = Vec::new();
+        bytes.read_to_end(&mut profile).unwrap();
+        let marked = profile.windows(17).any(|word| word == b"read-from-process");
+        (Folded::parse(&text), marked, said)
+    };
+    let (folded, marked, said) = record("off");
+    assert_share(folded.with(&["[truncated stack]"]), folded.total(), 1.0, 0.05);
+    assert!(!marked && said.contains("not completed, as asked for"), "{said}");
+    let (folded, marked, said) = record("read");
+    assert!(folded.with(&["main", "descend"]) > folded.total() / 2, "{said}");
+    assert!(marked && said.contains("read on from the process"), "{said}");
 }
 
 /// Whether the programs can be built for this machine and recorded on it.
@@ -74,5 +142,5 @@ fn a_pair_of_zeros_is_no_root() {
     let (folded, said) = hard("zeros");
     let truncated = folded.with(&["hard", "[truncated stack]", "zeros"]);
     assert_share(truncated, folded.total(), 1.0, 0.05);
-    assert!(said.contains("no unwind information"), "{said}");
+    assert!(said.contains("no unwind information, most in hard"), "{said}");
 }

@@ -172,12 +172,21 @@ fn a_perf_map_that_is_a_link_or_another_users_is_not_believed() {
     fs::write(&secret, "0 ffffffffffffffff secret\n").unwrap();
     let folded = record_target(&target);
     assert_eq!(folded.with_any(|frame| frame.starts_with("secret")), 0, "{folded:?}");
+    let why = |why: &str| {
+        let (pid, path) = (target.pid_text(), scratch.file("why.folded"));
+        let mut command = flame();
+        command.args(["record", "-F", "999", "-d", "300ms", "-o", &path, "-p", &pid]);
+        let said = finish(&mut command).success().stderr;
+        assert!(said.contains(&format!("{}{why}", map.0)), "{said}");
+    };
+    why(" is a link or no regular file");
     // The same as a file of another user's.
     fs::remove_file(&map.0).unwrap();
     fs::copy(&secret, &map.0).unwrap();
     std::os::unix::fs::chown(&map.0, Some(65534), Some(65534)).unwrap();
     let folded = record_target(&target);
     assert_eq!(folded.with_any(|frame| frame.starts_with("secret")), 0, "{folded:?}");
+    why(" belongs to user 65534, not to the process's");
     // And as the target's own, so that the test cannot pass for another reason.
     std::os::unix::fs::chown(&map.0, Some(0), Some(0)).unwrap();
     let folded = record_target(&target);

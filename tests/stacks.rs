@@ -239,6 +239,16 @@ fn object_that_was_loaded_midway_and_unloaded_again_is_named() {
 }
 
 #[test]
+fn an_executable_in_memory_is_named_like_a_file() {
+    if !live() {
+        return;
+    }
+    let shares = program("shares.c");
+    let folded = at_999(&["--", &program("memfd.c"), &shares, "0.5"]);
+    assert_share(folded.with(&["main", "work"]), folded.total(), 1.0, 0.04);
+}
+
+#[test]
 fn names_of_cpp_are_demangled() {
     if !live() {
         return;

@@ -55,9 +55,15 @@ impl ImageKey {
             || path == b"[stack]"
             || path.starts_with(b"[anon:")
             || path.starts_with(b"/anon_hugepage")
-            || path.starts_with(b"/memfd:")
+            || self.is_memfd()
             || path.starts_with(b"/dev/zero")
             || path.starts_with(b"/SYSV")
+    }
+
+    /// Whether this is memory that was made like a file (`memfd_create`): code of a runtime, or an
+    /// executable that was written into it.
+    pub fn is_memfd(&self) -> bool {
+        self.path.starts_with(b"/memfd:")
     }
 
     /// Whether this is the vdso, which the kernel maps into every process.

@@ -109,7 +109,7 @@ fn record(
         notes.iter().for_each(|note| note.print(paint));
     }
     let told = notes.len();
-    let mut collector = Collector::new(&session, args.sampling.max_depth);
+    let mut collector = Collector::new(&session, args.sampling.max_depth, args.sampling.complete);
     collector.look_for_debug_files(DebugPlaces::of(&args.symbols));
     target.enter_processes(collector.processes());
     let process_times = coverage::ProcessTimes::begin(&config.target);

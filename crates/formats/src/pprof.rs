@@ -12,6 +12,7 @@
 //! Sources: `proto/profile.proto`, `profile/encode.go` and `Profile.CheckValid` of google/pprof.
 
 mod error;
+mod evidence;
 mod facts;
 mod inflate;
 mod kind;

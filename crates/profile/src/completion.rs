@@ -28,6 +28,31 @@ impl fmt::Display for Completion {
     }
 }
 
+/// What the frames of a sample's stack rest on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Evidence {
+    /// They were copied with the sample, and found as unwind information says. So is what came
+    /// from elsewhere with nothing else said of it.
+    #[default]
+    Copied,
+    /// The outer ones were read from the process after the sample.
+    ReadFromProcess,
+    /// Some were guessed, on the way through code without unwind information.
+    GuessedFrames,
+    /// The outer ones are those of another stack of the thread: a guess.
+    OtherStack,
+}
+
+impl Evidence {
+    /// All of them.
+    pub const ALL: [Evidence; 4] = [
+        Evidence::Copied,
+        Evidence::ReadFromProcess,
+        Evidence::GuessedFrames,
+        Evidence::OtherStack,
+    ];
+}
+
 /// Why a stack whose copy was too short stays truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NotCompleted {
@@ -37,12 +62,18 @@ pub enum NotCompleted {
     Unreadable,
     /// More than one chain of callers was seen at its place.
     Ambiguous,
+    /// Nobody asked for it.
+    NotAsked,
 }
 
 impl NotCompleted {
     /// All of them.
-    pub const ALL: [NotCompleted; 3] =
-        [NotCompleted::Changed, NotCompleted::Unreadable, NotCompleted::Ambiguous];
+    pub const ALL: [NotCompleted; 4] = [
+        NotCompleted::Changed,
+        NotCompleted::Unreadable,
+        NotCompleted::Ambiguous,
+        NotCompleted::NotAsked,
+    ];
 }
 
 impl fmt::Display for NotCompleted {
@@ -51,6 +82,7 @@ impl fmt::Display for NotCompleted {
             NotCompleted::Changed => "changed before they could be read",
             NotCompleted::Unreadable => "memory of the process not readable",
             NotCompleted::Ambiguous => "with several callers to choose from",
+            NotCompleted::NotAsked => "not completed, as asked for",
         })
     }
 }

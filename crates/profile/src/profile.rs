@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
+use crate::completion::Evidence;
 use crate::frame::{Frame, FrameKind, Location};
 use crate::health::Health;
 use crate::ids::{FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid};
@@ -26,13 +27,15 @@ pub struct Thread {
     pub tid: Option<Tid>,
 }
 
-/// One distinct (thread, stack) pair with its values.
+/// One distinct (thread, stack, evidence) triple with its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'p> {
     /// The thread that was sampled.
     pub thread: ThreadId,
     /// Its stack.
     pub stack: StackId,
+    /// What the stack rests on.
+    pub evidence: Evidence,
     /// One sum per value type of the profile, in their order.
     pub values: &'p [u64],
 }
@@ -53,7 +56,7 @@ pub struct Profile {
     locations: IndexSet<Location, FxBuildHasher>,
     stacks: StackTable<LocationId>,
     threads: IndexSet<Thread, FxBuildHasher>,
-    rows: IndexMap<(ThreadId, StackId), (), FxBuildHasher>,
+    rows: IndexMap<(ThreadId, StackId, Evidence), (), FxBuildHasher>,
     values: Vec<u64>,
 }
 
@@ -193,13 +196,27 @@ impl Profile {
         *self.threads.get_index(id.index()).expect("thread ids are only made by add_thread")
     }
 
-    /// Adds `values` to the row of that thread and stack.
+    /// Adds `values` to the row of that thread and stack, of whose evidence nothing is known.
     ///
     /// # Panics
     /// When there are not exactly as many values as value types.
     pub fn add_sample(&mut self, thread: ThreadId, stack: StackId, values: &[u64]) {
+        self.add_sample_of(thread, stack, Evidence::default(), values);
+    }
+
+    /// Adds `values` to the row of that thread, stack and evidence.
+    ///
+    /// # Panics
+    /// When there are not exactly as many values as value types.
+    pub fn add_sample_of(
+        &mut self,
+        thread: ThreadId,
+        stack: StackId,
+        evidence: Evidence,
+        values: &[u64],
+    ) {
         assert_eq!(values.len(), self.value_types.len(), "one value for each value type");
-        let row = self.rows.insert_full((thread, stack), ()).0;
+        let row = self.rows.insert_full((thread, stack, evidence), ()).0;
         let start = row * values.len();
         if start == self.values.len() {
             self.values.extend_from_slice(values);
@@ -213,7 +230,12 @@ impl Profile {
     /// The distinct samples, in order of first appearance.
     pub fn samples(&self) -> impl ExactSizeIterator<Item = Sample<'_>> {
         let rows = self.rows.keys().zip(self.values.chunks_exact(self.value_types.len()));
-        rows.map(|((thread, stack), values)| Sample { thread: *thread, stack: *stack, values })
+        rows.map(|((thread, stack, evidence), values)| Sample {
+            thread: *thread,
+            stack: *stack,
+            evidence: *evidence,
+            values,
+        })
     }
 
     /// The sum of one value over all samples.

@@ -118,6 +118,14 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
     pub(crate) call_graph: StackWalk,
 
+    /// What completes stacks that go on beyond their copy: off, read or all
+    ///
+    /// `read`: the memory of the process, where it still agrees with the copy. `all`: also other
+    /// stacks of the thread that were read; these are guesses, marked and counted as such.
+    #[arg(long, value_name = "HOW", default_value = "all", hide_short_help = true)]
+    #[arg(hide_possible_values = true)]
+    pub(crate) complete: Complete,
+
     /// Frames kept of a stack, from the innermost on
     ///
     /// What is left out stands under `[frames beyond --max-depth]` and is counted.
@@ -222,6 +230,18 @@ pub(crate) struct OutputArgs {
 pub(crate) struct StackWalk {
     pub(crate) how: CallGraph,
     pub(crate) copy_grows: bool,
+}
+
+/// What completes stacks that go on beyond their copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Complete {
+    /// Nothing: they stay truncated.
+    Off,
+    /// The memory of the process.
+    Read,
+    /// That, and other stacks of the thread that were read.
+    #[default]
+    All,
 }
 
 /// A parsed CPU list; a type of its own, since clap would take a Vec for repeated values.

@@ -21,6 +21,7 @@ use super::location::CodeLocation;
 use super::mapped_files::Seen;
 use super::naming;
 use super::short_tasks::ShortTasks;
+use crate::cli::Complete;
 use crate::proc;
 pub(super) use collected::{Collected, ThreadKey};
 use collected::{kernel_locations, mark_of, push};
@@ -82,7 +83,7 @@ pub(super) fn value_names(session: &Session) -> Vec<String> {
 
 impl Collector {
     /// Of stacks deeper than `max_depth` frames the outer ones are left out.
-    pub(super) fn new(session: &Session, max_depth: usize) -> Collector {
+    pub(super) fn new(session: &Session, max_depth: usize, complete: Complete) -> Collector {
         let default = if session.event().is_clock() { SAMPLES_VALUE } else { EVENT_VALUE };
         let wants_user = session.privilege() != Privilege::Kernel;
         let layout = session.layout();
@@ -90,6 +91,7 @@ impl Collector {
         let mut collector = Collector::of_layout(layout, types, default, wants_user, max_depth);
         collector.set_stack_asked(session.stack_copy());
         collector.growth = Growth::new(session.stack_copy());
+        collector.chains = Chains::new(complete);
         collector
     }
 
@@ -216,7 +218,7 @@ impl Collector {
         }
         if sample.user_stack.is_some() {
             let cut = match walked {
-                Walked::Ended(_) => None,
+                Walked::Ended(..) => None,
                 Walked::Cut(cut) => Some(cut),
             };
             self.growth.note(self.now, sample.tid, cut);
@@ -224,8 +226,8 @@ impl Collector {
         let thread = self.thread(sample);
         let values = [1, sample.period];
         self.collected.health.samples += 1;
-        let end = match walked {
-            Walked::Ended(end) => end,
+        let (end, evidence) = match walked {
+            Walked::Ended(end, evidence) => (end, evidence),
             Walked::Cut(cut) => {
                 let stacks = &mut self.collected.cuts.stacks;
                 let stack = push(stacks, StackId::EMPTY, &self.locations, &sample.kernel_chain);
@@ -250,6 +252,7 @@ impl Collector {
             thread,
             path,
             jit,
+            evidence,
             period: sample.period,
         });
     }
@@ -281,14 +284,14 @@ impl Collector {
         let stacks = &mut self.collected.stacks;
         let push = |stack, location: &CodeLocation| stacks.push(stack, *location);
         let stack = sample.path.iter().fold(StackId::EMPTY, push);
-        self.collected.add(sample.thread, stack, [1, sample.period]);
+        self.collected.add(sample.thread, stack, sample.evidence, [1, sample.period]);
     }
 
     /// Fills `self.frames` with the user frames, innermost first.
     fn walk(&mut self, sample: &SampleEvent<'_>) -> Walked {
         self.frames.clear();
         if !self.wants_user {
-            return Walked::Ended(StackEnd::NotRecorded);
+            return Walked::copied(StackEnd::NotRecorded);
         }
         if let Some(values) = &sample.user_registers {
             return self.walk_copy(sample, values.iter().copied());
@@ -296,7 +299,7 @@ impl Collector {
         if self.register_mask != 0 {
             // Registers were asked for and there are none: a task without user memory, a kernel
             // thread or one that is exiting. Its stack is the kernel's alone.
-            return Walked::Ended(StackEnd::Root);
+            return Walked::copied(StackEnd::Root);
         }
         let chain = sample.user_chain.iter().enumerate();
         self.frames.extend(chain.map(|(index, address)| match index {
@@ -305,15 +308,15 @@ impl Collector {
         }));
         if self.frames.len() > self.max_depth {
             self.frames.truncate(self.max_depth);
-            return Walked::Ended(StackEnd::FrameLimit);
+            return Walked::copied(StackEnd::FrameLimit);
         }
         if !self.frames.is_empty() {
-            return Walked::Ended(StackEnd::ChainEnd);
+            return Walked::copied(StackEnd::ChainEnd);
         }
         if sample.kernel_chain.is_empty() && sample.ip < KERNEL_START {
             self.frames.push(FrameAddress::Instruction(sample.ip));
         }
-        Walked::Ended(StackEnd::NotRecorded)
+        Walked::copied(StackEnd::NotRecorded)
     }
 
     fn walk_copy(
@@ -338,7 +341,7 @@ impl Collector {
             // program, whose memory is gone already: there is no user stack.
             StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {
                 self.frames.clear();
-                Walked::Ended(StackEnd::NotRecorded)
+                Walked::copied(StackEnd::NotRecorded)
             }
             // Code of the program itself ran, so there is a stack: where the stack pointer leads
             // may be nothing to be read.
@@ -348,9 +351,9 @@ impl Collector {
             end @ (StackEnd::Root | StackEnd::Guessed) => {
                 self.locate_frames(sample.pid);
                 self.learn_copied(sample);
-                Walked::Ended(end)
+                Walked::copied(end)
             }
-            end => Walked::Ended(end),
+            end => Walked::copied(end),
         }
     }
 

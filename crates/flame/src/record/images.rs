@@ -58,7 +58,7 @@ impl Images {
 
     /// Opens an image as its process has it, and gives its sections to the unwinder.
     pub(super) fn open(&mut self, key: &ImageKey, seen: Seen<'_>, unwinder: &mut CfiUnwinder) {
-        let image = if key.is_anonymous() {
+        let image = if key.is_anonymous() && !key.is_memfd() {
             OpenImage::Anonymous
         } else {
             let file = match key.is_vdso() {
@@ -70,6 +70,8 @@ impl Images {
                     let module = unwinder.add_module(sections(&file));
                     OpenImage::File(file, module)
                 }
+                // What is no executable is code of a runtime.
+                Err(_) if key.is_memfd() => OpenImage::Anonymous,
                 Err(missing) => OpenImage::Unusable(missing),
             }
         };

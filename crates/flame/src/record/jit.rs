@@ -250,6 +250,16 @@ impl JitCode {
         JitNames { names }
     }
 
+    /// What was there to name the code of processes that has no names, and why it was not believed.
+    pub(super) fn refused(&self) -> Vec<String> {
+        let unnamed = self.processes.iter().filter(|process| process.unnamed > 0);
+        let note = |process: &JitProcess| {
+            let why = process.refused()?;
+            Some(format!("code that process {} made has no names: {why}", process.pid))
+        };
+        unnamed.filter_map(note).collect()
+    }
+
     /// Where an id's code was.
     pub(super) fn place(&self, id: JitId) -> Option<(Pid, ProcessAddress)> {
         let sampled = self.sampled.get(id.0 as usize)?;

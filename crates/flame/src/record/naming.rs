@@ -89,7 +89,7 @@ pub(super) fn name_all(
         stacks.push(profile.push_stack(parent, location));
     }
     let idle = idle_locations(profile);
-    for ((thread, stack), values) in &collected.samples {
+    for ((thread, stack, evidence), values) in &collected.samples {
         let Some(key) = collected.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
         if key.pid == Pid(0) && ends_idle(profile, stack, &idle) {
@@ -101,7 +101,7 @@ pub(super) fn name_all(
         let process = Some(profile.intern(&key.process));
         let (pid, tid) = (Some(key.pid), Some(key.tid));
         let thread = profile.add_whole_thread(Thread { name, process, pid, tid });
-        profile.add_sample(thread, stack, values);
+        profile.add_sample_of(thread, stack, *evidence, values);
         count_unnamed(profile, stack, values[0], &unnamed);
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn name_all(
 /// samples, else the one in most stacks that is no library, else the one in most stacks.
 fn program(collected: &Collected, processes: &Processes) -> Option<ImageId> {
     let mut of_process: BTreeMap<&str, u64> = BTreeMap::new();
-    for ((thread, _), values) in &collected.samples {
+    for ((thread, ..), values) in &collected.samples {
         if let Some(key) = collected.threads.get_index(*thread) {
             *of_process.entry(&*key.process).or_default() += values[0];
         }
@@ -330,7 +330,7 @@ impl<'c> Namer<'c> {
         image: ImageId,
         offset: flame_profile::FileOffset,
     ) -> (Location, Unnamed) {
-        let path = self.processes.image(image).map_or_else(String::new, image_name);
+        let path = self.image_path(image);
         let (address, missing) = match self.collected.images.get(image) {
             Some(OpenImage::File(file, _)) => match file.to_image_address(offset) {
                 Some(address) => match self.symbols.get(&(image, address)) {
@@ -360,12 +360,21 @@ impl<'c> Namer<'c> {
         (Location { image: Some(image), address, frames: vec![frame] }, Some((path, missing)))
     }
 
+    /// What an image is called: memory that is an executable by its own name.
+    fn image_path(&self, id: ImageId) -> String {
+        let is_file = matches!(self.collected.images.get(id), Some(OpenImage::File(..)));
+        self.processes.image(id).map_or_else(String::new, |key| match is_file {
+            true => key.display_path(),
+            false => image_name(key),
+        })
+    }
+
     /// The profile's image for one of the recording.
     fn profile_image(&mut self, profile: &mut Profile, id: ImageId) -> ImageId {
         if let Some(known) = self.images.get(&id) {
             return *known;
         }
-        let path = self.processes.image(id).map_or_else(String::new, image_name);
+        let path = self.image_path(id);
         let (mut build_id, mut range) = (None, (0, u64::MAX, 0));
         if let Some(OpenImage::File(file, _)) = self.collected.images.get(id) {
             build_id = file.build_id().cloned();

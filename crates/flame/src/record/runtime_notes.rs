@@ -33,6 +33,7 @@ pub(super) fn name_jit_code(collector: &mut Collector, ask_java: bool) -> Vec<No
         }
     }
     collector.name_jit_code();
+    notes.extend(collector.collected().0.jit.refused().into_iter().map(Note::plain));
     for hint in hints(&collector.jit_targets(), ask_java) {
         if notes.iter().all(|note| note.mend() != hint.mend()) {
             notes.push(hint);

@@ -154,8 +154,19 @@ fn cut(health: &Health) -> String {
     let mut ends: Vec<(StackEnd, u64)> =
         health.walked().filter(|(end, _)| *end != StackEnd::Root).collect();
     ends.sort_by_key(|(end, count)| (std::cmp::Reverse(*count), *end));
-    let parts: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+    let part = |(end, count): &(StackEnd, u64)| match most_without_info(health) {
+        Some(image) if *end == StackEnd::NoUnwindInfo => format!("{count} {end}, most in {image}"),
+        _ => format!("{count} {end}"),
+    };
+    let parts: Vec<String> = ends.iter().map(part).collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// The image in which most walks ended for lack of unwind information.
+fn most_without_info(health: &Health) -> Option<String> {
+    let images = health.no_unwind_info.iter();
+    let (image, _) = images.max_by_key(|(image, count)| (**count, std::cmp::Reverse(*image)))?;
+    Some(clean_name(image.rsplit('/').next().unwrap_or(image)).into_owned())
 }
 
 /// What became of stacks that went on beyond their copy; `None` if there were none.
@@ -361,6 +372,19 @@ mod tests {
         // Many of them are.
         let together = "frames in 2 images: stripped of its symbols";
         check_unnamed(&[("/a", Stripped, 10), ("/b", Stripped, 10)], &[together]);
+    }
+
+    #[test]
+    fn the_image_is_named_in_which_most_walks_ended() {
+        let mut health = Health::default();
+        health.stack_ends.insert(StackEnd::Root, 5);
+        health.stack_ends.insert(StackEnd::NoUnwindInfo, 3);
+        health.stack_ends.insert(StackEnd::BadValue, 1);
+        assert_eq!(cut(&health), " (3 no unwind information, 1 unreadable stack)");
+        health.no_unwind_info.insert("/lib/libmusl.so".to_owned(), 2);
+        health.no_unwind_info.insert("/bin/a".to_owned(), 1);
+        let expect = " (3 no unwind information, most in libmusl.so, 1 unreadable stack)";
+        assert_eq!(cut(&health), expect);
     }
 
     #[test]

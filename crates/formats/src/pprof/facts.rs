@@ -307,6 +307,7 @@ fn not_completed_word(why: NotCompleted) -> &'static str {
         NotCompleted::Changed => "changed",
         NotCompleted::Unreadable => "unreadable",
         NotCompleted::Ambiguous => "ambiguous",
+        NotCompleted::NotAsked => "not-asked",
     }
 }
 

@@ -206,9 +206,10 @@ impl<'t, 'b> Reader<'t, 'b> {
         }
         let stack = self.stack(&sample.location)?;
         let unused = &mut self.unused_labels;
-        let thread = threads.thread(&sample.label, self.tables, &mut self.profile, unused)?;
+        let (thread, evidence) =
+            threads.thread(&sample.label, self.tables, &mut self.profile, unused)?;
         self.samples += 1;
-        self.profile.add_sample(thread, stack, values);
+        self.profile.add_sample_of(thread, stack, evidence, values);
         Ok(())
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use flame_profile::{Pid, Profile, Thread, ThreadId, Tid};
+use flame_profile::{Evidence, Pid, Profile, Thread, ThreadId, Tid};
 
 use super::error::PprofError;
-use super::proto;
 use super::tables::Tables;
+use super::{evidence, proto};
 
 /// What a label says about the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +19,18 @@ pub(super) enum Role {
     Pid,
     /// The thread id.
     Tid,
+    /// What the stack rests on.
+    Evidence,
 }
 
-/// Keys by role. The first four are what flame writes; the others are of perf_to_profile and of
+/// Keys by role. The first five are what flame writes; the others are of perf_to_profile and of
 /// the libraries that write labels for continuous profilers.
-const KEYS: [(&str, Role); 12] = [
+const KEYS: [(&str, Role); 13] = [
     ("thread", Role::Thread),
     ("process", Role::Process),
     ("pid", Role::Pid),
     ("tid", Role::Tid),
+    (evidence::KEY, Role::Evidence),
     ("thread_comm", Role::Thread),
     ("thread_name", Role::Thread),
     ("thread name", Role::Thread),
@@ -75,8 +78,8 @@ impl ThreadReader {
         ThreadReader { roles: roles.collect(), fallback }
     }
 
-    /// The thread that the labels tell of; of several labels in one role the first counts.
-    /// `unused` gets the keys of labels that tell nothing of it.
+    /// The thread that the labels tell of, and what the stack rests on; of several labels in one
+    /// role the first counts. `unused` gets the keys of labels that tell nothing of these.
     ///
     /// # Errors
     /// When a label refers to a string that is not there.
@@ -86,8 +89,9 @@ impl ThreadReader {
         tables: &Tables<'_>,
         profile: &mut Profile,
         unused: &mut BTreeSet<i64>,
-    ) -> Result<ThreadId, PprofError> {
+    ) -> Result<(ThreadId, Evidence), PprofError> {
         let (mut name, mut process, mut pid, mut tid) = (None, None, None, None);
+        let mut evidence = None;
         for label in labels {
             match self.roles.get(&label.key) {
                 Some(Role::Thread) if name.is_none() => name = Some(tables.string(label.text)?),
@@ -96,6 +100,12 @@ impl ThreadReader {
                 }
                 Some(Role::Pid) if pid.is_none() => pid = number(label, tables)?,
                 Some(Role::Tid) if tid.is_none() => tid = number(label, tables)?,
+                Some(Role::Evidence) if evidence.is_none() => {
+                    evidence = evidence::of_word(&tables.string(label.text)?);
+                    if evidence.is_none() {
+                        unused.insert(label.key);
+                    }
+                }
                 Some(_) => {}
                 None => {
                     unused.insert(label.key);
@@ -106,7 +116,7 @@ impl ThreadReader {
         let name = profile.intern(name.as_deref().unwrap_or(fallback));
         let process = process.map(|process| profile.intern(&process));
         let thread = Thread { name, process, pid: pid.map(Pid), tid: tid.map(Tid) };
-        Ok(profile.add_whole_thread(thread))
+        Ok((profile.add_whole_thread(thread), evidence.unwrap_or_default()))
     }
 }
 

@@ -437,7 +437,7 @@ fn debug_information_nested_without_end_is_read() {
 }
 
 /// Two methods of one name, of which debug information with lines only says no more than `go`.
-const RUST_SOURCE: &str = r#"
+const TRAIT_SOURCE: &str = r#"
 #![no_main]
 trait T { fn go(&self, x: u64) -> u64; }
 struct A(u64);
@@ -455,7 +455,7 @@ pub extern "C" fn main(count: i32) -> i32 {
 #[test]
 fn methods_of_one_name_are_told_apart_where_there_are_lines_only() {
     let shop = Workshop::new("scopes");
-    shop.write("rr.rs", RUST_SOURCE);
+    shop.write("rr.rs", TRAIT_SOURCE);
     let command = "rustc --edition 2024 -Copt-level=2 -Cdebuginfo=line-tables-only -o rr rr.rs";
     if !shop.run_all(command) {
         return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flame_events::{KernelSymbolEvent, Processes};
 use flame_profile::{
-    Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid,
+    Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid,
 };
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -30,8 +30,8 @@ pub(in crate::record) struct ThreadKey {
 pub(in crate::record) struct Collected {
     pub(in crate::record) stacks: StackTable<CodeLocation>,
     pub(in crate::record) threads: IndexSet<ThreadKey, FxBuildHasher>,
-    /// (position in `threads`, stack) and the two values.
-    pub(in crate::record) samples: IndexMap<(usize, StackId), [u64; 2], FxBuildHasher>,
+    /// (position in `threads`, stack, what it rests on) and the two values.
+    pub(in crate::record) samples: IndexMap<(usize, StackId, Evidence), [u64; 2], FxBuildHasher>,
     /// Samples whose stack is not known yet to be complete.
     pub(in crate::record) cuts: Cuts,
     pub(in crate::record) images: Images,
@@ -45,8 +45,14 @@ pub(in crate::record) struct Collected {
 }
 
 impl Collected {
-    pub(super) fn add(&mut self, thread: usize, stack: StackId, values: [u64; 2]) {
-        let sums = self.samples.entry((thread, stack)).or_default();
+    pub(super) fn add(
+        &mut self,
+        thread: usize,
+        stack: StackId,
+        evidence: Evidence,
+        values: [u64; 2],
+    ) {
+        let sums = self.samples.entry((thread, stack, evidence)).or_default();
         for (sum, value) in sums.iter_mut().zip(values) {
             *sum = sum.saturating_add(value);
         }
@@ -56,7 +62,7 @@ impl Collected {
     pub(in crate::record) fn samples_by_image(&self) -> BTreeMap<ImageId, u64> {
         let mut samples = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        for ((_, stack), values) in &self.samples {
+        for ((_, stack, _), values) in &self.samples {
             seen.extend(self.stacks.entries(*stack).filter_map(|entry| match entry {
                 CodeLocation::Image(image, _) => Some(image),
                 _ => None,
@@ -72,7 +78,9 @@ impl Collected {
     pub(super) fn finish_cuts(&mut self, chains: &Chains) {
         let cuts = std::mem::take(&mut self.cuts);
         let samples = cuts.finish(chains, &mut self.stacks, &mut self.health);
-        samples.into_iter().for_each(|(thread, stack, values)| self.add(thread, stack, values));
+        for (thread, stack, evidence, values) in samples {
+            self.add(thread, stack, evidence, values);
+        }
     }
 
     /// Looks at which code stands where stacks that were completed at the end have some without a

@@ -4,24 +4,38 @@
 use std::mem;
 
 use flame_events::{Processes, SampleEvent};
-use flame_profile::{Completion, Pid, ProcessAddress, StackEnd};
+use flame_profile::{Completion, Evidence, NotCompleted, Pid, ProcessAddress, StackEnd};
 use flame_unwind::{
     Architecture, CallBefore, CfiUnwinder, Code, FrameAddress, Registers, StackCopy,
 };
 
 use super::super::completion::{
-    Activation, CopyThenProcess, Cut, KnownFrame, MUST_AGREE, MemoryId, NodeId, Reader,
+    Activation, CopyThenProcess, Cut, KnownFrame, MUST_AGREE, MemoryId, NodeId, Reader, Sight,
 };
 use super::super::images::Images;
 use super::Collector;
+use crate::cli::Complete;
 
 /// What is known of a user stack after all that can be done at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walked {
-    /// It ends like that.
-    Ended(StackEnd),
+    /// It ends like that, and rests on that.
+    Ended(StackEnd, Evidence),
     /// Its copy was too short.
     Cut(Cut),
+}
+
+impl Walked {
+    /// Ended in its copy.
+    pub(super) fn copied(end: StackEnd) -> Walked {
+        Walked::Ended(
+            end,
+            match end {
+                StackEnd::Guessed => Evidence::GuessedFrames,
+                _ => Evidence::Copied,
+            },
+        )
+    }
 }
 
 /// The code of one process, to ask about addresses.
@@ -85,15 +99,6 @@ enum Call {
     OfOther(ProcessAddress, ProcessAddress),
 }
 
-/// How a complete stack was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
-    /// In its copy: it is certain.
-    Copied,
-    /// In the memory of its process; of so many inner frames it is not sure who called them.
-    Read { doubtful: usize },
-}
-
 /// What of a stack that was read could be compared with its copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compared {
@@ -124,6 +129,10 @@ impl Collector {
         let start = registers.stack_pointer(Architecture::NATIVE).unwrap_or_default();
         let memory = self.chains.begin_memory(pid, sample.tid);
         let outermost = self.outermost(pid);
+        if self.chains.completes() == Complete::Off {
+            let read = Err(NotCompleted::NotAsked);
+            return Walked::Cut(Cut { memory, end: cut_end, outermost, read, guessed: false });
+        }
         let copied = mem::take(&mut self.frames);
         let mut live = mem::take(&mut self.live);
         let source = CopyThenProcess::new(copy, Reader { pid, tid: sample.tid }, &mut live);
@@ -143,6 +152,10 @@ impl Collector {
         let word = |address| source.word_of_process(address);
         let doubtful =
             if stands { self.doubtful_calls(pid, copied.len(), compared, &word) } else { None };
+        let evidence = match end {
+            StackEnd::Guessed => Evidence::GuessedFrames,
+            _ => Evidence::ReadFromProcess,
+        };
         let why_not = source.why_not();
         self.live = live;
         let read = match (end, doubtful) {
@@ -155,11 +168,11 @@ impl Collector {
                     None => {
                         let completed = &mut self.collected.health.completed;
                         *completed.entry(Completion::ReadFromProcess).or_default() += 1;
-                        return Walked::Ended(end);
+                        return Walked::Ended(end, evidence);
                     }
                 }
             }
-            (end, Some(_)) => return Walked::Ended(end),
+            (end, Some(_)) => return Walked::Ended(end, evidence),
         };
         self.frames = copied;
         let guessed = end == StackEnd::Guessed;
@@ -237,10 +250,6 @@ impl Collector {
             images: &self.collected.images,
             pid,
         };
-        let doubtful = match sight {
-            Sight::Copied => 0,
-            Sight::Read { doubtful } => doubtful,
-        };
         let mut calls = Vec::new();
         let frames = &self.frames;
         let mut function = |index: usize| {
@@ -255,7 +264,7 @@ impl Collector {
             }
             code.function(frame).unwrap_or(frame.address())
         };
-        let node = self.chains.learn(memory, &self.known, wanted, doubtful, &mut function);
+        let node = self.chains.learn(memory, &self.known, wanted, sight, &mut function);
         for (address, function) in calls {
             self.chains.note_call(pid, address, function);
         }

@@ -4,6 +4,7 @@ use flame_events::EventKind;
 use flame_profile::{Pid, ProcessAddress, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::cli::Complete;
 use crate::record::location::CodeLocation;
 
 /// The most frames that are remembered, of all threads together: some 50 MiB. What comes later is
@@ -43,10 +44,36 @@ pub(in crate::record) struct KnownFrame {
 pub(in crate::record) enum Callers {
     /// None was seen.
     Unknown,
-    /// Always the same, in so many stacks.
+    /// Always the same, so many times in the memory of the process.
     One(NodeId, u32),
     /// At one time these, at another time those.
     Several,
+}
+
+/// How a complete stack was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::record) enum Sight {
+    /// In its copy: it is certain.
+    Copied,
+    /// In the memory of its process; of so many inner frames it is not sure who called them.
+    Read { doubtful: usize },
+}
+
+impl Sight {
+    /// What it says of the frame at an index, from the inside out.
+    fn of_frame(self, index: usize) -> Look {
+        match self {
+            Sight::Copied => Look { certain: true, read: false },
+            Sight::Read { doubtful } => Look { certain: index >= doubtful, read: true },
+        }
+    }
+}
+
+/// What one sight says of one frame.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    certain: bool,
+    read: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +89,9 @@ struct Node {
 struct Seen {
     caller: NodeId,
     times: u32,
+    /// How many of these times it was read from the process: stacks that are whole in their copies
+    /// say nothing of those that are not.
+    reads: u32,
     /// Whether that was beyond doubt at least once.
     certain: bool,
     /// How often others were read in its stead, always in doubt.
@@ -76,19 +106,21 @@ struct Seen {
 const SIGHTS_A_STRAY: u32 = 16;
 
 impl Seen {
-    fn new(caller: NodeId, certain: bool) -> Seen {
-        Seen { caller, times: 1, certain, strays: 0, several: false }
+    fn new(caller: NodeId, Look { certain, read }: Look) -> Seen {
+        Seen { caller, times: 1, reads: read.into(), certain, strays: 0, several: false }
     }
 
-    fn again(&mut self, caller: NodeId, certain: bool) {
+    fn again(&mut self, caller: NodeId, look: Look) {
+        let certain = look.certain;
         if self.caller == caller {
             self.times = self.times.saturating_add(1);
+            self.reads = self.reads.saturating_add(look.read.into());
             self.certain |= certain;
         } else if self.certain && !certain {
             self.strays = self.strays.saturating_add(1);
         } else if certain && !self.certain {
             let strays = self.strays.saturating_add(self.times);
-            *self = Seen { strays, several: self.several, ..Seen::new(caller, true) };
+            *self = Seen { strays, several: self.several, ..Seen::new(caller, look) };
         } else {
             self.several = true;
         }
@@ -97,7 +129,7 @@ impl Seen {
     fn callers(&self) -> Callers {
         match self.several || self.strays.saturating_mul(SIGHTS_A_STRAY) > self.times {
             true => Callers::Several,
-            false => Callers::One(self.caller, self.times),
+            false => Callers::One(self.caller, self.reads),
         }
     }
 }
@@ -105,6 +137,7 @@ impl Seen {
 /// Complete stacks of threads, without their innermost frames, interned from the outside in.
 #[derive(Debug, Default)]
 pub(in crate::record) struct Chains {
+    completes: Complete,
     memories: FxHashMap<(Pid, Tid), MemoryId>,
     /// By number: the root of the thread's chains, and the memory that it forked from.
     threads: Vec<(NodeId, Option<MemoryId>)>,
@@ -119,6 +152,16 @@ pub(in crate::record) struct Chains {
 }
 
 impl Chains {
+    /// Chains that know nothing yet; of `completes` they are told which stacks to complete.
+    pub(in crate::record) fn new(completes: Complete) -> Chains {
+        Chains { completes, ..Chains::default() }
+    }
+
+    /// Which stacks are to be completed.
+    pub(in crate::record) fn completes(&self) -> Complete {
+        self.completes
+    }
+
     /// Takes in what processes do: a new program has no stack of the old one, a forked process has
     /// that of the thread it came from.
     pub(in crate::record) fn apply(&mut self, event: &EventKind<'_>) {
@@ -167,16 +210,15 @@ impl Chains {
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Remembers a complete stack, innermost frame first; of the first `doubtful` frames it is not
-    /// sure that the others called them. `function` gives the start of the function of the frame at
-    /// an index. Returns the node of the frame at index `wanted` (at least
+    /// Remembers a complete stack, innermost frame first. `function` gives the start of the function
+    /// of the frame at an index. Returns the node of the frame at index `wanted` (at least
     /// 1; from their number on, the empty chain), unless there is no more room.
     pub(in crate::record) fn learn(
         &mut self,
         memory: MemoryId,
         frames: &[KnownFrame],
         wanted: usize,
-        doubtful: usize,
+        sight: Sight,
         function: &mut dyn FnMut(usize) -> ProcessAddress,
     ) -> Option<NodeId> {
         let mut node = self.threads.get(memory.0 as usize)?.0;
@@ -186,11 +228,11 @@ impl Chains {
             node = match self.children.get(&key) {
                 Some(known) => {
                     let known = *known;
-                    if index >= doubtful && !self.is_certain(known) {
+                    if sight.of_frame(index).certain && !self.is_certain(known) {
                         // Its caller may be worth a note now.
                         function(index);
                     }
-                    self.see_again(known, index >= doubtful);
+                    self.see_again(known, sight.of_frame(index));
                     known
                 }
                 None if self.nodes.len() >= MOST_NODES => return None,
@@ -198,7 +240,7 @@ impl Chains {
                     let end = frames.get(index + 1).map(|caller| caller.stack_pointer);
                     let seen = end.map(|end| {
                         let activation = Activation { end, function: function(index) };
-                        self.see(memory, activation, node, index >= doubtful)
+                        self.see(memory, activation, node, sight.of_frame(index))
                     });
                     let new = Node { caller: node, frame: frames[index], seen };
                     let new = self.add_node(Some(new));
@@ -212,7 +254,7 @@ impl Chains {
         }
         if let Some(caller) = frames.get(1) {
             let leaf = Activation { end: caller.stack_pointer, function: function(0) };
-            self.see(memory, leaf, node, doubtful == 0);
+            self.see(memory, leaf, node, sight.of_frame(0));
         }
         found
     }
@@ -222,13 +264,13 @@ impl Chains {
         memory: MemoryId,
         activation: Activation,
         caller: NodeId,
-        certain: bool,
+        look: Look,
     ) -> usize {
         let new = self.seen.len();
         let position = *self.callers.entry((memory, activation)).or_insert(new);
         match self.seen.get_mut(position) {
-            Some(seen) => seen.again(caller, certain),
-            None => self.seen.push(Seen::new(caller, certain)),
+            Some(seen) => seen.again(caller, look),
+            None => self.seen.push(Seen::new(caller, look)),
         }
         position
     }
@@ -240,12 +282,12 @@ impl Chains {
         position.is_none_or(|position| self.seen.get(position).is_some_and(|seen| seen.certain))
     }
 
-    fn see_again(&mut self, node: NodeId, certain: bool) {
+    fn see_again(&mut self, node: NodeId, look: Look) {
         let node = self.nodes.get(node.0 as usize).copied().flatten();
         if let Some(Node { caller, seen: Some(position), .. }) = node
             && let Some(seen) = self.seen.get_mut(position)
         {
-            seen.again(caller, certain);
+            seen.again(caller, look);
         }
     }
 

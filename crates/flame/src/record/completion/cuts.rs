@@ -1,15 +1,16 @@
 //! Samples whose stack was cut, until the recording is over.
 
-use flame_profile::{Completion, Health, NotCompleted, StackEnd, StackId, StackTable};
+use flame_profile::{Completion, Evidence, Health, NotCompleted, StackEnd, StackId, StackTable};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use super::chains::{Activation, Callers, Chains, MemoryId, NodeId};
+use crate::cli::Complete;
 use crate::record::location::CodeLocation;
 
-/// In how many stacks an activation must have been seen, always with the same callers, to complete
-/// one that is not known otherwise. Of gcc and rustc, both copied whole to know the truth and cut at
-/// 4 to 16 KiB, 1 in 5 such completions was wrong that rested on a single stack, 1 in 40 on four to
+/// In how many stacks an activation must have been read from the process, always with the same
+/// callers, to complete one that had changed before it could be read. Of gcc and rustc, both copied
+/// whole to know the truth and cut at 4 to 16 KiB, 1 in 5 such completions was wrong that rested on a single stack, 1 in 40 on four to
 /// nine, and one of 4,500 on ten or more.
 const OFTEN: u32 = 12;
 
@@ -40,7 +41,9 @@ impl Cut {
             // It was read when hardly anybody ever was there.
             (Some(Callers::One(seen, _)), Ok(node)) if seen != node => Err(NotCompleted::Ambiguous),
             (_, Ok(node)) => Ok((node, Completion::ReadFromProcess)),
-            (Some(Callers::One(node, times)), Err(_)) if times >= OFTEN => {
+            (Some(Callers::One(node, reads)), Err(NotCompleted::Changed))
+                if reads >= OFTEN && chains.completes() == Complete::All =>
+            {
                 Ok((node, Completion::EarlierStack))
             }
             (Some(Callers::One(..) | Callers::Unknown) | None, Err(why)) => Err(why),
@@ -49,6 +52,15 @@ impl Cut {
 }
 
 impl Cut {
+    /// What a stack rests on that was completed like that.
+    fn evidence(&self, how: Completion) -> Evidence {
+        match how {
+            Completion::EarlierStack => Evidence::OtherStack,
+            Completion::ReadFromProcess if self.guessed => Evidence::GuessedFrames,
+            Completion::ReadFromProcess => Evidence::ReadFromProcess,
+        }
+    }
+
     /// How a stack ends that was completed like that: only what was read is no guess.
     fn end_of(&self, how: Completion) -> StackEnd {
         match how {
@@ -87,27 +99,27 @@ impl Cuts {
         chains: &Chains,
         stacks: &mut StackTable<CodeLocation>,
         health: &mut Health,
-    ) -> Vec<(usize, StackId, [u64; 2])> {
+    ) -> Vec<(usize, StackId, Evidence, [u64; 2])> {
         let mut finished = Vec::with_capacity(self.samples.len());
         for ((thread, stack, cut), values) in self.samples {
-            let path = match cut.caller(chains) {
+            let (path, evidence) = match cut.caller(chains) {
                 Ok((node, how)) => {
                     *health.completed.entry(how).or_default() += values[0];
                     *health.stack_ends.entry(cut.end_of(how)).or_default() += values[0];
-                    chains.path(node)
+                    (chains.path(node), cut.evidence(how))
                 }
                 Err(why) => {
                     *health.not_completed.entry(why).or_default() += values[0];
                     *health.stack_ends.entry(cut.end).or_default() += values[0];
                     let mark = cut.end.is_truncated().then_some(CodeLocation::Truncated);
-                    mark.into_iter().collect()
+                    (mark.into_iter().collect(), Evidence::Copied)
                 }
             };
             let mut inner: Vec<CodeLocation> = self.stacks.entries(stack).collect();
             inner.reverse();
             let whole = path.into_iter().chain(inner);
             let whole = whole.fold(StackId::EMPTY, |stack, entry| stacks.push(stack, entry));
-            finished.push((thread, whole, values));
+            finished.push((thread, whole, evidence, values));
         }
         finished
     }

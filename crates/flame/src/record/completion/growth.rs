@@ -90,7 +90,7 @@ impl Growth {
 mod tests {
     use flame_profile::{NotCompleted, Pid, ProcessAddress, StackEnd, Tid};
 
-    use super::super::chains::KnownFrame;
+    use super::super::chains::{KnownFrame, Sight};
     use super::*;
     use crate::record::location::CodeLocation;
 
@@ -141,8 +141,10 @@ mod tests {
             address: ProcessAddress(address),
             location: CodeLocation::Unmapped(ProcessAddress(address)),
         };
-        let node = chains
-            .learn(memory, &[frame(0x100), frame(0x200)], 1, 0, &mut |_| ProcessAddress(0x100));
+        let node =
+            chains.learn(memory, &[frame(0x100), frame(0x200)], 1, Sight::Copied, &mut |_| {
+                ProcessAddress(0x100)
+            });
         let cut = |read| Cut {
             memory,
             end: StackEnd::CopyTooShort,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use flame_profile::{Nanos, Pid, ProcessAddress};
+use flame_profile::{Evidence, Nanos, Pid, ProcessAddress};
 
 use super::super::location::CodeLocation;
 
@@ -24,6 +24,8 @@ pub(in crate::record) struct DeferredSample {
     pub(in crate::record) path: Vec<CodeLocation>,
     /// The positions in `path` of code without a file, and its addresses.
     pub(in crate::record) jit: Vec<(usize, ProcessAddress)>,
+    /// What its stack rests on.
+    pub(in crate::record) evidence: Evidence,
     /// What the sample stands for.
     pub(in crate::record) period: u64,
 }

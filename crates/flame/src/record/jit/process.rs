@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use flame_events::{FileId, Processes};
 use flame_profile::{FileOffset, Nanos, Pid};
@@ -50,6 +51,8 @@ pub(super) struct JitProcess {
     dump: Option<Dump>,
     logs: [Option<Log>; KINDS],
     changes: VecDeque<Change>,
+    /// Why a log was not believed: the first reason.
+    refused: OnceLock<String>,
 }
 
 /// A jitdump that a process has mapped.
@@ -111,6 +114,7 @@ impl JitProcess {
             dump,
             logs: [const { None }; KINDS],
             changes: VecDeque::new(),
+            refused: OnceLock::new(),
         }
     }
 
@@ -163,11 +167,19 @@ impl JitProcess {
     /// Opens a map; one that must be the process's own not if it is what an earlier process of the
     /// same number has left behind.
     fn open_map(&self, root: &ProcessRoot, path: &Path, is_own: bool) -> Option<CodeLog> {
-        let file = root.open(path).ok()?;
+        let file = match root.open(path) {
+            Ok(file) => file,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::InvalidInput {
+                    self.refuse(format!("{} is a link or no regular file", path.display()));
+                }
+                return None;
+            }
+        };
         let modified = file.metadata().ok()?.modified().ok();
         if is_own && self.identity.started.is_some_and(|start| modified.is_some_and(|m| m < start))
         {
-            tracing::info!(path = %path.display(), "older than its process: left out");
+            self.refuse(format!("{} is older than its process", path.display()));
             return None;
         }
         self.open(file, path, CodeLogKind::PerfMap)
@@ -175,7 +187,19 @@ impl JitProcess {
 
     fn open(&self, file: File, path: &Path, kind: CodeLogKind) -> Option<CodeLog> {
         let opened = CodeLog::open(file, path, &[self.identity.user, ROOT], kind);
-        opened.inspect_err(|error| tracing::info!(%error, "code log left out")).ok()
+        opened.inspect_err(|error| self.refuse(error.to_string())).ok()
+    }
+
+    /// Remembers why a log is not believed: the first reason.
+    fn refuse(&self, why: String) {
+        tracing::info!(%why, "code log left out");
+        let _ = self.refused.set(why);
+    }
+
+    /// Why the process has no log that is believed, although there is one.
+    pub(super) fn refused(&self) -> Option<&str> {
+        let has_log = self.logs.iter().any(Option::is_some);
+        self.refused.get().map(String::as_str).filter(|_| !has_log)
     }
 
     /// Reads what was appended to the logs; whether there was anything.

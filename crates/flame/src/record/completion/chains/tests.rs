@@ -24,7 +24,8 @@ fn learn_doubtful(
     doubtful: usize,
 ) -> NodeId {
     let mut function = |index: usize| ProcessAddress(frames[index].address.0 - 5);
-    chains.learn(memory, frames, wanted, doubtful, &mut function).expect("there is room")
+    let sight = Sight::Read { doubtful };
+    chains.learn(memory, frames, wanted, sight, &mut function).expect("there is room")
 }
 
 fn activation(end: u64, function: u64) -> Activation {
@@ -84,7 +85,8 @@ fn two_call_sites_in_one_caller_are_two_chains() {
     learn(&mut chains, memory, &[leaf, work, main], 1);
     let elsewhere = KnownFrame { address: ProcessAddress(0x20a), ..work };
     let function = |index: usize| ProcessAddress([0x100, 0x200, 0x300][index]);
-    chains.learn(memory, &[leaf, elsewhere, main], 1, 0, &mut { function });
+    chains
+        .learn(memory, &[leaf, elsewhere, main], 1, Sight::Read { doubtful: 0 }, &mut { function });
     assert_eq!(chains.callers(memory, activation(0x1100, 0x100)), Callers::Several);
     assert_eq!(path(&chains, chains.callers(memory, activation(0x1200, 0x200))), [0x305]);
 }

@@ -2,7 +2,7 @@
 
 use flame_profile::{Pid, ProcessAddress, Tid};
 
-use super::super::chains::KnownFrame;
+use super::super::chains::{KnownFrame, Sight};
 use super::*;
 
 fn at(address: u64) -> CodeLocation {
@@ -20,6 +20,10 @@ const LEAF: Activation =
 
 /// Chains in which LEAF was called from each of `callers`, all of which main (0x300) calls.
 fn chains(callers: &[u64]) -> (Chains, MemoryId, Option<NodeId>) {
+    chains_seen(callers, Sight::Read { doubtful: 0 })
+}
+
+fn chains_seen(callers: &[u64], sight: Sight) -> (Chains, MemoryId, Option<NodeId>) {
     let mut chains = Chains::default();
     let memory = chains.begin_memory(Pid(7), Tid(7));
     let mut last = None;
@@ -29,7 +33,7 @@ fn chains(callers: &[u64]) -> (Chains, MemoryId, Option<NodeId>) {
             0 => LEAF.function,
             _ => frames[index].address,
         };
-        last = chains.learn(memory, &frames, 1, 0, &mut function);
+        last = chains.learn(memory, &frames, 1, sight, &mut function);
     }
     (chains, memory, last)
 }
@@ -48,7 +52,8 @@ fn finish(
     cuts.add(3, stack, cut, [1, 30]);
     let (mut stacks, mut health) = (StackTable::default(), Health::default());
     let finished = cuts.finish(chains, &mut stacks, &mut health);
-    let [(3, stack, [2, 40])] = finished[..] else { panic!("{finished:?}") };
+    let [(3, stack, evidence, [2, 40])] = finished[..] else { panic!("{finished:?}") };
+    assert_eq!(evidence != Evidence::Copied, !health.completed.is_empty());
     let mut frames: Vec<_> = stacks.entries(stack).collect();
     frames.reverse();
     (frames, health)
@@ -95,6 +100,26 @@ fn a_stack_that_changed_is_completed_by_others() {
     let (frames, health) = finish(&chains, memory, Some(LEAF), Err(NotCompleted::Changed));
     assert_eq!(frames, [at(0x300), at(0x205), at(0x105)]);
     check_complete(&health, Completion::EarlierStack);
+}
+
+/// Stacks that are whole in their copies are not like those that are not: here `work` is called ten
+/// frames deep, and 211 deep by another function.
+#[test]
+fn stacks_that_were_only_copied_complete_no_other() {
+    let (chains, memory, _) = chains_seen(&[0x205; 20], Sight::Copied);
+    for why in [NotCompleted::Changed, NotCompleted::Unreadable] {
+        let (frames, health) = finish(&chains, memory, Some(LEAF), Err(why));
+        assert_eq!(frames, [CodeLocation::Truncated, at(0x105)]);
+        check_cut(&health, why);
+    }
+}
+
+#[test]
+fn a_process_that_cannot_be_read_is_completed_by_nothing() {
+    let (chains, memory, _) = chains(&[0x205, 0x205]);
+    let (frames, health) = finish(&chains, memory, Some(LEAF), Err(NotCompleted::Unreadable));
+    assert_eq!(frames, [CodeLocation::Truncated, at(0x105)]);
+    check_cut(&health, NotCompleted::Unreadable);
 }
 
 #[test]
