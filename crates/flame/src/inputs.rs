@@ -15,7 +15,7 @@ use flame_render::{clean_name, group_thousands};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};
-use crate::message::{Failure, reason, warn};
+use crate::message::{Failure, reason, warn_with};
 
 /// What an input holds, where stacks are a profile, too.
 pub(crate) enum Read {
@@ -118,13 +118,14 @@ pub(crate) fn say_skipped(all: &[SkippedOf], cli: &Cli) {
         text = "1 line left out: it cannot be read".to_owned();
     }
     const MOST: usize = 5;
+    let mut details = Vec::new();
     let shown = all.iter().flat_map(|of| of.skipped.first().iter().map(move |part| (of, part)));
     for (of, part) in shown.take(MOST) {
         let excerpt = if part.text.is_empty() { String::new() } else { format!(": {}", part.text) };
         let path = shown_path(&of.path);
-        text += &format!("\n  {path}, {}: {}{}", part.place, part.reason, clean_name(&excerpt));
+        details.push(format!("{path}, {}: {}{excerpt}", part.place, part.reason));
     }
-    warn(&text, cli.color);
+    warn_with(&text, &details, cli.color);
 }
 
 /// So many lines.

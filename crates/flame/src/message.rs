@@ -85,6 +85,16 @@ pub(crate) fn warn(what: &str, color: Color) {
     let _ = writeln!(io::stderr(), "{} {}", paint.yellow("warning:"), printable(what));
 }
 
+/// The same with lines below it that say more.
+pub(crate) fn warn_with(what: &str, details: &[String], color: Color) {
+    let paint = Paint(color.on_stderr());
+    let mut text = format!("{} {}\n", paint.yellow("warning:"), printable(what));
+    for detail in details {
+        text += &format!("  {}\n", printable(detail));
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Text as it may reach a terminal, whoever chose it: what steers terminals is shown, and what is
 /// long has its middle left out. All failures, warnings and notes are made of it.
 pub(crate) fn printable(text: &str) -> String {
