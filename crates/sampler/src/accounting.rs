@@ -71,7 +71,7 @@ impl TaskClock {
 impl CpuTime {
     /// The busy time of CPUs from now on.
     pub(crate) fn of_machine(cpus: &[Cpu]) -> CpuTime {
-        CpuTime::Machine { cpus: cpus.to_vec(), start: busy_time(cpus) }
+        CpuTime::Machine { cpus: cpus.to_vec(), start: busy_time(cpus).unwrap_or_default() }
     }
 
     /// The CPU time of a control group from now on.
@@ -89,11 +89,21 @@ impl CpuTime {
         }
     }
 
-    /// CPU time since it began; `None` where the kernel does not say.
+    /// A CPU came online and is sampled from now on; what it did before does not count.
+    pub(crate) fn add_cpu(&mut self, cpu: Cpu) {
+        if let CpuTime::Machine { cpus, start } = self
+            && !cpus.contains(&cpu)
+        {
+            start.0 += busy_time(&[cpu]).unwrap_or_default().0;
+            cpus.push(cpu);
+        }
+    }
+
+    /// CPU time since it began; `None` where the kernel does not say, as of CPUs that are offline.
     pub(crate) fn read(&self) -> Option<Nanos> {
         match self {
             CpuTime::Tasks { clocks, start } => Some(sum(clocks).saturating_since(*start)),
-            CpuTime::Machine { cpus, start } => Some(busy_time(cpus).saturating_since(*start)),
+            CpuTime::Machine { cpus, start } => Some(busy_time(cpus)?.saturating_since(*start)),
             CpuTime::Group { group, start } => Some(group.cpu_time()?.saturating_since(*start)),
             CpuTime::Unknown => None,
         }
@@ -112,8 +122,8 @@ fn sum(clocks: &[TaskClock]) -> Nanos {
     Nanos(clocks.iter().map(time).sum())
 }
 
-/// The time that CPUs were not idle since boot.
-fn busy_time(cpus: &[Cpu]) -> Nanos {
+/// The time that CPUs were not idle since boot; `None` where one of them is offline.
+fn busy_time(cpus: &[Cpu]) -> Option<Nanos> {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     busy_time_in(&stat, cpus)
 }
@@ -121,8 +131,8 @@ fn busy_time(cpus: &[Cpu]) -> Nanos {
 /// The lines `cpuN user nice system idle iowait irq softirq steal guest guest_nice`: all but idle
 /// and iowait are work, and guest time is part of user time already. Steal is time in which the
 /// CPU was not there; no sample can be taken of it.
-fn busy_time_in(stat: &str, cpus: &[Cpu]) -> Nanos {
-    let mut ticks = 0;
+fn busy_time_in(stat: &str, cpus: &[Cpu]) -> Option<Nanos> {
+    let (mut ticks, mut found) = (0, 0);
     for line in stat.lines() {
         let Some((cpu, times)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' '))
         else {
@@ -131,10 +141,11 @@ fn busy_time_in(stat: &str, cpus: &[Cpu]) -> Nanos {
         if cpu.parse().is_ok_and(|cpu| cpus.contains(&Cpu(cpu))) {
             let times = times.split_ascii_whitespace().map(|time| time.parse().unwrap_or(0));
             let work = times.enumerate().filter(|(index, _)| [0, 1, 2, 5, 6].contains(index));
+            found += 1;
             ticks += work.map(|(_, time): (usize, u64)| time).sum::<u64>();
         }
     }
-    Nanos(ticks.saturating_mul(TICK))
+    (found == cpus.len()).then_some(Nanos(ticks.saturating_mul(TICK)))
 }
 
 #[cfg(test)]
@@ -147,7 +158,19 @@ mod tests {
                     cpu0 1 2 4 1000 2000 8 16 4000 1 0\n\
                     cpu1 100 0 0 0 0 0 0 0 0 0\n\
                     intr 5\n";
-        assert_eq!(busy_time_in(stat, &[Cpu(0)]), Nanos(31 * TICK));
-        assert_eq!(busy_time_in(stat, &[Cpu(0), Cpu(1)]), Nanos(131 * TICK));
+        assert_eq!(busy_time_in(stat, &[Cpu(0)]), Some(Nanos(31 * TICK)));
+        assert_eq!(busy_time_in(stat, &[Cpu(0), Cpu(1)]), Some(Nanos(131 * TICK)));
+        assert_eq!(busy_time_in(stat, &[Cpu(0), Cpu(2)]), None, "one is offline");
+    }
+
+    #[test]
+    fn cpu_that_came_online_counts_from_then_on() {
+        let mut time = CpuTime::of_machine(&[]);
+        time.add_cpu(Cpu(0));
+        time.add_cpu(Cpu(0));
+        let CpuTime::Machine { cpus, start } = &time else { panic!("{time:?}") };
+        assert_eq!(cpus, &[Cpu(0)]);
+        assert!(*start <= busy_time(&[Cpu(0)]).unwrap());
+        assert!(time.read().unwrap() < Nanos(60_000_000_000), "not what it did since boot");
     }
 }

@@ -358,6 +358,9 @@ impl Session {
             return;
         };
         for position in samplers.follow_hotplug(&self.plan, &mut self.rings, refusals) {
+            if let Some(cpu) = self.rings.cpus().nth(position) {
+                self.cpu_time.add_cpu(cpu);
+            }
             if let (Some(pacer), Some(event)) = (&mut self.pacer, samplers.event(position)) {
                 let now = samplers.timer_now(position, &self.plan, monotonic_now());
                 let first = pacer.restart(position, now);
