@@ -1,4 +1,4 @@
-//! Maintainer tasks: `cargo xtask ci`, `test`, `fuzz`, `bench` and `docs`.
+//! Maintainer tasks: `cargo xtask ci`, `test`, `fuzz`, `vm`, `bench` and `docs`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for terminals")]
 
 use std::process::ExitCode;
@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod docs;
 mod fuzz;
+mod vm;
 
 const USAGE: &str = "\
 usage:
@@ -14,6 +15,10 @@ usage:
   cargo xtask test            the tests that need neither perf_event nor a browser
   cargo xtask fuzz [--seconds N] [TARGET]
                               every parser, or one, under libFuzzer for N (5) seconds each
+  cargo xtask vm              flame on Debian's kernels, in QEMU: rights, and what is refused
+      --machine NAME  one machine; --case PART  some cases
+      --short        fewer cases, as in ci
+      --write        the table goes to docs/machines.md
   cargo xtask docs [PART]     the pictures of docs/, recorded and drawn anew
   cargo xtask bench record    the bars of `flame record`, beside perf and samply
       --seconds N    seconds of each overhead run (10)
@@ -43,6 +48,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(None),
         ["docs", part] => docs::run(Some(part)),
         ["fuzz", options @ ..] => fuzz::run(options),
+        ["vm", options @ ..] => vm::run(options),
         ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),

@@ -1,0 +1,247 @@
+//! What is tried on the machines: a script for the guest's shell, and a look at what it left behind.
+//! Every program that is recorded says itself what was true.
+
+use anyhow::{Context, Result, ensure};
+
+use super::answer::{Answer, Summary, standard_errors};
+use super::rights;
+
+/// How far shares may be from the truth, in standard errors.
+const WITHIN: f64 = 3.0;
+
+/// How many percent of the stacks have to be complete.
+const COMPLETE: f64 = 99.0;
+
+/// How many percent of the CPU time the samples may stand for, and have to where the host left the
+/// machine its CPUs: time in which it did not counts as the program's there, but has no samples.
+const COVERAGE: std::ops::RangeInclusive<f64> = 90.0..=110.0;
+
+/// Judges what a case left behind; gives the finding in words.
+type Check = Box<dyn Fn(&Answer) -> Result<String>>;
+
+/// One thing that is tried.
+pub(super) struct Case {
+    pub(super) name: String,
+    /// For the guest's shell, with the functions of `guest/lib.sh`.
+    pub(super) script: String,
+    pub(super) check: Check,
+}
+
+impl Case {
+    pub(super) fn new(
+        name: &str,
+        script: impl Into<String>,
+        check: impl Fn(&Answer) -> Result<String> + 'static,
+    ) -> Case {
+        Case { name: name.to_owned(), script: script.into(), check: Box::new(check) }
+    }
+}
+
+/// With every change: the levels that distributions ship, and that no recording is lost.
+pub(super) fn short() -> Vec<Case> {
+    let rights = [(4, "root"), (4, "perfmon"), (4, "user"), (2, "user")];
+    let mut cases = vec![shares(), anew(4)];
+    cases.extend(rights.map(|(level, who)| rights::case(level, who)));
+    cases
+}
+
+/// Everything.
+pub(super) fn all() -> Vec<Case> {
+    let mut cases = vec![shares(), attached(), grouped(), whole_machine(), counts()];
+    cases.extend([4, 3, 2].map(anew));
+    cases.extend([raised(), online(), without_tracefs(), hidden_kernel(), container(), console()]);
+    for level in [4, 3, 2, 1, 0, -1] {
+        cases.extend(rights::USERS.map(|who| rights::case(level, who)));
+    }
+    cases
+}
+
+/// A program whose functions take 50, 30 and 20 % of its time.
+fn shares() -> Case {
+    let script = "flame record -F 499 -o a.folded -- shares 2";
+    Case::new("shares-launched", script, |answer| judge(answer, "out"))
+}
+
+/// Holds a recording against what `shares` printed into that file.
+fn judge(answer: &Answer, truth: &str) -> Result<String> {
+    let summary = Summary::of(&answer.said()?)?;
+    let folded = answer.folded("a.folded")?.of_thread("shares");
+    let truth = answer.text(truth)?;
+    let truth: Vec<&str> = truth.split_ascii_whitespace().collect();
+    let of = folded.with(|frame| ["alpha", "beta", "omega"].contains(&frame));
+    let mut worst: f64 = 0.0;
+    for name in ["alpha", "beta", "omega"] {
+        let at = truth.iter().position(|word| *word == name);
+        let share = at.and_then(|at| truth.get(at + 1)?.parse().ok());
+        let share: f64 = share.with_context(|| format!("no {name} in {truth:?}"))?;
+        worst = worst.max(standard_errors(folded.with(|frame| frame == name), of, share));
+    }
+    ensure!(worst <= WITHIN, "shares are {worst:.1} standard errors off");
+    let rooted = folded.with(|frame| frame == "main") as f64 / of.max(1) as f64;
+    ensure!(rooted >= COMPLETE / 100.0, "{:.1} % of the stacks reach main", rooted * 100.0);
+    Ok(format!("shares within {worst:.1} standard errors, {}", quality(summary)?))
+}
+
+/// What holds of every recording.
+fn quality(summary: Summary) -> Result<String> {
+    let Summary { samples, complete, coverage, lost } = summary;
+    let coverage = coverage.context("no coverage")?;
+    let text = format!(
+        "{complete:.1} % of {samples} stacks complete, coverage {coverage:.1} %, {lost} lost"
+    );
+    ensure!(complete >= COMPLETE && coverage <= *COVERAGE.end(), "{text}");
+    if coverage < *COVERAGE.start() {
+        ensure!(is_host_busy(), "{text}");
+        return Ok(text + " (the host was busy)");
+    }
+    Ok(text)
+}
+
+/// Whether more is running here than a machine and its CPUs.
+fn is_host_busy() -> bool {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    load > std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64) + 1.0
+}
+
+fn attached() -> Case {
+    let script = "shares 4 >truth & sleep 0.3; flame record -F 499 -o a.folded -p $!";
+    Case::new("shares-attached", script, |answer| judge(answer, "truth"))
+}
+
+fn grouped() -> Case {
+    let script = "echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; mkdir /sys/fs/cgroup/one
+        sh -c 'echo $$ >/sys/fs/cgroup/one/cgroup.procs; exec shares 4' >truth &
+        sleep 0.3; flame record -F 499 -d 3s -o a.folded -G one; code=$?; wait; exit $code";
+    Case::new("shares-group", script, |answer| judge(answer, "truth"))
+}
+
+/// All CPUs, one of which is busy all the time.
+fn whole_machine() -> Case {
+    let script = "shares 3 >truth & sleep 0.3; flame record -F 499 -d 2s -o a.folded -a
+        code=$?; wait; exit $code";
+    Case::new("shares-machine", script, |answer| {
+        let summary = Summary::of(&answer.said()?)?;
+        let busy = answer.folded("a.folded")?.of_thread("shares").total();
+        ensure!(busy > 100, "{busy} samples of a thread that was always busy");
+        Ok(format!(
+            "{} samples, coverage {:.1} %",
+            summary.samples,
+            summary.coverage.unwrap_or(0.0)
+        ))
+    })
+}
+
+/// Every occurrence of an event, so that the counts have to be exact.
+fn counts() -> Case {
+    let script = "flame record -e page-faults -c 1 -o faults.folded -- events 300 0 &&
+        flame record -e context-switches -c 1 -o switches.folded -- events 0 200";
+    Case::new("counts", script, |answer| {
+        answer.said()?;
+        let count = |file, name| anyhow::Ok(answer.folded(file)?.with(|frame| frame == name));
+        let faults = count("faults.folded", "touch_pages")?;
+        let switches = count("switches.folded", "take_naps")?;
+        ensure!((faults, switches.abs_diff(200) <= 4) == (300, true), "{faults}, {switches}");
+        Ok(format!("{faults} page faults, {switches} context switches"))
+    })
+}
+
+/// Stacks so deep that more of them has to be copied: events are opened anew, or nothing lacks more.
+fn anew(level: i32) -> Case {
+    // Short stacks count after ten seconds at the latest, however slow the machine is.
+    let script = format!(
+        "level {level}; flame record -v -F 499 -d 60s -o a.folded -a & flame=$!
+         until_dropped $flame; wide_deep 12 >/dev/null; kill -INT $flame; wait $flame
+         code=$?; level 2; exit $code"
+    );
+    Case::new(&format!("opening-anew-{level}"), script, |answer| {
+        let said = answer.said()?;
+        ensure!(!said.contains("grown=false") && !said.contains("not copied further"), "{said}");
+        let grown = said.matches("grown=true").count();
+        Ok(format!(
+            "{} samples, events were opened anew {grown} times",
+            Summary::of(&said)?.samples
+        ))
+    })
+}
+
+/// Rights that are taken away while a recording is in progress.
+fn raised() -> Case {
+    let script = "level 2; flame record -v -F 499 -d 60s -o a.folded -a & flame=$!
+        until_dropped $flame; level 4; wide_deep 12 >/dev/null; kill -INT $flame; wait $flame
+        code=$?; level 2; exit $code";
+    Case::new("level-raised", script, |answer| {
+        let said = answer.said()?;
+        let refused = said.contains("stacks were not copied further");
+        ensure!(refused == answer.knows_levels, "refused: {refused}; {said}");
+        let samples = Summary::of(&said)?.samples;
+        Ok(format!("{samples} samples, {}", if refused { "a note" } else { "nothing refused" }))
+    })
+}
+
+/// A CPU that goes offline and comes back, at a level that asks for CAP_SYS_ADMIN.
+fn online() -> Case {
+    let script = "level 4; cpu=/sys/devices/system/cpu/cpu1/online
+        echo 0 >$cpu; flame record -v -F 199 -d 60s -o a.folded -a & flame=$!
+        until_dropped $flame; echo 1 >$cpu; sleep 3
+        taskset 2 burn 1 0; kill -INT $flame; wait $flame; code=$?; level 2; exit $code";
+    Case::new("cpu-online", script, |answer| {
+        let said = answer.said()?;
+        ensure!(!said.contains("was not sampled"), "{said}");
+        let seen = answer.folded("a.folded")?.of_thread("burn").total();
+        // How many depends on clocks that emulated CPUs do not keep in step.
+        ensure!(seen > 0, "the CPU that came online was not sampled: {said}");
+        Ok(format!("{seen} samples of the CPU that came online"))
+    })
+}
+
+fn without_tracefs() -> Case {
+    let script = "umount /sys/kernel/tracing; flame doctor >doctor
+        flame record -F 499 -o a.folded -- shares 1; code=$?
+        mount -t tracefs tracefs /sys/kernel/tracing; exit $code";
+    Case::new("no-tracefs", script, |answer| {
+        ensure!(answer.text("doctor")?.contains("tracefs is not mounted"), "doctor says nothing");
+        judge(answer, "out")
+    })
+}
+
+/// Addresses of the kernel that nobody may see.
+fn hidden_kernel() -> Case {
+    let script = "echo 2 >/proc/sys/kernel/kptr_restrict; flame doctor >doctor
+        flame record -F 499 -o a.folded -- syscalls 1; code=$?
+        echo 0 >/proc/sys/kernel/kptr_restrict; exit $code";
+    Case::new("kernel-hidden", script, |answer| {
+        let said = answer.said()?;
+        ensure!(said.contains("kernel.kptr_restrict is 2") && !said.contains("sudo"), "{said}");
+        ensure!(answer.text("doctor")?.contains("kernel.kptr_restrict is 2"), "doctor");
+        Ok("said by record and by doctor".to_owned())
+    })
+}
+
+/// A program with process numbers and a file system of its own.
+fn container() -> Case {
+    let script = "mkdir -p /tmp/box; mount -t tmpfs box /tmp/box; mkdir /tmp/box/lib /tmp/box/lib64
+        cp -r /lib /lib64 /tmp/box/; cp /bin/shares /tmp/box/inside
+        unshare -pmf chroot /tmp/box /inside 4 >truth & sleep 0.5
+        flame record -F 499 -o a.folded -p $(pidof inside | cut -d ' ' -f 1); code=$?
+        wait; umount /tmp/box; exit $code";
+    Case::new("container", script, |answer| {
+        let summary = Summary::of(&answer.said()?)?;
+        let folded = answer.folded("a.folded")?;
+        let named = folded.with(|frame| ["alpha", "beta", "omega"].contains(&frame));
+        let share = named as f64 / folded.total().max(1) as f64;
+        ensure!(share > 0.9, "{share:.2} of the weight has names");
+        quality(summary)
+    })
+}
+
+/// What a serial line gets to see while a recording is in progress.
+fn console() -> Case {
+    let script = "flame record -F 99 -o a.folded -- burn 0.6 0 2>/dev/console";
+    Case::new("console", script, |answer| {
+        let shown = answer.text("../console")?;
+        ensure!(shown.contains("Ctrl-C ends the recording"), "not told how to end it");
+        ensure!(!shown.contains("\x1b[2K"), "the console gets cursor sequences");
+        Ok("text only".to_owned())
+    })
+}
