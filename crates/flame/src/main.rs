@@ -51,10 +51,7 @@ fn main() -> ExitCode {
 /// Runs the command, with no more rights than it needs.
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {
     match &cli.command {
-        Command::Record(args) => {
-            privileges::begin_recording();
-            record::run(args, cli)
-        }
+        Command::Record(args) => record::run(args, cli),
         Command::Doctor(args) => {
             privileges::keep_for_doctor();
             doctor::run(args, cli)

@@ -85,6 +85,15 @@ impl Outputs {
         cli: &Cli,
         defaults: Defaults,
     ) -> Result<Outputs, Failure> {
+        privileges::as_user(|| Outputs::prepare_as_user(args, picture, cli, defaults))
+    }
+
+    fn prepare_as_user(
+        args: &OutputArgs,
+        picture: &PictureArgs,
+        cli: &Cli,
+        defaults: Defaults,
+    ) -> Result<Outputs, Failure> {
         let (color, quiet) = (cli.color, cli.quiet);
         let warn_of = |what: &str| (!quiet).then(|| warn(what, color));
         let paths = match &*args.output {

@@ -1,7 +1,8 @@
 //! Gives up what flame may do beyond its user as soon as it is not needed any more.
 //!
 //! ```text
-//!   start            everything that the caller gave flame; for who is not root, out of effect
+//!   start            everything that the caller gave flame; what who is not root names is opened
+//!                    with nothing in effect
 //!   events are open  what opening more events and looking at targets takes; what the outputs take
 //!                    is kept, but out of effect
 //!   names            reading files of others, and what the outputs take
@@ -76,11 +77,10 @@ pub(crate) fn keep_for_doctor() {
     keep_at_most(&[OPENING, LOOKING, &[READING], TOLD].concat());
 }
 
-/// For a recording: a user's rights alone open what that user names, until it begins.
-pub(crate) fn begin_recording() {
-    if !Uid::effective().is_root() {
-        restrict(CapSet::Effective, &CapsHashSet::new());
-    }
+/// Does something with the rights of flame's user alone: opening what that user names.
+pub(crate) fn as_user<T>(attempt: impl FnOnce() -> T) -> T {
+    let all: Vec<Capability> = caps::all().into_iter().collect();
+    without(if Uid::effective().is_root() { &[] } else { &all }, attempt)
 }
 
 /// Drops all capabilities of this thread, and of those that it starts.

@@ -99,7 +99,6 @@ fn record(
     target: &mut target::Started,
     signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
-    privileges::raise_kept();
     let config = sampler_config(args, target.target());
     let mut session = Session::open(&config).map_err(|error| failure(&error))?;
     outputs.check_value(&collector::value_names(&session))?;
