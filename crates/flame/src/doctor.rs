@@ -23,6 +23,7 @@ use flame_sampler::SamplerError;
 use crate::cli::{Cli, DoctorArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
+use crate::target_files::TargetFiles;
 use crate::terminal::{self, Paint};
 use check::{Check, Group, Report};
 use process::Process;
@@ -32,11 +33,13 @@ const INCOMPLETE: u8 = 1;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    let files = TargetFiles::start(None);
     let target = match args.pid {
         None => None,
-        Some(pid) => {
-            Some(Process::find(pid).ok_or_else(|| failure(&SamplerError::NoSuchProcess { pid }))?)
-        }
+        Some(pid) => Some(
+            Process::find(pid, &files)
+                .ok_or_else(|| failure(&SamplerError::NoSuchProcess { pid }))?,
+        ),
     };
     let report = examine(target.as_ref());
     let text = match args.json {

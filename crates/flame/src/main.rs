@@ -19,6 +19,7 @@ mod render;
 mod runtimes;
 mod sudo;
 mod symbols;
+mod target_files;
 mod terminal;
 mod uboot;
 

@@ -411,7 +411,7 @@ fn is_foreign(path: &Path) -> bool {
     };
     let mut start = Vec::new();
     // What cannot be read is not known to be flame's.
-    let read = found.open().and_then(|file| file.take(1000).read_to_end(&mut start));
+    let read = found.open().and_then(|opened| opened.file.take(1000).read_to_end(&mut start));
     read.is_err() || (!start.is_empty() && !is_flame_svg(&start))
 }
 

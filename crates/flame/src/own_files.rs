@@ -77,7 +77,7 @@ pub(crate) fn find_place(path: &Path) -> io::Result<Place> {
 /// Reads a file that says something about profiles: a regular one, of a length that makes sense.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    find(path)?.file.open()?.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+    find(path)?.file.open()?.file.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_LEN {
         return Err(io::Error::other(format!("larger than {} MB", MAX_LEN >> 20)));
     }

@@ -21,7 +21,7 @@
 //! Sources: capabilities(7), proc(5) for what the files of a process need.
 
 use caps::{CapSet, Capability, CapsHashSet};
-use nix::unistd::{Gid, Uid};
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 use crate::message::Failure;
 use crate::message::rights::{more_rights, own_path};
@@ -37,9 +37,8 @@ const LOOKING: &[Capability] =
 /// For reading files that only others may read.
 const READING: Capability = Capability::CAP_DAC_READ_SEARCH;
 
-/// For asking Java VMs: a signal, and a file of the VM's own user in its directories.
-const ASKING_JAVA: &[Capability] =
-    &[Capability::CAP_KILL, Capability::CAP_CHOWN, Capability::CAP_DAC_OVERRIDE];
+/// For becoming another user.
+const BECOMING: &[Capability] = &[Capability::CAP_SETUID, Capability::CAP_SETGID];
 
 /// For files where root's users name them, which are root's own by no more than these.
 const ROOTS_FILES: &[Capability] = &[
@@ -113,13 +112,9 @@ fn restrict_all(kept: &CapsHashSet) {
 }
 
 /// The events are open: keeps what recording needs in effect, and `aside`, what is needed later to
-/// write outputs, out of it. `asks_java`: Java VMs will be asked for the names of their methods.
-/// `may_reopen` asks the kernel whether what is in effect lets events be opened.
-pub(crate) fn keep_for_recording(
-    aside: &CapsHashSet,
-    asks_java: bool,
-    may_reopen: impl Fn() -> bool,
-) {
+/// write outputs, out of it. `may_reopen` asks the kernel whether what is in effect lets events be
+/// opened.
+pub(crate) fn keep_for_recording(aside: &CapsHashSet, may_reopen: impl Fn() -> bool) {
     let mut recording: CapsHashSet = OPENING.iter().chain(LOOKING).copied().collect();
     recording.insert(READING);
     if sudo::invoking_user().is_some() {
@@ -129,9 +124,6 @@ pub(crate) fn keep_for_recording(
     if !caps::runtime::thread_all_supported().contains(&Capability::CAP_CHECKPOINT_RESTORE) {
         // Before Linux 5.9 it stood for CAP_PERFMON and CAP_CHECKPOINT_RESTORE.
         recording.insert(Capability::CAP_SYS_ADMIN);
-    }
-    if asks_java {
-        recording.extend(ASKING_JAVA);
     }
     if needs_admin(&recording, &may_reopen) {
         recording.insert(Capability::CAP_SYS_ADMIN);
@@ -167,6 +159,50 @@ pub(crate) fn keep_for_naming() {
     let naming: CapsHashSet = [READING, Capability::CAP_KILL].into_iter().collect();
     restrict(CapSet::Effective, &naming.intersection(&kept).copied().collect());
     restrict(CapSet::Permitted, &kept);
+    if let Err(error) = nix::sys::prctl::set_no_new_privs() {
+        tracing::debug!(%error, "new privileges cannot be ruled out");
+    }
+}
+
+/// A process that opens files of targets and does nothing else: keeps what that takes, and, if it
+/// `becomes` other users for what is done in their name, what that takes.
+pub(crate) fn keep_for_files(becomes: bool) {
+    let mut kept = CapsHashSet::from([
+        Capability::CAP_SYS_PTRACE,
+        Capability::CAP_CHECKPOINT_RESTORE,
+        READING,
+    ]);
+    if !caps::runtime::thread_all_supported().contains(&Capability::CAP_CHECKPOINT_RESTORE) {
+        kept.insert(Capability::CAP_SYS_ADMIN);
+    }
+    if becomes {
+        kept.extend(BECOMING);
+    }
+    keep_only(&kept);
+}
+
+/// Becomes a user, of one group, with no right beyond that user's. The process must have one thread.
+pub(crate) fn become_user(user: u32, group: u32) -> nix::Result<()> {
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+    if (Uid::effective(), Gid::effective()) != (user, group) {
+        setgroups(&[group])?;
+        setresgid(group, group, group)?;
+        setresuid(user, user, user)?;
+    }
+    keep_only(&CapsHashSet::new());
+    Ok(())
+}
+
+/// The same when the recording is over: what is opened then belongs to images that are known.
+pub(crate) fn keep_for_debug_files() {
+    let reading: &[Capability] = if Uid::effective().is_root() { &[READING] } else { &[] };
+    keep_only(&reading.iter().copied().collect());
+}
+
+/// Leaves those, in effect.
+fn keep_only(kept: &CapsHashSet) {
+    restrict_all(kept);
+    raise_kept();
     if let Err(error) = nix::sys::prctl::set_no_new_privs() {
         tracing::debug!(%error, "new privileges cannot be ruled out");
     }

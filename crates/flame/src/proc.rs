@@ -8,7 +8,9 @@ use flame_events::{Processes, parse_maps};
 use flame_profile::{Pid, Tid};
 use flame_sampler::threads_of;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Uid;
+use nix::unistd::{Gid, Uid};
+
+use crate::target_files::TargetFiles;
 
 /// Clock ticks a second in /proc, the same on every machine that flame runs on.
 const USER_HZ: u64 = 100;
@@ -29,8 +31,8 @@ pub(crate) fn process_of(tid: Tid) -> Option<Pid> {
 
 /// Enters a process with its mappings and the names of its threads. One that has ended or whose
 /// mappings may not be read is entered without.
-pub(crate) fn enter(processes: &mut Processes, pid: Pid) {
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+pub(crate) fn enter(processes: &mut Processes, pid: Pid, files: &TargetFiles) {
+    let maps = files.text(pid, "maps").unwrap_or_default();
     processes.add_existing(pid, &name_of(pid, Tid(pid.0)), parse_maps(&maps));
     for tid in threads_of(pid) {
         if !processes.knows_name(tid) {
@@ -52,6 +54,8 @@ pub(crate) struct Identity {
     pub(crate) inner_pid: u32,
     /// The user whom its files belong to.
     pub(crate) user: u32,
+    /// Their group.
+    pub(crate) group: u32,
     /// The signals that it has handlers for: bit N - 1 for signal N.
     pub(crate) caught_signals: u64,
     /// When it started, to a clock tick; `None` when that is not known.
@@ -72,6 +76,7 @@ impl Identity {
             inner_pid: number(field("NSpid:").last()).unwrap_or(pid.0),
             // Real, effective, saved, and that of the file system.
             user: number(field("Uid:").last()).unwrap_or_else(|| Uid::effective().as_raw()),
+            group: number(field("Gid:").last()).unwrap_or_else(|| Gid::effective().as_raw()),
             caught_signals: caught.unwrap_or(0),
             started: started(pid),
         }
@@ -97,8 +102,8 @@ pub(crate) fn owner_of(pid: Pid) -> Option<u32> {
 
 /// The command line of a process, its words separated by blanks; its name in brackets for one
 /// without, as kernel threads are.
-pub(crate) fn command_line(pid: Pid) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+pub(crate) fn command_line(pid: Pid, files: &TargetFiles) -> Option<String> {
+    let bytes = files.text(pid, "cmdline").ok()?;
     let words: Vec<_> = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let line = words.join(" ").trim_end().to_owned();
     if !line.is_empty() {

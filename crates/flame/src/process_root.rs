@@ -10,8 +10,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use flame_profile::Pid;
+use flame_symbolize::{OpenFile, open_found};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// The root directory of a process.
 #[derive(Debug)]
@@ -48,7 +51,7 @@ impl ProcessRoot {
     }
 
     /// Opens the regular file at an absolute path.
-    pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
+    pub(crate) fn open(&self, path: &Path) -> io::Result<OpenFile> {
         self.find(path)?.open()
     }
 }
@@ -59,17 +62,49 @@ impl FoundFile {
         self.0.metadata()
     }
 
+    /// What stands under a name in this directory, on its very file system: no link is followed, and
+    /// nothing that was mounted over the name.
+    pub(crate) fn child(&self, name: &str) -> io::Result<FoundFile> {
+        self.open_child(name, OFlag::O_PATH, Mode::empty()).map(FoundFile)
+    }
+
+    /// Creates a file that must not exist in this directory, for its owner alone.
+    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
+        self.open_child(
+            name,
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL,
+            Mode::S_IRUSR | Mode::S_IWUSR,
+        )
+    }
+
+    /// Removes a file from this directory.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    fn open_child(&self, name: &str, flags: OFlag, mode: Mode) -> io::Result<File> {
+        let within = ResolveFlag::RESOLVE_BENEATH
+            | ResolveFlag::RESOLVE_NO_XDEV
+            | ResolveFlag::RESOLVE_NO_SYMLINKS;
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let how = OpenHow::new().flags(flags).mode(mode).resolve(within);
+        loop {
+            match openat2(&self.0, name, how) {
+                Ok(file) => return Ok(file.into()),
+                Err(Errno::EAGAIN | Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// A path by which this process reaches it, whatever stands at its own path now.
     pub(crate) fn own_path(&self) -> String {
         format!("/proc/self/fd/{}", self.0.as_raw_fd())
     }
 
     /// Opens it for reading if it is a regular file.
-    pub(crate) fn open(&self) -> io::Result<File> {
-        if !self.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        File::open(self.own_path())
+    pub(crate) fn open(&self) -> io::Result<OpenFile> {
+        open_found(&self.0)
     }
 }
 
@@ -94,7 +129,7 @@ mod tests {
 
     /// What opening gives: the file's text, or the kind of the error.
     fn read(root: &ProcessRoot, path: &Path) -> Result<String, io::ErrorKind> {
-        let text = root.open(path).and_then(io::read_to_string);
+        let text = root.open(path).and_then(|opened| io::read_to_string(opened.file));
         text.map_err(|error| error.kind())
     }
 
@@ -106,7 +141,7 @@ mod tests {
         symlink("/real", dir.join("tmp")).unwrap();
         symlink("file", dir.join("real/link")).unwrap();
         symlink("/etc", dir.join("outside")).unwrap();
-        nix::unistd::mkfifo(&dir.join("real/fifo"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        nix::unistd::mkfifo(&dir.join("real/fifo"), Mode::S_IRUSR).unwrap();
         let root = ProcessRoot(File::open(&dir).unwrap());
         let results = ["/tmp/file", "/tmp/link", "/tmp/fifo", "/outside/passwd", "/real"]
             .map(|path| read(&root, Path::new(path)));

@@ -14,6 +14,7 @@ mod naming;
 mod notes;
 mod priority;
 mod progress;
+mod relative;
 mod repeat;
 mod runtime_notes;
 mod short_tasks;
@@ -33,7 +34,9 @@ use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::{Defaults, Format, Outputs, Shown};
+use crate::runtimes::java;
 use crate::symbols;
+use crate::target_files::TargetFiles;
 use crate::terminal::Paint;
 use crate::{message, privileges, proc};
 use collector::Collector;
@@ -62,25 +65,27 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     if let (Some(times), None) = (args.sampling.repeat, number) {
         return repeat::run(times, args, cli);
     }
-    // Before anything else: from here on Ctrl-C ends a recording and loses none.
+    // Before anything else, while there is one thread and nothing open.
+    let files = TargetFiles::start(args.sampling.java.then_some(java::serve));
+    // From here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
-    let mut files = args.output.clone();
+    let mut named = args.output.clone();
     if let Some(number) = number {
         let numbered = |path| repeat::numbered(path, &number.to_string());
-        files.output = files.output.iter().map(|path| numbered(path)).collect();
+        named.output = named.output.iter().map(|path| numbered(path)).collect();
     }
-    let outputs = Outputs::prepare(&files, &args.picture, cli, DEFAULTS)?;
+    let outputs = Outputs::prepare(&named, &args.picture, cli, DEFAULTS)?;
     outputs.check_sums("a recording")?;
     let outputs = outputs.with_lines(args.symbols.lines);
     let on_stdout = outputs.uses_stdout();
-    let mut target = target::Started::start(&args.target, &args.sampling, on_stdout)?;
+    let mut target = target::Started::start(&args.target, &args.sampling, on_stdout, &files)?;
     if on_stdout && !args.target.command.is_empty() && !cli.quiet {
         message::warn(
             "the profile goes to stdout, so what the program prints there goes to stderr",
             cli.color,
         );
     }
-    let result = record(args, cli, &outputs, &mut target, &signals);
+    let result = record(args, cli, &outputs, &mut target, &Surroundings { signals, files });
     if result.is_err() {
         target.abandon();
     }
@@ -97,8 +102,9 @@ fn record(
     cli: &Cli,
     outputs: &Outputs,
     target: &mut target::Started,
-    signals: &StopSignals,
+    around: &Surroundings,
 ) -> Result<Option<ExitReport>, Failure> {
+    let Surroundings { signals, files } = around;
     let config = sampler_config(args, target.target());
     let mut session = Session::open(&config).map_err(|error| failure(&error))?;
     outputs.check_value(&collector::value_names(&session))?;
@@ -108,15 +114,16 @@ fn record(
         notes.iter().for_each(|note| note.print(paint));
     }
     let told = notes.len();
-    let mut collector = Collector::new(&session, args.sampling.max_depth, args.sampling.complete);
-    collector.look_for_debug_files(DebugPlaces::of(&args.symbols));
-    target.enter_processes(collector.processes());
+    let mut collector =
+        Collector::new(&session, args.sampling.max_depth, args.sampling.complete, files.clone());
+    let places = DebugPlaces::of(&args.symbols);
+    collector.look_for_debug_files(places.clone());
+    target.enter_processes(collector.processes(), files);
     let process_times = coverage::ProcessTimes::begin(&config.target);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
-    let may_reopen = || session.may_reopen();
-    privileges::keep_for_recording(&outputs.needed_capabilities(), args.sampling.java, may_reopen);
+    privileges::keep_for_recording(&outputs.needed_capabilities(), || session.may_reopen());
 
     let progress = Progress::new(cli.quiet, paint);
     let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
@@ -128,10 +135,11 @@ fn record(
     let meta = meta(&session, &started, duration, target.describe());
     tracing::info!("recording over");
     let mut notes = [notes, notes::of_refusals(&session)].concat();
-    notes.extend(runtime_notes::name_jit_code(&mut collector, args.sampling.java));
+    notes.extend(runtime_notes::name_jit_code(&mut collector, args.sampling.java, files));
     // Who may see addresses is asked when it is opened.
     let kallsyms = naming::open_kallsyms();
     privileges::keep_for_naming();
+    files.recording_is_over();
     let (collected, processes) = collector.collected();
     let missing = debug_files::fetch_missing(collected, cli.quiet, paint, signals);
     notes.extend(missing.map(notes::Note::plain));
@@ -140,6 +148,7 @@ fn record(
     let mut profile = collector.into_profile(meta, naming::Sources { symbols, kallsyms });
     tracing::info!("named");
     notes.extend(notes::of_hidden_kernel(&profile.health));
+    notes.extend(files.notes().into_iter().chain(places.note()).map(notes::Note::plain));
     if !cli.quiet {
         notes[told..].iter().for_each(|note| note.print(paint));
     }
@@ -156,6 +165,12 @@ fn record(
     let chance = coverage::chance(&profile, &session);
     let strict = args.sampling.strict.then(|| coverage::strict(&profile.health, chance)).flatten();
     publish(Done { profile, exit, unseen, images, strict }, outputs, cli)
+}
+
+/// What a recording has besides its target.
+struct Surroundings {
+    signals: StopSignals,
+    files: TargetFiles,
 }
 
 /// A profile, and what is to be said with it.

@@ -54,6 +54,6 @@ pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use losses::Losses;
 pub use probe::{Feature, probe};
 pub use session::{Concession, PerTask, Scope, Session};
-pub use spawn::{Credentials, ExitReport, Launched};
+pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
 pub use stack_copy_policy::{CopyOutcome, FIRST_STACK_COPY, StackCopyPolicy};
 pub use threads::{is_alive, threads_of};

@@ -7,22 +7,26 @@
 //!   release: write(gate) ────────────────▶ exec ── succeeds: report closes (close-on-exec)
 //!   read(report): end of file, or errno ◀─┘  fails: errno written to report, exit 127
 //! ```
+//!
+//! Also services: copies of flame that do for it what it must not wait for itself.
 #![expect(unsafe_code, reason = "fork")]
 
 use std::ffi::{CString, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 
 use flame_profile::Pid;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Gid, Uid, execvpe, fork, initgroups, pipe2, setgid, setuid};
+use nix::unistd::{ForkResult, Gid, Uid, execvpe, fork, initgroups, pipe2, setgid, setsid, setuid};
 
 use crate::error::SamplerError;
 
@@ -193,6 +197,53 @@ fn environment(credentials: Option<&Credentials>) -> Vec<CString> {
         CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
     };
     own.chain(users).filter_map(text).collect()
+}
+
+/// Runs `serve` in a process that has a copy of all that this one has: in a session of its own, which
+/// no key of the terminal reaches, and nobody's child that would have to be waited for.
+///
+/// # Errors
+/// When this process has more than one thread, whose locks nobody would give back in the copy, or
+/// the system has no room for another process.
+pub fn fork_apart(serve: impl FnOnce()) -> io::Result<()> {
+    let child = fork_to(|| {
+        let _ = setsid();
+        let _ = fork_to(serve);
+    })?;
+    waitpid(child, None)?;
+    Ok(())
+}
+
+/// The same in a child, which is killed when this process ends; nobody waits for it.
+///
+/// # Errors
+/// As [`fork_apart`].
+pub fn fork_below(serve: impl FnOnce()) -> io::Result<()> {
+    // What nobody waits for leaves nothing behind then.
+    // SAFETY: the default of SIGCHLD runs no code of ours, and neither does ignoring it.
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) }?;
+    fork_to(|| {
+        let _ = set_pdeathsig(Signal::SIGKILL);
+        serve();
+    })?;
+    Ok(())
+}
+
+/// Runs `work` in a child, which ends with it.
+fn fork_to(work: impl FnOnce()) -> io::Result<nix::unistd::Pid> {
+    if fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("this process has several threads"));
+    }
+    // SAFETY: there is one thread, so the child may use everything.
+    match unsafe { fork() }? {
+        ForkResult::Child => {
+            // The stack above is that of flame, which another process goes on with.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+            // SAFETY: `_exit` ends the process without running handlers that belong to flame.
+            unsafe { nix::libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => Ok(child),
+    }
 }
 
 /// The child's side; never returns.

@@ -115,7 +115,17 @@ pub struct Scanned {
     pub next: FileOffset,
     /// Lines or records that made no sense.
     pub skipped: u64,
+    /// Whether it ended early, because the log asked for too much work.
+    pub is_cut: bool,
 }
+
+/// How much work one scan does at most, in bytes that it looks at, with [`ENTRY_WORK`] for each entry:
+/// about 7 million lines of usual length, 3 s. Logs have no bound of their own, and a file with holes
+/// or empty lines costs whoever writes it next to nothing.
+const MAX_WORK: u64 = 1 << 30;
+
+/// What finding one line or record costs, in bytes looked at.
+const ENTRY_WORK: u64 = 64;
 
 impl CodeLog {
     /// The log in an open file, if one of `owners` (user ids, usually the process's and root's) has

@@ -18,12 +18,13 @@ use gimli::{EndianSlice, Reader as _, RunTimeEndian};
 use lzma_rust2::XzReader;
 use object::Object;
 
+use crate::budget::longest_plausible;
 use crate::debug_search::DebugSearch;
 use crate::image::ImageFile;
 
-/// The most bytes that `.gnu_debugdata` may hold when decompressed. Real ones have some hundred
-/// kilobytes: the symbols of one file.
-const MAX_MINI_LEN: u64 = 256 << 20;
+/// How many bytes of `.gnu_debugdata` there is room for before more are needed. Real ones have some
+/// hundred kilobytes: the symbols of one file.
+const FIRST_LEN: u64 = 256 << 10;
 
 /// The most memory for decompressing it, in KiB: the format allows dictionaries of 4 GiB, `xz -9`
 /// uses 64 MiB.
@@ -49,7 +50,7 @@ pub(crate) fn find_companion(image: &ImageFile, search: &DebugSearch) -> Option<
 /// it.
 pub(crate) fn find_supplement(debug: &ImageFile) -> Option<ImageFile> {
     let (link, id) = alternate_link(debug)?;
-    let paths = debug.search().by_alternate_link(&link, debug.path().unwrap_or(&link), &id);
+    let paths = debug.search().by_alternate_link(&link, debug.place().unwrap_or(&link), &id);
     open_all(paths, debug.search()).find(|found| {
         found.build_id() == Some(&id) || supplementary_id(found).as_ref() == Some(&id)
     })
@@ -88,13 +89,19 @@ fn debug_sup(file: &ImageFile) -> Option<(bool, PathBuf, BuildId)> {
 /// The symbols in `.gnu_debugdata`: an ELF file within the file, compressed.
 pub(crate) fn mini_debug_info(image: &ImageFile) -> Option<ImageFile> {
     let section = image.section(".gnu_debugdata")?;
-    let mut bytes = Vec::new();
+    let packed = section.bytes.len() as u64;
+    // It does not say how long it becomes; symbols become some five times as long.
+    let most = longest_plausible(packed);
+    let claim = image.search().budget.claim_unpacked(packed, most)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(most.min(FIRST_LEN)).ok()?);
     let reader = XzReader::new_mem_limit(&*section.bytes, true, MAX_XZ_MEMORY);
-    let len = reader.take(MAX_MINI_LEN + 1).read_to_end(&mut bytes).ok()?;
-    if len as u64 > MAX_MINI_LEN {
+    let len = reader.take(most.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+    if len as u64 > most {
+        image.search().budget.refuse();
         return None;
     }
-    ImageFile::from_bytes(bytes).ok()
+    bytes.shrink_to_fit();
+    ImageFile::within(claim.keep(bytes), image).ok()
 }
 
 /// Whether a file has what an image may lack. A stripped image that links to its own name has not.
@@ -108,7 +115,10 @@ fn has_names(found: &ImageFile) -> bool {
 fn belongs(image: &ImageFile, found: &ImageFile, checksum: u32) -> bool {
     match (image.build_id(), found.build_id()) {
         (Some(ours), Some(theirs)) => ours == theirs,
-        _ => crc32fast::hash(found.bytes()) == checksum,
+        _ => {
+            let len = found.bytes().len() as u64;
+            image.search().budget.may_check(len) && crc32fast::hash(found.bytes()) == checksum
+        }
     }
 }
 

@@ -9,6 +9,9 @@ use std::path::{Component, Path, PathBuf};
 
 use flame_profile::BuildId;
 
+use crate::budget::Budget;
+use crate::files::Files;
+
 /// Where packages of debug information put their files.
 const DEBUG_ROOT: &str = "usr/lib/debug";
 
@@ -32,13 +35,18 @@ pub struct DebugSearch {
     pub directories: Vec<PathBuf>,
     /// debuginfod's cache, with a directory for each build id. Default: none is looked into.
     pub cache: Option<PathBuf>,
+    /// How the files are opened, and the image itself. Default: as the system does.
+    pub files: Files,
+    /// What unpacking may cost. Default: a budget of its own for each search that is made.
+    pub budget: Budget,
 }
 
 impl DebugSearch {
     /// The search for an image at that path of flame's own file system, in `/usr/lib/debug` alone.
     pub fn of(path: &Path) -> DebugSearch {
         let (path, root) = (path.to_owned(), PathBuf::from("/"));
-        DebugSearch { path, root, directories: Vec::new(), cache: None }
+        let (files, budget) = (Files::default(), Budget::default());
+        DebugSearch { path, root, directories: Vec::new(), cache: None, files, budget }
     }
 
     /// The file that debuginfod's clients keep for a build id.
@@ -78,7 +86,7 @@ impl DebugSearch {
     /// The paths for the file with what `dwz` found to be common to several debug files. A link that
     /// leads elsewhere than into a directory of debug files, or beside the image, is not followed:
     /// it is text that anybody may have written. `holder`
-    /// is the file that names it.
+    /// is the file that names it, with links followed.
     pub(crate) fn by_alternate_link(
         &self,
         link: &Path,
@@ -90,7 +98,6 @@ impl DebugSearch {
             Ok(below) => paths.extend([self.root.join(below), link.to_owned()]),
             // The link is relative to the debug file itself and not to what points at it.
             Err(_) => {
-                let holder = holder.canonicalize().unwrap_or_else(|_| holder.to_owned());
                 paths.extend(holder.parent().map(|directory| directory.join(link)));
             }
         }
@@ -174,6 +181,8 @@ mod tests {
             root: PathBuf::from("/proc/7/root"),
             directories: vec![PathBuf::from("/srv/debug")],
             cache: Some(PathBuf::from("/home/ann/.cache/debuginfod_client")),
+            files: Files::default(),
+            budget: Budget::default(),
         }
     }
 

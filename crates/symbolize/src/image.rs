@@ -5,12 +5,12 @@
 //!
 //! Sources: elf(5), the ELF gABI chapters 4 and 5.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedBytes};
@@ -19,17 +19,10 @@ use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 use crate::companion::{find_companion, find_supplement, mini_debug_info};
 use crate::debug_search::DebugSearch;
 use crate::eh_frame::{self, FunctionTable};
+use crate::files::{FileStatus, OpenFile};
 use crate::map_file::map_file;
 use crate::plausible::has_plausible_tables;
 use crate::symbol_table::SymbolTable;
-
-/// The largest decompressed section that is accepted: a hostile header may promise any size.
-const MAX_DECOMPRESSED: u64 = 1 << 30;
-
-/// Debug information becomes 2 to 10 times as long by decompression. What becomes longer than this
-/// many times is as good as empty, and all such sections of an image together have little room.
-const MAX_RATIO: u64 = 32;
-const MAX_INFLATED: u64 = 64 << 20;
 
 /// Mappings start and end at multiples of this in a file, or of a multiple of it.
 const PAGE: u64 = 4096;
@@ -45,18 +38,23 @@ struct Inner {
     build_id: Option<BuildId>,
     entry: ImageAddress,
     segments: Vec<Segment>,
-    /// Where it was opened; `None` for one that was in memory.
-    path: Option<PathBuf>,
-    /// Of the file that was opened; `None` for one that was in memory.
-    metadata: Option<Metadata>,
+    /// `None` for one that was in memory.
+    file: Option<FoundFile>,
     search: DebugSearch,
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
     /// Set when it is found, and looked for anew until then: it may still be fetched.
     companion: OnceLock<ImageFile>,
     supplement: OnceLock<ImageFile>,
-    /// Bytes of sections that decompression made longer than is plausible.
-    inflated: AtomicU64,
+}
+
+/// The file that an image is in.
+struct FoundFile {
+    /// Where it was opened.
+    path: PathBuf,
+    /// Where it is when links are followed, as far as the kernel can tell.
+    place: Option<PathBuf>,
+    status: FileStatus,
 }
 
 /// A part of the file that the loader maps (`PT_LOAD`).
@@ -136,21 +134,33 @@ impl ImageFile {
     /// # Errors
     /// As [`ImageFile::open`].
     pub fn open_with(path: &Path, search: DebugSearch) -> Result<ImageFile, ImageError> {
+        let opened = search.files.open(path).map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidInput => ImageError::NotRegular { path: path.to_owned() },
+            _ => ImageError::Open { path: path.to_owned(), source },
+        })?;
+        ImageFile::of_file(path, &opened, search)
+    }
+
+    /// The image in a file that is open already; `path` is where it was found.
+    ///
+    /// # Errors
+    /// When it cannot be mapped, or holds no ELF image.
+    pub fn of_file(
+        path: &Path,
+        opened: &OpenFile,
+        search: DebugSearch,
+    ) -> Result<ImageFile, ImageError> {
         let failed = |source| ImageError::Open { path: path.to_owned(), source };
-        // Opening a device can have effects of its own, so it is refused before; the second look,
-        // at what was really opened, is the one that cannot be deceived.
-        let mut is_file = path.metadata().map_err(failed)?.is_file();
-        if is_file {
-            let file = open_without_blocking(path).map_err(failed)?;
-            let metadata = file.metadata().map_err(failed)?;
-            is_file = metadata.is_file();
-            if is_file {
-                let bytes = map_file(&file).map_err(failed)?;
-                let file = Some((path.to_owned(), metadata));
-                return ImageFile::from_shared(bytes, file, search);
-            }
-        }
-        Err(ImageError::NotRegular { path: path.to_owned() })
+        let bytes = map_file(&opened.file).map_err(failed)?;
+        // A copy has no place.
+        let place = fs::read_link(format!("/proc/self/fd/{}", opened.file.as_raw_fd())).ok();
+        // What the link of another mount namespace leads to stands elsewhere in this one.
+        let is_here = |place: &PathBuf| {
+            !path.starts_with("/proc") && !place.as_os_str().as_bytes().starts_with(b"/memfd:")
+        };
+        let place = place.filter(is_here);
+        let file = FoundFile { path: path.to_owned(), place, status: opened.status };
+        ImageFile::from_shared(bytes, Some(file), search)
     }
 
     /// An image that is in memory already, such as the vdso.
@@ -161,12 +171,19 @@ impl ImageFile {
         ImageFile::from_shared(SharedBytes::from(bytes), None, DebugSearch::of(Path::new("")))
     }
 
+    /// The image in bytes that were unpacked for another one.
+    ///
+    /// # Errors
+    /// When the bytes are no ELF image.
+    pub(crate) fn within(bytes: SharedBytes, outer: &ImageFile) -> Result<ImageFile, ImageError> {
+        ImageFile::from_shared(bytes, None, outer.search().clone())
+    }
+
     fn from_shared(
         bytes: SharedBytes,
-        file: Option<(PathBuf, Metadata)>,
+        file: Option<FoundFile>,
         search: DebugSearch,
     ) -> Result<ImageFile, ImageError> {
-        let (path, metadata) = file.unzip();
         let elf = object::File::parse(&*bytes).map_err(ImageError::NotElf)?;
         if !has_plausible_tables(&elf) {
             return Err(ImageError::ImplausibleTables);
@@ -177,13 +194,11 @@ impl ImageFile {
             build_id,
             entry: ImageAddress(elf.entry()),
             segments,
-            path,
-            metadata,
+            file,
             search,
             symbols: OnceLock::new(),
             functions: OnceLock::new(),
             companion: OnceLock::new(),
-            inflated: AtomicU64::new(0),
             supplement: OnceLock::new(),
             bytes,
         };
@@ -275,21 +290,12 @@ impl ImageFile {
             let start = usize::try_from(start).ok()?;
             let end = start.checked_add(usize::try_from(len).ok()?)?;
             self.inner.bytes.slice(start..end)?
-        } else if self.may_decompress(stored.data.len() as u64, stored.uncompressed_size) {
-            SharedBytes::from(stored.decompress().ok()?.into_owned())
         } else {
-            return None;
+            let (packed, len) = (stored.data.len() as u64, stored.uncompressed_size);
+            let claim = self.search().budget.claim_unpacked(packed, len)?;
+            claim.keep(stored.decompress().ok()?.into_owned())
         };
         Some(Section { address, bytes })
-    }
-
-    /// Whether a compressed section may take the memory that its header says it needs.
-    fn may_decompress(&self, stored: u64, len: u64) -> bool {
-        if len <= stored.saturating_mul(MAX_RATIO) {
-            return len <= MAX_DECOMPRESSED;
-        }
-        let inflated = self.inner.inflated.fetch_add(len.min(MAX_DECOMPRESSED), Ordering::Relaxed);
-        inflated.saturating_add(len) <= MAX_INFLATED
     }
 
     /// The loaded bytes from an address on to the end of its segment, or of the file.
@@ -341,13 +347,19 @@ impl ImageFile {
     }
 
     /// Where its debug files are looked for.
-    pub(crate) fn search(&self) -> &DebugSearch {
+    pub fn search(&self) -> &DebugSearch {
         &self.inner.search
     }
 
     /// Where it was opened; `None` for one that was in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
-        self.inner.path.as_deref()
+        self.inner.file.as_ref().map(|file| &*file.path)
+    }
+
+    /// The same with links followed, where that is known; nothing is asked for it.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        let file = self.inner.file.as_ref()?;
+        Some(file.place.as_deref().unwrap_or(&file.path))
     }
 
     /// Whether there is a section of that name that is not empty; nothing is decompressed to see.
@@ -359,23 +371,23 @@ impl ImageFile {
 
     /// Where the file with what was stripped from this one is, if it was and there is one.
     pub fn debug_file(&self) -> Option<&Path> {
-        self.companion()?.inner.path.as_deref()
+        self.companion()?.path()
     }
 
     /// Whether other bytes were written into the file since it was opened: what is read of it from
     /// now on need not be what was mapped. A file that has its path by now is another one, and
     /// changes nothing.
     pub fn was_rewritten(&self) -> bool {
-        let (Some(path), Some(then)) = (self.path(), self.metadata()) else { return false };
-        let Ok(now) = path.metadata() else { return false };
-        let file = |data: &Metadata| (data.dev(), data.ino());
-        let state = |data: &Metadata| (data.len(), data.mtime(), data.mtime_nsec());
+        let (Some(path), Some(then)) = (self.path(), self.status()) else { return false };
+        let Ok(OpenFile { status: now, .. }) = self.search().files.open(path) else { return false };
+        let file = |status: &FileStatus| (status.device, status.inode);
+        let state = |status: &FileStatus| (status.len, status.modified);
         file(&now) == file(then) && state(&now) != state(then)
     }
 
     /// Whose file it is, and how long; `None` for one that was in memory.
-    pub(crate) fn metadata(&self) -> Option<&Metadata> {
-        self.inner.metadata.as_ref()
+    pub(crate) fn status(&self) -> Option<&FileStatus> {
+        self.inner.file.as_ref().map(|file| &file.status)
     }
 
     /// All bytes of the file.
@@ -387,7 +399,7 @@ impl ImageFile {
 impl std::fmt::Debug for ImageFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ImageFile")
-            .field("path", &self.inner.path)
+            .field("path", &self.path())
             .field("bytes", &self.inner.bytes)
             .field("build_id", &self.inner.build_id)
             .field("segments", &self.inner.segments)
@@ -427,10 +439,6 @@ fn found(
         drop(place.set(find()?));
     }
     place.get()
-}
-
-fn open_without_blocking(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)
 }
 
 fn read_segment<'data>(segment: &impl ObjectSegment<'data>) -> Segment {

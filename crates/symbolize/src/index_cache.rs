@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use flame_profile::{BuildId, ByteLen, SharedBytes};
 
+use crate::files::FileStatus;
 use crate::map_file::map_file;
 
 /// How much all indexes take at most: those of some twenty programs with 200 MB of debug information
@@ -164,8 +165,8 @@ impl IndexName {
     /// build id of another one: so the name holds whose file it is, and root's indexes of system
     /// libraries cannot be made by others. The same user may have several programs of one build id,
     /// too: the key holds which file it is, and when it was changed last.
-    pub(crate) fn new(build_id: &BuildId, file: &Metadata, debug_len: u64) -> IndexName {
-        let owner = file.uid();
+    pub(crate) fn new(build_id: &BuildId, file: &FileStatus, debug_len: u64) -> IndexName {
+        let owner = file.owner;
         let id = build_id.to_string();
         let short: String = id.chars().take(64).collect();
         let version = env!("CARGO_PKG_VERSION");
@@ -175,7 +176,7 @@ impl IndexName {
 
     /// The same where part of the debug information is in another file: of that identity, and
     /// `None` while it cannot be found.
-    pub(crate) fn with_supplement(mut self, id: &BuildId, file: Option<&Metadata>) -> IndexName {
+    pub(crate) fn with_supplement(mut self, id: &BuildId, file: Option<&FileStatus>) -> IndexName {
         let found = file.map_or_else(|| "missing".to_owned(), identity);
         self.key.extend_from_slice(format!(" with {id} {found}").as_bytes());
         self
@@ -183,10 +184,9 @@ impl IndexName {
 }
 
 /// Which file it is, in which state. Nobody can set the time of the last change (ctime) of a file.
-fn identity(file: &Metadata) -> String {
-    let changed = (file.ctime(), file.ctime_nsec());
-    let place = (file.dev(), file.ino());
-    format!("{} {} {place:?} {changed:?}", file.uid(), file.len())
+fn identity(file: &FileStatus) -> String {
+    let place = (file.device, file.inode);
+    format!("{} {} {place:?} {:?}", file.owner, file.len, file.changed)
 }
 
 /// Whether something belongs to this user and nobody else may write to it.

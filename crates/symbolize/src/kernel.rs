@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flame_profile::{ByteLen, ProcessAddress};
@@ -33,6 +34,8 @@ pub struct KernelSymbols {
     entries: Vec<Entry>,
     /// Code that was told of apart from the table, by its start; ranges do not overlap.
     inserted: BTreeMap<u64, Inserted>,
+    /// Where the kernel's own code is: `_text` to `_etext`; empty where that is not said.
+    code: Range<u64>,
 }
 
 /// Code with a known end.
@@ -77,6 +80,22 @@ struct Entry {
 
 const NO_CODE: u8 = u8::MAX;
 
+/// What is at an address.
+struct FoundSymbol<'k> {
+    name: &'k str,
+    module: Option<&'k str>,
+    start: u64,
+}
+
+impl Entry {
+    /// The name of one of the kernel's own symbols; empty for one of a module.
+    fn name_in(self, text: &str) -> &[u8] {
+        let start = self.name as usize;
+        let name = text.as_bytes().get(start..start + usize::from(self.name_len));
+        name.filter(|_| self.module_len == 0).unwrap_or(&[])
+    }
+}
+
 impl KernelSymbols {
     /// Reads the symbols, usually of `/proc/kallsyms`.
     ///
@@ -115,18 +134,25 @@ impl KernelSymbols {
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let mut entries = Vec::with_capacity(text.len() / 40);
+        let mut code = 0..0;
         let mut lines = 0;
         let mut start = 0;
         for line in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
             if let Some(entry) = parse_line(line, start) {
                 lines += 1;
                 if entry.address != 0 {
+                    match entry.name_in(&text) {
+                        b"_text" => code.start = entry.address,
+                        b"_etext" => code.end = entry.address,
+                        _ => {}
+                    }
                     entries.push(entry);
                 }
             }
             start += line.len();
         }
-        let mut symbols = KernelSymbols { text, ..KernelSymbols::default() };
+        let code = if code.start > 0 { code } else { 0..0 };
+        let mut symbols = KernelSymbols { text, code, ..KernelSymbols::default() };
         // The kernel lists its own symbols in order, so that this is one pass for most of them.
         entries.sort_by_key(|entry| entry.address);
         let groups = entries.chunk_by(|a, b| a.address == b.address);
@@ -172,9 +198,24 @@ impl KernelSymbols {
     /// The function at an address, and the module it is of: `None` for the kernel itself, `bpf`
     /// for BPF programs. Pass return addresses minus 1.
     pub fn lookup(&self, address: ProcessAddress) -> Option<(&str, Option<&str>)> {
+        let found = self.find(address)?;
+        Some((found.name, found.module))
+    }
+
+    /// Where an address is without saying where the kernel is, which attacks on it want to know: how
+    /// far from `_text` in its own code, and elsewhere how far from the start of the function, since
+    /// modules are at a random distance of their own. `None` where there is no symbol.
+    pub fn offset(&self, address: ProcessAddress) -> Option<u64> {
+        if self.code.contains(&address.0) {
+            return Some(address.0 - self.code.start);
+        }
+        Some(address.0 - self.find(address)?.start)
+    }
+
+    fn find(&self, address: ProcessAddress) -> Option<FoundSymbol<'_>> {
         let inserted = self.inserted.range(..=address.0).next_back();
-        if let Some((_, code)) = inserted.filter(|(_, code)| address.0 < code.end) {
-            return Some((&code.name, code.module));
+        if let Some((start, code)) = inserted.filter(|(_, code)| address.0 < code.end) {
+            return Some(FoundSymbol { name: &code.name, module: code.module, start: *start });
         }
         let after = self.entries.partition_point(|entry| entry.address <= address.0);
         let entry = self.entries[..after].last().filter(|entry| entry.rank != NO_CODE)?;
@@ -184,7 +225,7 @@ impl KernelSymbols {
         if is_last && address.0 - entry.address >= MAX_LAST_LEN {
             return None;
         }
-        Some((self.name(entry), module))
+        Some(FoundSymbol { name: self.name(entry), module, start: entry.address })
     }
 
     fn name(&self, entry: &Entry) -> &str {

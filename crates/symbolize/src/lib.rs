@@ -21,6 +21,7 @@
 //! # Ok::<(), flame_symbolize::CodeLogError>(())
 //! ```
 
+mod budget;
 mod code_log;
 mod companion;
 mod debug_info;
@@ -29,6 +30,7 @@ mod demangle;
 mod disjoint;
 mod eh_frame;
 mod entry;
+mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 mod image;
@@ -51,11 +53,13 @@ mod test_build;
 mod test_elf;
 mod units;
 
+pub use budget::{Budget, DEFAULT_UNPACKED};
 pub use code_log::{
     CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, Scanned, WantedCode,
 };
 pub use debug_search::DebugSearch;
 pub use demangle::demangle;
+pub use files::{FileAccess, FileStatus, Files, OpenFile, open_found};
 pub use image::{ImageError, ImageFile, Section, Segment};
 pub use index_cache::{DEFAULT_INDEX_LIMIT, IndexCache};
 pub use kernel::{KernelError, KernelSymbols};

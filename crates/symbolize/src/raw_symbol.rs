@@ -12,10 +12,14 @@ use object::elf;
 use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
 use object::{Object, ObjectSection};
 
+use crate::budget::{Budget, Claim};
 use crate::demangle::MAX_NAME_LEN;
 use crate::entry;
 use crate::image::ImageFile;
 use crate::plt::{self, Stub};
+
+/// What a symbol takes in memory, in bytes, with the tables that are made of it.
+const SYMBOL_LEN: u64 = 96;
 
 /// The rank of stubs among aliases; see [`rank`] for those of symbols.
 const STUB_RANK: u8 = 6;
@@ -68,9 +72,17 @@ pub(crate) struct RawSymbols {
     strings: Vec<SharedBytes>,
     /// The string table that is [`PLACE_NAMES`], once there is one.
     places: Option<u8>,
+    budget: Budget,
+    /// For `symbols`, and what is made of them.
+    claims: Vec<Claim>,
 }
 
 impl RawSymbols {
+    /// None yet; those that come are claimed from there.
+    pub(crate) fn new(budget: Budget) -> RawSymbols {
+        RawSymbols { budget, ..RawSymbols::default() }
+    }
+
     /// Adds the symbols of both tables of an image, in the order of the file.
     pub(crate) fn add_image(&mut self, elf: &object::File<'_>, bytes: &SharedBytes) {
         match elf {
@@ -145,6 +157,8 @@ impl RawSymbols {
         code: &[Option<(u64, u64)>],
         strings: u8,
     ) {
+        let Some(mut claim) = self.budget.claim(table.len() as u64 * SYMBOL_LEN) else { return };
+        let before = self.symbols.len();
         for symbol in table.iter() {
             let Some(rank) = rank(symbol.st_type(), symbol.st_bind()) else { continue };
             let section = usize::from(symbol.st_shndx(endian).0);
@@ -160,6 +174,8 @@ impl RawSymbols {
             let size = symbol.st_size(endian).into();
             self.symbols.push(RawSymbol { address, size, section_end: end, rank, name });
         }
+        claim.shrink_to((self.symbols.len() - before) as u64 * SYMBOL_LEN);
+        self.claims.push(claim);
     }
 
     /// Adds a string table; its number.

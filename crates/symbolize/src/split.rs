@@ -17,6 +17,7 @@ use gimli::{Dwarf, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunT
 use gimli::{SectionId, UnitType};
 
 use crate::debug_info::Reader;
+use crate::debug_search::DebugSearch;
 use crate::image::ImageFile;
 
 /// The split units of one image, each opened when it is first asked for.
@@ -26,6 +27,7 @@ pub(crate) struct SplitUnits {
     /// Where relative names are tried besides the directory of the compilation.
     directories: Vec<PathBuf>,
     packages: Vec<PathBuf>,
+    search: DebugSearch,
     package: OnceLock<Option<DwarfPackageSections<SharedBytes>>>,
     first: Link,
 }
@@ -64,7 +66,8 @@ impl SplitUnits {
         places.extend(debug.search().directories.iter().map(|directory| directory.join(&name)));
         let packages = places.iter().flat_map(|place| package_paths(place)).collect();
         let (package, first) = (OnceLock::new(), Link::new());
-        SplitUnits { endian, directories, packages, package, first }
+        let search = debug.search().clone();
+        SplitUnits { endian, directories, packages, search, package, first }
     }
 
     /// The DWARF of a split unit; `parent` is that of the file with its skeleton. `None` when its
@@ -75,7 +78,8 @@ impl SplitUnits {
         parent: &Dwarf<Reader<'a>>,
     ) -> Option<Dwarf<Reader<'a>>> {
         let borrow = |bytes: &'a SharedBytes| EndianSlice::new(bytes, self.endian);
-        let package = self.package.get_or_init(|| open_package(&self.packages)).as_ref();
+        let package =
+            self.package.get_or_init(|| open_package(&self.packages, &self.search)).as_ref();
         let packaged = package.and_then(|package| {
             let package = package.borrow(borrow, EndianSlice::new(&[], self.endian)).ok()?;
             package.find_cu(skeleton.id, parent).ok().flatten()
@@ -106,7 +110,7 @@ impl SplitUnits {
     fn open(&self, skeleton: Skeleton<'_>) -> Option<DwarfSections<SharedBytes>> {
         let mut paths = self.paths(skeleton).into_iter();
         let found = paths.find_map(|path| {
-            let sections = load(&ImageFile::open(&path).ok()?);
+            let sections = load(&ImageFile::open_with(&path, self.search.clone()).ok()?);
             has_unit(&sections, skeleton.id, self.endian).then_some(sections)
         });
         if found.is_none() {
@@ -156,8 +160,12 @@ fn package_paths(place: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn open_package(paths: &[PathBuf]) -> Option<DwarfPackageSections<SharedBytes>> {
-    let image = paths.iter().find_map(|path| ImageFile::open(path).ok())?;
+fn open_package(
+    paths: &[PathBuf],
+    search: &DebugSearch,
+) -> Option<DwarfPackageSections<SharedBytes>> {
+    let open = |path: &PathBuf| ImageFile::open_with(path, search.clone()).ok();
+    let image = paths.iter().find_map(open)?;
     let load = |id: SectionId| Ok::<_, gimli::Error>(split_section(&image, id));
     DwarfPackageSections::load(load).ok()
 }

@@ -47,7 +47,7 @@ impl SymbolTable {
     /// Reads `.symtab` and `.dynsym`, of the companion as well; a table that makes no sense is as
     /// if it were absent.
     pub(crate) fn read(image: &ImageFile) -> SymbolTable {
-        let mut raw = RawSymbols::default();
+        let mut raw = RawSymbols::new(image.search().budget.clone());
         let mut is_stripped = true;
         let companion = image.companion();
         // What is within the image says no more than a file with all that was stripped.

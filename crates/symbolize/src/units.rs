@@ -24,6 +24,7 @@ mod text;
 mod walk;
 
 pub(crate) use build::{Built, build_unit};
+pub(crate) use effort::spent as steps_spent;
 pub(crate) use map::{CodeRanges, UnitMap};
 pub(crate) use opener::Opener;
 pub(crate) use strings::{StringId, Strings};

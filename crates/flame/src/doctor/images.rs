@@ -37,7 +37,9 @@ struct Contents {
 impl Contents {
     fn of(image: &ImageFile) -> Contents {
         let debug_file = image.debug_file().map(Path::to_owned);
-        let companion = debug_file.as_deref().and_then(|path| ImageFile::open(path).ok());
+        let companion = debug_file
+            .as_deref()
+            .and_then(|path| ImageFile::open_with(path, image.search().clone()).ok());
         let images = || [Some(image), companion.as_ref()].into_iter().flatten();
         let len = |name: &str| {
             let sections = images().filter_map(|image| image.section(name));
@@ -85,7 +87,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
     let opened: Vec<(String, Result<Contents, Missing>)> = images
         .into_iter()
         .map(|(path, (key, found))| {
-            let image = open_file(key, process.pid, &found);
+            let image = open_file(key, process.pid, &found, &process.files);
             (path, image.map(|image| Contents::of(&image)))
         })
         .collect();

@@ -19,6 +19,7 @@ use crate::message::rights::{
 };
 use crate::message::{quoted, reason};
 use crate::proc;
+use crate::target_files::TargetFiles;
 
 /// A process with what it has mapped.
 pub(super) struct Process {
@@ -28,23 +29,26 @@ pub(super) struct Process {
     pub(super) processes: Processes,
     threads: usize,
     command: String,
+    /// The way to its files.
+    pub(super) files: TargetFiles,
 }
 
 impl Process {
     /// The process of that number; `None` when there is none.
-    pub(super) fn find(pid: Pid) -> Option<Process> {
+    pub(super) fn find(pid: Pid, files: &TargetFiles) -> Option<Process> {
         let threads = threads_of(pid);
         if !is_alive(Tid(pid.0)) || !threads.contains(&Tid(pid.0)) {
             return None;
         }
         let mut processes = Processes::default();
-        proc::enter(&mut processes, pid);
+        proc::enter(&mut processes, pid, files);
         Some(Process {
             pid,
             owner: proc::owner_of(pid),
             processes,
             threads: threads.len(),
-            command: proc::command_line(pid).unwrap_or_default(),
+            command: proc::command_line(pid, files).unwrap_or_default(),
+            files: files.clone(),
         })
     }
 

@@ -15,14 +15,15 @@ use flame_unwind::{
 
 use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
 use super::debug_files::DebugPlaces;
-use super::images::{Copied, OpenImage};
-use super::jit::{Deferred, DeferredSample, JitTarget};
+use super::images::{Copied, Images, OpenImage};
+use super::jit::{Deferred, DeferredSample, JitCode, JitTarget};
 use super::location::CodeLocation;
 use super::mapped_files::Seen;
 use super::naming;
 use super::short_tasks::ShortTasks;
 use crate::cli::Complete;
 use crate::proc;
+use crate::target_files::TargetFiles;
 pub(super) use collected::{Collected, ThreadKey};
 use collected::{kernel_locations, mark_of, push};
 use complete::Walked;
@@ -46,6 +47,7 @@ pub(super) struct Collector {
     register_mask: u64,
     wants_user: bool,
     processes: Processes,
+    files: TargetFiles,
     unwinder: CfiUnwinder,
     max_depth: usize,
     stack_asked: ByteLen,
@@ -83,12 +85,20 @@ pub(super) fn value_names(session: &Session) -> Vec<String> {
 
 impl Collector {
     /// Of stacks deeper than `max_depth` frames the outer ones are left out.
-    pub(super) fn new(session: &Session, max_depth: usize, complete: Complete) -> Collector {
+    pub(super) fn new(
+        session: &Session,
+        max_depth: usize,
+        complete: Complete,
+        files: TargetFiles,
+    ) -> Collector {
         let default = if session.event().is_clock() { SAMPLES_VALUE } else { EVENT_VALUE };
         let wants_user = session.privilege() != Privilege::Kernel;
         let layout = session.layout();
         let types = value_types(session);
         let mut collector = Collector::of_layout(layout, types, default, wants_user, max_depth);
+        collector.collected.images = Images::new(files.clone());
+        collector.collected.jit = JitCode::new(files.clone());
+        collector.files = files;
         collector.set_stack_asked(session.stack_copy());
         collector.growth = Growth::new(session.stack_copy());
         collector.chains = Chains::new(complete);
@@ -108,6 +118,7 @@ impl Collector {
             register_mask: layout.fields().user_registers,
             wants_user,
             processes: Processes::default(),
+            files: TargetFiles::default(),
             unwinder: CfiUnwinder::new(Architecture::NATIVE),
             max_depth,
             stack_asked: ByteLen(layout.fields().user_stack.into()),
@@ -196,6 +207,7 @@ impl Collector {
             self.collected.finish_cuts(&self.chains);
             self.collected.locate_late_jit(self.now, &self.processes);
             self.collected.jit_names = Some(self.collected.jit.names());
+            self.collected.health.notes.extend(self.collected.jit.note());
         }
     }
 
@@ -208,7 +220,7 @@ impl Collector {
         // A process that no event told of: its records were lost, or it began to exist between
         // the opening of events and the reading of /proc.
         if !self.processes.knows(sample.pid) {
-            proc::enter(&mut self.processes, sample.pid);
+            proc::enter(&mut self.processes, sample.pid, &self.files);
         }
         self.short_tasks.saw(sample.tid);
         let walked = self.walk(sample);

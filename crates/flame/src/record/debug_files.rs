@@ -8,7 +8,7 @@ mod fetching;
 
 use std::path::{Path, PathBuf};
 
-use flame_symbolize::DebugSearch;
+use flame_symbolize::{Budget, DebugSearch, Files};
 
 use crate::cli::SymbolArgs;
 use crate::symbols::{cache_home, is_environment_of_caller};
@@ -20,22 +20,34 @@ pub(super) use fetching::fetch_missing;
 pub(super) struct DebugPlaces {
     directories: Vec<PathBuf>,
     cache: Option<PathBuf>,
+    budget: Budget,
 }
 
 impl DebugPlaces {
     /// As the command line and the environment say.
     pub(super) fn of(args: &SymbolArgs) -> DebugPlaces {
-        DebugPlaces { directories: args.debug_dirs.clone(), cache: cache() }
+        let budget = Budget::default();
+        DebugPlaces { directories: args.debug_dirs.clone(), cache: cache(), budget }
     }
 
-    /// For an image at that path of a process whose `/` is at `root`.
-    pub(super) fn search(&self, path: &Path, root: &Path) -> DebugSearch {
+    /// For an image at that path of a process whose `/` is at `root`; opened that way.
+    pub(super) fn search(&self, path: &Path, root: &Path, files: Files) -> DebugSearch {
         DebugSearch {
             path: path.to_owned(),
             root: root.to_owned(),
             directories: self.directories.clone(),
             cache: self.cache.clone(),
+            files,
+            budget: self.budget.clone(),
         }
+    }
+
+    /// What has to be said of files that there was no room for.
+    pub(super) fn note(&self) -> Option<String> {
+        let refused = self.budget.refused();
+        (refused > 0).then(|| {
+            format!("{refused} parts of files were left out: too large, or packed beyond belief")
+        })
     }
 }
 

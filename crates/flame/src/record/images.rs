@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::debug_files::DebugPlaces;
 use super::mapped_files::{MappedFiles, Seen};
+use crate::target_files::TargetFiles;
 
 /// A vdso is two pages; this bounds what is read from a mapping that claims to be one.
 const MAX_VDSO: u64 = 1 << 20;
@@ -46,6 +47,11 @@ pub(super) struct Images {
 }
 
 impl Images {
+    /// Opened that way.
+    pub(super) fn new(files: TargetFiles) -> Images {
+        Images { files: MappedFiles::new(files), ..Images::default() }
+    }
+
     /// Has debug files looked for there, for images that are opened from now on.
     pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
         self.files.look_for_debug_files(places);

@@ -16,6 +16,7 @@ use flame_symbolize::{CodeName, WantedCode};
 use rustc_hash::FxHashMap;
 
 use crate::runtimes::Runtime;
+use crate::target_files::TargetFiles;
 pub(super) use deferred::{Deferred, DeferredSample};
 use process::{JitProcess, KINDS};
 
@@ -25,6 +26,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long the last look may take.
 const LAST_LOOK: Duration = Duration::from_secs(2);
+
+/// For how long one look reads before the rings are emptied again; the next one goes on with the
+/// processes that did not have their turn.
+const LOOK_LEN: Duration = Duration::from_millis(20);
+
+/// For how long names are looked up in logs, of all processes.
+const NAMING: Duration = Duration::from_secs(10);
+
+/// How many changes of all processes wait at most, 56 bytes each.
+const MAX_WAITING: usize = 1 << 20;
 
 /// How many logs are held open at most; those of further processes are opened at the end.
 const MAX_OPEN_LOGS: usize = 512;
@@ -38,6 +49,8 @@ pub(super) struct JitId(u32);
 struct Sampled {
     process: usize,
     address: ProcessAddress,
+    /// Where its mapping started.
+    start: ProcessAddress,
     /// By kind of log: entries from here on are of later code.
     before: [FileOffset; KINDS],
     /// When it was sampled last.
@@ -64,12 +77,22 @@ pub(super) struct JitCode {
     by_pid: FxHashMap<Pid, usize>,
     /// Whose code a forked process has inherited.
     parents: FxHashMap<Pid, Pid>,
+    files: TargetFiles,
     sampled: Vec<Sampled>,
     open_logs: usize,
     next_look: Option<Instant>,
+    /// Which of the processes has its turn first at the next look.
+    turn: usize,
+    /// Processes whose logs were not read to their end.
+    cut: Vec<Pid>,
 }
 
 impl JitCode {
+    /// Of logs that are opened that way.
+    pub(super) fn new(files: TargetFiles) -> JitCode {
+        JitCode { files, ..JitCode::default() }
+    }
+
     /// Follows what an event says of processes.
     pub(super) fn apply(&mut self, event: &EventKind<'_>, processes: &Processes) {
         match event {
@@ -107,7 +130,9 @@ impl JitCode {
         let id = *current.entry(address.0).or_insert(next);
         if id == next {
             let before = [FileOffset(u64::MAX); KINDS];
-            self.sampled.push(Sampled { process, address, before, last: time });
+            let found = processes.find(pid, address);
+            let start = found.map_or(address, |found| found.mapping.start);
+            self.sampled.push(Sampled { process, address, start, before, last: time });
         } else if let Some(sampled) = self.sampled.get_mut(id.0 as usize) {
             sampled.last = time;
         }
@@ -138,7 +163,8 @@ impl JitCode {
         if let Some(known) = self.by_pid.get(&pid) {
             return *known;
         }
-        let mut new = JitProcess::new(pid, self.parents.get(&pid).copied(), processes);
+        let parent = self.parents.get(&pid).copied();
+        let mut new = JitProcess::new(pid, parent, processes, self.files.clone());
         if self.open_logs < MAX_OPEN_LOGS {
             self.open_logs += new.open_logs(true);
         }
@@ -161,14 +187,24 @@ impl JitCode {
     /// Reads on in all logs; whether there was anything.
     fn read_on(&mut self) -> bool {
         let mut read = false;
+        let end = Instant::now() + LOOK_LEN;
         let mut current: Vec<usize> = self.by_pid.values().copied().collect();
         current.sort_unstable();
+        let first = current.partition_point(|index| *index < self.turn);
+        current.rotate_left(first);
+        let mut waiting: usize = self.processes.iter().map(JitProcess::waiting).sum();
         for index in current {
+            if Instant::now() >= end {
+                self.turn = index;
+                return true;
+            }
             let process = &mut self.processes[index];
             if self.open_logs < MAX_OPEN_LOGS {
                 self.open_logs += process.open_logs(false);
             }
-            read |= process.read_on();
+            let before = process.waiting();
+            read |= process.read_on(MAX_WAITING.saturating_sub(waiting));
+            waiting += process.waiting() - before;
         }
         read
     }
@@ -196,6 +232,7 @@ impl JitCode {
     /// Entries that were written later say nothing about samples; what is written faster than it is
     /// read must not keep flame from ending.
     pub(super) fn finish(&mut self) {
+        self.processes.iter_mut().for_each(JitProcess::find_now);
         let deadline = Instant::now() + LAST_LOOK;
         while self.read_on() && Instant::now() < deadline {}
     }
@@ -219,8 +256,13 @@ impl JitCode {
             wanted[sampled.process].push((number, *sampled));
         }
         let mut names = vec![None; self.sampled.len()];
+        let end = Instant::now() + NAMING;
         for (process, wanted) in self.processes.iter_mut().zip(&wanted) {
             if wanted.is_empty() {
+                continue;
+            }
+            if Instant::now() >= end {
+                self.cut.push(process.pid);
                 continue;
             }
             process.prepare_for_names();
@@ -234,7 +276,9 @@ impl JitCode {
                     before: before(sampled),
                 };
                 let asked: Vec<WantedCode> = wanted.iter().map(to_wanted).collect();
-                for ((number, _), name) in wanted.iter().zip(log.names(&asked)) {
+                let (found, is_cut) = log.names(&asked);
+                self.cut.extend(is_cut.then_some(process.pid));
+                for ((number, _), name) in wanted.iter().zip(found) {
                     names[*number] = names[*number].take().or(name);
                 }
             }
@@ -260,10 +304,24 @@ impl JitCode {
         unnamed.filter_map(note).collect()
     }
 
-    /// Where an id's code was.
-    pub(super) fn place(&self, id: JitId) -> Option<(Pid, ProcessAddress)> {
-        let sampled = self.sampled.get(id.0 as usize)?;
-        Some((self.processes.get(sampled.process)?.pid, sampled.address))
+    /// What has to be said of logs that were not read to their end.
+    pub(super) fn note(&self) -> Option<String> {
+        let first = self.cut.first()?;
+        let others = self.cut.len() - 1;
+        let whose = match others {
+            0 => format!("process {first}"),
+            _ => format!("process {first} and {others} more"),
+        };
+        Some(format!(
+            "the perf map of {whose} takes too long to read: not all of its names are there"
+        ))
+    }
+
+    /// Where an id's code was in its mapping: where that was is the process's own affair.
+    pub(super) fn place_in_mapping(&self, id: JitId) -> ProcessAddress {
+        let sampled = self.sampled.get(id.0 as usize);
+        let offset = sampled.map(|sampled| sampled.address.0.saturating_sub(sampled.start.0));
+        ProcessAddress(offset.unwrap_or(0))
     }
 }
 

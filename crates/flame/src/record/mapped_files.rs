@@ -10,7 +10,8 @@
 //! written into it. Both show in the times of the file that is there: it is younger than the sample
 //! that wants its names.
 
-use std::fs::{self, Metadata};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,12 +19,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_events::{FileId, Found, ImageKey, parse_maps};
 use flame_profile::{Missing, Nanos, Pid};
-use flame_symbolize::{ImageError, ImageFile};
+use flame_symbolize::{FileStatus, ImageError, ImageFile};
 use nix::libc;
 use rustc_hash::FxHashSet;
 
 use super::clock::to_monotonic;
 use super::debug_files::DebugPlaces;
+use crate::target_files::TargetFiles;
 
 /// A device, as the kernel numbers it: major and minor.
 type Device = (u32, u32);
@@ -32,6 +34,7 @@ type Device = (u32, u32);
 #[derive(Debug, Default)]
 pub(super) struct MappedFiles {
     places: DebugPlaces,
+    files: TargetFiles,
     /// Pairs of what stat and what a mapping say of one device.
     aliases: Option<FxHashSet<(Device, Device)>>,
 }
@@ -65,14 +68,24 @@ pub(super) struct Seen<'f> {
 
 /// Opens the file of an image as that process has it mapped, with its debug files where they
 /// usually are.
-pub(crate) fn open_file(key: &ImageKey, pid: Pid, found: &Found) -> Result<ImageFile, Missing> {
+pub(crate) fn open_file(
+    key: &ImageKey,
+    pid: Pid,
+    found: &Found,
+    files: &TargetFiles,
+) -> Result<ImageFile, Missing> {
     if key.is_vdso() {
         return super::images::vdso().ok_or(Missing::FileUnreadable);
     }
-    MappedFiles::default().open(key, Seen { pid, found, time: None })
+    MappedFiles::new(files.clone()).open(key, Seen { pid, found, time: None })
 }
 
 impl MappedFiles {
+    /// Opened that way.
+    pub(super) fn new(files: TargetFiles) -> MappedFiles {
+        MappedFiles { files, ..MappedFiles::default() }
+    }
+
     /// Has debug files looked for there.
     pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
         self.places = places;
@@ -91,16 +104,24 @@ impl MappedFiles {
             Namespace::Other => PathBuf::from(format!("/proc/{pid}/root")),
             Namespace::Ours | Namespace::Unknown => PathBuf::from("/"),
         };
+        let files = self.files.of(pid);
         let mut reason = Missing::FileUnreadable;
         for candidate in candidates(&root, path, pid, seen.found) {
-            let Ok(status) = fs::metadata(&candidate.path) else { continue };
+            let opened = match files.open(&candidate.path) {
+                Ok(opened) => opened,
+                // It is the same file by every path.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => break,
+                Err(_) => continue,
+            };
+            let status = &opened.status;
             let is_mapped =
-                self.is_mapped(key.file, &status, candidate.namespace.unwrap_or(namespace));
-            if !is_mapped || FileTimes::of(&status).are_after(seen.time, namespace) {
+                self.is_mapped(key.file, status, candidate.namespace.unwrap_or(namespace));
+            if !is_mapped || FileTimes::of(status).are_after(seen.time, namespace) {
                 reason = Missing::FileReplaced;
                 continue;
             }
-            match ImageFile::open_with(&candidate.path, self.places.search(path, &root)) {
+            let search = self.places.search(path, &root, files.clone());
+            match ImageFile::of_file(&candidate.path, &opened, search) {
                 Ok(file) => {
                     if namespace == Namespace::Other {
                         // Its root is gone when the process is: what is there is opened now.
@@ -117,12 +138,12 @@ impl MappedFiles {
     }
 
     /// Whether a file is the one that was mapped.
-    fn is_mapped(&mut self, mapped: FileId, status: &Metadata, namespace: Namespace) -> bool {
+    fn is_mapped(&mut self, mapped: FileId, status: &FileStatus, namespace: Namespace) -> bool {
         let FileId::Inode { major, minor, inode, .. } = mapped else { return true };
-        if status.ino() != inode {
+        if status.inode != inode {
             return false;
         }
-        let reported = (libc::major(status.dev()), libc::minor(status.dev()));
+        let reported = (libc::major(status.device), libc::minor(status.device));
         let pair = (reported, (major, minor));
         if pair.0 == pair.1 {
             return true;
@@ -141,8 +162,8 @@ impl MappedFiles {
 }
 
 impl FileTimes {
-    fn of(status: &Metadata) -> FileTimes {
-        FileTimes { created: status.created().ok(), modified: status.modified().ok() }
+    fn of(status: &FileStatus) -> FileTimes {
+        FileTimes { created: status.created, modified: status.modified }
     }
 
     /// Whether the file came to be after its code was seen, or other bytes into it. As long as the
@@ -191,15 +212,14 @@ fn candidates(root: &Path, path: &Path, pid: Pid, found: &Found) -> Vec<Candidat
 }
 
 fn namespace(pid: Pid) -> Namespace {
-    let own = (fs::metadata("/proc/self/root/"), fs::metadata("/proc/self/ns/mnt"));
-    let (root, mounts) =
-        (fs::metadata(format!("/proc/{pid}/root/")), fs::metadata(format!("/proc/{pid}/ns/mnt")));
-    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    match (own, root, mounts) {
-        ((Ok(own_root), Ok(own_mounts)), Ok(root), Ok(mounts)) => {
-            let ours = same(&own_root, &root) && same(&own_mounts, &mounts);
-            if ours { Namespace::Ours } else { Namespace::Other }
-        }
+    // What the links say is the kernel's own knowledge: no file system is asked for it.
+    let place = |pid: &str| {
+        let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}"));
+        Ok::<_, io::Error>((link("root")?, link("ns/mnt")?))
+    };
+    match (place("self"), place(&pid.to_string())) {
+        (Ok(ours), Ok(theirs)) if ours == theirs => Namespace::Ours,
+        (Ok(_), Ok(_)) => Namespace::Other,
         _ => Namespace::Unknown,
     }
 }
@@ -224,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_file_of_another_device_is_believed_only_where_the_devices_are_known_to_be_one() {
-        let status = fs::metadata("/proc/self/exe").unwrap();
-        let device = (libc::major(status.dev()), libc::minor(status.dev()));
+        let status = FileStatus::from(&fs::metadata("/proc/self/exe").unwrap());
+        let device = (libc::major(status.device), libc::minor(status.device));
         let generation = Some(1);
         let file =
             |(major, minor): Device, inode| FileId::Inode { major, minor, inode, generation };
@@ -234,7 +254,7 @@ mod tests {
         let mut check = |file, namespace, expect| {
             assert_eq!(files.is_mapped(file, &status, namespace), expect, "{file:?} {namespace:?}");
         };
-        let inode = status.ino();
+        let inode = status.inode;
         for namespace in [Namespace::Ours, Namespace::Other, Namespace::Unknown] {
             check(FileId::None, namespace, true);
             check(file(device, inode), namespace, true);

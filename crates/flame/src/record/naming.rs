@@ -22,6 +22,7 @@ use super::collector::Collected;
 use super::images::OpenImage;
 use super::jit::JitId;
 use super::location::CodeLocation;
+use super::relative::KernelBases;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 
@@ -241,6 +242,7 @@ struct Namer<'c> {
     images: FxHashMap<ImageId, ImageId>,
     symbols: FxHashMap<(ImageId, ImageAddress), Symbolized>,
     kernel: Result<KernelSymbols, KernelError>,
+    bases: KernelBases,
     known: FxHashMap<CodeLocation, LocationId>,
 }
 
@@ -256,8 +258,13 @@ impl<'c> Namer<'c> {
             (kernel.join(), symbols)
         });
         let kernel = kernel.unwrap_or_else(|panic| resume_unwind(panic));
+        let in_kernel = |(_, _, entry)| match entry {
+            CodeLocation::Kernel(address) => Some(address),
+            _ => None,
+        };
+        let bases = KernelBases::of(collected.stacks.nodes().filter_map(in_kernel));
         let (images, known) = (FxHashMap::default(), FxHashMap::default());
-        Namer { collected, processes, images, symbols, kernel, known }
+        Namer { collected, processes, images, symbols, kernel, bases, known }
     }
 
     /// The location of an entry, and why it has no name if it has none.
@@ -279,7 +286,12 @@ impl<'c> Namer<'c> {
             CodeLocation::Anonymous(pid, address) => {
                 match self.collected.late_jit.get(&(pid, address)) {
                     Some(id) => self.jit_location(profile, *id),
-                    None => unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap),
+                    None => {
+                        let found = self.processes.find(pid, address);
+                        let start = found.map_or(address, |found| found.mapping.start);
+                        let address = ProcessAddress(address.0.saturating_sub(start.0));
+                        unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap)
+                    }
                 }
             }
             CodeLocation::Unmapped(address) => {
@@ -297,22 +309,22 @@ impl<'c> Namer<'c> {
         profile: &mut Profile,
         address: ProcessAddress,
     ) -> (Location, Unnamed) {
+        let relative = self.bases.relative(address, self.kernel.as_ref().ok());
         let missing = match &self.kernel {
             Ok(symbols) => match symbols.lookup(address) {
                 Some((name, _)) => {
                     let frame = profile.add_frame(name, FrameKind::Kernel);
-                    return (at(None, address, vec![frame]), None);
+                    return (at(None, relative, vec![frame]), None);
                 }
                 None => Missing::NoSymbol,
             },
             Err(_) => Missing::KernelHidden,
         };
-        unnamed(profile, "kernel", address, FrameKind::Kernel, missing)
+        unnamed(profile, "kernel", relative, FrameKind::Kernel, missing)
     }
 
     fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {
-        let address =
-            self.collected.jit.place(id).map_or(ProcessAddress(0), |(_, address)| address);
+        let address = self.collected.jit.place_in_mapping(id);
         let names = self.collected.jit_names.as_ref();
         let Some(found) = names.and_then(|names| names.get(id)) else {
             return unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap);

@@ -9,6 +9,7 @@ use crate::message::rights::is_root;
 use crate::message::this_command;
 use crate::runtimes::Runtime;
 use crate::runtimes::java::{self, JavaError};
+use crate::target_files::TargetFiles;
 
 /// How a VM that ends by itself is made to write down its methods.
 const DUMP_AT_EXIT: &str =
@@ -22,13 +23,17 @@ const NODE_MAP: &str = "start node with --perf-basic-prof --interpreted-frames-n
 
 /// Looks up the names of code that runtimes made, once the Java VMs were asked for theirs if
 /// `ask_java`, and says what is missing.
-pub(super) fn name_jit_code(collector: &mut Collector, ask_java: bool) -> Vec<Note> {
+pub(super) fn name_jit_code(
+    collector: &mut Collector,
+    ask_java: bool,
+    files: &TargetFiles,
+) -> Vec<Note> {
     let is_java = |target: &JitTarget| target.runtime == Some(Runtime::Java) && target.is_current;
     let mut notes = Vec::new();
     if ask_java {
         let targets = collector.jit_targets().into_iter().filter(is_java);
         let pids: Vec<Pid> = targets.map(|target| target.pid).collect();
-        for (pid, answer) in pids.iter().zip(java::write_perf_maps(&pids)) {
+        for (pid, answer) in pids.iter().zip(java::write_perf_maps(&pids, files)) {
             notes.extend(of_answer(*pid, &answer));
         }
     }

@@ -12,6 +12,7 @@ use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
 use crate::message::Failure;
 use crate::message::sampler::{cgroup_failure, failure};
+use crate::target_files::TargetFiles;
 use crate::{proc, sudo};
 
 /// Between two looks whether a program that was asked to end has.
@@ -47,6 +48,7 @@ impl Started {
         args: &TargetArgs,
         sampling: &SamplingArgs,
         profile_on_stdout: bool,
+        files: &TargetFiles,
     ) -> Result<Started, Failure> {
         let started =
             |target, description| Started { target, launched: None, description, exit: None };
@@ -70,11 +72,12 @@ impl Started {
         }
         if !args.tids.is_empty() {
             let tids = distinct(&args.tids);
-            let names: Vec<String> = tids.iter().map(|tid| describe_task(Pid(tid.0))).collect();
+            let names: Vec<String> =
+                tids.iter().map(|tid| describe_task(Pid(tid.0), files)).collect();
             return Ok(started(Target::Threads(tids), names.join(", ")));
         }
         let pids = distinct(&args.pids);
-        let names: Vec<String> = pids.iter().map(|pid| describe_task(*pid)).collect();
+        let names: Vec<String> = pids.iter().map(|pid| describe_task(*pid, files)).collect();
         Ok(started(Target::Processes(pids), names.join(", ")))
     }
 
@@ -108,7 +111,7 @@ impl Started {
 
     /// Tells `processes` what runs already. Call it once events are open: what is mapped between
     /// then and now is in the records, too.
-    pub(super) fn enter_processes(&self, processes: &mut Processes) {
+    pub(super) fn enter_processes(&self, processes: &mut Processes, files: &TargetFiles) {
         let pids = match &self.target {
             Target::System => proc::all_processes(),
             Target::Processes(pids) => pids.clone(),
@@ -116,7 +119,7 @@ impl Started {
             Target::Cgroup(group) => group.processes(),
             Target::Launched(_) => Vec::new(),
         };
-        pids.into_iter().for_each(|pid| proc::enter(processes, pid));
+        pids.into_iter().for_each(|pid| proc::enter(processes, pid, files));
     }
 
     /// Lets a launched program run.
@@ -177,8 +180,8 @@ fn distinct<T: Copy + Ord>(tasks: &[T]) -> Vec<T> {
     tasks
 }
 
-fn describe_task(pid: Pid) -> String {
-    match proc::command_line(pid) {
+fn describe_task(pid: Pid, files: &TargetFiles) -> String {
+    match proc::command_line(pid, files) {
         Some(command) => format!("{command} ({pid})"),
         None => format!("process {pid}"),
     }

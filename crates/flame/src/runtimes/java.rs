@@ -7,23 +7,29 @@
 //! a connection, `1\0COMMAND\0ARGUMENT\0ARGUMENT\0ARGUMENT\0`, and answers with a number, 0 for
 //! done, and text. SIGQUIT is sent only to processes that have a handler for it.
 //!
+//! A VM may not be one, and its `/tmp` anything. So all of that is done by a process of its own with
+//! the VM's user and no right beyond, on the file system of that `/tmp` alone, and the file is removed
+//! even when flame is killed meanwhile.
+//!
 //! Sources: the documentation of jcmd; what `strace jcmd` shows.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_profile::Pid;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::prctl::set_pdeathsig;
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::message::reason;
+use crate::privileges;
 use crate::proc::{self, Identity};
 use crate::process_root::{FoundFile, ProcessRoot};
+use crate::target_files::{TargetFiles, answer_of, is_ready, reply};
 
 /// How long a VM has for its answer. It stops at a safepoint first, and a map of 100,000 methods
 /// takes it a second to write.
@@ -35,8 +41,11 @@ const POLL: Duration = Duration::from_millis(10);
 /// The longest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// The root user may have left its own files.
-const ROOT: u32 = 0;
+/// The most letters of a VM's own words that are passed on.
+const MAX_REASON: usize = 200;
+
+/// The number of SIGQUIT.
+const QUIT: u32 = 3;
 
 /// Why a VM did not write down its methods.
 #[derive(Debug, thiserror::Error)]
@@ -72,73 +81,122 @@ pub(crate) struct Answer {
 }
 
 /// Asks each VM at the same time to write its methods into its `/tmp/perf-PID.map`.
-pub(crate) fn write_perf_maps(pids: &[Pid]) -> Vec<Result<Answer, JavaError>> {
-    let (sender, receiver) = mpsc::channel();
-    for (number, pid) in pids.iter().copied().enumerate() {
-        let sender = sender.clone();
-        // Not waited for: connecting to a VM whose queue is full has no time limit.
-        thread::spawn(move || sender.send((number, write_perf_map(pid))));
-    }
-    drop(sender);
-    let mut answers: Vec<_> = pids.iter().map(|_| Err(JavaError::NoAnswer)).collect();
+pub(crate) fn write_perf_maps(pids: &[Pid], files: &TargetFiles) -> Vec<Result<Answer, JavaError>> {
+    let jobs: Vec<_> = pids.iter().map(|pid| files.start_job(&pid.0.to_le_bytes())).collect();
     let deadline = Instant::now() + PATIENCE + POLL;
-    loop {
-        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok((number, answer)) => answers[number] = answer,
-            Err(_) => return answers,
+    let answer = |job: io::Result<OwnedFd>| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match answer_of(&job?, left) {
+            Ok(answer) => decode(&answer),
+            Err(_) => Err(JavaError::NoAnswer),
         }
-    }
+    };
+    jobs.into_iter().map(answer).collect()
 }
 
-fn write_perf_map(pid: Pid) -> Result<Answer, JavaError> {
+/// The other side, a process of its own: it may wait for ever, and becomes the VM's user. It lives
+/// on when flame is killed, to remove what it made.
+pub(crate) fn serve(asked: &[u8], flame: &OwnedFd) {
+    let Ok(pid) = asked.try_into().map(u32::from_le_bytes) else { return };
+    let _ = set_pdeathsig(None);
+    let answer = write_perf_map(Pid(pid), flame);
+    let _ = reply(flame, &encode(&answer));
+}
+
+/// A letter, and what goes with it.
+fn encode(answer: &Result<Answer, JavaError>) -> Vec<u8> {
+    let (letter, text) = match answer {
+        Ok(Answer { has_frame_pointers: true }) => ("+", String::new()),
+        Ok(Answer { has_frame_pointers: false }) => ("-", String::new()),
+        Err(JavaError::Ended) => ("e", String::new()),
+        Err(JavaError::Deaf) => ("d", String::new()),
+        Err(JavaError::NoAnswer) => ("n", String::new()),
+        Err(JavaError::HungUp) => ("h", String::new()),
+        Err(JavaError::TooOld) => ("o", String::new()),
+        Err(JavaError::Refused(text)) => ("r", text.chars().take(MAX_REASON).collect()),
+        Err(JavaError::Io(error)) => ("i", error.raw_os_error().unwrap_or(0).to_string()),
+    };
+    [letter.as_bytes(), text.as_bytes()].concat()
+}
+
+fn decode(answer: &[u8]) -> Result<Answer, JavaError> {
+    let (letter, text) = answer.split_at_checked(1).ok_or(JavaError::NoAnswer)?;
+    let text = String::from_utf8_lossy(text).into_owned();
+    Err(match letter {
+        b"+" => return Ok(Answer { has_frame_pointers: true }),
+        b"-" => return Ok(Answer { has_frame_pointers: false }),
+        b"e" => JavaError::Ended,
+        b"d" => JavaError::Deaf,
+        b"h" => JavaError::HungUp,
+        b"o" => JavaError::TooOld,
+        b"r" => JavaError::Refused(text),
+        b"i" => JavaError::Io(io::Error::from_raw_os_error(text.parse().unwrap_or(0))),
+        _ => JavaError::NoAnswer,
+    })
+}
+
+fn write_perf_map(pid: Pid, flame: &OwnedFd) -> Result<Answer, JavaError> {
     let deadline = Instant::now() + PATIENCE;
-    let root = ProcessRoot::of(pid).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => JavaError::Ended,
-        _ => JavaError::Io(error),
-    })?;
-    let vm = Vm { pid, identity: Identity::of(pid), root };
-    let socket = vm.listening(deadline)?;
+    let vm = Vm::open(pid)?;
+    let socket = vm.listening(deadline, flame)?;
     let flag = ask(&socket, &["printflag", "PreserveFramePointer"], deadline)?;
     ask(&socket, &["jcmd", "Compiler.perfmap"], deadline)?;
     Ok(Answer { has_frame_pointers: flag.contains("+PreserveFramePointer") })
 }
 
-/// A Java VM.
+/// A Java VM, and its `/tmp`.
 #[derive(Debug)]
 struct Vm {
-    pid: Pid,
+    /// It stands for this very process, whoever has its number later.
+    process: OwnedFd,
     identity: Identity,
-    root: ProcessRoot,
+    command: String,
+    tmp: FoundFile,
 }
 
 impl Vm {
+    /// Looks at it, and becomes its user with no right beyond that: what flame does in its
+    /// directories from then on it could have done itself.
+    fn open(pid: Pid) -> Result<Vm, JavaError> {
+        let number = i32::try_from(pid.0).ok().and_then(rustix::process::Pid::from_raw);
+        let process = pidfd_open(number.ok_or(JavaError::Ended)?, PidfdFlags::empty())
+            .map_err(|_| JavaError::Ended)?;
+        let identity = Identity::of(pid);
+        let command = proc::command_line(pid, &TargetFiles::default()).ok_or(JavaError::Ended)?;
+        let tmp = ProcessRoot::of(pid)?.find(Path::new("/tmp"))?;
+        // If it has ended by now, all that may be of another process.
+        if has_ended(&process) {
+            return Err(JavaError::Ended);
+        }
+        privileges::become_user(identity.user, identity.group).map_err(|_| JavaError::HungUp)?;
+        Ok(Vm { process, identity, command, tmp })
+    }
+
     /// The socket at which it listens, when it does.
     fn socket(&self) -> Option<FoundFile> {
-        let path = PathBuf::from(format!("/tmp/.java_pid{}", self.identity.inner_pid));
-        let found = self.root.find(&path).ok()?;
+        let found = self.tmp.child(&format!(".java_pid{}", self.identity.inner_pid)).ok()?;
         let status = found.metadata().ok()?;
-        let is_its = [self.identity.user, ROOT].contains(&status.uid());
+        let is_its = status.uid() == self.identity.user;
         (status.file_type().is_socket() && is_its).then_some(found)
     }
 
     /// Makes it listen, if it does not yet.
-    fn listening(&self, deadline: Instant) -> Result<FoundFile, JavaError> {
+    fn listening(&self, deadline: Instant, flame: &OwnedFd) -> Result<FoundFile, JavaError> {
         if let Some(socket) = self.socket() {
             return Ok(socket);
         }
-        let catches_quit = self.identity.caught_signals >> (Signal::SIGQUIT as i32 - 1) & 1 == 1;
-        let command = proc::command_line(self.pid).ok_or(JavaError::Ended)?;
-        if !catches_quit || command.contains("-XX:+DisableAttachMechanism") {
+        let catches_quit = self.identity.caught_signals >> (QUIT - 1) & 1 == 1;
+        if !catches_quit || self.command.contains("-XX:+DisableAttachMechanism") {
             return Err(JavaError::Deaf);
         }
         let _trigger = Trigger::create(self)?;
-        kill(nix::unistd::Pid::from_raw(self.pid.0 as i32), Signal::SIGQUIT)
-            .map_err(io::Error::from)?;
+        pidfd_send_signal(&self.process, Signal::QUIT).map_err(io::Error::from)?;
         while Instant::now() < deadline {
             if let Some(socket) = self.socket() {
                 return Ok(socket);
             }
-            if Identity::of(self.pid).caught_signals == 0 {
+            // Nobody waits for it when flame has ended.
+            if has_ended(&self.process) || is_ready(flame, Duration::ZERO)? {
                 return Err(JavaError::Ended);
             }
             thread::sleep(POLL);
@@ -147,41 +205,36 @@ impl Vm {
     }
 }
 
-/// The file that tells a VM that SIGQUIT is meant to make it listen; removed on drop.
-#[derive(Debug)]
-struct Trigger {
-    /// Below `/proc/self/fd`, so it names the file as long as `_tmp` is open.
-    path: Option<PathBuf>,
-    _tmp: FoundFile,
+/// Whether a process has ended, by its descriptor.
+fn has_ended(process: &OwnedFd) -> bool {
+    is_ready(process, Duration::ZERO).unwrap_or(true)
 }
 
-impl Trigger {
-    fn create(vm: &Vm) -> io::Result<Trigger> {
-        let tmp = vm.root.find(Path::new("/tmp"))?;
-        let name = format!(".attach_pid{}", vm.identity.inner_pid);
-        let path = PathBuf::from(tmp.own_path()).join(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
-        let file: File = match options.open(&path) {
+/// The file that tells a VM that SIGQUIT is meant to make it listen; removed on drop.
+#[derive(Debug)]
+struct Trigger<'v> {
+    tmp: &'v FoundFile,
+    /// `None` when it was there before.
+    name: Option<String>,
+}
+
+impl Trigger<'_> {
+    fn create(vm: &Vm) -> io::Result<Trigger<'_>> {
+        let (tmp, name) = (&vm.tmp, format!(".attach_pid{}", vm.identity.inner_pid));
+        match tmp.create(&name) {
             // Another tool is asking, or has left its file behind.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Ok(Trigger { path: None, _tmp: tmp });
+                Ok(Trigger { tmp, name: None })
             }
-            result => result?,
-        };
-        let trigger = Trigger { path: Some(path), _tmp: tmp };
-        // The VM believes only its own user, and root.
-        if file.metadata()?.uid() != vm.identity.user {
-            std::os::unix::fs::fchown(&file, Some(vm.identity.user), None)?;
+            result => result.map(|_| Trigger { tmp, name: Some(name) }),
         }
-        Ok(trigger)
     }
 }
 
-impl Drop for Trigger {
+impl Drop for Trigger<'_> {
     fn drop(&mut self) {
         // The VM may have removed it already.
-        self.path.take().map(std::fs::remove_file);
+        self.name.take().map(|name| self.tmp.remove(&name));
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use flame_profile::{FileOffset, Nanos, ProcessAddress};
 
-use super::source::{Source, Window};
-use super::{CodeEntry, CodeLogError, EntryKind, Scanned};
+use super::source::{Source, WINDOW_LEN, Window};
+use super::{CodeEntry, CodeLogError, ENTRY_WORK, EntryKind, MAX_WORK, Scanned};
 use crate::demangle::MAX_NAME_LEN;
 
 const MAGIC: &[u8] = b"DTiJ";
@@ -106,10 +106,10 @@ impl JitDump {
         let file_len = source.state()?.0.0;
         let mut window = Window::new(source);
         let mut position = from.max(self.header_len);
-        let mut skipped = 0;
+        let (mut skipped, mut work) = (0, 0_u64);
         // Where the lines stand of the code that is loaded next, and its address.
         let mut lines = (0, 0);
-        while position < until {
+        while position < until && work < MAX_WORK {
             let Some(prefix) = window.get(position, PREFIX_LEN)? else { break };
             let (id, len) = (u32_at(prefix, 0), u64::from(u32_at(prefix, 4).unwrap_or(0)));
             let time = u64_at(prefix, 8).filter(|_| self.has_times).map(Nanos);
@@ -137,9 +137,12 @@ impl JitDump {
                 }
                 _ => {}
             }
+            // What is passed over is read all the same, up to a window.
+            work += ENTRY_WORK + len.min(WINDOW_LEN as u64);
             position += len;
         }
-        Ok(Scanned { next: FileOffset(position), skipped })
+        let is_cut = work >= MAX_WORK;
+        Ok(Scanned { next: FileOffset(position), skipped, is_cut })
     }
 
     /// The name in the record of loaded code at a position.

@@ -13,10 +13,10 @@ use crate::demangle::MAX_NAME_LEN;
 
 /// How many entries are kept at most that cover a wanted address, 40 bytes each: a runtime would
 /// have to compile the same addresses millions of times. The oldest give way.
-const MAX_KEPT: usize = 4 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// For how many pieces of code it is remembered where their names stand, in case they are moved.
-const MAX_INDEXED: usize = 4 << 20;
+const MAX_INDEXED: usize = 1 << 20;
 
 /// An address whose name is wanted, as the log was at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct CodeNames {
     pub names: Vec<Option<CodeName>>,
     /// Lines or records of the log that made no sense.
     pub skipped: u64,
+    /// Whether the log was not read to its end, because it asked for too much work.
+    pub is_cut: bool,
 }
 
 /// An entry that covers a wanted address.
@@ -73,7 +75,9 @@ impl CodeLog {
         let mut kept = VecDeque::new();
         // Where the name and the lines of code stand, by its number.
         let mut indexed: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
-        let scanned = self.scan(FileOffset(0), FileOffset(u64::MAX), &mut |entry| {
+        // What is appended while it is read is not waited for: it is never over.
+        let (end, _) = self.state()?;
+        let scanned = self.scan(FileOffset(0), end, &mut |entry| {
             if let EntryKind::Named { index, lines } = entry.kind
                 && self.has_moves()
                 && (indexed.len() < MAX_INDEXED || indexed.contains_key(&index))
@@ -91,7 +95,8 @@ impl CodeLog {
         })?;
         drop(indexed);
         let chosen = choose(wanted, kept.make_contiguous());
-        Ok(CodeNames { names: self.read_names(wanted, &chosen)?, skipped: scanned.skipped })
+        let names = self.read_names(wanted, &chosen)?;
+        Ok(CodeNames { names, skipped: scanned.skipped, is_cut: scanned.is_cut })
     }
 
     fn has_moves(&self) -> bool {

@@ -10,7 +10,7 @@ use std::io;
 use flame_profile::{FileOffset, ProcessAddress};
 
 use super::source::{Source, WINDOW_LEN};
-use super::{CodeEntry, EntryKind, Scanned};
+use super::{CodeEntry, ENTRY_WORK, EntryKind, MAX_WORK, Scanned};
 use crate::demangle::MAX_NAME_LEN;
 use crate::line_parser::{parse_hex, split_word};
 
@@ -28,15 +28,16 @@ pub(super) fn scan(
     until: u64,
     each: &mut dyn FnMut(CodeEntry),
 ) -> io::Result<Scanned> {
-    let mut scanned = Scanned { next: FileOffset(from), skipped: 0 };
-    let next = for_each_line(source, from, until, &mut |at, line| match parse_line(line) {
-        Some((start, end, _)) => {
-            let kind = EntryKind::Named { index: 0, lines: 0 };
-            each(CodeEntry { at: FileOffset(at), time: None, start, end, kind });
-        }
-        None => scanned.skipped += 1,
-    })?;
-    scanned.next = FileOffset(next);
+    let mut scanned = Scanned { next: FileOffset(from), ..Scanned::default() };
+    let (next, is_cut) =
+        for_each_line(source, from, until, &mut |at, line| match parse_line(line) {
+            Some((start, end, _)) => {
+                let kind = EntryKind::Named { index: 0, lines: 0 };
+                each(CodeEntry { at: FileOffset(at), time: None, start, end, kind });
+            }
+            None => scanned.skipped += 1,
+        })?;
+    (scanned.next, scanned.is_cut) = (FileOffset(next), is_cut);
     Ok(scanned)
 }
 
@@ -58,13 +59,15 @@ fn parse_line(line: &[u8]) -> Option<Line<'_>> {
 }
 
 /// Calls `each` with the position of each line and the line without its end; lines longer than a
-/// window are cut. Returns where the first line begins that is not whole or not before `until`.
+/// window are cut. Returns where the first line begins that is not whole or not before `until`, and
+/// whether that is because there was too much to do.
 fn for_each_line(
     source: &Source,
     from: u64,
     until: u64,
     each: &mut dyn FnMut(u64, &[u8]),
-) -> io::Result<u64> {
+) -> io::Result<(u64, bool)> {
+    let mut work = 0_u64;
     let mut buffer = vec![0; WINDOW_LEN];
     // Where the buffer begins in the file, and how much of it holds bytes.
     let (mut position, mut filled) = (from, 0);
@@ -83,8 +86,9 @@ fn for_each_line(
         let mut start = 0;
         while let Some(len) = memchr::memchr(b'\n', &buffer[unseen..filled]) {
             let at = position + start as u64;
-            if at >= until {
-                return Ok(at);
+            work += ENTRY_WORK + len as u64;
+            if at >= until || work >= MAX_WORK {
+                return Ok((at, at < until));
             }
             if !std::mem::take(&mut in_rest) {
                 each(at, &buffer[start..unseen + len]);
@@ -102,9 +106,13 @@ fn for_each_line(
         (position, filled) = (position + start as u64, filled - start);
         if in_rest {
             position = source.next_data(position);
+            work += WINDOW_LEN as u64;
+        }
+        if work >= MAX_WORK {
+            return Ok((position, true));
         }
     }
-    Ok(position)
+    Ok((position, false))
 }
 
 #[cfg(test)]
@@ -155,6 +163,15 @@ mod tests {
             (seen[0].0, scanned.next),
             (WINDOW_LEN as u64 - 5, FileOffset(text.len() as u64))
         );
+    }
+
+    #[test]
+    fn lines_without_end_are_cut_by_the_work_that_they_make() {
+        let source = Source::Memory(vec![b'\n'; 20 << 20]);
+        let scanned = scan(&source, 0, u64::MAX, &mut |_| {}).unwrap();
+        assert!(scanned.is_cut && scanned.skipped < 17 << 20, "{scanned:?}");
+        let scanned = scan(&source, scanned.next.0, u64::MAX, &mut |_| {}).unwrap();
+        assert!(!scanned.is_cut, "{scanned:?}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Drop for Scratch {
 
 fn name(id: u8) -> IndexName {
     let build_id = BuildId::from_bytes(&[id; 20]).unwrap();
-    IndexName::new(&build_id, &fs::metadata("/proc/self/exe").unwrap(), 7)
+    IndexName::new(&build_id, &FileStatus::from(&fs::metadata("/proc/self/exe").unwrap()), 7)
 }
 
 fn load(cache: &IndexCache, name: &IndexName) -> Option<Vec<u8>> {
@@ -155,9 +155,9 @@ fn the_least_recently_used_go_first() {
 #[test]
 fn names_differ_by_owner_and_keys_by_all_that_is_known() {
     let build_id = BuildId::from_bytes(&[1; 20]).unwrap();
-    let file = fs::metadata("/proc/self/exe").unwrap();
+    let file = FileStatus::from(&fs::metadata("/proc/self/exe").unwrap());
     let one = IndexName::new(&build_id, &file, 7);
-    let owner = file.uid();
+    let owner = file.owner;
     assert_eq!(one.file, format!("{}-{owner}{ENDING}", "01".repeat(20)));
     assert_ne!(one.key, IndexName::new(&build_id, &file, 8).key);
     let with =

@@ -9,6 +9,7 @@ use object::{Object, ObjectSection};
 use rustc_hash::FxHashMap;
 
 use super::SymbolizeConfig;
+use crate::budget::Claim;
 use crate::companion::alternate_link;
 use crate::debug_info::DebugInfo;
 use crate::image::ImageFile;
@@ -21,9 +22,6 @@ use crate::units::{Built, CodeRanges, Opener, Strings, UnitMap, build_unit};
 /// From this much debug information on, in bytes as stored, an index is worth its file: below, it
 /// is read about as fast anew.
 const MIN_INDEXED_LEN: u64 = 256 << 10;
-
-/// How many bytes of new tables are kept for the index; what is beyond is read again next time.
-const MAX_KEPT_LEN: usize = 256 << 20;
 
 /// An index of more bytes is written anew only for a share of new tables that is worth it.
 const CHEAP_INDEX_LEN: usize = 32 << 20;
@@ -59,6 +57,7 @@ struct Prepared {
 struct Kept {
     tables: Vec<(u32, Vec<u8>)>,
     len: usize,
+    claims: Vec<Claim>,
 }
 
 /// Opens the units of a job when the first one is needed that is not in the index.
@@ -137,11 +136,11 @@ impl<'a> Job<'a> {
             return None;
         }
         let build_id = self.debug_image.build_id()?;
-        let name = IndexName::new(build_id, self.debug_image.metadata()?, self.debug_len);
+        let name = IndexName::new(build_id, self.debug_image.status()?, self.debug_len);
         Some(match alternate_link(self.debug_image) {
             Some((_, id)) => {
                 let supplement = self.debug_image.supplement();
-                name.with_supplement(&id, supplement.and_then(ImageFile::metadata))
+                name.with_supplement(&id, supplement.and_then(ImageFile::status))
             }
             None => name,
         })
@@ -186,7 +185,10 @@ impl<'a> Job<'a> {
         });
         let Built { bytes, is_whole } = built.ok()?;
         if prepared.name.is_some() && is_whole {
-            self.kept.lock().unwrap_or_else(PoisonError::into_inner).add(unit, &bytes);
+            let claim = self.image.search().budget.claim(bytes.len() as u64);
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            // What there is no room for is read again next time.
+            kept.extend(claim.map(|claim| (unit, bytes.clone(), claim)));
         }
         Some(Cow::Owned(bytes))
     }
@@ -217,10 +219,11 @@ impl<'a> Job<'a> {
 }
 
 impl Kept {
-    fn add(&mut self, unit: u32, table: &[u8]) {
-        if self.len + table.len() <= MAX_KEPT_LEN {
-            self.len += table.len();
-            self.tables.push((unit, table.to_vec()));
+    fn extend(&mut self, table: Option<(u32, Vec<u8>, Claim)>) {
+        if let Some((unit, bytes, claim)) = table {
+            self.len += bytes.len();
+            self.tables.push((unit, bytes));
+            self.claims.push(claim);
         }
     }
 }

@@ -46,12 +46,12 @@ pub(crate) fn build_unit(
     let split = SplitUnit::open(opener, unit_ref);
     // Compilers leave lines with the skeleton; split units name files by the same numbers.
     let mut files = FileNames::new(unit_ref);
-    let rows = read_rows(unit_ref, &mut files, code)?;
-    let (names, unit_ref) = match &split {
-        Some(split) => (split.names(), split.unit()),
-        None => (NameReader::new(opener, map, unit_ref), unit_ref),
+    let rows = read_rows(unit_ref, &mut files, code, opener.rows())?;
+    let (names, unit_ref, effort) = match &split {
+        Some(split) => (split.names(), split.unit(), split.walking()),
+        None => (NameReader::new(opener, map, unit_ref), unit_ref, opener.walking()),
     };
-    let found = Walk::new(unit_ref, names, &mut files, code).run()?;
+    let found = Walk::new(unit_ref, names, &mut files, code, effort).run()?;
     let bytes = write(&found, &rows, &files, strings);
     Ok(Built { bytes, is_whole: is_whole(&unit) })
 }

@@ -2,6 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Steps of all efforts, counted where the code is checked as it runs: fuzz targets look at them.
+static SPENT: AtomicU64 = AtomicU64::new(0);
+
+/// So many steps were spent in this process.
+pub(crate) fn spent() -> u64 {
+    SPENT.load(Ordering::Relaxed)
+}
+
 /// What is left of an amount of work, in steps of some nanoseconds each.
 #[derive(Debug)]
 pub(crate) struct Effort {
@@ -26,6 +34,9 @@ impl Effort {
     /// Takes steps from what is left.
     pub(crate) fn spend(&self, steps: usize) -> Result<(), Exhausted> {
         let steps = steps as u64;
+        if cfg!(debug_assertions) {
+            SPENT.fetch_add(steps, Ordering::Relaxed);
+        }
         let spend = |left: u64| left.checked_sub(steps);
         let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
         spent.map(|_| ()).map_err(|_| Exhausted)

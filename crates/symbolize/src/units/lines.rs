@@ -2,7 +2,7 @@
 
 use gimli::UnitRef;
 
-use super::effort::Unreadable;
+use super::effort::{Effort, Unreadable};
 use super::file_names::FileNames;
 use super::map::CodeRanges;
 use crate::debug_info::Reader;
@@ -36,6 +36,7 @@ pub(crate) fn read_rows<'d>(
     unit: UnitRef<'_, Reader<'d>>,
     files: &mut FileNames<'_, 'd>,
     code: &CodeRanges,
+    effort: &Effort,
 ) -> Result<Vec<Row>, Unreadable> {
     let Some(program) = unit.line_program.clone() else { return Ok(Vec::new()) };
     let mut sequences = Vec::new();
@@ -43,6 +44,7 @@ pub(crate) fn read_rows<'d>(
     let mut program = program.rows();
     // What stands before an error is read.
     while let Ok(Some((_, row))) = program.next_row() {
+        effort.spend(1)?;
         let start = row.address();
         if row.end_sequence() {
             let rows = std::mem::take(&mut rows);

@@ -12,6 +12,14 @@ use crate::split::{Skeleton, SplitUnits};
 /// refer to each other open some of them several times.
 const ABBREVIATION_READS: u64 = 64;
 
+/// Steps that the entries of a file may cost, for each byte of them. An attribute takes one, and most
+/// have a byte at least.
+const STEPS_A_BYTE: u64 = 8;
+
+/// Rows of line programs, for each byte of these. An instruction makes one at most; damage makes many
+/// units share one program.
+const ROWS_A_BYTE: u64 = 8;
+
 /// How many bytes of split units are read for one image. Each is read once, unless damage makes
 /// several skeletons name one of them.
 const MAX_SPLIT_LEN: u64 = 4 << 30;
@@ -20,6 +28,8 @@ const MAX_SPLIT_LEN: u64 = 4 << 30;
 pub(crate) struct Opener<'d> {
     dwarf: Dwarf<Reader<'d>>,
     effort: Effort,
+    walking: Effort,
+    rows: Effort,
     /// Where the units of the supplementary file start, sorted.
     supplement: OnceLock<Vec<usize>>,
     split: Option<&'d SplitUnits>,
@@ -31,13 +41,25 @@ impl<'d> Opener<'d> {
     pub(crate) fn new(dwarf: Dwarf<Reader<'d>>, split: Option<&'d SplitUnits>) -> Opener<'d> {
         let len = dwarf.debug_abbrev.reader().len() + dwarf.debug_line.reader().len();
         let effort = Effort::for_bytes(len, ABBREVIATION_READS);
+        let walking = Effort::for_bytes(dwarf.debug_info.reader().len(), STEPS_A_BYTE);
+        let rows = Effort::for_bytes(dwarf.debug_line.reader().len(), ROWS_A_BYTE);
         let split_effort = Effort::new(MAX_SPLIT_LEN);
-        Opener { dwarf, effort, supplement: OnceLock::new(), split, split_effort }
+        Opener { dwarf, effort, walking, rows, supplement: OnceLock::new(), split, split_effort }
     }
 
     /// The sections.
     pub(crate) fn dwarf(&self) -> &Dwarf<Reader<'d>> {
         &self.dwarf
+    }
+
+    /// What reading the entries of all units may cost.
+    pub(super) fn walking(&self) -> &Effort {
+        &self.walking
+    }
+
+    /// What the lines of all units may cost.
+    pub(super) fn rows(&self) -> &Effort {
+        &self.rows
     }
 
     /// The sections that have the unit for which a skeleton stands; `None` without them, and when

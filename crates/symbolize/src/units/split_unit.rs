@@ -4,6 +4,7 @@
 
 use gimli::{DwoId, Unit, UnitRef, UnitType};
 
+use super::effort::Effort;
 use super::map::UnitMap;
 use super::names::NameReader;
 use super::opener::Opener;
@@ -51,6 +52,11 @@ impl<'d> SplitUnit<'d> {
     /// The unit, in its file.
     pub(crate) fn unit(&self) -> UnitRef<'_, Reader<'d>> {
         UnitRef::new(self.opener.dwarf(), &self.unit)
+    }
+
+    /// What reading its entries may cost.
+    pub(super) fn walking(&self) -> &Effort {
+        self.opener.walking()
     }
 
     /// The names of its entries.

@@ -15,10 +15,6 @@ const MAX_PARTS: usize = 1 << 20;
 /// How deep inlined calls are followed. Compilers stay below 100.
 const MAX_DEPTH: usize = 256;
 
-/// Steps that a unit may cost, for each byte of its entries and range lists. An attribute takes one,
-/// and most have a byte at least.
-const STEPS_A_BYTE: u64 = 8;
-
 /// A function, or a call that was inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -78,7 +74,7 @@ pub(crate) struct Walk<'w, 'u, 'd> {
     names: NameReader<'u, 'd>,
     files: &'w mut FileNames<'u, 'd>,
     code: &'w CodeRanges,
-    effort: Effort,
+    effort: &'w Effort,
     open: Vec<Open>,
     found: Found<'d>,
 }
@@ -89,9 +85,8 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
         names: NameReader<'u, 'd>,
         files: &'w mut FileNames<'u, 'd>,
         code: &'w CodeRanges,
+        effort: &'w Effort,
     ) -> Walk<'w, 'u, 'd> {
-        let len = unit.entries_raw(None).map_or(0, |_| unit.header.unit_length());
-        let effort = Effort::for_bytes(len, STEPS_A_BYTE);
         Walk { unit, names, files, code, effort, open: Vec::new(), found: Found::default() }
     }
 
@@ -197,7 +192,7 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
         if self.found.parts.len() == before {
             return Ok(None);
         }
-        let name = self.names.name(entry.naming, &self.effort)?;
+        let name = self.names.name(entry.naming, self.effort)?;
         let call_file = entry.call_file.and_then(|file| self.files.number(file));
         let parent = parent.map(|(node, _, _)| node);
         self.found.nodes.push(Node { name, parent, call_file, call_line: entry.call_line });

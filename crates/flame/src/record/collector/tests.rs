@@ -86,8 +86,8 @@ fn equal_stacks_add_up_in_both_values() {
     let twice = || event(EventKind::Sample(sample(1, &[], &[0x1008, 0x1100])));
     let profile = collect(0, vec![named(1, "app"), mapped(1, 0x1000, b"//anon"), twice(), twice()]);
     // Return addresses are looked up one before: inside the call.
-    assert_eq!(folded(&profile, 0), "app;[anon+0x10ff]_[j];[anon+0x1008]_[j] 2\n");
-    assert_eq!(folded(&profile, 1), "app;[anon+0x10ff]_[j];[anon+0x1008]_[j] 2000\n");
+    assert_eq!(folded(&profile, 0), "app;[anon+0xff]_[j];[anon+0x8]_[j] 2\n");
+    assert_eq!(folded(&profile, 1), "app;[anon+0xff]_[j];[anon+0x8]_[j] 2000\n");
     let missing = ("[anon]".to_owned(), Missing::NoPerfMap);
     assert_eq!(profile.health.unnamed.get(&missing), Some(&2));
     assert_eq!(profile.health.stack_ends.get(&StackEnd::ChainEnd), Some(&2));
@@ -108,7 +108,7 @@ fn a_task_without_user_registers_is_complete_with_its_kernel_stack() {
     let profile =
         collect(SP_AND_IP, vec![named(2, "kworker"), event(EventKind::Sample(only_kernel))]);
     assert_eq!(profile.health.stack_ends.get(&StackEnd::Root), Some(&1));
-    let expect = "kworker;[kernel+0xffffffffffffe010]_[k];[kernel+0xffffffffffffe001]_[k] 1\n";
+    let expect = "kworker;[kernel+0x1fe010]_[k];[kernel+0x1fe001]_[k] 1\n";
     assert_eq!(folded(&profile, 0), expect);
 }
 
@@ -121,7 +121,7 @@ fn a_stack_without_unwind_information_stands_under_its_mark() {
         SP_AND_IP,
         vec![named(1, "app"), mapped(1, 0x1000, b"//anon"), event(EventKind::Sample(cut))],
     );
-    assert_eq!(folded(&profile, 0), "app;[truncated stack];[anon+0x1008]_[j] 1\n");
+    assert_eq!(folded(&profile, 0), "app;[truncated stack];[anon+0x8]_[j] 1\n");
     assert_eq!(profile.health.stack_ends.get(&StackEnd::NoUnwindInfo), Some(&1));
     assert_eq!(profile.health.no_unwind_info.get("[anon]"), Some(&1));
 }

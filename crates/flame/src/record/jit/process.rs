@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use flame_events::{FileId, Processes};
 use flame_profile::{FileOffset, Nanos, Pid};
@@ -15,9 +16,9 @@ use flame_symbolize::{CodeEntry, CodeLog, CodeLogKind, CodeName, WantedCode};
 
 use super::JitId;
 use crate::proc::Identity;
-use crate::process_root::ProcessRoot;
 use crate::record::clock::to_monotonic;
 use crate::runtimes::Runtime;
+use crate::target_files::TargetFiles;
 
 /// How many kinds of logs there are.
 pub(super) const KINDS: usize = 2;
@@ -28,12 +29,16 @@ const KIND_ORDER: [CodeLogKind; KINDS] = [CodeLogKind::JitDump, CodeLogKind::Per
 const ROOT: u32 = 0;
 
 /// How much of a log one look reads, in bytes, so that the rings are not left to overflow.
-const MAX_LOOK_LEN: u64 = 8 << 20;
+const MAX_LOOK_LEN: u64 = 2 << 20;
 
 /// How far before a map's end its last line is looked for, in bytes.
 const LAST_LINE_LEN: u64 = 32 << 10;
 
-/// How many changes wait at most until a sample shows that their time has come.
+/// For how long logs are looked for at each look, and how often afterwards.
+const EAGER: Duration = Duration::from_secs(5);
+const FIND_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How many changes of a process wait at most until a sample shows that their time has come.
 const MAX_CHANGES: usize = 256 << 10;
 
 /// A process that runs code without a file.
@@ -53,6 +58,10 @@ pub(super) struct JitProcess {
     changes: VecDeque<Change>,
     /// Why a log was not believed: the first reason.
     refused: OnceLock<String>,
+    files: TargetFiles,
+    met: Instant,
+    /// When to look for logs again; `None` = whenever it is asked for.
+    next_find: Option<Instant>,
 }
 
 /// A jitdump that a process has mapped.
@@ -93,7 +102,12 @@ pub(super) fn is_jitdump(path: &[u8]) -> bool {
 }
 
 impl JitProcess {
-    pub(super) fn new(pid: Pid, forked_from: Option<Pid>, processes: &Processes) -> JitProcess {
+    pub(super) fn new(
+        pid: Pid,
+        forked_from: Option<Pid>,
+        processes: &Processes,
+        files: TargetFiles,
+    ) -> JitProcess {
         let mut dump = None;
         let mut runtime = None;
         for mapping in processes.space(pid).into_iter().flat_map(|space| space.iter()) {
@@ -115,19 +129,34 @@ impl JitProcess {
             logs: [const { None }; KINDS],
             changes: VecDeque::new(),
             refused: OnceLock::new(),
+            files,
+            met: Instant::now(),
+            next_find: None,
         }
     }
 
     /// Remembers the jitdump that the process has mapped.
     pub(super) fn note_dump(&mut self, path: &[u8], file: FileId) {
+        self.find_now();
         self.dump = Some(Dump::new(path, file));
+    }
+
+    /// Has logs looked for at the next look, whenever the last one was.
+    pub(super) fn find_now(&mut self) {
+        self.next_find = None;
     }
 
     /// Opens the logs that there are and were not before; how many. `is_new` says that no sample
     /// of the process was taken before: then what a map already has counts from the start.
     pub(super) fn open_logs(&mut self, is_new: bool) -> usize {
+        let now = Instant::now();
+        if self.next_find.is_some_and(|next| now < next) {
+            return 0;
+        }
+        // Most runtimes that write a map have one soon.
+        self.next_find = (now > self.met + EAGER).then_some(now + FIND_INTERVAL);
         if let Some(dump) = &mut self.dump {
-            dump.find(self.pid);
+            dump.find(self.pid, &self.files);
         }
         let mut opened = 0;
         for (kind, which) in KIND_ORDER.iter().enumerate() {
@@ -150,32 +179,32 @@ impl JitProcess {
     /// The log of that kind where the process has it, or where flame would see it.
     fn find(&self, kind: CodeLogKind) -> Option<CodeLog> {
         let path_of = |number| Path::new("/tmp").join(format!("perf-{number}.map"));
-        let open = |root: io::Result<ProcessRoot>, number, is_own| {
-            self.open_map(&root.ok()?, &path_of(number), is_own)
+        let open = |root, number, is_own| {
+            let path = path_of(number);
+            match self.files.open_in_root(root, &path, self.pid) {
+                Ok(file) => self.open_map(file, &path, is_own),
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::InvalidInput {
+                        self.refuse(format!("{} is a link or no regular file", path.display()));
+                    }
+                    None
+                }
+            }
         };
         match kind {
             CodeLogKind::JitDump => {
                 let dump = self.dump.as_ref()?;
                 self.open(dump.file.as_ref()?.try_clone().ok()?, &dump.path, kind)
             }
-            CodeLogKind::PerfMap => open(ProcessRoot::of(self.pid), self.identity.inner_pid, true)
-                .or_else(|| open(ProcessRoot::own(), self.pid.0, true))
-                .or_else(|| open(ProcessRoot::of(self.pid), self.forked_from?, false)),
+            CodeLogKind::PerfMap => open(Some(self.pid), self.identity.inner_pid, true)
+                .or_else(|| open(None, self.pid.0, true))
+                .or_else(|| open(Some(self.pid), self.forked_from?, false)),
         }
     }
 
     /// Opens a map; one that must be the process's own not if it is what an earlier process of the
     /// same number has left behind.
-    fn open_map(&self, root: &ProcessRoot, path: &Path, is_own: bool) -> Option<CodeLog> {
-        let file = match root.open(path) {
-            Ok(file) => file,
-            Err(error) => {
-                if error.kind() == io::ErrorKind::InvalidInput {
-                    self.refuse(format!("{} is a link or no regular file", path.display()));
-                }
-                return None;
-            }
-        };
+    fn open_map(&self, file: File, path: &Path, is_own: bool) -> Option<CodeLog> {
         let modified = file.metadata().ok()?.modified().ok();
         if is_own && self.identity.started.is_some_and(|start| modified.is_some_and(|m| m < start))
         {
@@ -202,12 +231,18 @@ impl JitProcess {
         self.refused.get().map(String::as_str).filter(|_| !has_log)
     }
 
-    /// Reads what was appended to the logs; whether there was anything.
-    pub(super) fn read_on(&mut self) -> bool {
+    /// How many changes wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Reads what was appended to the logs, and keeps no more than `most` of it; whether there was
+    /// anything.
+    pub(super) fn read_on(&mut self, most: usize) -> bool {
         let known = self.changes.len();
         for (kind, log) in self.logs.iter_mut().enumerate() {
             let Some(log) = log else { continue };
-            let room = MAX_CHANGES.saturating_sub(self.changes.len());
+            let room = MAX_CHANGES.saturating_sub(self.changes.len()).min(most);
             let changes = log.read_on(room).into_iter();
             self.changes.extend(changes.map(|(time, entry)| Change { time, kind, entry }));
         }
@@ -243,6 +278,7 @@ impl JitProcess {
 
     /// Opens what has been written only now, and sees whether a log is another one than before.
     pub(super) fn prepare_for_names(&mut self) {
+        self.find_now();
         self.open_logs(false);
         for (kind, which) in KIND_ORDER.iter().enumerate() {
             let newest = self.find(*which);
@@ -267,15 +303,15 @@ impl Dump {
     }
 
     /// Opens the very file that is mapped, where the process sees it or where flame does.
-    fn find(&mut self, pid: Pid) {
+    fn find(&mut self, pid: Pid, files: &TargetFiles) {
         let is_it = |file: &File| match self.id {
             FileId::Inode { inode, .. } => file.metadata().is_ok_and(|data| data.ino() == inode),
             FileId::None => false,
         };
-        let open = |root: io::Result<ProcessRoot>| root.and_then(|root| root.open(&self.path)).ok();
+        let open = |root| files.open_in_root(root, &self.path, pid).ok();
         if self.file.is_none() {
-            self.file = open(ProcessRoot::of(pid)).filter(is_it);
-            self.file = self.file.take().or_else(|| open(ProcessRoot::own()).filter(is_it));
+            self.file = open(Some(pid)).filter(is_it);
+            self.file = self.file.take().or_else(|| open(None).filter(is_it));
         }
     }
 }
@@ -316,16 +352,16 @@ impl Log {
         self.rewritten
     }
 
-    /// A name, or none, for each address.
-    pub(super) fn names(&self, wanted: &[WantedCode]) -> Vec<Option<CodeName>> {
+    /// A name, or none, for each address; and whether not all of the log could be read.
+    pub(super) fn names(&self, wanted: &[WantedCode]) -> (Vec<Option<CodeName>>, bool) {
         match self.log.names(wanted) {
             Ok(found) => {
-                tracing::info!(skipped = found.skipped, "code log read");
-                found.names
+                tracing::info!(skipped = found.skipped, found.is_cut, "code log read");
+                (found.names, found.is_cut)
             }
             Err(error) => {
                 tracing::warn!(%error, "code log cannot be read");
-                vec![None; wanted.len()]
+                (vec![None; wanted.len()], false)
             }
         }
     }

@@ -1,0 +1,375 @@
+//! Turns paths of targets into files that can be read without waiting.
+//!
+//! A target chooses what its files lie on: a program of its own may be the file system (FUSE), and
+//! take a request that it never answers. Whoever waits for that in the kernel cannot be ended, and
+//! neither can a process that has such a thread: it is there until the file system is gone. So
+//! flame asks another process, which it can leave behind:
+//!
+//! ```text
+//!   flame ── socket of a new worker ──▶ keeper ── fork ──▶ worker
+//!     │ ── path ──────────────────────────────────────────▶ opens, looks, copies
+//!     ◀ ── descriptor ────────────────────────────────────── │
+//! ```
+//!
+//! What lies on a file system of the kernel is handed over open, to be mapped. What lies on a program
+//! of somebody's is handed over as a copy in memory, with a limit. The answer has a deadline, and the
+//! files of each user together have one: then those of others are recorded as ever, and the profile
+//! says which were not waited for.
+//!
+//! Limits: a file system of the kernel may still stop answering after its file was opened (a
+//! network that breaks down meanwhile); and memory of a target may be such a file, mapped.
+//!
+//! Sources: fuse(4) of Linux (`request_wait_answer` waits uninterruptibly once a request is read),
+//! unix(7) for SCM_RIGHTS, mount_namespaces(7).
+
+mod message;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flame_profile::Pid;
+use flame_sampler::fork_apart;
+use flame_symbolize::{FileAccess, Files, OpenFile};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::proc;
+use crate::process_root::ProcessRoot;
+use message::{Answer, How, Request, receive, send};
+
+/// How long a worker may be silent. A disk that sleeps, or a machine with more to do than CPUs, takes
+/// its time, and meanwhile the rings fill.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// How long a file may take as a whole.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// For how long all files of one user are waited for in a recording.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for all users. Beyond it a worker may be silent for a moment only, which no file system
+/// of the kernel is while its data are in memory.
+const PATIENCE_FOR_ALL: Duration = Duration::from_secs(30);
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// How many bytes of files are copied in a recording. Most that lie on FUSE are those of an
+/// AppImage: some 100 MB at most.
+const MAX_COPIED: u64 = 128 << 20;
+
+/// The longest text of /proc that is read: 400,000 mappings.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Files of targets. The default opens them in this process, and waits for them: where there is no
+/// target that means ill, as in a test.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TargetFiles(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    keeper: OwnedFd,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    worker: Option<OwnedFd>,
+    /// For how long files of each user were waited for.
+    waited: BTreeMap<User, Duration>,
+    copied: u64,
+    /// What the profile has to say.
+    notes: Vec<String>,
+}
+
+/// What a worker can be started for besides files: it gets what was asked, and the socket for its
+/// answer, which closes when flame ends.
+pub(crate) type Job = fn(&[u8], &OwnedFd);
+
+/// Who is waited for: a user, and the mount namespace if it is not flame's own. The root of a
+/// container must not use up the patience for root's processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct User {
+    id: Option<u32>,
+    mounts: Option<u64>,
+}
+
+/// Files of one process.
+#[derive(Debug)]
+struct ProcessFiles {
+    files: TargetFiles,
+    user: User,
+    is_foreign: bool,
+}
+
+impl TargetFiles {
+    /// Starts the other process, which can do `job` as well. flame must have only one thread at this
+    /// time; where it has more, or no process can be had, files are opened in this one.
+    pub(crate) fn start(job: Option<Job>) -> TargetFiles {
+        let start = || -> io::Result<OwnedFd> {
+            let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+            let (ours, theirs) = socketpair(kind.0, kind.1, kind.2, None)?;
+            // The machine itself needs what these lie on.
+            let own = ["/", "/usr", "/proc/self/exe"].into_iter();
+            let own: Vec<u64> =
+                own.filter_map(|path| Some(fs::metadata(path).ok()?.dev())).collect();
+            let sockets = (ours, theirs);
+            fork_apart(|| {
+                let (ours, theirs) = &sockets;
+                // Its end is how the keeper sees that flame has ended.
+                let _ = nix::unistd::close(std::os::fd::AsRawFd::as_raw_fd(ours));
+                worker::keep(theirs, &own, job);
+            })?;
+            Ok(sockets.0)
+        };
+        match start() {
+            Ok(keeper) => TargetFiles(Some(Arc::new(Shared { keeper, state: Mutex::default() }))),
+            Err(error) => {
+                tracing::warn!(%error, "files of targets are waited for without a deadline");
+                TargetFiles(None)
+            }
+        }
+    }
+
+    /// The way to open files of a process, and what belongs to them.
+    pub(crate) fn of(&self, pid: Pid) -> Files {
+        match self.0 {
+            None => Files::default(),
+            Some(_) => Files::new(self.of_process(pid)),
+        }
+    }
+
+    fn of_process(&self, pid: Pid) -> ProcessFiles {
+        let inode = |path: String| fs::metadata(path).ok().map(|link| link.ino());
+        let other = |name: &str| {
+            let theirs = inode(format!("/proc/{pid}/ns/{name}"));
+            theirs.filter(|theirs| Some(*theirs) != inode(format!("/proc/self/ns/{name}")))
+        };
+        let user = User { id: proc::owner_of(pid), mounts: other("mnt") };
+        let is_foreign = other("user").is_some();
+        ProcessFiles { files: self.clone(), user, is_foreign }
+    }
+
+    /// Opens the regular file at an absolute path as a process sees it, or, without one, as flame
+    /// does; `pid` is the process that is the reason to ask. No link is followed at the end.
+    pub(crate) fn open_in_root(
+        &self,
+        root: Option<Pid>,
+        path: &Path,
+        pid: Pid,
+    ) -> io::Result<File> {
+        let Some(shared) = &self.0 else {
+            let root = root.map_or_else(ProcessRoot::own, ProcessRoot::of)?;
+            return Ok(root.open(path)?.file);
+        };
+        let process = self.of_process(pid);
+        let how = How::InRootOf(root.unwrap_or(Pid(0)));
+        Ok(shared.ask(&process, how, path)?.file)
+    }
+
+    /// The text of a file in the directory of a process in /proc: some are read from its memory,
+    /// which may be anything.
+    pub(crate) fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+        let path = PathBuf::from(format!("/proc/{pid}/{name}"));
+        let Some(shared) = &self.0 else { return fs::read(path) };
+        let opened = shared.ask(&self.of_process(pid), How::Text, &path)?;
+        let mut text = Vec::new();
+        opened.file.take(MAX_TEXT).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    /// Starts a worker for the job that [`TargetFiles::start`] was given; the socket of its answer.
+    pub(crate) fn start_job(&self, asked: &[u8]) -> io::Result<OwnedFd> {
+        let Some(shared) = &self.0 else { return Err(Errno::EOPNOTSUPP.into()) };
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        send(&shared.keeper, &[worker::JOB, asked].concat(), Some(theirs.as_fd()))?;
+        Ok(ours)
+    }
+
+    /// The recording is over: what running processes have is not asked for any more.
+    pub(crate) fn recording_is_over(&self) {
+        if let Some(shared) = &self.0 {
+            let _ = send(&shared.keeper, worker::OVER, None);
+            shared.state().worker = None;
+        }
+    }
+
+    /// What was not waited for, as sentences.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |shared| shared.state().notes.clone())
+    }
+}
+
+impl FileAccess for ProcessFiles {
+    fn open(&self, path: &Path) -> io::Result<OpenFile> {
+        match &self.files.0 {
+            Some(shared) => shared.ask(self, How::Path, path),
+            None => Files::default().open(path),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, process: &ProcessFiles, how: How, path: &Path) -> io::Result<OpenFile> {
+        let mut state = self.state();
+        let waited = state.waited.get(&process.user).copied().unwrap_or_default();
+        if waited >= PATIENCE {
+            let error = Errno::EBUSY.into();
+            note(&mut state.notes, process.user.id, path, &error);
+            return Err(error);
+        }
+        let for_all: Duration = state.waited.values().sum();
+        let silence = if for_all < PATIENCE_FOR_ALL { SILENCE } else { MOMENT };
+        let max_copied = match how {
+            How::Text => MAX_TEXT,
+            _ => MAX_COPIED.saturating_sub(state.copied),
+        };
+        let is_foreign = process.is_foreign;
+        let request = Request { how, is_foreign, max_copied, path: path.to_owned() };
+        let start = Instant::now();
+        let result = self.ask_worker(&mut state, &request, silence);
+        *state.waited.entry(process.user).or_default() += start.elapsed();
+        if let Err(error) = &result {
+            // It may be in that call for ever.
+            if error.kind() == io::ErrorKind::TimedOut {
+                state.worker = None;
+            }
+            note(&mut state.notes, process.user.id, path, error);
+        }
+        result
+    }
+
+    fn ask_worker(
+        &self,
+        state: &mut State,
+        request: &Request,
+        silence: Duration,
+    ) -> io::Result<OpenFile> {
+        if state.worker.is_none() {
+            state.worker = Some(self.new_worker()?);
+        }
+        let Some(worker) = &state.worker else { return Err(Errno::ETIMEDOUT.into()) };
+        send(worker, &request.to_bytes(), None)?;
+        let end = Instant::now() + LONGEST;
+        loop {
+            let left = end.saturating_duration_since(Instant::now()).min(silence);
+            if !is_ready(worker, left)? {
+                return Err(Errno::ETIMEDOUT.into());
+            }
+            let (message, file) = receive(worker)?;
+            match (Answer::parse(&message), file) {
+                (Some(Answer::Busy), _) => {}
+                (Some(Answer::Refused(errno)), _) => {
+                    return Err(io::Error::from_raw_os_error(errno));
+                }
+                (Some(Answer::File { status, is_copy }), Some(file)) => {
+                    let file = File::from(file);
+                    if is_copy && request.how != How::Text {
+                        state.copied = state.copied.saturating_add(file.metadata()?.len());
+                    }
+                    return Ok(OpenFile { file, status });
+                }
+                _ => {
+                    state.worker = None;
+                    return Err(Errno::EIO.into());
+                }
+            }
+        }
+    }
+
+    fn new_worker(&self) -> io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        send(&self.keeper, worker::FILES, Some(theirs.as_fd()))?;
+        Ok(ours)
+    }
+}
+
+/// The answer of a job, if it comes in time.
+pub(crate) fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>> {
+    if !is_ready(job, patience)? {
+        return Err(Errno::ETIMEDOUT.into());
+    }
+    Ok(receive(job)?.0)
+}
+
+/// The answer of this job.
+pub(crate) fn reply(socket: &OwnedFd, answer: &[u8]) -> io::Result<()> {
+    send(socket, answer, None)
+}
+
+/// Whether a message comes in time, or the end of the other side.
+pub(crate) fn is_ready(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
+    let end = Instant::now() + patience;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Notes what the reader of a profile has to know; the first few files only, since a target may have
+/// any number of them.
+fn note(notes: &mut Vec<String>, user: Option<u32>, path: &Path, error: &io::Error) {
+    const MAX_NOTES: usize = 5;
+    let why = match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ETIMEDOUT) => "was not waited for: its file system does not answer",
+        Some(Errno::EBUSY) => "was left out: files of this user were waited for long enough",
+        Some(Errno::EFBIG) => {
+            "was left out: too large to be copied from a file system in user space"
+        }
+        Some(Errno::EOPNOTSUPP) => "was left out: it lies on a file system in user space",
+        _ => return,
+    };
+    let whose = user.map_or_else(String::new, |user| format!(" (of user {user})"));
+    let note = format!("{}{whose} {why}", path.display());
+    if notes.len() < MAX_NOTES && !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_another_process_files_are_opened_in_this_one() {
+        let files = TargetFiles::default();
+        let own = Pid(std::process::id());
+        let opened = files.of(own).open(Path::new("/proc/self/exe")).unwrap();
+        assert_eq!(opened.status.inode, fs::metadata("/proc/self/exe").unwrap().ino());
+        assert!(
+            files.text(own, "maps").unwrap().starts_with(b"5") || cfg!(not(target_arch = "x86_64"))
+        );
+        assert!(files.open_in_root(Some(own), Path::new("/etc"), own).is_err());
+        assert_eq!(files.notes(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_was_not_waited_for_is_said_of_a_few_files() {
+        let mut notes = Vec::new();
+        for number in 0..20 {
+            let path = format!("/mnt/{}", number / 2);
+            note(&mut notes, Some(1000), path.as_ref(), &Errno::ETIMEDOUT.into());
+        }
+        note(&mut notes, None, "/gone".as_ref(), &Errno::ENOENT.into());
+        assert_eq!(notes.len(), 5);
+        let expect = "/mnt/0 (of user 1000) was not waited for: its file system does not answer";
+        assert_eq!(notes[0], expect);
+    }
+}

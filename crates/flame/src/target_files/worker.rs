@@ -1,0 +1,165 @@
+//! The other side: opens what it is asked for, and copies what must not be waited for later.
+//!
+//! It may stay in a call for ever; nothing else is done by its process then, and nobody waits for
+//! it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
+
+use flame_sampler::fork_below;
+use flame_symbolize::{OpenFile, open_found};
+use nix::errno::Errno;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
+use nix::unistd::{Whence, lseek};
+use rustix::process::setpriority_process;
+
+use super::Job;
+use super::message::{Answer, How, Request, receive, send};
+use crate::privileges;
+use crate::process_root::ProcessRoot;
+
+/// What the keeper is told: to start a worker for files, or for a job, whose question follows, each
+/// with its socket; and that the recording is over.
+pub(super) const FILES: &[u8] = b"files";
+pub(super) const JOB: &[u8] = b"job:";
+pub(super) const OVER: &[u8] = b"over";
+
+/// The nice value: that of flame while it records.
+const PRIORITY: i32 = -10;
+
+/// How much is copied at a time, in bytes.
+const PIECE: usize = 256 << 10;
+
+/// How often flame hears that a copy goes on.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
+
+/// Makes a worker for each socket that comes, until the other side is gone.
+pub(super) fn keep(control: &OwnedFd, own_devices: &[u64], job: Option<Job>) {
+    // Flame waits for it while it records, when it goes first itself.
+    let _ = setpriority_process(None, PRIORITY);
+    privileges::keep_for_files(job.is_some());
+    close_terminal();
+    let mut is_over = false;
+    while let Ok((message, socket)) = receive(control) {
+        // Where no process can be had, the other side hears that the socket is closed.
+        let _ = match (message.strip_prefix(JOB), job, socket) {
+            (Some(asked), Some(job), Some(socket)) => fork_below(|| job(asked, &socket)),
+            (None, _, Some(socket)) => fork_below(|| {
+                if !is_over {
+                    privileges::keep_for_files(false);
+                }
+                serve(&socket, own_devices);
+            }),
+            _ if message == OVER => {
+                is_over = true;
+                privileges::keep_for_debug_files();
+                Ok(())
+            }
+            _ => return,
+        };
+    }
+}
+
+/// Whoever reads flame's output waits for its end, and must not wait for this process.
+fn close_terminal() {
+    if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdin(&null);
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
+    }
+    let _ = nix::unistd::chdir("/");
+}
+
+fn serve(socket: &OwnedFd, own_devices: &[u64]) {
+    while let Ok((message, _)) = receive(socket) {
+        let Some(request) = Request::parse(&message) else { return };
+        let answered = match answer(&request, socket, own_devices) {
+            Ok((opened, is_copy)) => {
+                let answer = Answer::File { status: opened.status, is_copy };
+                send(socket, &answer.to_bytes(), Some(opened.file.as_fd()))
+            }
+            Err(error) => {
+                let errno = match error.kind() {
+                    io::ErrorKind::InvalidInput => Errno::EINVAL as i32,
+                    _ => error.raw_os_error().unwrap_or(Errno::EIO as i32),
+                };
+                send(socket, &Answer::Refused(errno).to_bytes(), None)
+            }
+        };
+        if answered.is_err() {
+            return;
+        }
+    }
+}
+
+/// The file, and whether it is a copy.
+fn answer(
+    request: &Request,
+    socket: &OwnedFd,
+    own_devices: &[u64],
+) -> io::Result<(OpenFile, bool)> {
+    let mut opened = match request.how {
+        How::Path | How::Text => {
+            let flags = nix::libc::O_PATH | nix::libc::O_CLOEXEC;
+            let found = OpenOptions::new().read(true).custom_flags(flags).open(&request.path)?;
+            open_found(&found)?
+        }
+        How::InRootOf(pid) => {
+            let root = if pid.0 == 0 { ProcessRoot::own() } else { ProcessRoot::of(pid) };
+            root?.open(&request.path)?
+        }
+    };
+    let is_own = own_devices.contains(&opened.file.metadata()?.dev());
+    let may_hang = !is_own && is_others_work(&opened.file, request.is_foreign)?;
+    match request.how {
+        // What grows cannot be copied.
+        How::InRootOf(_) if may_hang => Err(Errno::EOPNOTSUPP.into()),
+        How::Path if !may_hang => {
+            // A server that is gone shows here, where that does no harm.
+            opened.file.read_at(&mut [0], 0)?;
+            Ok((opened, false))
+        }
+        How::InRootOf(_) => Ok((opened, false)),
+        How::Path | How::Text => {
+            opened.file = copy(&opened.file, request.max_copied, socket)?;
+            Ok((opened, true))
+        }
+    }
+}
+
+/// Whether a file system is, or may be on top of, a program of some user's. Those who are root in a
+/// namespace of their own only may mount an overlay, over anything.
+fn is_others_work(file: &File, is_foreign: bool) -> io::Result<bool> {
+    let kind = fstatfs(file)?.filesystem_type();
+    Ok(kind == FUSE_SUPER_MAGIC || (is_foreign && kind == OVERLAYFS_SUPER_MAGIC))
+}
+
+/// A copy in memory.
+fn copy(file: &File, max_len: u64, socket: &OwnedFd) -> io::Result<File> {
+    let name = c"flame: file of a target";
+    let mut copy = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
+    let (mut buffer, mut position, mut copied) = (vec![0; PIECE], 0, 0);
+    let mut last_sign = Instant::now();
+    loop {
+        let len = file.read_at(&mut buffer, position)?;
+        if len == 0 {
+            break;
+        }
+        copied += len as u64;
+        if copied > max_len {
+            return Err(Errno::EFBIG.into());
+        }
+        copy.write_all(&buffer[..len])?;
+        position += len as u64;
+        if last_sign.elapsed() >= SIGN_OF_LIFE {
+            last_sign = Instant::now();
+            send(socket, &Answer::Busy.to_bytes(), None)?;
+        }
+    }
+    lseek(&copy, 0, Whence::SeekSet)?;
+    Ok(copy)
+}
