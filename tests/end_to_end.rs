@@ -28,6 +28,10 @@ mod hard_stacks;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod hostile_files;
+#[cfg(test)]
+mod hostile_storms;
+#[cfg(test)]
 mod outputs;
 #[cfg(test)]
 mod privileges;

@@ -10,14 +10,22 @@
 // link-map PATH  its perf map is a link to PATH
 // truncate PATH  burns half of the time in plugin_work of the shared object at PATH, then cuts that
 //                file down to nothing
+// fake-vm PATH DIR  as user 65534, in namespaces of its own: says that it is a Java VM by mapping PATH, a
+//                `libjvm.so`, runs code without a file, and has DIR in the place of its /tmp; says
+//                `cannot` where that is not allowed
 // pages          maps 60,000 pages of its own file as code
+#define _GNU_SOURCE
 #include "cpu.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,6 +118,35 @@ static void cyclic(uint64_t rounds) { lost(rounds); }
 static void endless(uint64_t rounds) { lost(rounds); }
 #endif
 
+static void on_quit(int number) { (void)number; }
+
+static int write_text(const char *path, const char *text) {
+    int file = open(path, O_WRONLY);
+    ssize_t len = (ssize_t)strlen(text);
+    int done = file >= 0 && write(file, text, (size_t)len) == len;
+    close(file);
+    return done;
+}
+
+// Everything that a user may do to lead root astray who looks for a VM's /tmp.
+static int become_vm(const char *library, const char *directory) {
+    int file = open(library, O_RDONLY);
+    if (setgroups(0, NULL) != 0 || setresgid(65534, 65534, 65534) != 0 ||
+        setresuid(65534, 65534, 65534) != 0) {
+        return 0;
+    }
+    // Otherwise its files in /proc are root's.
+    prctl(PR_SET_DUMPABLE, 1);
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        !write_text("/proc/self/uid_map", "0 65534 1\n") ||
+        mount(directory, "/tmp", NULL, MS_BIND | MS_REC, NULL) != 0) {
+        return 0;
+    }
+    struct sigaction action = {.sa_handler = on_quit};
+    return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) != MAP_FAILED &&
+           sigaction(SIGQUIT, &action, NULL) == 0;
+}
+
 static void map_pages(void) {
     int file = open("/proc/self/exe", O_RDONLY);
     for (int page = 0; page < 60000; page++) {
@@ -135,6 +172,9 @@ int main(int argc, char **argv) {
         }
     } else if (strcmp(mode, "pages") == 0) {
         map_pages();
+    } else if (strcmp(mode, "fake-vm") == 0 && argc > 4 && !become_vm(argv[3], argv[4])) {
+        printf("cannot\n");
+        return 0;
     }
     if (strcmp(mode, "truncate") == 0 && argc > 3) {
         void *plugin = dlopen(argv[3], RTLD_NOW);

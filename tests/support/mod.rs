@@ -15,4 +15,4 @@ pub(crate) use live::{live, live_as_root};
 pub(crate) use programs::{Build, program, program_built};
 pub(crate) use scratch::Scratch;
 pub(crate) use statistics::{assert_count, assert_share};
-pub(crate) use target::{Target, wait_until};
+pub(crate) use target::{Target, wait_until, wait_within};

@@ -89,6 +89,11 @@ fn write(directory: &Path) -> Result<()> {
         save(directory, "elf", name, &elf)?;
         save(directory, "unwind", name, &sections(elf))?;
     }
+    // Old tools cannot pack sections that way.
+    let options = ["--compress-debug-sections=zstd", "program", "zstd"];
+    if run(directory, "objcopy", &options).is_ok() {
+        save(directory, "elf", "packed-zstd", &fs::read(directory.join("zstd"))?)?;
+    }
     for version in ["-gdwarf-4", "-gdwarf-5"] {
         save(directory, "debug_files", &format!("split{version}"), &split(directory, version)?)?;
     }

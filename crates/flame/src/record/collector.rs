@@ -24,8 +24,8 @@ use super::short_tasks::ShortTasks;
 use crate::cli::Complete;
 use crate::proc;
 use crate::target_files::TargetFiles;
-pub(super) use collected::{Collected, ThreadKey};
-use collected::{kernel_locations, mark_of, push};
+pub(super) use collected::{Collected, ThreadKey, value_names};
+use collected::{kernel_locations, mark_of, push, value_types};
 use complete::Walked;
 
 mod collected;
@@ -66,21 +66,6 @@ pub(super) struct Collector {
     deferred: Deferred,
     unknown_name: Arc<str>,
     short_tasks: ShortTasks,
-}
-
-/// The values that samples of a session have: how many they are, and what they stand for.
-fn value_types(session: &Session) -> Vec<ValueType> {
-    let event = session.event();
-    let own = match event.is_clock() {
-        true => ValueType::new("cpu", "nanoseconds"),
-        false => ValueType::new(event.name.clone(), "count"),
-    };
-    vec![ValueType::samples(), own]
-}
-
-/// The names of those values, for `--value`.
-pub(super) fn value_names(session: &Session) -> Vec<String> {
-    value_types(session).into_iter().map(|value| value.name).collect()
 }
 
 impl Collector {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use flame_events::{KernelSymbolEvent, Processes};
 use flame_profile::{
     Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid,
+    ValueType,
 };
+use flame_sampler::Session;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -42,6 +44,21 @@ pub(in crate::record) struct Collected {
     pub(in crate::record) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
     pub(in crate::record) jit_names: Option<JitNames>,
     pub(in crate::record) health: Health,
+}
+
+/// The values that samples of a session have: how many they are, and what they stand for.
+pub(super) fn value_types(session: &Session) -> Vec<ValueType> {
+    let event = session.event();
+    let own = match event.is_clock() {
+        true => ValueType::new("cpu", "nanoseconds"),
+        false => ValueType::new(event.name.clone(), "count"),
+    };
+    vec![ValueType::samples(), own]
+}
+
+/// The names of those values, for `--value`.
+pub(in crate::record) fn value_names(session: &Session) -> Vec<String> {
+    value_types(session).into_iter().map(|value| value.name).collect()
 }
 
 impl Collected {
