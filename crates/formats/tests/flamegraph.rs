@@ -1,6 +1,12 @@
 //! perf script text against what stackcollapse-perf.pl makes of it: 13 inputs times six options, in
 //! FlameGraph's own tests. They are not ours to copy; without them this test says so and passes.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail with their tests, and a skip is said aloud"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

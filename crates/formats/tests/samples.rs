@@ -4,6 +4,8 @@
 //!
 //! `FLAME_BLESS=1` writes what is missing, to be read before it is committed.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their tests")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
