@@ -32,6 +32,8 @@ mod hostile_files;
 #[cfg(test)]
 mod hostile_storms;
 #[cfg(test)]
+mod occurrences;
+#[cfg(test)]
 mod outputs;
 #[cfg(test)]
 mod privileges;

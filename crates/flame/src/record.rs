@@ -27,7 +27,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
 use flame_profile::{Hz, Meta, Nanos, Profile};
-use flame_sampler::{ExitReport, Privilege, Rate, SamplerConfig, Session, Target};
+use flame_sampler::{
+    DEFAULT_COUNTING_FREQUENCY, EventType, ExitReport, Privilege, Rate, SamplerConfig, Session,
+    Target,
+};
 use flame_unwind::Architecture;
 
 use crate::cli::{Cli, RecordArgs};
@@ -155,6 +158,7 @@ fn record(
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     coverage::add_losses(&mut profile.health, &session, losses, lost);
     coverage::add(&mut profile, &session, accounted);
+    coverage::add_occurrences(&mut profile, &session);
     let exit = target.finish(PATIENCE);
     let unseen = coverage::unseen(&profile, &session, &process_times);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
@@ -268,6 +272,10 @@ fn sampler_config(args: &RecordArgs, target: Target) -> SamplerConfig {
     config.rate = match (sampling.period, sampling.frequency) {
         (Some(period), _) => Rate::Period(period),
         (None, Some(frequency)) => Rate::Frequency(frequency),
+        // Where each is a fact of its own, many are wanted.
+        (None, None) if config.event.as_ref().is_some_and(EventType::is_occurrence) => {
+            Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)
+        }
         (None, None) => config.rate,
     };
     config.privilege = match (sampling.kernel, sampling.user) {

@@ -110,6 +110,22 @@ impl Coverage {
     }
 }
 
+/// What samples of an event stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occurrences {
+    /// How often it happened by the samples alone: the sum of what each stood for.
+    pub sampled: u64,
+    /// How often it happened in the target, by the kernel's own counter.
+    pub happened: u64,
+}
+
+impl Occurrences {
+    /// What the samples stood for as a share of what happened.
+    pub fn fraction(self) -> f64 {
+        Weight(self.sampled).share_of(Weight(self.happened))
+    }
+}
+
 /// Everything lost or uncertain about a profile. All counts start at zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
@@ -151,6 +167,8 @@ pub struct Health {
     pub unnamed: BTreeMap<(String, Missing), u64>,
     /// CPU time seen against CPU time used, for profiles of CPU time.
     pub coverage: Option<Coverage>,
+    /// How often the event happened, for profiles of events that the kernel counts one by one.
+    pub occurrences: Option<Occurrences>,
     /// Anything else that whoever reads the profile must know, as whole sentences.
     pub notes: Vec<String>,
 }
@@ -236,6 +254,9 @@ impl Health {
         }
         if let Some(coverage) = self.coverage {
             parts.push(format!("coverage {}", percent(coverage.fraction())));
+        }
+        if let Some(seen) = self.occurrences {
+            parts.push(format!("{} of {} that happened", seen.sampled, seen.happened));
         }
         parts.join(", ")
     }

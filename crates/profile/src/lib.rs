@@ -55,7 +55,7 @@ pub use folded::{
     write_folded,
 };
 pub use frame::{Frame, FrameKind, Location, is_mark_name};
-pub use health::{Coverage, Health, Missing, StackEnd};
+pub use health::{Coverage, Health, Missing, Occurrences, StackEnd};
 pub use ids::{Cpu, FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid};
 pub use image::{BuildId, Image};
 pub use interner::StringTable;

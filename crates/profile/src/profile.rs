@@ -238,6 +238,23 @@ impl Profile {
         })
     }
 
+    /// Multiplies one value of all samples so that their sum becomes `total`, to the unit. Nothing
+    /// happens to a value whose sum is 0.
+    pub fn scale(&mut self, value: usize, total: u64) {
+        let sum = u128::from(self.total(value).0);
+        if sum == 0 {
+            return;
+        }
+        // What rounding takes from one sample the next ones get.
+        let (mut seen, mut given) = (0_u128, 0_u64);
+        for row in self.values.chunks_exact_mut(self.value_types.len()) {
+            let Some(weight) = row.get_mut(value) else { continue };
+            seen += u128::from(*weight);
+            let until = u64::try_from(seen * u128::from(total) / sum).unwrap_or(u64::MAX);
+            (*weight, given) = (until - given, until);
+        }
+    }
+
     /// The sum of one value over all samples.
     pub fn total(&self, value: usize) -> Weight {
         self.samples().filter_map(|sample| sample.values.get(value)).map(|v| Weight(*v)).sum()

@@ -1,16 +1,15 @@
-//! The CPU time that the kernel accounts to the target, to hold the samples against.
+//! What the kernel counts of the target, to hold the samples against: CPU time, or how often the
+//! event happened.
 //!
-//! For tasks it is a task-clock event that only counts: it is exact to the nanosecond, starts and
-//! stops with the samples, and includes threads and children that have come and gone. It takes one
-//! descriptor a thread, on whatever CPU it runs. For a control group it is what the kernel counts
-//! for the group; for the whole machine what /proc/stat calls not idle, in ticks of 10 ms.
+//! For tasks it is an event that only counts (the task's clock, or the sampled event itself): it is
+//! exact, starts and stops with the samples, and includes threads and children that have come and
+//! gone. It takes one descriptor a thread, on whatever CPU it runs. The CPU time of a control group
+//! is what the kernel counts for the group; that of the whole machine what /proc/stat calls not idle,
+//! in ticks of 10 ms. What happened there the sampling events count themselves.
 
 use std::fs;
-use std::io;
 
-use flame_profile::{Cpu, Nanos, Tid};
-use perf_event::events::Software;
-use perf_event::{Builder, ReadFormat};
+use flame_profile::{Cpu, Nanos};
 
 use crate::cgroup::Cgroup;
 use crate::descriptor::Descriptor;
@@ -18,16 +17,18 @@ use crate::descriptor::Descriptor;
 /// Nanoseconds in a tick of /proc/stat: USER_HZ is 100 on every architecture that flame runs on.
 const TICK: u64 = 10_000_000;
 
-/// What measures the CPU time of the target.
+/// What measures the target, in the event's unit: nanoseconds for clocks.
 #[derive(Debug)]
-pub(crate) enum CpuTime {
-    /// One counting event a thread, and what they had counted when the recording began.
+pub(crate) enum Accounted {
+    /// Counting events of each thread, and what they had counted when the recording began.
     Tasks {
         /// The events.
-        clocks: Vec<TaskClock>,
+        counters: Vec<Counter>,
         /// What they said at the beginning.
-        start: Nanos,
+        start: u64,
     },
+    /// What the sampling events count, which see nothing but the target.
+    Samplers,
     /// The busy time of those CPUs.
     Machine {
         /// The CPUs that are sampled.
@@ -46,52 +47,34 @@ pub(crate) enum CpuTime {
     Unknown,
 }
 
-/// A counting task-clock event of one thread and, where it inherits, what it starts.
+/// A counting event of one thread and, where it inherits, what it starts.
 #[derive(Debug)]
-pub(crate) struct TaskClock(Descriptor);
+pub(crate) struct Counter(pub(crate) Descriptor);
 
-impl TaskClock {
-    /// Opens a counter, which runs at once or from the task's exec on.
-    pub(crate) fn open(tid: Tid, inherit: bool, on_exec: bool) -> io::Result<TaskClock> {
-        let kind = Software::TASK_CLOCK;
-        let mut builder = Builder::new().kind(kind).observe_pid(tid.0 as i32).any_cpu();
-        // Counting user time only is not to be had of a clock, but a user who may not sample the
-        // kernel must ask for it all the same.
-        builder
-            .enabled(!on_exec)
-            .inherit(inherit)
-            .enable_on_exec(on_exec)
-            .exclude_kernel(true)
-            .read_format(ReadFormat::empty());
-        builder.attrs_mut().read_format = 0;
-        Descriptor::open(builder).map(TaskClock)
-    }
-}
-
-impl CpuTime {
+impl Accounted {
     /// The busy time of CPUs from now on.
-    pub(crate) fn of_machine(cpus: &[Cpu]) -> CpuTime {
-        CpuTime::Machine { cpus: cpus.to_vec(), start: busy_time(cpus).unwrap_or_default() }
+    pub(crate) fn of_machine(cpus: &[Cpu]) -> Accounted {
+        Accounted::Machine { cpus: cpus.to_vec(), start: busy_time(cpus).unwrap_or_default() }
     }
 
     /// The CPU time of a control group from now on.
-    pub(crate) fn of_group(group: &Cgroup) -> CpuTime {
+    pub(crate) fn of_group(group: &Cgroup) -> Accounted {
         match group.cpu_time() {
-            Some(start) => CpuTime::Group { group: group.clone(), start },
-            None => CpuTime::Unknown,
+            Some(start) => Accounted::Group { group: group.clone(), start },
+            None => Accounted::Unknown,
         }
     }
 
     /// Counts from now on, whatever came before.
     pub(crate) fn begin(&mut self) {
-        if let CpuTime::Tasks { clocks, start } = self {
-            *start = sum(clocks);
+        if let Accounted::Tasks { counters, start } = self {
+            *start = sum(counters);
         }
     }
 
     /// A CPU came online and is sampled from now on; what it did before does not count.
     pub(crate) fn add_cpu(&mut self, cpu: Cpu) {
-        if let CpuTime::Machine { cpus, start } = self
+        if let Accounted::Machine { cpus, start } = self
             && !cpus.contains(&cpu)
         {
             start.0 += busy_time(&[cpu]).unwrap_or_default().0;
@@ -99,27 +82,28 @@ impl CpuTime {
         }
     }
 
-    /// CPU time since it began; `None` where the kernel does not say, as of CPUs that are offline.
-    pub(crate) fn read(&self) -> Option<Nanos> {
-        match self {
-            CpuTime::Tasks { clocks, start } => Some(sum(clocks).saturating_since(*start)),
-            CpuTime::Machine { cpus, start } => Some(busy_time(cpus)?.saturating_since(*start)),
-            CpuTime::Group { group, start } => Some(group.cpu_time()?.saturating_since(*start)),
-            CpuTime::Unknown => None,
-        }
+    /// CPU time or occurrences since it began; `None` where the kernel does not say, as of CPUs that
+    /// are offline. `samplers` is what the sampling events counted.
+    pub(crate) fn read(&self, samplers: impl FnOnce() -> u64) -> Option<u64> {
+        Some(match self {
+            Accounted::Tasks { counters, start } => sum(counters).saturating_sub(*start),
+            Accounted::Samplers => samplers(),
+            Accounted::Machine { cpus, start } => busy_time(cpus)?.saturating_since(*start).0,
+            Accounted::Group { group, start } => group.cpu_time()?.saturating_since(*start).0,
+            Accounted::Unknown => return None,
+        })
     }
 
     /// Stops counting.
     pub(crate) fn disable(&self) {
-        if let CpuTime::Tasks { clocks, .. } = self {
-            clocks.iter().for_each(|clock| drop(clock.0.disable()));
+        if let Accounted::Tasks { counters, .. } = self {
+            counters.iter().for_each(|counter| drop(counter.0.disable()));
         }
     }
 }
 
-fn sum(clocks: &[TaskClock]) -> Nanos {
-    let time = |clock: &TaskClock| clock.0.read::<1>().map_or(0, |[time]| time);
-    Nanos(clocks.iter().map(time).sum())
+fn sum(counters: &[Counter]) -> u64 {
+    counters.iter().map(|counter| counter.0.read::<1>().map_or(0, |[count]| count)).sum()
 }
 
 /// The time that CPUs were not idle since boot; `None` where one of them is offline.

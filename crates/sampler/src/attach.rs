@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flame_events::{Event, EventKind};
-use flame_profile::{Cpu, Hz, Pid, Tid};
+use flame_profile::{Cpu, Hz, Nanos, Pid, Tid};
 use nix::errno::Errno;
 
-use crate::accounting::{CpuTime, TaskClock};
+use crate::accounting::{Accounted, Counter};
 use crate::by_cpu::CpuSamplers;
 use crate::config::{Rate, SamplerConfig, Target};
+use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
 use crate::filter::Filter;
 use crate::open::{Plan, Records, Who};
@@ -61,9 +62,12 @@ impl Session {
         config: &SamplerConfig,
         cpus: &[Cpu],
     ) -> Result<(), SamplerError> {
-        if self.scope == Scope::Cpus {
+        let by_cpu = self.scope == Scope::Cpus;
+        if by_cpu || self.occurrences.is_some() {
             // Whom the filter knows before the first event is open cannot be missed.
             self.filter = filter_of(config);
+        }
+        if by_cpu {
             let who = match &config.target {
                 Target::Cgroup(group) => Who::Cgroup(group.clone()),
                 _ => Who::Everyone,
@@ -71,9 +75,11 @@ impl Session {
             let samplers = CpuSamplers::open(who, cpus, &self.plan, &mut self.rings)?;
             self.events = Events::Cpus(samplers);
         }
+        let is_clock = self.plan.event.is_clock();
         match &config.target {
-            Target::System => self.cpu_time = CpuTime::of_machine(cpus),
-            Target::Cgroup(group) => self.cpu_time = CpuTime::of_group(group),
+            Target::System if is_clock => self.accounted = Accounted::of_machine(cpus),
+            Target::Cgroup(group) if is_clock => self.accounted = Accounted::of_group(group),
+            Target::System | Target::Cgroup(_) => self.accounted = Accounted::Samplers,
             Target::Launched(pid) => self.add_task(Tid(pid.0), cpus)?,
             Target::Threads(tids) => tids.iter().try_for_each(|tid| self.add_task(*tid, cpus))?,
             Target::Processes(pids) => {
@@ -86,15 +92,30 @@ impl Session {
     /// Starts to sample where that is not done task by task: last, since nobody looks after the
     /// rings while the clocks of thousands of threads are opened. From then on CPU time counts, too.
     fn begin(&mut self, config: &SamplerConfig) -> Result<(), SamplerError> {
-        if let Events::Cpus(samplers) = &mut self.events {
+        // Where each occurrence is sampled at first, that is done task by task.
+        let starts = match (&config.target, &mut self.occurrences) {
+            (_, None) => true,
+            (Target::System | Target::Cgroup(_), Some(occurrences)) => {
+                occurrences.start_with_cpus(monotonic_now());
+                true
+            }
+            _ => false,
+        };
+        if let (true, Events::Cpus(samplers)) = (starts, &mut self.events) {
             samplers.start(&self.plan, &mut self.rings)?;
             self.start_pacer();
         }
-        if let (Some(filter), Target::Processes(_) | Target::Threads(_)) =
-            (&mut self.filter, &config.target)
+        let now = monotonic_now();
+        let mut since = Nanos(0);
+        if let (Scope::Cpus, Some(filter), Target::Processes(_) | Target::Threads(_)) =
+            (self.scope, &mut self.filter, &config.target)
         {
-            self.cpu_time.begin();
-            filter.begin_at(monotonic_now());
+            self.accounted.begin();
+            filter.begin_at(now);
+            since = now;
+        }
+        if let Some(occurrences) = &mut self.occurrences {
+            occurrences.begin(now, since);
         }
         Ok(())
     }
@@ -141,7 +162,7 @@ impl Session {
     }
 
     /// The tasks whose start is recorded in the rings so far; the records stay where they are.
-    fn started_threads(&mut self) -> BTreeSet<Tid> {
+    pub(crate) fn started_threads(&mut self) -> BTreeSet<Tid> {
         std::thread::sleep(FORK_SETTLE);
         self.rings.refresh();
         let mut started = BTreeSet::new();
@@ -157,38 +178,68 @@ impl Session {
         started
     }
 
-    /// Opens what is needed for one task: its clock, and its events where they are bound to it.
+    /// Opens what is needed for one task: what counts, and its events where they are bound to it.
     fn add_task(&mut self, tid: Tid, cpus: &[Cpu]) -> Result<(), SamplerError> {
-        if let Events::Tasks(_) = self.events {
-            cpus.iter().try_for_each(|cpu| self.add_task_event(tid, *cpu))?;
+        let is_counted = self.occurrences.is_some();
+        for cpu in cpus {
+            if let Events::Tasks(_) = self.events {
+                let records = if is_counted { Records::SideBand } else { Records::All };
+                let event = self.open_task_event(tid, *cpu, records)?;
+                if let (Some(event), Events::Tasks(events)) = (event, &mut self.events) {
+                    events.push(event);
+                }
+            }
+            if is_counted {
+                self.add_sampler_of(tid, *cpu)?;
+            }
         }
-        self.add_clock(tid);
+        self.add_counters(tid, cpus);
         Ok(())
     }
 
-    fn add_task_event(&mut self, tid: Tid, cpu: Cpu) -> Result<(), SamplerError> {
+    /// Opens an event that samples occurrences in one task.
+    pub(crate) fn add_sampler_of(&mut self, tid: Tid, cpu: Cpu) -> Result<(), SamplerError> {
+        let event = self.open_task_event(tid, cpu, Records::Samples)?;
+        if let (Some(event), Some(occurrences)) = (event, &mut self.occurrences) {
+            occurrences.add_sampler(event);
+        }
+        Ok(())
+    }
+
+    /// An event of a task in its place; `None` for one that owns a ring now.
+    fn open_task_event(
+        &mut self,
+        tid: Tid,
+        cpu: Cpu,
+        records: Records,
+    ) -> Result<Option<Descriptor>, SamplerError> {
         let who = Who::Task(tid);
-        let event = self.plan.open(&who, cpu, Records::All);
+        let event = self.plan.open(&who, cpu, records);
         let open = self.events().count();
         let event = event.map_err(|error| with_count(self.plan.refusal(error, &who), open))?;
-        if let (Some(event), Events::Tasks(events)) =
-            (self.rings.add(event, cpu)?, &mut self.events)
-        {
-            events.push(event);
-        }
-        Ok(())
+        self.rings.add(event, cpu)
     }
 
-    /// A task whose CPU time cannot be had makes that of all unknown, unless it has ended.
-    fn add_clock(&mut self, tid: Tid) {
-        let on_exec = self.launched;
-        match (TaskClock::open(tid, self.plan.inherit, on_exec), &mut self.cpu_time) {
-            (Ok(clock), CpuTime::Tasks { clocks, .. }) => clocks.push(clock),
-            (Err(error), cpu_time) if error.raw_os_error() != Some(Errno::ESRCH as i32) => {
-                tracing::debug!(%error, %tid, "CPU time unknown");
-                *cpu_time = CpuTime::Unknown;
+    /// A task of which nothing can be counted makes what all counted unknown, unless it has ended.
+    fn add_counters(&mut self, tid: Tid, cpus: &[Cpu]) {
+        if self.plan.event.is_hardware() {
+            // There are few counters in a CPU, and the sampling events want them.
+            self.accounted = Accounted::Unknown;
+            return;
+        }
+        let cpus: Vec<Option<Cpu>> = match self.counts_all_cpus {
+            true => vec![None],
+            false => cpus.iter().copied().map(Some).collect(),
+        };
+        for cpu in cpus {
+            match (self.plan.open_counter(tid, cpu), &mut self.accounted) {
+                (Ok(counter), Accounted::Tasks { counters, .. }) => counters.push(Counter(counter)),
+                (Err(error), accounted) if error.raw_os_error() != Some(Errno::ESRCH as i32) => {
+                    tracing::debug!(%error, %tid, "what happens is not counted");
+                    *accounted = Accounted::Unknown;
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
 }

@@ -24,8 +24,9 @@ pub(crate) struct CpuSamplers {
     /// Further events: those of CPUs that came back.
     side_band: Vec<Descriptor>,
     online: BTreeSet<Cpu>,
-    /// What was lost by events that are closed already.
+    /// What was lost by events that are closed already, and what they counted.
     closed: Losses,
+    counted: u64,
 }
 
 impl CpuSamplers {
@@ -42,6 +43,7 @@ impl CpuSamplers {
             side_band: Vec::new(),
             online: cpus.iter().copied().collect(),
             closed: Losses::default(),
+            counted: 0,
         };
         for cpu in cpus {
             all.add_side_band(*cpu, plan, rings)?;
@@ -128,6 +130,16 @@ impl CpuSamplers {
         self.closed
     }
 
+    /// Whether the events that sample are open.
+    pub(crate) fn is_sampling(&self) -> bool {
+        !self.samplers.is_empty()
+    }
+
+    /// How often the sampled event happened on all CPUs.
+    pub(crate) fn count(&self, plan: &Plan) -> u64 {
+        self.counted + self.samplers.iter().map(|sampler| plan.read(sampler).count).sum::<u64>()
+    }
+
     /// Whether the kernel would let this process, with the rights that it has now, open the events
     /// of a CPU once more.
     pub(crate) fn may_reopen(&self, plan: &Plan, cpu: Cpu) -> bool {
@@ -148,7 +160,9 @@ impl CpuSamplers {
             };
             match sampler.and_then(|sampler| rings.add(sampler, cpu)) {
                 Ok(Some(sampler)) => {
-                    self.closed += plan.read(old);
+                    let reading = plan.read(old);
+                    self.closed += reading;
+                    self.counted += reading.count;
                     self.samplers[position] = sampler;
                 }
                 Ok(None) => {}
@@ -180,11 +194,15 @@ impl CpuSamplers {
         let mut positions = Vec::new();
         for cpu in came {
             if let Some(old) = rings.position(cpu).and_then(|at| self.samplers.get(at)) {
-                self.closed += plan.read(old);
+                let reading = plan.read(old);
+                self.closed += reading;
+                self.counted += reading.count;
             }
-            let added = self
-                .add_side_band(cpu, plan, rings)
-                .and_then(|()| self.add_sampler(cpu, plan, rings));
+            let is_sampling = self.is_sampling();
+            let added = self.add_side_band(cpu, plan, rings).and_then(|()| match is_sampling {
+                true => self.add_sampler(cpu, plan, rings),
+                false => Ok(()),
+            });
             match added {
                 Ok(()) => positions.extend(rings.position(cpu)),
                 Err(error) => refusals.push(Refusal { what: Refused::Cpu(cpu), error }),

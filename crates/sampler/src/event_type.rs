@@ -83,6 +83,11 @@ impl EventType {
         matches!(self.kind, HARDWARE | bindings::PERF_TYPE_RAW)
     }
 
+    /// Whether the kernel itself counts it, one by one: page faults, context switches.
+    pub fn is_occurrence(&self) -> bool {
+        !self.is_hardware() && !self.is_clock()
+    }
+
     /// Whether the event is a clock: its samples stand for CPU time.
     pub fn is_clock(&self) -> bool {
         self.unit == EventUnit::Nanoseconds

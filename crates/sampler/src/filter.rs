@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use flame_events::{Glance, RecordBytes, RecordLayout};
 use flame_profile::{Nanos, Pid, Tid};
 
+use crate::threads::threads_of;
+
 /// Between two looks for processes whose start was not recorded.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
@@ -63,6 +65,15 @@ impl Filter {
             has_gaps: false,
             next_look: Instant::now(),
         }
+    }
+
+    /// The tasks of the target that exist now.
+    pub(crate) fn tasks(&self) -> Vec<Tid> {
+        let of_processes = self.pids.iter().flat_map(|pid| threads_of(*pid));
+        let is_meant = |tid: &Tid| self.tids.as_ref().is_none_or(|tids| tids.contains(tid));
+        let mut tasks: Vec<Tid> = of_processes.filter(is_meant).collect();
+        tasks.sort_unstable();
+        tasks
     }
 
     /// Leaves out samples that are older than that.

@@ -25,6 +25,7 @@ mod by_cpu;
 
 mod cgroup;
 mod config;
+mod counting;
 mod cpus;
 mod descriptor;
 mod error;
@@ -32,6 +33,7 @@ mod event_type;
 mod filter;
 mod limits;
 mod losses;
+mod occurrences;
 mod open;
 mod pacer;
 mod pacing;
@@ -45,7 +47,8 @@ mod threads;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{
-    CallGraph, DEFAULT_FREQUENCY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
+    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, MAX_STACK_COPY, Privilege, Rate,
+    SamplerConfig, Target,
 };
 pub use cpus::parse_cpu_list;
 pub use error::{Refusal, Refused, SamplerError};

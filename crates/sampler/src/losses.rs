@@ -31,6 +31,15 @@ impl AddAssign<Reading> for Losses {
     }
 }
 
+impl AddAssign for Losses {
+    fn add_assign(&mut self, others: Losses) {
+        self.lost_records += others.lost_records;
+        self.enabled.0 += others.enabled.0;
+        self.running.0 += others.running.0;
+        self.throttled.0 += others.throttled.0;
+    }
+}
+
 /// Follows the records that say when an event was stopped and went on, CPU by CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Throttling {

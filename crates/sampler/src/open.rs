@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) wake_at_samples: bool,
     /// Bytes of user stack that samples copy, a multiple of 8.
     pub(crate) stack_copy: u32,
+    /// What is opened where flame chooses the period, see [`Plan::is_counted`].
+    pub(crate) period: u64,
     user_chain: bool,
 }
 
@@ -71,6 +73,8 @@ pub(crate) enum Records {
 /// What the kernel says of an event that is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
+    /// How often it happened, or for how many nanoseconds of a clock.
+    pub(crate) count: u64,
     /// How long it was enabled, and how long it really ran.
     pub(crate) enabled: Nanos,
     pub(crate) running: Nanos,
@@ -95,7 +99,7 @@ impl Plan {
             user_stack,
             fixed_period: match config.rate {
                 Rate::Period(period) => Some(period),
-                Rate::Frequency(_) => None,
+                Rate::Frequency(_) => event.is_occurrence().then_some(1),
             },
         };
         Plan {
@@ -111,6 +115,7 @@ impl Plan {
             wake_after: 0,
             wake_at_samples: false,
             stack_copy: user_stack,
+            period: 1,
             event,
         }
     }
@@ -118,6 +123,38 @@ impl Plan {
     /// Whether occurrences are counted and every so manieth is sampled.
     pub(crate) fn counts_occurrences(&self) -> bool {
         matches!(self.rate, Rate::Period(_)) && !self.event.is_clock()
+    }
+
+    /// Whether flame chooses every how manieth occurrence is sampled, from how often they come.
+    pub(crate) fn is_counted(&self) -> bool {
+        matches!(self.rate, Rate::Frequency(_)) && self.event.is_occurrence()
+    }
+
+    /// Opens an event that only counts: CPU time, or how often the sampled event happens in a task
+    /// and, where that is asked for, what it starts; on one CPU or on all.
+    pub(crate) fn open_counter(&self, tid: Tid, cpu: Option<Cpu>) -> io::Result<Descriptor> {
+        let mut builder = Builder::new().kind(Software::TASK_CLOCK).observe_pid(tid.0 as i32);
+        builder = match cpu {
+            Some(cpu) => builder.one_cpu(cpu.0 as usize),
+            None => builder.any_cpu(),
+        };
+        // Counting user time only is not to be had of a clock, but a user who may not sample the
+        // kernel must ask for it all the same.
+        let is_clock = self.event.is_clock();
+        builder
+            .enabled(!self.on_exec)
+            .inherit(self.inherit)
+            .enable_on_exec(self.on_exec)
+            .exclude_kernel(is_clock || self.privilege == Privilege::User)
+            .exclude_user(!is_clock && self.privilege == Privilege::Kernel)
+            .exclude_hv(true)
+            .read_format(ReadFormat::empty());
+        let attributes = builder.attrs_mut();
+        if !is_clock {
+            (attributes.type_, attributes.config) = (self.event.kind, self.event.config);
+        }
+        attributes.read_format = 0;
+        Descriptor::open(builder)
     }
 
     /// Finds the plan that the kernel accepts for one task, giving way step by step.
@@ -209,6 +246,7 @@ impl Plan {
 
     fn sample_by_rate(&self, builder: &mut Builder<'_>) {
         match self.rate {
+            Rate::Frequency(_) if self.is_counted() => builder.sample_period(self.period),
             Rate::Frequency(hz) => builder.sample_frequency(hz.0),
             Rate::Period(period) => builder.sample_period(period),
         };
@@ -222,8 +260,8 @@ impl Plan {
                 event.read::<3>().map(|[count, enabled, running]| [count, enabled, running, 0])
             }
         };
-        let [_, enabled, running, lost] = words.unwrap_or_default();
-        Reading { enabled: Nanos(enabled), running: Nanos(running), lost }
+        let [count, enabled, running, lost] = words.unwrap_or_default();
+        Reading { count, enabled: Nanos(enabled), running: Nanos(running), lost }
     }
 
     /// The kernel's answer to [`Plan::open`] as an error that says what was meant.

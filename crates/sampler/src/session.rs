@@ -6,10 +6,10 @@ use flame_events::{Event, EventSource, Glance, Horizon, RecordBytes, RecordLayou
 use flame_profile::{ByteLen, Cpu, Nanos};
 use nix::time::{ClockId, clock_gettime};
 
-use crate::accounting::CpuTime;
+use crate::accounting::Accounted;
 use crate::attach::first_task;
 use crate::by_cpu::CpuSamplers;
-use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
+use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig};
 use crate::cpus;
 use crate::descriptor::Descriptor;
 use crate::error::{Refusal, Refused, SamplerError};
@@ -17,6 +17,7 @@ use crate::event_type::EventType;
 use crate::filter::Filter;
 use crate::limits;
 use crate::losses::{Losses, Throttling, for_each_new};
+use crate::occurrences::Occurrences;
 use crate::open::Plan;
 use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing::{self, Pace};
@@ -88,9 +89,11 @@ pub struct Session {
     pub(crate) events: Events,
     pub(crate) filter: Option<Filter>,
     pub(crate) pacer: Option<Pacer>,
-    pub(crate) cpu_time: CpuTime,
-    /// Whether the target is a program that was not run yet.
-    pub(crate) launched: bool,
+    /// Follows how often the event happens, where flame chooses the period.
+    pub(crate) occurrences: Option<Occurrences>,
+    pub(crate) accounted: Accounted,
+    /// Whether what happens to the target is counted wherever it runs.
+    pub(crate) counts_all_cpus: bool,
     pace: Pace,
     throttling: Throttling,
     concessions: Vec<Concession>,
@@ -98,7 +101,7 @@ pub struct Session {
     /// Whether CPUs that come online are sampled, too.
     all_cpus: bool,
     next_hotplug: Instant,
-    finished: bool,
+    pub(crate) finished: bool,
 }
 
 impl Session {
@@ -113,7 +116,9 @@ impl Session {
         let first = first_task(&config.target)?;
         let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
         let scope = Scope::of(config, &plan, cpus[0]);
-        if scope != Scope::Cpus && config.copy_grows && plan.stack_copy > 0 {
+        // Of what comes in bursts a ring is to hold many.
+        let is_clocked = !plan.event.is_occurrence();
+        if scope != Scope::Cpus && config.copy_grows && plan.stack_copy > 0 && is_clocked {
             plan.set_stack_copy(MAX_STACK_COPY);
         }
         let pace = match scope {
@@ -151,14 +156,15 @@ impl Session {
 
     fn empty(plan: Plan, scope: Scope, pace: Pace, config: &SamplerConfig, ring: usize) -> Session {
         Session {
+            occurrences: Occurrences::of(&plan, config),
             plan,
             scope,
             rings: Rings::new(ring),
             events: Events::Tasks(Vec::new()),
             filter: None,
             pacer: pace.pacer(config),
-            cpu_time: CpuTime::Tasks { clocks: Vec::new(), start: Nanos(0) },
-            launched: matches!(config.target, Target::Launched(_)),
+            accounted: Accounted::Tasks { counters: Vec::new(), start: 0 },
+            counts_all_cpus: config.cpus.is_none(),
             pace,
             throttling: Throttling::default(),
             concessions: Vec::new(),
@@ -173,7 +179,7 @@ impl Session {
     pub fn finish(&mut self) {
         // An event whose task has ended cannot be stopped and need not be.
         self.events().for_each(|event| drop(event.disable()));
-        self.cpu_time.disable();
+        self.accounted.disable();
         self.finished = true;
     }
 
@@ -183,7 +189,9 @@ impl Session {
             Events::Tasks(events) => (Some(events.iter()), None),
             Events::Cpus(samplers) => (None, Some(samplers.all())),
         };
-        self.rings.events().chain(tasks.into_iter().flatten()).chain(cpus.into_iter().flatten())
+        let counted = self.occurrences.iter().flat_map(Occurrences::events);
+        let bound = tasks.into_iter().flatten().chain(cpus.into_iter().flatten());
+        self.rings.events().chain(bound).chain(counted)
     }
 
     /// What could not be had.
@@ -250,12 +258,20 @@ impl Session {
     pub fn set_stack_copy(&mut self, bytes: ByteLen) -> bool {
         let refused = |refusal: &Refusal| refusal.what == Refused::StackCopy;
         let Events::Cpus(samplers) = &mut self.events else { return false };
+        if !samplers.is_sampling() {
+            return false;
+        }
         if self.finished || self.plan.stack_copy == 0 || self.refusals.iter().any(refused) {
             return false;
         }
         let before = self.plan.stack_copy;
         self.plan.set_stack_copy(bytes);
-        let Err(error) = samplers.reopen(&self.plan, &mut self.rings) else { return true };
+        let Err(error) = samplers.reopen(&self.plan, &mut self.rings) else {
+            if let Some(occurrences) = &mut self.occurrences {
+                occurrences.reopened(&self.plan, self.rings.cpus().count());
+            }
+            return true;
+        };
         // What was opened before the refusal copies more; it can be relied on nowhere.
         self.plan.set_stack_copy(ByteLen(before.into()));
         self.refusals.push(Refusal { what: Refused::StackCopy, error });
@@ -265,7 +281,25 @@ impl Session {
     /// CPU time that the kernel accounted to the target since sampling began; `None` where it
     /// cannot be known.
     pub fn accounted(&self) -> Option<Nanos> {
-        self.cpu_time.read()
+        if self.plan.event.is_clock() { self.count().map(Nanos) } else { None }
+    }
+
+    /// How often the event happened in the target since sampling began, by the kernel's own counter;
+    /// `None` for clocks and the CPU's events, and where it cannot be known.
+    pub fn happened(&self) -> Option<u64> {
+        if self.plan.event.is_occurrence() { self.count() } else { None }
+    }
+
+    /// Whether flame chooses every how manieth occurrence of the event is sampled.
+    pub fn chooses_period(&self) -> bool {
+        self.occurrences.is_some()
+    }
+
+    pub(crate) fn count(&self) -> Option<u64> {
+        self.accounted.read(|| match &self.events {
+            Events::Cpus(samplers) => samplers.count(&self.plan),
+            Events::Tasks(_) => 0,
+        })
     }
 
     /// What events did not see so far although they were open.
@@ -274,6 +308,9 @@ impl Session {
             Events::Tasks(_) => Losses::default(),
             Events::Cpus(samplers) => samplers.closed(),
         };
+        if let Some(occurrences) = &self.occurrences {
+            losses += occurrences.closed();
+        }
         self.events().for_each(|event| losses += self.plan.read(event));
         losses.throttled = self.throttling.total(monotonic_now());
         losses
@@ -289,7 +326,9 @@ impl Session {
             Pace::EachSample if self.rings.has_unread() => timeout.min(FRESH).min(self.until_due()),
             Pace::EachSample => timeout.min(self.until_due()),
             Pace::Batches { every, .. } => timeout.min(every),
-            Pace::Fixed if self.plan.stack_copy > 0 => timeout.min(FRESH),
+            Pace::Fixed if self.plan.stack_copy > 0 || self.occurrences.is_some() => {
+                timeout.min(FRESH)
+            }
             _ => timeout,
         };
         self.rings.wait(timeout);
@@ -310,7 +349,7 @@ impl Session {
     }
 
     /// Looks at what came since the last time, ring by ring.
-    fn look(&mut self) -> Vec<Seen> {
+    pub(crate) fn look(&mut self) -> Vec<Seen> {
         let layout = self.plan.layout;
         // A clock that stands still has not passed anything by.
         let always = self.timers_always_run();
@@ -320,6 +359,10 @@ impl Session {
             let mut seen = Seen::default();
             for_each_new(ring, &layout, |glance, time| {
                 self.throttling.look(position, glance, time);
+                if let (Some(occurrences), Glance::Sample { .. }) = (&mut self.occurrences, glance)
+                {
+                    occurrences.see(position, time);
+                }
                 if let (Some(pacer), Glance::Sample { .. }) = (&mut pacer, glance)
                     && pacer.note(position, time, &mut seen)
                 {
@@ -359,7 +402,7 @@ impl Session {
         };
         for position in samplers.follow_hotplug(&self.plan, &mut self.rings, refusals) {
             if let Some(cpu) = self.rings.cpus().nth(position) {
-                self.cpu_time.add_cpu(cpu);
+                self.accounted.add_cpu(cpu);
             }
             if let (Some(pacer), Some(event)) = (&mut self.pacer, samplers.event(position)) {
                 let now = samplers.timer_now(position, &self.plan, monotonic_now());
@@ -383,23 +426,37 @@ impl EventSource for Session {
             false => Horizon::Until(monotonic_now().saturating_since(SETTLE)),
         };
         self.rings.refresh();
-        let mut seen = if self.finished { Vec::new() } else { self.look() };
+        let mut seen = match self.finished && self.occurrences.is_none() {
+            true => Vec::new(),
+            false => self.look(),
+        };
+        self.follow_occurrences()?;
         if self.pace == Pace::EachSample {
             self.set_intervals(std::mem::take(&mut seen));
         }
         let layout = self.plan.layout;
+        // Events of tasks see nobody else; the filter knows their processes.
+        let by_task = matches!(self.events, Events::Tasks(_));
         let (filter, pacer) = (&mut self.filter, &mut self.pacer);
         let mut keep = |record: &RecordBytes<'_>| {
             let stray = |time| pacer.as_mut().is_some_and(|pacer| pacer.is_stray(time));
             !layout.time(record).is_some_and(stray)
-                && filter.as_mut().is_none_or(|filter| filter.keep(record, &layout))
+                && (filter.as_mut().is_none_or(|filter| filter.keep(record, &layout)) || by_task)
         };
-        drain_kept(self.rings.queues(), &layout, horizon, &mut keep, sink);
+        let lanes: Vec<Cpu> = self.rings.cpus().collect();
+        let occurrences = &mut self.occurrences;
+        let mut weighed = |mut event: Event<'_>| {
+            let kept = occurrences.as_mut().is_none_or(|all| all.weigh(&mut event, &lanes));
+            if kept {
+                sink(event);
+            }
+        };
+        drain_kept(self.rings.queues(), &layout, horizon, &mut keep, &mut weighed);
         self.rings.publish();
         // An interval that is set begins anew. Set before the work, the work would never be sampled
         // on the CPU that it is done on, and what else runs there too often: by a percent at 999 Hz.
-        self.set_intervals(seen);
         if !self.finished {
+            self.set_intervals(seen);
             self.follow_hotplug();
         }
         if let Some(filter) = &mut self.filter {

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_sampler::{
@@ -82,9 +81,12 @@ pub(crate) struct TargetArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArgs {
-    /// Samples a second, or `max` for the kernel's limit
-    #[arg(short = 'F', value_name = "HZ", default_value = "99", value_parser = frequency)]
-    #[arg(conflicts_with = "period", default_value_if("period", ArgPredicate::IsPresent, None))]
+    /// Samples a second, or `max` for the kernel's limit [default: 99]
+    ///
+    /// Of events that the kernel counts one by one (page-faults, context-switches) the default is
+    /// 999. Up to 1,000 occurrences a second are all sampled; of more, each sample stands for as
+    /// many as the kernel's own counter says.
+    #[arg(short = 'F', value_name = "HZ", value_parser = frequency, conflicts_with = "period")]
     pub(crate) frequency: Option<Hz>,
 
     /// One sample every PERIOD events (nanoseconds for clocks) instead

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flame_profile::{Coverage, Health, Nanos, Pid, Profile};
+use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile};
 use flame_sampler::{Losses, PerTask, Privilege, Scope, Session, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -36,6 +36,18 @@ pub(super) fn add(profile: &mut Profile, session: &Session, accounted: Option<Na
     if let (true, Some(accounted)) = (session.event().is_clock(), accounted) {
         let sampled = Nanos(profile.total(collector::EVENT_VALUE).0);
         profile.health.coverage = Some(Coverage { sampled, accounted });
+    }
+}
+
+/// Says how many of the occurrences that the kernel counted the samples stand for. Where flame chose
+/// the period, samples stand for all of them from then on, in the proportions in which they came: a
+/// period is broken off now and then, and the kernel takes only so many samples in a tick.
+pub(super) fn add_occurrences(profile: &mut Profile, session: &Session) {
+    let Some(happened) = session.happened() else { return };
+    let sampled = profile.total(collector::EVENT_VALUE).0;
+    profile.health.occurrences = Some(Occurrences { sampled, happened });
+    if session.chooses_period() {
+        profile.scale(collector::EVENT_VALUE, happened);
     }
 }
 
@@ -194,7 +206,8 @@ pub(super) fn unseen(profile: &Profile, session: &Session, times: &ProcessTimes)
 /// What `--strict` does not let pass: a coverage that is below 95 % by more than `chance` can
 /// explain, and any loss.
 pub(super) fn strict(health: &Health, chance: f64) -> Option<Failure> {
-    let coverage = health.coverage.map_or(1.0, Coverage::fraction);
+    let occurrences = health.occurrences.map_or(1.0, Occurrences::fraction);
+    let coverage = health.coverage.map_or(occurrences, Coverage::fraction);
     if coverage >= ENOUGH - chance && !health.has_losses() {
         return None;
     }

@@ -107,6 +107,12 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
         let share = if coverage.fraction() < 0.95 { paint.yellow(&share) } else { share };
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
     }
+    if let Some(seen) = health.occurrences {
+        let share = seen.fraction();
+        let shown = percent(share);
+        let shown = if share < 0.99 { paint.yellow(&shown) } else { shown };
+        line("counted", format!("{shown} of {} that happened", group_thousands(seen.happened)));
+    }
     if let Some(share) = health.complete_share() {
         let shown = floor_percent(share);
         let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
@@ -272,9 +278,15 @@ pub(super) fn no_samples(
     let duration = profile.meta.duration.map_or(0.0, Nanos::as_secs_f64);
     let failure = Failure::new("no samples were taken");
     if !session.event().is_clock() {
-        return failure
-            .why(format!("the event {} did not happen in {duration:.1} s", session.event()))
-            .or_try("-e cpu-clock, or a longer recording");
+        let why = match session.happened() {
+            Some(happened) if happened > 0 => format!(
+                "the event {} happened {} times in {duration:.1} s, and none of them was sampled",
+                session.event(),
+                group_thousands(happened)
+            ),
+            _ => format!("the event {} did not happen in {duration:.1} s", session.event()),
+        };
+        return failure.why(why).or_try("-e cpu-clock, or a longer recording");
     }
     let used = accounted.0 as f64 / 1e6;
     let failure = failure.why(format!(

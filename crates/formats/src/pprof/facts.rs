@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use flame_profile::{
-    ByteLen, Completion, Coverage, Health, Hz, Meta, Missing, Nanos, NotCompleted, StackCopies,
-    StackEnd,
+    ByteLen, Completion, Coverage, Health, Hz, Meta, Missing, Nanos, NotCompleted, Occurrences,
+    StackCopies, StackEnd,
 };
 
 const FOR_PEOPLE: &str = "flame: ";
@@ -96,6 +96,9 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     }
     for ((image, missing), count) in &health.unnamed {
         fact("health.unnamed", format!("{count} {} {image}", missing_word(*missing)));
+    }
+    if let Some(Occurrences { sampled, happened }) = health.occurrences {
+        fact("health.occurrences", format!("{sampled} {happened}"));
     }
     if let Some(Coverage { sampled, accounted }) = health.coverage {
         fact("health.coverage", format!("{} {}", sampled.0, accounted.0));
@@ -194,6 +197,11 @@ impl FactReader {
             "undecodable_records" => health.undecodable_records = value.parse().ok()?,
             "idle_samples" => health.idle_samples = value.parse().ok()?,
             "skipped_lines" => health.skipped_lines = value.parse().ok()?,
+            "occurrences" => {
+                let (sampled, happened) = value.split_once(' ')?;
+                let (sampled, happened) = (sampled.parse().ok()?, happened.parse().ok()?);
+                health.occurrences = Some(Occurrences { sampled, happened });
+            }
             "coverage" => {
                 let (sampled, accounted) = value.split_once(' ')?;
                 let sampled = Nanos(sampled.parse().ok()?);

@@ -1,0 +1,195 @@
+//! Samples of an event that is counted: which events are open for them, and when others are.
+//!
+//! [`Counting`] says what to do; this does it.
+
+use std::collections::BTreeSet;
+
+use flame_events::{Event, EventKind, Glance};
+use flame_profile::{Cpu, Hz, Nanos, Tid};
+
+use crate::config::{Rate, SamplerConfig};
+use crate::counting::{Counting, Stage};
+use crate::descriptor::Descriptor;
+use crate::error::SamplerError;
+use crate::losses::{Losses, for_each_new};
+use crate::open::Plan;
+use crate::pacing;
+use crate::session::{Events, Session, monotonic_now};
+
+/// How often threads are listed at most while their events are opened anew.
+const ROUNDS: usize = 10;
+
+/// More events than that are not opened anew just to draw another period: it takes 50 us each.
+const MOST_DRAWN: usize = 200;
+
+/// The sampling events of tasks, and what all samples of the session stand for.
+#[derive(Debug)]
+pub(crate) struct Occurrences {
+    counting: Counting,
+    /// Bound to the target's tasks.
+    samplers: Vec<Descriptor>,
+    /// What was lost by those that are closed already.
+    closed: Losses,
+}
+
+impl Occurrences {
+    /// `None` where the kernel or the user chooses the period.
+    pub(crate) fn of(plan: &Plan, config: &SamplerConfig) -> Option<Occurrences> {
+        let Rate::Frequency(Hz(hz)) = plan.rate else { return None };
+        plan.is_counted().then(|| Occurrences {
+            counting: Counting::new(hz, config.seed),
+            samplers: Vec::new(),
+            closed: Losses::default(),
+        })
+    }
+
+    /// All tasks are meant: events are bound to CPUs from the start.
+    pub(crate) fn start_with_cpus(&mut self, now: Nanos) {
+        self.counting.start(Stage::Cpus, None, now);
+    }
+
+    /// Counts from now on, samples of a time before `since` excepted.
+    pub(crate) fn begin(&mut self, now: Nanos, since: Nanos) {
+        self.counting.begin(now, since);
+    }
+
+    /// Keeps an event that samples a task.
+    pub(crate) fn add_sampler(&mut self, event: Descriptor) {
+        self.samplers.push(event);
+    }
+
+    /// The events that sample tasks.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
+        self.samplers.iter()
+    }
+
+    /// What was lost by events that are closed.
+    pub(crate) fn closed(&self) -> Losses {
+        self.closed
+    }
+
+    /// The events of all CPUs were opened anew.
+    pub(crate) fn reopened(&mut self, plan: &Plan, lanes: usize) {
+        self.counting.reopened(plan.period, lanes);
+    }
+
+    /// Takes in a sample of the ring at that position.
+    pub(crate) fn see(&mut self, position: usize, time: Nanos) {
+        self.counting.see(position, time);
+    }
+
+    /// Says what a sample stands for; whether it is to be kept. `lanes` are the CPUs of the rings.
+    pub(crate) fn weigh(&mut self, event: &mut Event<'_>, lanes: &[Cpu]) -> bool {
+        let EventKind::Sample(sample) = &mut event.kind else { return true };
+        let lane = lanes.iter().position(|cpu| Some(*cpu) == sample.cpu);
+        sample.period = lane.map_or(1, |lane| self.counting.weight_of(lane, event.time));
+        sample.period > 0
+    }
+
+    fn close_samplers(&mut self, plan: &Plan) {
+        self.samplers.iter().for_each(|sampler| drop(sampler.disable()));
+        for sampler in self.samplers.drain(..) {
+            self.closed += plan.read(&sampler);
+        }
+    }
+}
+
+impl Session {
+    /// Looks whether the samples that came are too many or too few. To be called after a look.
+    pub(crate) fn follow_occurrences(&mut self) -> Result<(), SamplerError> {
+        let now = monotonic_now();
+        let Some(occurrences) = &mut self.occurrences else { return Ok(()) };
+        let counting = &mut occurrences.counting;
+        if !self.finished {
+            match counting.stage() {
+                Stage::Every if counting.is_flooded(now) => self.choose_occurrences()?,
+                Stage::Every => {}
+                Stage::Cpus | Stage::Tasks => self.change_periods(now)?,
+            }
+        }
+        if let Some(occurrences) = &mut self.occurrences {
+            occurrences.counting.end_look();
+        }
+        Ok(())
+    }
+
+    /// From now on some of the occurrences are sampled.
+    fn choose_occurrences(&mut self) -> Result<(), SamplerError> {
+        let Some(occurrences) = &mut self.occurrences else { return Ok(()) };
+        occurrences.close_samplers(&self.plan);
+        // Nothing samples any more: what is in the rings now is all that was seen.
+        let layout = self.plan.layout;
+        self.rings.refresh();
+        for (position, ring) in self.rings.queues().iter_mut().enumerate() {
+            for_each_new(ring, &layout, |glance, time| {
+                if let Glance::Sample { .. } = glance {
+                    occurrences.see(position, time);
+                }
+            });
+        }
+        let count = self.count();
+        let Some(occurrences) = &mut self.occurrences else { return Ok(()) };
+        if let Some(count) = count {
+            occurrences.counting.spread(count);
+        }
+        let by_cpu = matches!(self.events, Events::Cpus(_));
+        let stage = if by_cpu { Stage::Cpus } else { Stage::Tasks };
+        self.plan.period = occurrences.counting.start(stage, count, monotonic_now());
+        tracing::info!(?stage, period = self.plan.period, count, "samples of some occurrences");
+        match &mut self.events {
+            Events::Cpus(samplers) => samplers.start(&self.plan, &mut self.rings),
+            Events::Tasks(_) => self.open_samplers_of_tasks(),
+        }
+    }
+
+    /// Sets the periods of CPUs, or opens the events of tasks anew with another one.
+    fn change_periods(&mut self, now: Nanos) -> Result<(), SamplerError> {
+        let is_due = self.occurrences.as_ref().is_some_and(|all| all.counting.is_due(now));
+        let count = is_due.then(|| self.count());
+        let Some(occurrences) = &mut self.occurrences else { return Ok(()) };
+        if let Some(count) = count {
+            occurrences.counting.measure(count, now);
+        }
+        if let Events::Cpus(samplers) = &self.events {
+            for (position, event) in samplers.events().enumerate() {
+                if let Some(period) = occurrences.counting.next_period(position, monotonic_now()) {
+                    pacing::set(&self.plan, event, Nanos(period));
+                }
+            }
+            return Ok(());
+        }
+        if occurrences.samplers.len() > MOST_DRAWN {
+            return Ok(());
+        }
+        let Some(period) = occurrences.counting.next_opening(now) else { return Ok(()) };
+        occurrences.close_samplers(&self.plan);
+        self.plan.period = period;
+        self.open_samplers_of_tasks()
+    }
+
+    /// Opens sampling events for all of the target's tasks, those that were started since the
+    /// recording began included. Tasks that appear meanwhile inherit them from who started them.
+    fn open_samplers_of_tasks(&mut self) -> Result<(), SamplerError> {
+        // It runs: samples came.
+        self.plan.on_exec = false;
+        let cpus: Vec<Cpu> = self.rings.cpus().collect();
+        let mut known: BTreeSet<Tid> = BTreeSet::new();
+        for round in 0..ROUNDS {
+            let listed = self.filter.iter().flat_map(|filter| filter.tasks());
+            let new: Vec<Tid> = listed.filter(|tid| known.insert(*tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            let inherited = if round == 0 { BTreeSet::new() } else { self.started_threads() };
+            for tid in new.into_iter().filter(|tid| !inherited.contains(tid)) {
+                for cpu in &cpus {
+                    match self.add_sampler_of(tid, *cpu) {
+                        Err(SamplerError::NoSuchThread { .. }) => break,
+                        result => result?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
