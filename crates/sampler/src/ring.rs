@@ -90,7 +90,7 @@ impl Ring {
     pub(crate) fn for_each_unread(&self, mut each: impl FnMut(RecordBytes<'_>)) {
         let mut at = self.tail;
         while let Some((record_type, misc, size)) = self.header(at) {
-            let (head, tail) = self.data.bytes(at + HEADER as u64, size - HEADER);
+            let (head, tail) = self.bytes(at + HEADER as u64, size - HEADER);
             each(RecordBytes { record_type, misc, head, tail });
             at += size as u64;
         }
@@ -100,7 +100,7 @@ impl Ring {
     pub(crate) fn for_each_new(&mut self, mut each: impl FnMut(RecordBytes<'_>)) {
         let mut at = self.shown.max(self.tail);
         while let Some((record_type, misc, size)) = self.header(at) {
-            let (head, tail) = self.data.bytes(at + HEADER as u64, size - HEADER);
+            let (head, tail) = self.bytes(at + HEADER as u64, size - HEADER);
             each(RecordBytes { record_type, misc, head, tail });
             at += size as u64;
         }
@@ -117,6 +117,22 @@ impl Ring {
         self.tail - self.published
     }
 
+    /// `len` bytes from a position that counts on and on, in two pieces where they wrap. The kernel
+    /// writes no byte between tail and head, which are all that callers ask for.
+    fn bytes(&self, position: u64, len: usize) -> (&[u8], &[u8]) {
+        let Data { start: data, size } = self.data;
+        assert!(len <= size, "a record is never longer than its ring");
+        let start = (position & (size as u64 - 1)) as usize;
+        let first = len.min(size - start);
+        // SAFETY: `start + first <= size` and `len - first <= start`, so both pieces lie inside
+        // the data pages, which are mapped as long as `self` lives, from which the pieces borrow.
+        unsafe {
+            let head = std::slice::from_raw_parts(data.as_ptr().add(start), first);
+            let tail = std::slice::from_raw_parts(data.as_ptr(), len - first);
+            (head, tail)
+        }
+    }
+
     /// The header at a position: type, misc, size of the whole record. `None` when there is no
     /// whole record, or one of impossible size, which only a bug in the kernel could bring.
     fn header(&self, at: u64) -> Option<(u32, u16, usize)> {
@@ -125,7 +141,7 @@ impl Ring {
             return None;
         }
         // Records are multiples of 8 bytes, so a header never wraps.
-        let (header, _) = self.data.bytes(at, HEADER);
+        let (header, _) = self.bytes(at, HEADER);
         let word = u64::from_ne_bytes(header.try_into().ok()?);
         let size = (word >> 48) as usize;
         let whole = (HEADER..=unread).contains(&size);
@@ -136,7 +152,7 @@ impl Ring {
 impl RecordQueue for Ring {
     fn peek(&self) -> Option<RecordBytes<'_>> {
         let (record_type, misc, size) = self.header(self.tail)?;
-        let (head, tail) = self.data.bytes(self.tail + HEADER as u64, size - HEADER);
+        let (head, tail) = self.bytes(self.tail + HEADER as u64, size - HEADER);
         Some(RecordBytes { record_type, misc, head, tail })
     }
 
@@ -149,23 +165,6 @@ impl RecordQueue for Ring {
         // long one would leave a full ring full.
         if self.unpublished() > self.data.size as u64 / 8 {
             self.publish();
-        }
-    }
-}
-
-impl Data {
-    /// `len` bytes from a position that counts on and on, in two pieces where they wrap.
-    fn bytes<'a>(self, position: u64, len: usize) -> (&'a [u8], &'a [u8]) {
-        assert!(len <= self.size, "a record is never longer than its ring");
-        let start = (position & (self.size as u64 - 1)) as usize;
-        let first = len.min(self.size - start);
-        // SAFETY: `start + first <= size` and `len - first <= start`, so both pieces lie inside
-        // the data pages, which are mapped as long as the ring lives; callers bound the lifetime
-        // by a borrow of the ring. The kernel does not write between tail and head.
-        unsafe {
-            let head = std::slice::from_raw_parts(self.start.as_ptr().add(start), first);
-            let tail = std::slice::from_raw_parts(self.start.as_ptr(), len - first);
-            (head, tail)
         }
     }
 }

@@ -23,10 +23,11 @@ use std::process::ExitStatus;
 use flame_profile::Pid;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::libc;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Gid, Uid, execvpe, fork, initgroups, pipe2, setgid, setsid, setuid};
+use nix::unistd::{ForkResult, Gid, Uid, fork, getgrouplist, pipe2, setgid, setsid, setuid};
 
 use crate::error::SamplerError;
 
@@ -76,7 +77,8 @@ impl ExitReport {
 impl Launched {
     /// Starts `command` (a program and its arguments) up to the point before its exec.
     ///
-    /// flame must have only one thread at this time.
+    /// Whatever the child needs memory for is made before it is forked, so that this process may have
+    /// other threads, whose locks would stay locked in the child for ever.
     ///
     /// # Errors
     /// [`SamplerError::ProgramNotFound`] for an empty command or one with a zero byte,
@@ -96,14 +98,16 @@ impl Launched {
         let Some(arguments) = arguments.ok().filter(|arguments| !arguments.is_empty()) else {
             return Err(SamplerError::ProgramNotFound { program });
         };
-        let environment = environment(credentials);
+        let plan = Program::new(arguments, environment(credentials), credentials)
+            .map_err(|e| io("look up groups", e))?;
         let (gate, gate_write) = pipe2(OFlag::O_CLOEXEC).map_err(|e| io("make a pipe", e))?;
         let (report, report_write) = pipe2(OFlag::O_CLOEXEC).map_err(|e| io("make a pipe", e))?;
-        // SAFETY: flame has one thread here, so the child may use everything.
+        // SAFETY: the child makes system calls and nothing else: it allocates no memory and takes no
+        // lock, which another thread may hold.
         match unsafe { fork() }.map_err(|e| io("start another process", e))? {
             ForkResult::Child => {
                 drop((gate_write, report));
-                become_program(&arguments, &environment, credentials, gate, report_write)
+                become_program(&plan, &gate, &report_write)
             }
             ForkResult::Parent { child } => Ok(Launched {
                 pid: Pid(child.as_raw() as u32),
@@ -246,38 +250,79 @@ fn fork_to(work: impl FnOnce()) -> io::Result<nix::unistd::Pid> {
     }
 }
 
+/// All that the child needs, made before it exists.
+struct Program {
+    /// The program and its arguments, and its environment.
+    words: Pointers,
+    environment: Pointers,
+    /// The user and the groups that it runs as.
+    identity: Option<(Uid, Gid, Vec<Gid>)>,
+}
+
+/// Words as exec takes them.
+struct Pointers {
+    /// What `pointers` point into.
+    _words: Vec<CString>,
+    /// One to each word, and a null pointer.
+    pointers: Vec<*const libc::c_char>,
+}
+
+impl Pointers {
+    fn to(words: Vec<CString>) -> Pointers {
+        let pointers = words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+        Pointers { _words: words, pointers }
+    }
+}
+
+impl Program {
+    fn new(
+        words: Vec<CString>,
+        environment: Vec<CString>,
+        credentials: Option<&Credentials>,
+    ) -> nix::Result<Program> {
+        let identity = credentials.map(|credentials| {
+            let gid = Gid::from_raw(credentials.gid);
+            let name = credentials.name.as_deref().and_then(|name| CString::new(name).ok());
+            let groups = name.map_or(Ok(vec![gid]), |name| getgrouplist(&name, gid))?;
+            Ok((Uid::from_raw(credentials.uid), gid, groups))
+        });
+        let (words, environment) = (Pointers::to(words), Pointers::to(environment));
+        Ok(Program { words, environment, identity: identity.transpose()? })
+    }
+
+    /// Returns only when it cannot run, with the reason.
+    fn exec(&self) -> Errno {
+        let (words, environment) = (&self.words.pointers, &self.environment.pointers);
+        // It is looked for in flame's own PATH, which the program has, too.
+        // SAFETY: the pointers are those of the words, which live as long as `self`, all of them end
+        // with a zero byte, and the last pointer of each list is null.
+        unsafe { libc::execvpe(words[0], words.as_ptr(), environment.as_ptr()) };
+        Errno::last()
+    }
+}
+
 /// The child's side; never returns.
-fn become_program(
-    arguments: &[CString],
-    environment: &[CString],
-    credentials: Option<&Credentials>,
-    gate: OwnedFd,
-    report: OwnedFd,
-) -> ! {
-    let error = prepare_and_exec(arguments, environment, credentials, gate);
-    if let Some(error) = error {
+fn become_program(program: &Program, gate: &OwnedFd, report: &OwnedFd) -> ! {
+    if let Some(error) = prepare_and_exec(program, gate) {
         // Nobody to tell if that fails.
-        let _ = File::from(report).write_all(&(error as i32).to_ne_bytes());
+        let _ = nix::unistd::write(report, &(error as i32).to_ne_bytes());
     }
     // SAFETY: `_exit` ends the process without running handlers that belong to flame.
-    unsafe { nix::libc::_exit(CANNOT_RUN) }
+    unsafe { libc::_exit(CANNOT_RUN) }
 }
 
 /// Returns only when there is nothing to run: with the reason, or without when flame gave up.
-fn prepare_and_exec(
-    arguments: &[CString],
-    environment: &[CString],
-    credentials: Option<&Credentials>,
-    gate: OwnedFd,
-) -> Option<Errno> {
-    if let Err(error) = restore_signals().and_then(|()| credentials.map_or(Ok(()), assume)) {
+fn prepare_and_exec(program: &Program, gate: &OwnedFd) -> Option<Errno> {
+    if let Err(error) = restore_signals().and_then(|()| assume(program.identity.as_ref())) {
         return Some(error);
     }
     let mut go = [0];
-    match File::from(gate).read(&mut go) {
-        // Looked for in flame's own PATH, which the program has, too.
-        Ok(1) => execvpe(&arguments[0], arguments, environment).err(),
-        _ => None,
+    loop {
+        match nix::unistd::read(gate, &mut go) {
+            Ok(1) => return Some(program.exec()),
+            Err(Errno::EINTR) => {}
+            _ => return None,
+        }
     }
 }
 
@@ -291,14 +336,11 @@ fn restore_signals() -> nix::Result<()> {
 }
 
 /// Groups first, then the group, then the user: each needs the rights that the last gives up.
-fn assume(credentials: &Credentials) -> nix::Result<()> {
-    let gid = Gid::from_raw(credentials.gid);
-    match credentials.name.as_deref().and_then(|name| CString::new(name).ok()) {
-        Some(name) => initgroups(&name, gid)?,
-        None => nix::unistd::setgroups(&[gid])?,
-    }
-    setgid(gid)?;
-    setuid(Uid::from_raw(credentials.uid))
+fn assume(identity: Option<&(Uid, Gid, Vec<Gid>)>) -> nix::Result<()> {
+    let Some((uid, gid, groups)) = identity else { return Ok(()) };
+    nix::unistd::setgroups(groups)?;
+    setgid(*gid)?;
+    setuid(*uid)
 }
 
 #[cfg(test)]
@@ -338,6 +380,25 @@ mod tests {
         assert_eq!(of(Some(&credentials), "HOME="), ["HOME=/home/ann"]);
         assert_eq!(of(Some(&credentials), "PATH="), [""; 0]);
         assert_eq!(of(None, "PATH="), [format!("PATH={}", std::env::var("PATH").unwrap())]);
+    }
+
+    #[test]
+    fn programs_are_launched_beside_threads_that_allocate() {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let is_over = || stop.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !is_over() {
+                        std::hint::black_box(vec![1_u8; 5000]);
+                    }
+                });
+            }
+            for _ in 0..50 {
+                assert_eq!(run(&["true"]).unwrap(), 0);
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     #[test]
