@@ -245,6 +245,22 @@ fn rhythms_above_the_sampling_frequency_are_not_locked_on() {
     }
 }
 
+/// Without the right to sample by CPU: events that tasks inherit, whose intervals cannot be drawn anew.
+#[test]
+fn rhythm_of_the_sampling_frequency_is_not_locked_on_task_by_task() {
+    if !live_as_root() {
+        return;
+    }
+    let rhythms = ["half=99:70,30:clock", "double=198:70,30:clock"];
+    judge(|seed| {
+        let options = ["--per-task", "--seed", &seed.to_string()];
+        let lockstep = program("lockstep.c");
+        let (folded, ended) =
+            record_with(&options, &[&[&*lockstep, SECONDS], &rhythms[..]].concat());
+        shares(&folded, &ended, &rhythms)
+    });
+}
+
 /// What the tests above are worth: at a fixed period the timer of a CPU sees one function only. The
 /// moment that it starts at can be one where they change, within some microseconds: then once more.
 #[test]

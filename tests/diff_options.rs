@@ -127,7 +127,7 @@ fn options_that_would_do_nothing_are_refused_with_what_does() {
     let offered = ["negate", "colors ", "hash", "flat", "factor", "no-sort"];
     let offered = offered.map(|option| help.contains(&format!("--{option}")));
     assert_eq!((offered, help.contains("--colors-diff")), ([false; 6], true));
-    let ids = diff(&scratch(), &["--tid"]);
+    let ids = diff(&scratch(), &["--root-tid"]);
     ids.error(2, &["no thread ids in v1", "why: folded text has names"]);
 }
 

@@ -22,6 +22,8 @@ mod errors;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod families;
+#[cfg(test)]
 mod fold;
 #[cfg(test)]
 mod hard_stacks;

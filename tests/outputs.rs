@@ -117,7 +117,7 @@ fn pid_and_tid_stand_in_the_root_frame() {
         return;
     }
     let program = program("threads.c");
-    let by_pid = record(&["-F", "499", "--pid", "--", &program, "0.1"]);
+    let by_pid = record(&["-F", "499", "--root-pid", "--", &program, "0.1"]);
     let ids = |root: &str| -> Vec<u32> {
         let ids = root.rsplit_once('-').unwrap_or_else(|| panic!("no id in {root}")).1;
         ids.split('/').map(|id| id.parse().unwrap()).collect()
@@ -126,7 +126,7 @@ fn pid_and_tid_stand_in_the_root_frame() {
     // Two names, one process.
     assert_eq!(pids.len(), 2, "{:?}", by_pid.roots());
     assert_eq!(pids[0], pids[1]);
-    let by_tid = record(&["-F", "499", "--tid", "--", &program, "0.1"]);
+    let by_tid = record(&["-F", "499", "--root-tid", "--", &program, "0.1"]);
     let ids: Vec<Vec<u32>> = by_tid.of_roots(&["early", "late"]).map(ids).collect();
     // Four threads of one process.
     assert_eq!(ids.len(), 4, "{:?}", by_tid.roots());

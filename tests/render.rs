@@ -369,8 +369,8 @@ fn what_an_input_does_not_have_is_refused() {
     let scratch = scratch_with(FOLDED);
     for (options, missing) in [
         (["--lines"].as_slice(), "no source lines in in.folded"),
-        (&["--tid"], "no thread ids in in.folded"),
-        (&["--pid"], "no process ids in in.folded"),
+        (&["--root-tid"], "no thread ids in in.folded"),
+        (&["--root-pid"], "no process ids in in.folded"),
         (&["--threads"], "no names of processes besides those of threads in in.folded"),
         (&["--value", "cpu"], "no value cpu in in.folded"),
     ] {

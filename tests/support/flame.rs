@@ -131,6 +131,20 @@ impl Running {
         });
     }
 
+    /// Waits until it records: then a flame of root's is more urgent than others.
+    #[track_caller]
+    pub(crate) fn wait_for_recording(&mut self) {
+        let path = format!("/proc/{}/stat", self.child.id());
+        wait_until("flame to record", || {
+            let ended = self.child.try_wait().unwrap();
+            assert_eq!(ended, None, "flame ended before it recorded");
+            let stat = fs::read_to_string(&path).unwrap_or_default();
+            // The fields behind the name start with the third; the nice value is the nineteenth.
+            let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+            fields.split_ascii_whitespace().nth(16).is_some_and(|nice| nice.starts_with('-'))
+        });
+    }
+
     /// Waits until the command that it launched has used that much CPU time, in seconds.
     #[track_caller]
     pub(crate) fn wait_for_child_cpu(&self, seconds: f64) {

@@ -22,13 +22,6 @@ pub(crate) fn all_processes() -> Vec<Pid> {
     entries.filter_map(|entry| number(entry.ok()?)).collect()
 }
 
-/// The process of a thread.
-pub(crate) fn process_of(tid: Tid) -> Option<Pid> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok().map(Pid)
-}
-
 /// Enters a process with its mappings and the names of its threads. One that has ended or whose
 /// mappings may not be read is entered without.
 pub(crate) fn enter(processes: &mut Processes, pid: Pid, files: &TargetFiles) {

@@ -10,7 +10,9 @@ mod images;
 mod jit;
 mod location;
 pub(crate) mod mapped_files;
+mod names;
 mod naming;
+mod no_samples;
 mod notes;
 mod priority;
 mod progress;
@@ -112,7 +114,7 @@ fn record(
     let mut session = Session::open(&config).map_err(|error| failure(&error))?;
     outputs.check_value(&collector::value_names(&session))?;
     let paint = Paint(cli.color.on_stderr());
-    let notes = notes::of_session(&session);
+    let notes = first_notes(args, target, &session);
     if !cli.quiet {
         notes.iter().for_each(|note| note.print(paint));
     }
@@ -121,17 +123,22 @@ fn record(
         Collector::new(&session, args.sampling.max_depth, args.sampling.complete, files.clone());
     let places = DebugPlaces::of(&args.symbols);
     collector.look_for_debug_files(places.clone());
+    target.take(session.taken());
     target.enter_processes(collector.processes(), files);
-    let process_times = coverage::ProcessTimes::begin(&config.target);
+    // Not before: on a machine with thousands of processes that takes seconds.
+    session.begin().map_err(|error| failure(&error))?;
+    let process_times = coverage::ProcessTimes::begin(&config, &session.taken().processes);
     let started = Moment::now();
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
     privileges::keep_for_recording(&outputs.needed_capabilities(), || session.may_reopen());
 
     let progress = Progress::new(cli.quiet, paint);
-    let lost = sample(args, &mut session, &mut collector, target, signals, progress)?;
+    let Sampled { lost, end } =
+        sample(args, &mut session, &mut collector, target, signals, progress)?;
     drop(raised);
-    let duration = started.clock.elapsed();
+    let duration = end.saturating_duration_since(started.clock);
+    let ended_tasks = collector.ended_tasks();
 
     let accounted = process_times.at_least(session.accounted(), target.has_ended());
     let losses = session.losses();
@@ -158,17 +165,39 @@ fn record(
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     coverage::add_losses(&mut profile.health, &session, losses, lost);
     coverage::add(&mut profile, &session, accounted);
-    coverage::add_occurrences(&mut profile, &session);
     let exit = target.finish(PATIENCE);
-    let unseen = coverage::unseen(&profile, &session, &process_times);
+    let unseen = coverage::unseen(&profile, &session, &process_times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
-        return Err(summary::no_samples(&profile, accounted.unwrap_or_default(), &session, args));
+        let empty = no_samples::NoSamples { profile: &profile, session: &session, args };
+        let failure = empty.failure(accounted.unwrap_or_default());
+        return exit_without_samples(failure, exit, args, cli);
     }
+    let strict = args.sampling.strict.then(|| coverage::strict(&profile, &session)).flatten();
+    let taken = summary::taken(session.taken());
+    publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
+}
 
-    let chance = coverage::chance(&profile, &session);
-    let strict = args.sampling.strict.then(|| coverage::strict(&profile.health, chance)).flatten();
-    publish(Done { profile, exit, unseen, images, strict }, outputs, cli)
+/// What is to be said before anything is sampled.
+fn first_notes(args: &RecordArgs, target: &target::Started, session: &Session) -> Vec<notes::Note> {
+    let mut notes = target.notes().to_vec();
+    notes.extend(args.sampling.with_stacks.then(notes::of_stacks));
+    notes.extend(notes::of_session(session));
+    notes
+}
+
+/// Without samples flame has failed; who asked for the program's status gets it all the same.
+fn exit_without_samples(
+    failure: Failure,
+    exit: Option<ExitReport>,
+    args: &RecordArgs,
+    cli: &Cli,
+) -> Result<Option<ExitReport>, Failure> {
+    if exit.is_none() || !args.sampling.forward_exit {
+        return Err(failure);
+    }
+    failure.print(cli.color);
+    Ok(exit)
 }
 
 /// What a recording has besides its target.
@@ -181,6 +210,8 @@ struct Surroundings {
 struct Done {
     profile: Profile,
     exit: Option<ExitReport>,
+    /// How many processes and threads were found.
+    taken: Option<String>,
     /// What of the CPU time was not seen.
     unseen: Option<notes::Note>,
     /// The images, if they are to be explained.
@@ -191,7 +222,7 @@ struct Done {
 
 /// Writes the outputs and the summary.
 fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport>, Failure> {
-    let Done { profile, exit, unseen, images, strict } = done;
+    let Done { profile, exit, taken, unseen, images, strict } = done;
     let paint = Paint(cli.color.on_stderr());
     let (tree, not_shaped) = outputs.tree(&profile);
     tracing::info!(nodes = tree.nodes().len(), "call tree built");
@@ -201,7 +232,7 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     tracing::info!("written");
     if !cli.quiet {
         outputs.idle_options(&tree).iter().for_each(|idle| message::warn(idle, cli.color));
-        summary::print(&profile, &tree, &written, exit, paint);
+        summary::print(&profile, &tree, &written, summary::Target { exit, taken }, paint);
         unseen.iter().for_each(|note| note.print(paint));
     }
     if let Some(images) = images {
@@ -213,8 +244,15 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     first.map_or(Ok(exit), Err)
 }
 
-/// Drains the session until something ends the recording, then the rest. Returns the number of
-/// records that LOST records told of.
+/// What became of a recording besides its samples.
+struct Sampled {
+    /// How many records LOST records told of.
+    lost: u64,
+    /// When sampling ended; what was left in the rings is looked at after that.
+    end: Instant,
+}
+
+/// Drains the session until something ends the recording, then the rest.
 fn sample(
     args: &RecordArgs,
     session: &mut Session,
@@ -222,10 +260,10 @@ fn sample(
     target: &mut target::Started,
     signals: &StopSignals,
     mut progress: Progress,
-) -> Result<u64, Failure> {
+) -> Result<Sampled, Failure> {
     let mut lost = 0;
     let deadline = args.sampling.duration.map(|duration| Instant::now() + duration);
-    let mut finished = false;
+    let mut ended = None;
     let mut next_look = Instant::now();
     loop {
         collector.look_at_jit_code();
@@ -244,9 +282,9 @@ fn sample(
             collector.set_stack_asked(session.stack_copy());
         }
         progress.show(collector.samples(), lost);
-        if finished {
+        if let Some(end) = ended {
             progress.clear();
-            return Ok(lost);
+            return Ok(Sampled { lost, end });
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let over = left.is_some_and(|left| left.is_zero());
@@ -257,7 +295,7 @@ fn sample(
         }
         if over || signals.arrived() || (look && target.has_ended()) {
             session.finish();
-            finished = true;
+            ended = Some(Instant::now());
         } else {
             session.wait(left.map_or(LOOK, |left| left.min(LOOK)));
         }
@@ -286,6 +324,7 @@ fn sampler_config(args: &RecordArgs, target: Target) -> SamplerConfig {
     config.call_graph = sampling.call_graph.how;
     config.copy_grows = sampling.call_graph.copy_grows;
     config.inherit = !sampling.no_inherit;
+    config.descendants = !sampling.no_children;
     config.per_task = sampling.per_task;
     config.fixed_period = sampling.fixed_period;
     config.seed = sampling.seed;

@@ -147,6 +147,9 @@ pub struct Health {
     /// Tasks that the target started and that ended before a sample of them was taken, where
     /// sampling task by task does not see them.
     pub short_tasks: u64,
+    /// Samples that were left out because the timer of an idle CPU had brought them, in step with an
+    /// interval that was over.
+    pub stray_samples: u64,
     /// Lines of text input that could not be read.
     pub skipped_lines: u64,
     /// Samples of the idle task, which are left out of the profile.
@@ -174,8 +177,9 @@ pub struct Health {
 }
 
 impl Health {
-    /// The share of samples whose stack is complete, from 0 to 1, none of its frames guessed; samples without a user stack to
-    /// walk ([`StackEnd::NotRecorded`]) do not count. `None` when no stack was walked.
+    /// The share of samples whose stack is complete, from 0 to 1, none of its frames guessed; samples
+    /// without a user stack to walk ([`StackEnd::NotRecorded`]) do not count, nor those of frame
+    /// pointers, which do not tell ([`StackEnd::ChainEnd`]). `None` when there are no others.
     pub fn complete_share(&self) -> Option<f64> {
         self.share_of_end(StackEnd::Root)
     }
@@ -187,7 +191,8 @@ impl Health {
     }
 
     fn share_of_end(&self, end: StackEnd) -> Option<f64> {
-        let walked: u64 = self.walked().map(|(_, count)| count).sum();
+        let judged = self.walked().filter(|(end, _)| *end != StackEnd::ChainEnd);
+        let walked: u64 = judged.map(|(_, count)| count).sum();
         let ended = self.stack_ends.get(&end).copied().unwrap_or(0);
         (walked > 0).then(|| ended as f64 / walked as f64)
     }
@@ -249,6 +254,9 @@ impl Health {
         if self.short_tasks > 0 {
             parts.push(format!("{} short-lived tasks not seen", self.short_tasks));
         }
+        if self.stray_samples > 0 {
+            parts.push(format!("{} stray samples left out", self.stray_samples));
+        }
         if self.skipped_lines > 0 {
             parts.push(format!("{} lines not readable", self.skipped_lines));
         }
@@ -278,6 +286,16 @@ mod tests {
         health.stack_ends.insert(StackEnd::Root, 99_999);
         health.stack_ends.insert(StackEnd::CopyTooShort, 1);
         assert_eq!(health.one_line(), "100000 samples, 99.9 % of stacks complete, 0 lost");
+    }
+
+    #[test]
+    fn chains_of_frame_pointers_are_not_judged() {
+        let mut health = Health { samples: 10, ..Health::default() };
+        health.stack_ends.insert(StackEnd::ChainEnd, 10);
+        assert_eq!(health.complete_share(), None);
+        health.stack_ends.insert(StackEnd::Root, 3);
+        health.stack_ends.insert(StackEnd::BadValue, 1);
+        assert_eq!(health.complete_share(), Some(0.75));
     }
 
     #[test]

@@ -67,8 +67,11 @@ impl Accounted {
 
     /// Counts from now on, whatever came before.
     pub(crate) fn begin(&mut self) {
-        if let Accounted::Tasks { counters, start } = self {
-            *start = sum(counters);
+        match self {
+            Accounted::Tasks { counters, start } => *start = sum(counters),
+            Accounted::Machine { cpus, start } => *start = busy_time(cpus),
+            Accounted::Group { group, start } => *start = group.cpu_time().unwrap_or(*start),
+            Accounted::Samplers | Accounted::Unknown => {}
         }
     }
 

@@ -4,18 +4,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flame_events::{Event, EventKind};
-use flame_profile::{Cpu, Hz, Nanos, Pid, Tid};
+use flame_profile::{Cpu, Hz, Pid, Tid};
 use nix::errno::Errno;
 
 use crate::accounting::{Accounted, Counter};
 use crate::by_cpu::CpuSamplers;
 use crate::config::{Rate, SamplerConfig, Target};
+use crate::cpus;
 use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
 use crate::filter::Filter;
+use crate::occurrences::Occurrences;
 use crate::open::{Plan, Records, Who};
+use crate::pacing::Offbeat;
 use crate::rings::with_count;
-use crate::session::{Events, PerTask, Scope, Session, monotonic_now};
+use crate::session::{Concession, Events, PerTask, Scope, Session, monotonic_now};
 use crate::threads;
 
 /// How often threads are listed at most while a target is attached to: a process that starts threads
@@ -81,41 +84,80 @@ impl Session {
             Target::Cgroup(group) if is_clock => self.accounted = Accounted::of_group(group),
             Target::System | Target::Cgroup(_) => self.accounted = Accounted::Samplers,
             Target::Launched(pid) => self.add_task(Tid(pid.0), cpus)?,
-            Target::Threads(tids) => tids.iter().try_for_each(|tid| self.add_task(*tid, cpus))?,
+            Target::Threads(tids) => {
+                tids.iter().try_for_each(|tid| self.add_task(*tid, cpus))?;
+                let processes = tids.iter().filter_map(|tid| threads::process_of(*tid));
+                self.taken.processes = processes.collect::<BTreeSet<Pid>>().into_iter().collect();
+            }
             Target::Processes(pids) => {
-                pids.iter().try_for_each(|pid| self.add_process(*pid, cpus))?;
+                self.add_processes(pids, config.descendants && config.inherit, cpus)?;
             }
         }
-        self.begin(config)
+        // All tasks are meant: there are none to sample each occurrence in.
+        if let (Target::System | Target::Cgroup(_), Some(occurrences)) =
+            (&config.target, &mut self.occurrences)
+        {
+            occurrences.start_with_cpus(&mut self.plan, monotonic_now());
+        }
+        Ok(())
+    }
+
+    /// Takes in processes and, if that is asked for, those below them.
+    fn add_processes(
+        &mut self,
+        pids: &[Pid],
+        descendants: bool,
+        cpus: &[Cpu],
+    ) -> Result<(), SamplerError> {
+        for pid in pids {
+            self.add_process(*pid, cpus)?;
+            self.taken.processes.push(*pid);
+        }
+        let mut seen: BTreeSet<Pid> = pids.iter().copied().collect();
+        let mut denied = 0;
+        for _ in 0..ATTACH_ROUNDS {
+            let listed = if descendants { threads::descendants_of(pids) } else { Vec::new() };
+            let new: Vec<Pid> = listed.into_iter().filter(|pid| seen.insert(*pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            // What is started from now on has the events of who started it.
+            let inherited = self.started_threads();
+            for pid in new {
+                let result = match inherited.contains(&Tid(pid.0)) {
+                    true => Ok(()),
+                    false => self.add_process(pid, cpus),
+                };
+                match result {
+                    // It has ended meanwhile.
+                    Err(SamplerError::NoSuchProcess { .. }) => continue,
+                    Err(SamplerError::TaskDenied { .. }) => {
+                        denied += 1;
+                        continue;
+                    }
+                    result => result?,
+                }
+                self.taken.processes.push(pid);
+                self.taken.descendants += 1;
+                self.filter.iter_mut().for_each(|filter| filter.add(pid));
+            }
+        }
+        if denied > 0 {
+            self.concessions.push(Concession::DescendantsDenied { count: denied });
+        }
+        Ok(())
     }
 
     /// Starts to sample where that is not done task by task: last, since nobody looks after the
-    /// rings while the clocks of thousands of threads are opened. From then on CPU time counts, too.
-    fn begin(&mut self, config: &SamplerConfig) -> Result<(), SamplerError> {
+    /// rings while the clocks of thousands of threads are opened.
+    pub(crate) fn start_samplers(&mut self) -> Result<(), SamplerError> {
         // Where each occurrence is sampled at first, that is done task by task.
-        let starts = match (&config.target, &mut self.occurrences) {
-            (_, None) => true,
-            (Target::System | Target::Cgroup(_), Some(occurrences)) => {
-                occurrences.start_with_cpus(monotonic_now());
-                true
-            }
-            _ => false,
-        };
-        if let (true, Events::Cpus(samplers)) = (starts, &mut self.events) {
+        if self.occurrences.as_ref().is_some_and(Occurrences::samples_tasks) {
+            return Ok(());
+        }
+        if let Events::Cpus(samplers) = &mut self.events {
             samplers.start(&self.plan, &mut self.rings)?;
             self.start_pacer();
-        }
-        let now = monotonic_now();
-        let mut since = Nanos(0);
-        if let (Scope::Cpus, Some(filter), Target::Processes(_) | Target::Threads(_)) =
-            (self.scope, &mut self.filter, &config.target)
-        {
-            self.accounted.begin();
-            filter.begin_at(now);
-            since = now;
-        }
-        if let Some(occurrences) = &mut self.occurrences {
-            occurrences.begin(now, since);
         }
         Ok(())
     }
@@ -194,6 +236,7 @@ impl Session {
             }
         }
         self.add_counters(tid, cpus);
+        self.taken.threads += 1;
         Ok(())
     }
 
@@ -214,6 +257,7 @@ impl Session {
         records: Records,
     ) -> Result<Option<Descriptor>, SamplerError> {
         let who = Who::Task(tid);
+        self.plan.interval = self.offbeat.as_mut().map(Offbeat::draw);
         let event = self.plan.open(&who, cpu, records);
         let open = self.events().count();
         let event = event.map_err(|error| with_count(self.plan.refusal(error, &who), open))?;
@@ -271,17 +315,37 @@ pub(crate) fn first_task(target: &Target) -> Result<Who, SamplerError> {
         Target::Processes(pids) => {
             for pid in pids {
                 // A thread that is not the main one has a /proc directory, too, but no process.
-                if !threads::is_alive(Tid(pid.0))
-                    || !threads::threads_of(*pid).contains(&Tid(pid.0))
-                {
+                if !threads::is_alive(Tid(pid.0)) || threads::process_of(Tid(pid.0)) != Some(*pid) {
                     return Err(SamplerError::NoSuchProcess { pid: *pid });
                 }
             }
-            Ok(Who::Task(Tid(pids.first().map_or(0, |pid| pid.0))))
+            let first = pids.first().ok_or(SamplerError::NothingNamed { what: "processes" })?;
+            Ok(Who::Task(Tid(first.0)))
         }
         Target::Threads(tids) => match tids.iter().find(|tid| !threads::is_alive(**tid)) {
             Some(tid) => Err(SamplerError::NoSuchThread { tid: *tid }),
-            None => Ok(Who::Task(tids.first().copied().unwrap_or(Tid(0)))),
+            None => {
+                let first = tids.first().ok_or(SamplerError::NothingNamed { what: "threads" })?;
+                Ok(Who::Task(*first))
+            }
         },
+    }
+}
+
+/// The CPUs to sample on.
+pub(crate) fn chosen_cpus(config: &SamplerConfig) -> Result<Vec<Cpu>, SamplerError> {
+    let online = cpus::online()?;
+    let Some(asked) = &config.cpus else {
+        return Ok(online);
+    };
+    if asked.is_empty() {
+        return Err(SamplerError::NothingNamed { what: "CPUs" });
+    }
+    match asked.iter().find(|cpu| !online.contains(cpu)) {
+        None => Ok(asked.clone()),
+        Some(cpu) => {
+            let online: Vec<String> = online.iter().map(Cpu::to_string).collect();
+            Err(SamplerError::NoSuchCpu { cpu: *cpu, online: online.join(",") })
+        }
     }
 }

@@ -41,7 +41,7 @@ const RECORD_LEN: u64 = 1024;
 /// Which tasks are sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// All threads of those processes.
+    /// All threads of those processes and, with [`SamplerConfig::descendants`], of those below them.
     Processes(Vec<Pid>),
     /// Those threads only.
     Threads(Vec<Tid>),
@@ -106,6 +106,8 @@ pub struct SamplerConfig {
     pub user_registers: u64,
     /// Whether threads and processes started later are sampled too.
     pub inherit: bool,
+    /// Whether processes that those of the target have started already are sampled too.
+    pub descendants: bool,
     /// The CPUs to sample on; `None` = all that are online.
     pub cpus: Option<Vec<Cpu>>,
     /// Whether events are bound to the target's tasks even where they could be bound to CPUs: that
@@ -132,6 +134,7 @@ impl SamplerConfig {
             copy_grows: true,
             user_registers,
             inherit: true,
+            descendants: true,
             cpus: None,
             per_task: false,
             fixed_period: false,

@@ -35,6 +35,10 @@ const BURST: u64 = 300;
 /// Samples a second of one CPU at most, those of other tasks included: 10 us each.
 const MOST_OF_A_CPU: u64 = 2000;
 
+/// The mean period of all CPUs' occurrences before anything is known of them: a machine that compiles
+/// has 100,000 page faults a second.
+const FIRST_MEAN: f64 = 64.0;
+
 /// How often the rate is looked at.
 const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
 
@@ -68,6 +72,8 @@ pub(crate) struct Counting {
     /// When the counter was read last, and what it said.
     measured: (Nanos, u64),
     drawn_at: Nanos,
+    /// That of CPUs that come.
+    first_period: u64,
 }
 
 /// How samples are chosen.
@@ -160,6 +166,7 @@ impl Counting {
             mean: 1.0,
             measured: (Nanos(0), 0),
             drawn_at: Nanos(0),
+            first_period: 1,
         }
     }
 
@@ -193,7 +200,7 @@ impl Counting {
 
     fn lane(&mut self, position: usize) -> &mut Lane {
         while self.lanes.len() <= position {
-            self.lanes.push(Lane::new(1));
+            self.lanes.push(Lane::new(self.first_period));
         }
         &mut self.lanes[position]
     }
@@ -221,6 +228,13 @@ impl Counting {
         }
     }
 
+    /// Samples every so manieth occurrence on all CPUs from the start, however many there will be.
+    pub(crate) fn start_anywhere(&mut self, now: Nanos) -> u64 {
+        self.start(Stage::Cpus, None, now);
+        self.mean = FIRST_MEAN;
+        self.set_all(now)
+    }
+
     /// Goes on with samples of every so manieth occurrence; returns the first period. Of the
     /// occurrences so far there were `count` in all, if that is known.
     pub(crate) fn start(&mut self, stage: Stage, count: Option<u64>, now: Nanos) -> u64 {
@@ -235,6 +249,7 @@ impl Counting {
     /// One period for all CPUs.
     fn set_all(&mut self, now: Nanos) -> u64 {
         let period = self.draw(self.mean);
+        self.first_period = period;
         for lane in &mut self.lanes {
             (lane.period, lane.turn) = (period, Turn::Steady);
         }
@@ -351,7 +366,8 @@ fn share(total: u64, index: u64, of: u64) -> u64 {
 
 /// The smallest odd prime that is not below a number.
 fn prime_from(number: u64) -> u64 {
-    let is_prime = |n: u64| (3..).step_by(2).take_while(|d| d * d <= n).all(|d| n % d != 0);
+    let is_prime =
+        |n: u64| (3..).step_by(2).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
     let mut odd = number.clamp(3, 1 << 32) | 1;
     while !is_prime(odd) {
         odd += 2;

@@ -20,6 +20,9 @@ pub enum Refused {
     StackCopy,
     /// A CPU that came online: it is not sampled.
     Cpu(Cpu),
+    /// Events that sample some of the occurrences, when they come too fast for all: from then on
+    /// there are no samples.
+    Occurrences,
 }
 
 /// What went wrong, with what whoever words the message needs to know.
@@ -95,6 +98,12 @@ pub enum SamplerError {
         cpu: Cpu,
         /// Those that are.
         online: String,
+    },
+    /// The target is an empty list: nothing is meant.
+    #[error("an empty list of {what}")]
+    NothingNamed {
+        /// What is missing, in words: `processes`.
+        what: &'static str,
     },
     /// The program to launch does not exist.
     #[error("program {program} not found")]

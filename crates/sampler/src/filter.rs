@@ -5,13 +5,12 @@
 //! the other ways of keeping the target's tasks only cost is measured in docs/perf-events.md.
 
 use std::collections::HashSet;
-use std::fs;
 use std::time::{Duration, Instant};
 
-use flame_events::{Glance, RecordBytes, RecordLayout};
-use flame_profile::{Nanos, Pid, Tid};
+use flame_events::{Glance, RecordBytes};
+use flame_profile::{Pid, Tid};
 
-use crate::threads::threads_of;
+use crate::threads::{all_processes, parent_of, threads_of};
 
 /// Between two looks for processes whose start was not recorded.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -26,8 +25,6 @@ pub(crate) struct Filter {
     follow: bool,
     /// A launched program that has not been exec'd yet: until then it is flame's own code that runs.
     waits_for_exec: Option<Pid>,
-    /// Samples older than that are not the recording's.
-    since: Nanos,
     /// Processes that were there before and are not the target's, even if their parent is.
     strangers: HashSet<Pid>,
     /// Records were lost since the last look for processes whose start was among them.
@@ -60,7 +57,6 @@ impl Filter {
             tids: None,
             follow: false,
             waits_for_exec: None,
-            since: Nanos(0),
             strangers: HashSet::new(),
             has_gaps: false,
             next_look: Instant::now(),
@@ -76,19 +72,19 @@ impl Filter {
         tasks
     }
 
-    /// Leaves out samples that are older than that.
-    pub(crate) fn begin_at(&mut self, since: Nanos) {
-        self.since = since;
+    /// Takes in a process that exists already.
+    pub(crate) fn add(&mut self, pid: Pid) {
+        self.pids.insert(pid);
+        self.strangers.remove(&pid);
     }
 
     /// Whether a record is the target's or concerns all.
-    pub(crate) fn keep(&mut self, record: &RecordBytes<'_>, layout: &RecordLayout) -> bool {
+    pub(crate) fn keep(&mut self, record: &RecordBytes<'_>) -> bool {
         match Glance::at(record) {
             Glance::Sample { pid, tid } => {
                 self.pids.contains(&pid)
                     && self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
                     && self.waits_for_exec != Some(pid)
-                    && layout.time(record).is_none_or(|time| time >= self.since)
             }
             Glance::Mapping { pid } | Glance::Exit { pid, .. } => self.pids.contains(&pid),
             Glance::Comm { pid, exec, .. } => {
@@ -140,20 +136,6 @@ impl Filter {
             self.pids.insert(*pid);
         }
     }
-}
-
-/// The processes that exist now.
-fn all_processes() -> impl Iterator<Item = Pid> {
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok().map(Pid);
-    fs::read_dir("/proc").into_iter().flatten().filter_map(move |entry| number(entry.ok()?))
-}
-
-fn parent_of(pid: Pid) -> Option<Pid> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // `pid (name) state ppid ...`, and the name may itself hold parentheses and spaces.
-    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok().map(Pid)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Live events from the kernel: perf_event descriptors, their rings, and launched programs.
 //!
 //! A [`SamplerConfig`] says what to sample and how; [`Session::open`] turns it into open events
-//! with one ring a CPU, and the session is then an [`flame_events::EventSource`]. What had to give
+//! with one ring a CPU, [`Session::begin`] starts the recording, and the session is then an
+//! [`flame_events::EventSource`]. What had to give
 //! way on this machine (no PMU, no permission for the kernel, smaller rings) is told by
 //! [`Session::concessions`], not printed.
 //!
@@ -15,6 +16,7 @@
 //! let mut config = SamplerConfig::new(Target::Processes(vec![Pid(4242)]), 0xff01ff);
 //! config.rate = Rate::Frequency(Hz(99));
 //! let mut session = Session::open(&config)?;
+//! session.begin()?;
 //! session.drain(&mut |event| { let _ = event; })?;
 //! # Ok::<(), flame_sampler::SamplerError>(())
 //! ```
@@ -40,6 +42,7 @@ mod pacing;
 mod probe;
 mod ring;
 mod rings;
+mod scope;
 mod session;
 mod spawn;
 mod stack_copy_policy;
@@ -56,7 +59,7 @@ pub use event_type::{EventType, EventUnit, ParseEventError};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use losses::Losses;
 pub use probe::{Feature, probe};
-pub use session::{Concession, PerTask, Scope, Session};
+pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
 pub use stack_copy_policy::{CopyOutcome, FIRST_STACK_COPY, StackCopyPolicy};
-pub use threads::{is_alive, threads_of};
+pub use threads::{descendants_of, is_alive, is_stopped, parent_of, process_of, threads_of};

@@ -19,6 +19,9 @@ pub struct Losses {
     /// Of that, for how long they really ran: less where more events are open than the CPU has
     /// counters for.
     pub running: Nanos,
+    /// Samples of the target that were left out: an idle CPU's timer had gone on at an interval that
+    /// was over, so that nothing stands behind them.
+    pub stray_samples: u64,
     /// For how long events were stopped because their samples came too fast.
     pub throttled: Nanos,
 }
@@ -31,9 +34,23 @@ impl AddAssign<Reading> for Losses {
     }
 }
 
+impl Losses {
+    /// What was lost since it was `before`.
+    pub(crate) fn without(self, before: Losses) -> Losses {
+        Losses {
+            lost_records: self.lost_records.saturating_sub(before.lost_records),
+            stray_samples: self.stray_samples.saturating_sub(before.stray_samples),
+            enabled: self.enabled.saturating_since(before.enabled),
+            running: self.running.saturating_since(before.running),
+            throttled: self.throttled.saturating_since(before.throttled),
+        }
+    }
+}
+
 impl AddAssign for Losses {
     fn add_assign(&mut self, others: Losses) {
         self.lost_records += others.lost_records;
+        self.stray_samples += others.stray_samples;
         self.enabled.0 += others.enabled.0;
         self.running.0 += others.running.0;
         self.throttled.0 += others.throttled.0;

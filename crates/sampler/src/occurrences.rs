@@ -10,7 +10,7 @@ use flame_profile::{Cpu, Hz, Nanos, Tid};
 use crate::config::{Rate, SamplerConfig};
 use crate::counting::{Counting, Stage};
 use crate::descriptor::Descriptor;
-use crate::error::SamplerError;
+use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::{Losses, for_each_new};
 use crate::open::Plan;
 use crate::pacing;
@@ -44,13 +44,18 @@ impl Occurrences {
     }
 
     /// All tasks are meant: events are bound to CPUs from the start.
-    pub(crate) fn start_with_cpus(&mut self, now: Nanos) {
-        self.counting.start(Stage::Cpus, None, now);
+    pub(crate) fn start_with_cpus(&mut self, plan: &mut Plan, now: Nanos) {
+        plan.period = self.counting.start_anywhere(now);
     }
 
     /// Counts from now on, samples of a time before `since` excepted.
     pub(crate) fn begin(&mut self, now: Nanos, since: Nanos) {
         self.counting.begin(now, since);
+    }
+
+    /// Whether each occurrence in the target's tasks is sampled now.
+    pub(crate) fn samples_tasks(&self) -> bool {
+        self.counting.stage() == Stage::Every
     }
 
     /// Keeps an event that samples a task.
@@ -96,21 +101,23 @@ impl Occurrences {
 
 impl Session {
     /// Looks whether the samples that came are too many or too few. To be called after a look.
-    pub(crate) fn follow_occurrences(&mut self) -> Result<(), SamplerError> {
+    pub(crate) fn follow_occurrences(&mut self) {
         let now = monotonic_now();
-        let Some(occurrences) = &mut self.occurrences else { return Ok(()) };
+        let Some(occurrences) = &mut self.occurrences else { return };
         let counting = &mut occurrences.counting;
         if !self.finished {
-            match counting.stage() {
-                Stage::Every if counting.is_flooded(now) => self.choose_occurrences()?,
-                Stage::Every => {}
-                Stage::Cpus | Stage::Tasks => self.change_periods(now)?,
+            let result = match counting.stage() {
+                Stage::Every if counting.is_flooded(now) => self.choose_occurrences(),
+                Stage::Every => Ok(()),
+                Stage::Cpus | Stage::Tasks => self.change_periods(now),
+            };
+            if let Err(error) = result {
+                self.refusals.push(Refusal { what: Refused::Occurrences, error });
             }
         }
         if let Some(occurrences) = &mut self.occurrences {
             occurrences.counting.end_look();
         }
-        Ok(())
     }
 
     /// From now on some of the occurrences are sampled.

@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) stack_copy: u32,
     /// What is opened where flame chooses the period, see [`Plan::is_counted`].
     pub(crate) period: u64,
+    /// The interval of a clock that is bound to a task, where it is not quite the frequency's.
+    pub(crate) interval: Option<Nanos>,
     user_chain: bool,
 }
 
@@ -116,6 +118,7 @@ impl Plan {
             wake_at_samples: false,
             stack_copy: user_stack,
             period: 1,
+            interval: None,
             event,
         }
     }
@@ -245,10 +248,11 @@ impl Plan {
     }
 
     fn sample_by_rate(&self, builder: &mut Builder<'_>) {
-        match self.rate {
-            Rate::Frequency(_) if self.is_counted() => builder.sample_period(self.period),
-            Rate::Frequency(hz) => builder.sample_frequency(hz.0),
-            Rate::Period(period) => builder.sample_period(period),
+        match (self.rate, self.interval) {
+            (Rate::Frequency(_), _) if self.is_counted() => builder.sample_period(self.period),
+            (Rate::Frequency(_), Some(interval)) => builder.sample_period(interval.0),
+            (Rate::Frequency(hz), None) => builder.sample_frequency(hz.0),
+            (Rate::Period(period), _) => builder.sample_period(period),
         };
     }
 

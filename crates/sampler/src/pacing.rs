@@ -26,6 +26,36 @@ const LEAST_BATCH: u64 = 30;
 /// Intervals are set at most so many times a second on all CPUs together: each interrupts a CPU.
 const SETTINGS: u64 = 4000;
 
+/// How far the intervals of events that are bound to tasks are off those of the frequency, in parts.
+const OFF: [f64; 2] = [0.02, 0.06];
+
+/// Draws the intervals of clocks that are bound to tasks. What tasks inherit cannot be set anew, so
+/// that each interval stays as it is; but it is off the frequency by 2 to 6 %, one way or the other.
+/// A program in step with the frequency, or with some times of it, is so seen at each moment of its
+/// rhythm in turn. More would be too much: samples of all threads count alike.
+#[derive(Debug)]
+pub(crate) struct Offbeat {
+    mean: f64,
+    random: fastrand::Rng,
+}
+
+impl Offbeat {
+    /// `None` where intervals are what was asked for, or drawn anew all the time.
+    pub(crate) fn of(config: &SamplerConfig, event: &EventType) -> Option<Offbeat> {
+        let Rate::Frequency(Hz(hz)) = config.rate else { return None };
+        let random = config.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let is_off = event.is_clock() && !config.fixed_period;
+        is_off.then(|| Offbeat { mean: 1e9 / hz.max(1) as f64, random })
+    }
+
+    /// The interval of one more event.
+    pub(crate) fn draw(&mut self) -> Nanos {
+        let off = OFF[0] + self.random.f64() * (OFF[1] - OFF[0]);
+        let part = if self.random.bool() { 1.0 + off } else { 1.0 - off };
+        Nanos((self.mean * part) as u64)
+    }
+}
+
 /// How often intervals are drawn anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
@@ -113,6 +143,19 @@ mod tests {
         check(99, 5, Pace::EachSample);
         check(999, 2, Pace::Batches { samples: LEAST_BATCH, every: BATCH });
         check(99, 64, Pace::Batches { samples: 1, every: Duration::from_millis(16) });
+    }
+
+    #[test]
+    fn intervals_of_tasks_are_off_the_frequency_on_either_side() {
+        let config = SamplerConfig { seed: Some(1), ..SamplerConfig::new(Target::System, 0) };
+        let mut offbeat = Offbeat::of(&config, &EventType::cpu_clock()).unwrap();
+        let mean = 1e9 / 99.0;
+        let parts: Vec<f64> = (0..1000).map(|_| offbeat.draw().0 as f64 / mean).collect();
+        assert!(parts.iter().all(|part| (0.0199..0.0601).contains(&(part - 1.0).abs())));
+        let sum: f64 = parts.iter().sum();
+        assert!((sum / 1000.0 - 1.0).abs() < 0.006, "{sum}");
+        let fixed = SamplerConfig { fixed_period: true, ..config };
+        assert!(Offbeat::of(&fixed, &EventType::cpu_clock()).is_none());
     }
 
     #[test]

@@ -7,10 +7,9 @@ use flame_profile::{ByteLen, Cpu, Nanos};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::accounting::Accounted;
-use crate::attach::first_task;
+use crate::attach::{chosen_cpus, first_task};
 use crate::by_cpu::CpuSamplers;
-use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig};
-use crate::cpus;
+use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
 use crate::descriptor::Descriptor;
 use crate::error::{Refusal, Refused, SamplerError};
 use crate::event_type::EventType;
@@ -20,9 +19,10 @@ use crate::losses::{Losses, Throttling, for_each_new};
 use crate::occurrences::Occurrences;
 use crate::open::Plan;
 use crate::pacer::{GRACE, Pacer, Seen};
-use crate::pacing::{self, Pace};
+use crate::pacing::{self, Offbeat, Pace};
 use crate::ring::page_size;
 use crate::rings::Rings;
+pub use crate::scope::{Concession, PerTask, Scope, Taken};
 
 /// How old a record must be before it is released: by then the others of its time are written.
 /// A record becomes visible some microseconds after its time was taken.
@@ -34,44 +34,6 @@ const FRESH: Duration = Duration::from_millis(10);
 
 /// How often CPUs are looked for that came online.
 const HOTPLUG: Duration = Duration::from_secs(1);
-
-/// Something that was asked for and could not be had; the session goes on without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concession {
-    /// No PMU: cpu-clock instead of cycles.
-    NoPmu,
-    /// No permission for kernel code: user code only.
-    UserOnly,
-    /// No permission to lock that much memory.
-    SmallerRing {
-        /// Bytes of ring a CPU that it became.
-        ring: ByteLen,
-        /// Bytes of ring a CPU that it should have been.
-        wanted: ByteLen,
-    },
-}
-
-/// What the events of a session are bound to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// CPUs: whatever runs there is seen, and the target's tasks are kept.
-    Cpus,
-    /// The target's tasks and, by inheritance, what they start: a task that lives for less than an
-    /// interval is not seen.
-    Tasks(PerTask),
-}
-
-/// Why events are bound to tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PerTask {
-    /// No permission to bind them to CPUs.
-    NoPermission,
-    /// It was asked for.
-    AskedFor,
-    /// Occurrences of an event are counted, and it is the target's that are meant; or samples come so
-    /// often that no task is too short for them.
-    NothingMissed,
-}
 
 /// The open events that own no ring.
 #[derive(Debug)]
@@ -89,15 +51,27 @@ pub struct Session {
     pub(crate) events: Events,
     pub(crate) filter: Option<Filter>,
     pub(crate) pacer: Option<Pacer>,
+    /// Draws the intervals of events that are bound to tasks.
+    pub(crate) offbeat: Option<Offbeat>,
     /// Follows how often the event happens, where flame chooses the period.
     pub(crate) occurrences: Option<Occurrences>,
     pub(crate) accounted: Accounted,
     /// Whether what happens to the target is counted wherever it runs.
     pub(crate) counts_all_cpus: bool,
+    pub(crate) taken: Taken,
+    /// Samples that are older are not the recording's.
+    since: Nanos,
+    /// Whether the target was there before, and is not all of the machine.
+    is_attached: bool,
+    /// What was lost before the recording began.
+    lost_before: Losses,
+    stray_samples: u64,
+    /// What was counted when the recording ended.
+    counted: Option<Option<u64>>,
     pace: Pace,
     throttling: Throttling,
-    concessions: Vec<Concession>,
-    refusals: Vec<Refusal>,
+    pub(crate) concessions: Vec<Concession>,
+    pub(crate) refusals: Vec<Refusal>,
     /// Whether CPUs that come online are sampled, too.
     all_cpus: bool,
     next_hotplug: Instant,
@@ -105,8 +79,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the events of a target. Sampling begins as they are opened; for a launched program,
-    /// which must still be held back, at its exec.
+    /// Opens the events of a target; [`Session::begin`] starts the recording. A launched program
+    /// must still be held back: its samples begin with its exec.
     ///
     /// # Errors
     /// See [`SamplerError`]; nothing stays open then.
@@ -133,7 +107,7 @@ impl Session {
         loop {
             plan.wake_after = ring / 4;
             let mut session = Session::empty(plan.clone(), scope, pace, config, ring);
-            session.concessions = concessions.clone();
+            session.concessions.clone_from(&concessions);
             match session.attach(config, &cpus) {
                 Ok(()) => {
                     let ring = ByteLen(ring as u64);
@@ -157,6 +131,7 @@ impl Session {
     fn empty(plan: Plan, scope: Scope, pace: Pace, config: &SamplerConfig, ring: usize) -> Session {
         Session {
             occurrences: Occurrences::of(&plan, config),
+            offbeat: Offbeat::of(config, &plan.event),
             plan,
             scope,
             rings: Rings::new(ring),
@@ -165,6 +140,12 @@ impl Session {
             pacer: pace.pacer(config),
             accounted: Accounted::Tasks { counters: Vec::new(), start: 0 },
             counts_all_cpus: config.cpus.is_none(),
+            taken: Taken::default(),
+            since: Nanos(0),
+            is_attached: matches!(config.target, Target::Processes(_) | Target::Threads(_)),
+            lost_before: Losses::default(),
+            stray_samples: 0,
+            counted: None,
             pace,
             throttling: Throttling::default(),
             concessions: Vec::new(),
@@ -175,11 +156,35 @@ impl Session {
         }
     }
 
+    /// Starts the recording: what came before, while the target was looked at, is not part of it.
+    ///
+    /// # Errors
+    /// The events that sample could not be opened.
+    pub fn begin(&mut self) -> Result<(), SamplerError> {
+        self.start_samplers()?;
+        let now = monotonic_now();
+        if self.is_attached {
+            self.since = now;
+        }
+        self.accounted.begin();
+        if let Some(occurrences) = &mut self.occurrences {
+            occurrences.begin(now, self.since);
+        }
+        self.lost_before = self.losses();
+        Ok(())
+    }
+
+    /// What was found of a target that existed already.
+    pub fn taken(&self) -> &Taken {
+        &self.taken
+    }
+
     /// Stops sampling. What was recorded until then is still to be drained, once.
     pub fn finish(&mut self) {
         // An event whose task has ended cannot be stopped and need not be.
         self.events().for_each(|event| drop(event.disable()));
         self.accounted.disable();
+        self.counted = Some(self.count());
         self.finished = true;
     }
 
@@ -296,6 +301,9 @@ impl Session {
     }
 
     pub(crate) fn count(&self) -> Option<u64> {
+        if let Some(counted) = self.counted {
+            return counted;
+        }
         self.accounted.read(|| match &self.events {
             Events::Cpus(samplers) => samplers.count(&self.plan),
             Events::Tasks(_) => 0,
@@ -313,7 +321,8 @@ impl Session {
         }
         self.events().for_each(|event| losses += self.plan.read(event));
         losses.throttled = self.throttling.total(monotonic_now());
-        losses
+        losses.stray_samples = self.stray_samples;
+        losses.without(self.lost_before)
     }
 
     /// Waits until there is something to do, `timeout` is over, or a signal came: a ring is a
@@ -430,7 +439,7 @@ impl EventSource for Session {
             true => Vec::new(),
             false => self.look(),
         };
-        self.follow_occurrences()?;
+        self.follow_occurrences();
         if self.pace == Pace::EachSample {
             self.set_intervals(std::mem::take(&mut seen));
         }
@@ -438,10 +447,16 @@ impl EventSource for Session {
         // Events of tasks see nobody else; the filter knows their processes.
         let by_task = matches!(self.events, Events::Tasks(_));
         let (filter, pacer) = (&mut self.filter, &mut self.pacer);
+        let (since, strays) = (self.since, &mut self.stray_samples);
         let mut keep = |record: &RecordBytes<'_>| {
-            let stray = |time| pacer.as_mut().is_some_and(|pacer| pacer.is_stray(time));
-            !layout.time(record).is_some_and(stray)
-                && (filter.as_mut().is_none_or(|filter| filter.keep(record, &layout)) || by_task)
+            let of_target = filter.as_mut().is_none_or(|filter| filter.keep(record)) || by_task;
+            if !matches!(Glance::at(record), Glance::Sample { .. }) {
+                return of_target;
+            }
+            let time = layout.time(record).unwrap_or_default();
+            let stray = pacer.as_mut().is_some_and(|pacer| pacer.is_stray(time));
+            *strays += u64::from(of_target && stray);
+            of_target && !stray && time >= since
         };
         let lanes: Vec<Cpu> = self.rings.cpus().collect();
         let occurrences = &mut self.occurrences;
@@ -470,18 +485,4 @@ impl EventSource for Session {
 pub(crate) fn monotonic_now() -> Nanos {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
     Nanos::from(now.unwrap_or_default())
-}
-
-fn chosen_cpus(config: &SamplerConfig) -> Result<Vec<Cpu>, SamplerError> {
-    let online = cpus::online()?;
-    let Some(asked) = &config.cpus else {
-        return Ok(online);
-    };
-    match asked.iter().find(|cpu| !online.contains(cpu)) {
-        None => Ok(asked.clone()),
-        Some(cpu) => {
-            let online: Vec<String> = online.iter().map(Cpu::to_string).collect();
-            Err(SamplerError::NoSuchCpu { cpu: *cpu, online: online.join(",") })
-        }
-    }
 }

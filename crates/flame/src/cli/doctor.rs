@@ -20,7 +20,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
     /// Look at this process too: rights, runtime, unwind tables and names of what it has mapped
-    #[arg(short, value_name = "PID", value_parser = pid)]
+    #[arg(short, long, value_name = "PID", value_parser = pid)]
     pub(crate) pid: Option<Pid>,
 
     /// Print JSON instead, in the form that docs/doctor.md describes

@@ -30,8 +30,9 @@ Examples:
   flame record -e page-faults -- ./prog        where memory is first touched
   flame record --repeat 3 -o old.pb.gz -- ./old    three runs, for flame diff";
 
-const USAGE: &str =
-    "flame record [OPTIONS] -p PID | -t TID | -a | -C CPUS | -G CGROUP | -- COMMAND [ARGS]";
+const USAGE: &str = "\
+flame record [OPTIONS] [--] COMMAND [ARGS]
+       flame record [OPTIONS] -p PID | -t TID | -a | -C CPUS | -G CGROUP [-- WHILE_THIS_RUNS]";
 
 /// Sample a process, a program or the whole machine, and draw where the time goes
 #[derive(Debug, Args)]
@@ -54,29 +55,61 @@ pub(crate) struct RecordArgs {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "targets", multiple = false)]
+#[group(skip)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
-    /// Attach to these processes: all their threads, and what they start
-    #[arg(short, value_name = "PID", value_delimiter = ',', value_parser = pid)]
-    pub(crate) pids: Vec<Pid>,
+    /// Attach to these processes with all that they have started or start
+    ///
+    /// Numbers or names, separated by commas or blanks. A name is taken when all processes of that
+    /// name are one tree, such as a server with its workers; else they are listed.
+    #[arg(short, long = "pid", value_name = "PID", value_parser = process_list)]
+    #[arg(conflicts_with_all = ["tids", "all", "group"])]
+    pub(crate) pids: Vec<List<ProcessName>>,
 
     /// Attach to these threads only
-    #[arg(short, value_name = "TID", value_delimiter = ',', value_parser = tid)]
-    pub(crate) tids: Vec<Tid>,
+    #[arg(short, long = "tid", value_name = "TID", value_parser = thread_list)]
+    #[arg(conflicts_with_all = ["all", "group"])]
+    pub(crate) tids: Vec<List<Tid>>,
 
     /// All processes on all CPUs
-    #[arg(short)]
+    #[arg(short, long, alias = "all-cpus", conflicts_with = "group")]
     pub(crate) all: bool,
 
     /// One control group: its path below /sys/fs/cgroup, or a container's id
-    #[arg(short = 'G', value_name = "CGROUP")]
+    #[arg(short = 'G', long = "cgroup", value_name = "CGROUP")]
     pub(crate) group: Option<String>,
 
     /// A program to launch, with its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    ///
+    /// Besides a target it is not recorded itself, but says how long to record: `-p PID -- sleep 5`.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
+
+impl TargetArgs {
+    /// Whether processes, threads or all of the machine are named.
+    pub(crate) fn names_a_target(&self) -> bool {
+        self.all || self.group.is_some() || !self.pids.is_empty() || !self.tids.is_empty()
+    }
+
+    /// The program that is the target, and not just how long to record.
+    pub(crate) fn launched(&self) -> Option<&[OsString]> {
+        let launches = !self.command.is_empty() && !self.names_a_target();
+        launches.then_some(self.command.as_slice())
+    }
+}
+
+/// A process as it is typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessName {
+    Number(Pid),
+    Name(String),
+}
+
+/// A list in one word, separated by commas or white space; a type of its own, since clap would take
+/// a Vec for repeated values.
+#[derive(Clone, Debug)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
@@ -86,15 +119,15 @@ pub(crate) struct SamplingArgs {
     /// Of events that the kernel counts one by one (page-faults, context-switches) the default is
     /// 999. Up to 1,000 occurrences a second are all sampled; of more, each sample stands for as
     /// many as the kernel's own counter says.
-    #[arg(short = 'F', value_name = "HZ", value_parser = frequency, conflicts_with = "period")]
+    #[arg(short = 'F', long = "freq", alias = "frequency", value_name = "HZ", value_parser = frequency, conflicts_with = "period")]
     pub(crate) frequency: Option<Hz>,
 
     /// One sample every PERIOD events (nanoseconds for clocks) instead
-    #[arg(short = 'c', value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'c', long = "period", alias = "count", value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) period: Option<u64>,
 
     /// Stop after that time: 500ms, 10s, 2m
-    #[arg(short, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) duration: Option<Duration>,
 
     /// Event to sample [default: cycles, or cpu-clock where there is no PMU]
@@ -102,7 +135,7 @@ pub(crate) struct SamplingArgs {
     /// cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock, page-faults,
     /// context-switches and others of perf, or rNNN for a raw event; :u and :k restrict it to user
     /// or kernel code.
-    #[arg(short, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT")]
     pub(crate) event: Option<EventType>,
 
     /// Kernel code only
@@ -113,7 +146,7 @@ pub(crate) struct SamplingArgs {
     #[arg(short)]
     pub(crate) user: bool,
 
-    /// How stacks are walked: dwarf[,BYTES of stack], fp or none
+    /// How stacks are walked: dwarf[,BYTES], fp or none
     ///
     /// Without BYTES, 16 KiB of stack are copied with each sample, and more once too many stacks
     /// stay cut.
@@ -135,16 +168,24 @@ pub(crate) struct SamplingArgs {
     pub(crate) max_depth: usize,
 
     /// Ask Java VMs for the names of compiled methods when the recording ends (Java 17 or later)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) java: bool,
 
     /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
     pub(crate) cpus: Option<CpuList>,
 
-    /// Leave out threads and processes that the target starts
+    /// Leave out the processes that those of -p have started already
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_children: bool,
+
+    /// Leave out threads and processes that the target starts, and those that it has started
     #[arg(long, hide_short_help = true)]
     pub(crate) no_inherit: bool,
+
+    /// As perf's: stacks are always recorded
+    #[arg(short = 'g', hide = true)]
+    pub(crate) with_stacks: bool,
 
     /// Same interval between all samples, instead of random ones around their mean
     #[arg(long, hide_short_help = true)]
@@ -167,7 +208,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "NUMBER", hide = true)]
     pub(crate) run_number: Option<u32>,
 
-    /// Exit with 1 if anything was lost, or less than 95 % of the CPU time was seen
+    /// Exit with 1 if anything was lost, or under 95 % of CPU time seen
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -209,11 +250,11 @@ pub(crate) struct OutputArgs {
     pub(crate) threads: bool,
 
     /// Put the process id into the root frame: NAME-PID
-    #[arg(long = "pid", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) root_pid: bool,
 
     /// Put process and thread id into the root frame: NAME-PID/TID
-    #[arg(long = "tid", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) root_tid: bool,
 
     /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
@@ -264,8 +305,22 @@ pub(super) fn pid(text: &str) -> Result<Pid, String> {
     task_number(text).map(Pid)
 }
 
-fn tid(text: &str) -> Result<Tid, String> {
-    task_number(text).map(Tid)
+fn process_list(text: &str) -> Result<List<ProcessName>, String> {
+    list(text, |word| match word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        true => pid(word).map(ProcessName::Number),
+        false => Ok(ProcessName::Name(word.to_owned())),
+    })
+}
+
+fn thread_list(text: &str) -> Result<List<Tid>, String> {
+    list(text, |word| task_number(word).map(Tid))
+}
+
+/// What a shell makes of `-p "$(pgrep x)"`, too: numbers in lines of their own.
+fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<List<T>, String> {
+    let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+    let items: Vec<T> = words.map(parse).collect::<Result<_, _>>()?;
+    if items.is_empty() { Err("an empty list".to_owned()) } else { Ok(List(items)) }
 }
 
 fn task_number(text: &str) -> Result<u32, String> {
@@ -307,5 +362,23 @@ fn call_graph(text: &str) -> Result<StackWalk, String> {
             walk(CallGraph::Dwarf(ByteLen(number & !7)))
         }
         _ => Err("stacks are walked by dwarf, dwarf,BYTES, fp or none".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_separated_by_commas_blanks_and_newlines() {
+        let numbers = |text| process_list(text).map(|list| list.0).ok();
+        let number = |number| ProcessName::Number(Pid(number));
+        assert_eq!(numbers("1,2"), Some(vec![number(1), number(2)]));
+        assert_eq!(numbers("1 2\n3\n"), Some(vec![number(1), number(2), number(3)]));
+        assert_eq!(numbers("nginx"), Some(vec![ProcessName::Name("nginx".to_owned())]));
+        for wrong in ["", " ", ",", "0", "-1", "1,x2,99999999999", "12x"] {
+            assert_eq!(numbers(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(thread_list("7, 8").map(|list| list.0), Ok(vec![Tid(7), Tid(8)]));
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
 use flame_sampler::{
-    Concession, SamplerConfig, SamplerError, Session, Target, is_alive, threads_of,
+    Concession, SamplerConfig, SamplerError, Session, Target, is_alive, process_of, threads_of,
 };
 use flame_unwind::Architecture;
 use nix::unistd::Uid;
@@ -34,10 +34,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The process of that number; `None` when there is none.
+    /// The process of that number, or that the thread of that number belongs to; `None` when there
+    /// is none.
     pub(super) fn find(pid: Pid, files: &TargetFiles) -> Option<Process> {
+        let pid = process_of(Tid(pid.0))?;
         let threads = threads_of(pid);
-        if !is_alive(Tid(pid.0)) || !threads.contains(&Tid(pid.0)) {
+        if !is_alive(Tid(pid.0)) {
             return None;
         }
         let mut processes = Processes::default();

@@ -57,10 +57,10 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
             Failure::new(format!("cannot sample CPU {cpu}: it is not online"))
                 .why(format!("online are {online}"))
         }
-        SamplerError::ProgramNotFound { program } => {
-            Failure::new(format!("cannot run {program}: command not found"))
-                .why("no file of that name is there or in a directory of PATH")
+        SamplerError::NothingNamed { what } => {
+            Failure::usage(format!("what is to be recorded? an empty list of {what}"))
         }
+        SamplerError::ProgramNotFound { program } => not_found(program),
         SamplerError::ProgramNotRunnable { program, source } => {
             Failure::new(format!("cannot run {program}: {}", reason(source)))
         }
@@ -69,6 +69,16 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         }
         other => Failure::new(other.to_string()),
     }
+}
+
+/// A program that is not there; what was typed may be meant for `-p`.
+fn not_found(program: &str) -> Failure {
+    Failure::new(format!("cannot run {program}: command not found"))
+        .why("no file of that name is there or in a directory of PATH")
+        .or_try(match program.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => format!("flame record -p {program}, for a process that runs"),
+            false => format!("flame record -p {program}, for processes of that name"),
+        })
 }
 
 /// The failure that a control group which cannot be sampled is for the user.

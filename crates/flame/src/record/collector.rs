@@ -137,6 +137,11 @@ impl Collector {
         self.collected.images.look_for_debug_files(places);
     }
 
+    /// Tasks that have ended so far.
+    pub(super) fn ended_tasks(&self) -> u64 {
+        self.short_tasks.ended()
+    }
+
     /// Samples taken in so far.
     pub(super) fn samples(&self) -> u64 {
         self.collected.health.samples

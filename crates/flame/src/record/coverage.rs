@@ -3,7 +3,7 @@
 use std::fs;
 
 use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile};
-use flame_sampler::{Losses, PerTask, Privilege, Scope, Session, Target};
+use flame_sampler::{Losses, PerTask, Privilege, SamplerConfig, Scope, Session, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
@@ -23,6 +23,7 @@ const TICK: u64 = 10_000_000;
 pub(super) fn add_losses(health: &mut Health, session: &Session, losses: Losses, lost: u64) {
     health.lost_records = lost.max(losses.lost_records);
     health.throttled_time = losses.throttled;
+    health.stray_samples = losses.stray_samples;
     if session.event().is_hardware() {
         health.multiplexed_time = losses.enabled.saturating_since(losses.running);
     }
@@ -31,8 +32,10 @@ pub(super) fn add_losses(health: &mut Health, session: &Session, losses: Losses,
     }
 }
 
-/// CPU time is comparable with what the kernel accounted only where samples stand for CPU time.
+/// CPU time is comparable with what the kernel accounted only where samples stand for CPU time; what
+/// is counted one by one with what it counted.
 pub(super) fn add(profile: &mut Profile, session: &Session, accounted: Option<Nanos>) {
+    add_occurrences(profile, session);
     if let (true, Some(accounted)) = (session.event().is_clock(), accounted) {
         let sampled = Nanos(profile.total(collector::EVENT_VALUE).0);
         profile.health.coverage = Some(Coverage { sampled, accounted });
@@ -42,7 +45,7 @@ pub(super) fn add(profile: &mut Profile, session: &Session, accounted: Option<Na
 /// Says how many of the occurrences that the kernel counted the samples stand for. Where flame chose
 /// the period, samples stand for all of them from then on, in the proportions in which they came: a
 /// period is broken off now and then, and the kernel takes only so many samples in a tick.
-pub(super) fn add_occurrences(profile: &mut Profile, session: &Session) {
+fn add_occurrences(profile: &mut Profile, session: &Session) {
     let Some(happened) = session.happened() else { return };
     let sampled = profile.total(collector::EVENT_VALUE).0;
     profile.health.occurrences = Some(Occurrences { sampled, happened });
@@ -63,6 +66,9 @@ pub(super) enum ProcessTimes {
     Attached {
         /// The processes.
         pids: Vec<Pid>,
+        /// Whether all that they had started is among them. If not, the time of an ended child may
+        /// be of long before the recording: processes are given it when they wait for the child.
+        whole: bool,
         /// Their times at the beginning.
         start: Times,
     },
@@ -81,10 +87,16 @@ pub(super) struct Times {
 
 impl ProcessTimes {
     /// Counts from now on.
-    pub(super) fn begin(target: &Target) -> ProcessTimes {
-        match target {
-            Target::Processes(pids) => {
-                ProcessTimes::Attached { pids: pids.clone(), start: sum(pids) }
+    ///
+    /// `pids` are the processes that were taken, and `whole` says whether all below them are. Of
+    /// some CPUs only nothing is known.
+    pub(super) fn begin(config: &SamplerConfig, pids: &[Pid]) -> ProcessTimes {
+        let whole = config.descendants && config.inherit;
+        match &config.target {
+            _ if config.cpus.is_some() => ProcessTimes::Unknown,
+            Target::Processes(_) => {
+                let pids = pids.to_vec();
+                ProcessTimes::Attached { start: sum(&pids, whole), whole, pids }
             }
             Target::Launched(_) => ProcessTimes::Launched,
             _ => ProcessTimes::Unknown,
@@ -106,8 +118,8 @@ impl ProcessTimes {
 
     fn times(&self) -> Times {
         match self {
-            ProcessTimes::Attached { pids, start } => {
-                let now = sum(pids);
+            ProcessTimes::Attached { pids, whole, start } => {
+                let now = sum(pids, *whole);
                 let since = |now: u64, start: u64| now.saturating_sub(start);
                 Times { kernel: since(now.kernel, start.kernel), all: since(now.all, start.all) }
             }
@@ -123,22 +135,27 @@ impl ProcessTimes {
     }
 }
 
-fn sum(pids: &[Pid]) -> Times {
-    let times =
-        pids.iter().filter_map(|pid| times_of(&fs::read(format!("/proc/{pid}/stat")).ok()?));
+/// The times of processes, those of their ended children included if `whole`: a child that was
+/// among the processes keeps its part when it ends and is waited for.
+fn sum(pids: &[Pid], whole: bool) -> Times {
+    let stat = |pid: &Pid| fs::read(format!("/proc/{pid}/stat")).ok();
+    let times = pids.iter().filter_map(|pid| times_of(&stat(pid)?, whole));
     times.fold(Times::default(), |sum, times| Times {
         kernel: sum.kernel + times.kernel,
         all: sum.all + times.all,
     })
 }
 
-/// A process's times, ended children included: `pid (name) state ...`, then utime, stime, cutime
-/// and cstime as fields 14 to 17 of proc(5).
-fn times_of(stat: &[u8]) -> Option<Times> {
+/// A process's times, with those of ended children if asked for: `pid (name) state ...`, then utime,
+/// stime, cutime and cstime as fields 14 to 17 of proc(5).
+fn times_of(stat: &[u8], with_children: bool) -> Option<Times> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     let fields = rest.split_ascii_whitespace().skip(11).take(4);
-    let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+    let mut ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+    if !with_children {
+        ticks.iter_mut().skip(2).for_each(|ticks| *ticks = 0);
+    }
     let [user, kernel, children_user, children_kernel] = ticks.as_slice() else { return None };
     let kernel = kernel + children_kernel;
     Some(Times { kernel: kernel * TICK, all: (kernel + user + children_user) * TICK })
@@ -167,8 +184,14 @@ pub(super) fn chance(profile: &Profile, session: &Session) -> f64 {
     2.0 * (elsewhere / samples).sqrt()
 }
 
-/// Says which share of the CPU time was not seen and why, where it is worth a word.
-pub(super) fn unseen(profile: &Profile, session: &Session, times: &ProcessTimes) -> Option<Note> {
+/// Says which share of the CPU time was not seen and why, where it is worth a word. So many tasks
+/// of the target have ended.
+pub(super) fn unseen(
+    profile: &Profile,
+    session: &Session,
+    times: &ProcessTimes,
+    ended_tasks: u64,
+) -> Option<Note> {
     let health = &profile.health;
     let coverage = health.coverage?;
     let missing = 1.0 - coverage.fraction();
@@ -176,50 +199,69 @@ pub(super) fn unseen(profile: &Profile, session: &Session, times: &ProcessTimes)
         return None;
     }
     let mut reasons = Vec::new();
-    let mut mend = None;
     if session.privilege() == Privilege::User {
         let share = times.kernel_share();
         let share = share.map_or_else(String::new, |share| format!(" ({:.0} %)", share * 100.0));
-        reasons.push(format!("it was in the kernel{share}, and user code only is sampled"));
+        reasons.push(format!("it was in the kernel{share}, and only user code is sampled"));
     }
-    if session.scope() == Scope::Tasks(PerTask::NoPermission) {
-        if health.short_tasks > 0 {
-            reasons.push(format!(
-                "{} tasks ended before their first sample, which only sampling by CPU sees",
-                health.short_tasks
-            ));
-        }
-        mend = Some(match is_root() {
-            true => more_rights(),
-            false => format!("sudo flame record ..., or {}", more_rights()),
-        });
-    }
+    reasons.extend(short_lived(health, session.scope(), ended_tasks));
     if health.has_losses() {
         reasons.push("records were lost or events stopped".to_owned());
     }
     let reasons =
         if reasons.is_empty() { "too few samples".to_owned() } else { reasons.join("; ") };
     let text = format!("{:.1} % of the target's CPU time was not seen: {reasons}", missing * 100.0);
+    let mend = match session.scope() {
+        Scope::Tasks(PerTask::NoPermission) => Some(match is_root() {
+            true => more_rights(),
+            false => format!("sudo flame record ..., or {}", more_rights()),
+        }),
+        Scope::Tasks(PerTask::AskedFor) if ended_tasks > 0 => Some("without --per-task".to_owned()),
+        _ => None,
+    };
     Some(Note::plain(text).or_try(mend))
 }
 
-/// What `--strict` does not let pass: a coverage that is below 95 % by more than `chance` can
-/// explain, and any loss.
-pub(super) fn strict(health: &Health, chance: f64) -> Option<Failure> {
+/// What sampling task by task does not see of those that have ended.
+fn short_lived(health: &Health, scope: Scope, ended_tasks: u64) -> Option<String> {
+    match (scope, health.short_tasks, ended_tasks) {
+        (Scope::Cpus, _, _) | (_, _, 0) => None,
+        (_, 0, ended) => Some(format!(
+            "of each of the {ended} tasks that ended, up to an interval between two samples is \
+             missing"
+        )),
+        (_, unseen, _) => Some(format!(
+            "{unseen} tasks ended before their first sample, which only sampling by CPU sees"
+        )),
+    }
+}
+
+/// What `--strict` does not let pass: a coverage that is below 95 % by more than chance can explain,
+/// and any loss.
+pub(super) fn strict(profile: &Profile, session: &Session) -> Option<Failure> {
+    let sees_all = session.scope() == Scope::Cpus && session.privilege() != Privilege::User;
+    let health = &profile.health;
+    (!is_whole(health, chance(profile, session))).then(|| not_whole(health, sees_all))
+}
+
+fn is_whole(health: &Health, chance: f64) -> bool {
     let occurrences = health.occurrences.map_or(1.0, Occurrences::fraction);
     let coverage = health.coverage.map_or(occurrences, Coverage::fraction);
-    if coverage >= ENOUGH - chance && !health.has_losses() {
-        return None;
-    }
+    coverage >= ENOUGH - chance && !health.has_losses()
+}
+
+/// `sees_all` says whether more rights would not show more.
+fn not_whole(health: &Health, sees_all: bool) -> Failure {
     let mut failure = Failure::new("the profile is not whole, and --strict was given");
     failure = failure.why(health.one_line());
-    Some(match health.has_losses() {
+    match health.has_losses() {
         true => failure.or_try("a lower frequency (-F), or a smaller stack copy (--call-graph)"),
+        false if sees_all => failure.or_try("a longer recording, or a higher frequency (-F)"),
         false if is_root() => failure,
         false => {
             failure.or_try("sudo flame record ..., which sees the kernel and short-lived tasks")
         }
-    })
+    }
 }
 
 #[cfg(test)]
@@ -229,20 +271,23 @@ mod tests {
     #[test]
     fn kernel_time_is_read_behind_a_name_with_parentheses() {
         let stat = b"42 (a) b) (c) S 1 42 42 0 -1 4194304 100 0 0 0 30 20 7 5 20 0 1 0 999";
-        assert_eq!(times_of(stat), Some(Times { kernel: 25 * TICK, all: 62 * TICK }));
-        assert_eq!(times_of(b"42 (a) S 1"), None);
+        assert_eq!(times_of(stat, true), Some(Times { kernel: 25 * TICK, all: 62 * TICK }));
+        assert_eq!(times_of(stat, false), Some(Times { kernel: 20 * TICK, all: 50 * TICK }));
+        assert_eq!(times_of(b"42 (a) S 1", true), None);
     }
 
     #[test]
     fn strict_lets_whole_profiles_pass_only() {
         let whole = Coverage { sampled: Nanos(95), accounted: Nanos(100) };
         let mut health = Health { coverage: Some(whole), ..Health::default() };
-        assert_eq!(strict(&health, 0.0), None);
+        assert!(is_whole(&health, 0.0));
         health.lost_records = 1;
-        assert!(strict(&health, 0.0).is_some());
+        assert!(!is_whole(&health, 0.0));
         let less = Coverage { sampled: Nanos(94), accounted: Nanos(100) };
         let health = Health { coverage: Some(less), ..Health::default() };
-        assert!(strict(&health, 0.0).is_some());
-        assert_eq!(strict(&health, 0.02), None);
+        assert!(!is_whole(&health, 0.0));
+        assert!(is_whole(&health, 0.02));
+        let seen = Occurrences { sampled: 90, happened: 100 };
+        assert!(!is_whole(&Health { occurrences: Some(seen), ..Health::default() }, 0.0));
     }
 }

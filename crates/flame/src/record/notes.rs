@@ -4,12 +4,15 @@ use std::fs;
 use std::io::{self, Write};
 
 use flame_profile::{Health, Missing};
-use flame_sampler::{Concession, Refusal, Refused, Session};
+use flame_sampler::{Concession, Rate, Refusal, Refused, Session};
 
 use crate::message::rights::{by_root, more_rights, paranoid};
 use crate::message::sampler::failure;
 use crate::message::{printable, printable_command};
 use crate::terminal::Paint;
+
+/// Samples a second from which on what they cost is worth a word: a tenth of a CPU.
+const COSTLY: u64 = 8000;
 
 /// A note for the user; its texts may reach a terminal.
 #[derive(Clone, Debug)]
@@ -91,9 +94,17 @@ pub(super) fn of_refusals(session: &Session) -> Vec<Note> {
             Refused::Cpu(cpu) => {
                 format!("CPU {cpu} came online and was not sampled: {}", why.what())
             }
+            Refused::Occurrences => {
+                format!("from some moment on nothing was sampled: {}", why.what())
+            }
         })
     };
     session.refusals().iter().map(note).collect()
+}
+
+/// A word to who comes from perf.
+pub(super) fn of_stacks() -> Note {
+    Note::plain("-g is not needed: stacks are always recorded (--call-graph says how)".to_owned())
 }
 
 /// The notes on a session that was opened.
@@ -106,6 +117,10 @@ pub(super) fn of_session(session: &Session) -> Vec<Note> {
             format!("no permission for kernel code ({}): user code only", paranoid()),
             rights_for_kernel_code(),
         ),
+        Concession::DescendantsDenied { count } => Note::new(
+            format!("{count} processes below the target are left out: permission denied"),
+            more_rights(),
+        ),
         Concession::SmallerRing { ring, wanted } => Note::new(
             format!(
                 "not allowed to lock more memory: rings of {} KiB a CPU, samples may be lost",
@@ -114,5 +129,13 @@ pub(super) fn of_session(session: &Session) -> Vec<Note> {
             by_root(&format!("sysctl kernel.perf_event_mlock_kb={}", wanted.0 / 1024 + 4)),
         ),
     };
-    session.concessions().iter().map(note).collect()
+    let fast = match session.rate() {
+        Rate::Frequency(hz) if session.event().is_clock() && hz.0 >= COSTLY => {
+            Some(Note::plain(format!(
+                "at {hz} the sampling itself takes much of the target's time, 10 to 20 us a sample"
+            )))
+        }
+        _ => None,
+    };
+    session.concessions().iter().map(note).chain(fast).collect()
 }

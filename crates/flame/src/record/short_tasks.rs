@@ -12,6 +12,7 @@ use rustc_hash::FxHashSet;
 pub(super) struct ShortTasks {
     /// Those that were started and not sampled so far.
     unsampled: FxHashSet<Tid>,
+    unseen: u64,
     ended: u64,
 }
 
@@ -20,7 +21,10 @@ impl ShortTasks {
     pub(super) fn apply(&mut self, event: &EventKind<'_>) {
         match event {
             EventKind::Fork { tid, .. } => _ = self.unsampled.insert(*tid),
-            EventKind::Exit { tid, .. } => self.ended += u64::from(self.unsampled.remove(tid)),
+            EventKind::Exit { tid, .. } => {
+                self.unseen += u64::from(self.unsampled.remove(tid));
+                self.ended += 1;
+            }
             _ => {}
         }
     }
@@ -30,9 +34,14 @@ impl ShortTasks {
         self.unsampled.remove(&tid);
     }
 
+    /// How many have ended, sampled or not.
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
+    }
+
     /// How many have ended unseen.
     pub(super) fn unseen(&self) -> u64 {
-        self.ended
+        self.unseen
     }
 }
 
@@ -53,6 +62,6 @@ mod tests {
         tasks.apply(&EventKind::Exit { pid, tid: Tid(2) });
         tasks.apply(&EventKind::Exit { pid, tid: Tid(3) });
         tasks.apply(&EventKind::Exit { pid, tid: Tid(9) });
-        assert_eq!(tasks.unseen(), 1);
+        assert_eq!((tasks.unseen(), tasks.ended()), (1, 3));
     }
 }

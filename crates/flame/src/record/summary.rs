@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flame_profile::{
-    ByteLen, CallTree, Health, LabelId, Meta, Missing, Nanos, Profile, StackEnd, Weight, functions,
+    ByteLen, CallTree, Health, LabelId, Meta, Missing, Nanos, Occurrences, Profile, StackEnd,
+    Weight, functions,
 };
 use flame_render::{clean_name, group_thousands};
-use flame_sampler::{ExitReport, Session};
+use flame_sampler::{ExitReport, Taken};
 
-use crate::cli::RecordArgs;
-use crate::message::Failure;
 use crate::output::Written;
 use crate::terminal::{self, Paint};
 
@@ -67,18 +66,40 @@ fn how(meta: &Meta) -> String {
     text
 }
 
+/// What is said of the target.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// How it ended, if it was launched.
+    pub(super) exit: Option<ExitReport>,
+    /// How much of it was found, if it was there.
+    pub(super) taken: Option<String>,
+}
+
+/// How many processes and threads were found, of a target that was there.
+pub(super) fn taken(taken: &Taken) -> Option<String> {
+    let count = |count: usize, one: &str, several: &str| {
+        format!("{} {}", group_thousands(count as u64), if count == 1 { one } else { several })
+    };
+    let processes = count(taken.processes.len(), "process", "processes");
+    let threads = count(taken.threads, "thread", "threads");
+    (!taken.processes.is_empty()).then(|| format!("{processes}, {threads}"))
+}
+
 /// Prints the summary to stderr.
 pub(super) fn print(
     profile: &Profile,
     tree: &CallTree,
     written: &[Written],
-    exit: Option<ExitReport>,
+    target: Target,
     paint: Paint,
 ) {
     let mut text = headline(profile, paint);
+    if let Some(taken) = target.taken {
+        text += &format!("  {:<10}{taken}\n", "target");
+    }
     text += &health(&profile.health, profile.samples().len(), paint);
     text += &top_functions(tree, paint);
-    if let Some(exit) = exit.filter(|exit| !exit.status().success()) {
+    if let Some(exit) = target.exit.filter(|exit| !exit.status().success()) {
         text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
     }
     for file in written {
@@ -108,10 +129,7 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
     }
     if let Some(seen) = health.occurrences {
-        let share = seen.fraction();
-        let shown = percent(share);
-        let shown = if share < 0.99 { paint.yellow(&shown) } else { shown };
-        line("counted", format!("{shown} of {} that happened", group_thousands(seen.happened)));
+        line("counted", counted(seen, paint));
     }
     if let Some(share) = health.complete_share() {
         let shown = floor_percent(share);
@@ -124,6 +142,9 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
                 group_thousands(distinct as u64)
             ),
         );
+    }
+    if health.complete_share().is_none() && health.stack_ends.contains_key(&StackEnd::ChainEnd) {
+        line("complete", "not known: frame pointers do not tell where a stack ends".to_owned());
     }
     if let Some(text) = beyond_copies(health) {
         line("copied", text);
@@ -149,10 +170,20 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
     if health.idle_samples > 0 {
         line("idle", format!("{} samples, left out", group_thousands(health.idle_samples)));
     }
+    if health.stray_samples > 0 {
+        line("stray", format!("{} samples of idle CPUs' timers, left out", health.stray_samples));
+    }
     if let Some(text) = unnamed(health) {
         line("unnamed", text);
     }
     text
+}
+
+/// How many of the occurrences the samples alone stood for.
+fn counted(seen: Occurrences, paint: Paint) -> String {
+    let share = percent(seen.fraction());
+    let share = if seen.fraction() < 0.99 { paint.yellow(&share) } else { share };
+    format!("{share} of {} that happened", group_thousands(seen.happened))
 }
 
 /// Why stacks are not complete, most frequent first.
@@ -266,41 +297,6 @@ pub(crate) fn shortened(name: &str, room: usize) -> String {
     let (head, tail) = (keep / 2, keep - keep / 2);
     let head: String = clean[..head].iter().collect();
     head + "…" + &clean[clean.len() - tail..].iter().collect::<String>()
-}
-
-/// No samples: why, and what shows more.
-pub(super) fn no_samples(
-    profile: &Profile,
-    accounted: Nanos,
-    session: &Session,
-    args: &RecordArgs,
-) -> Failure {
-    let duration = profile.meta.duration.map_or(0.0, Nanos::as_secs_f64);
-    let failure = Failure::new("no samples were taken");
-    if !session.event().is_clock() {
-        let why = match session.happened() {
-            Some(happened) if happened > 0 => format!(
-                "the event {} happened {} times in {duration:.1} s, and none of them was sampled",
-                session.event(),
-                group_thousands(happened)
-            ),
-            _ => format!("the event {} did not happen in {duration:.1} s", session.event()),
-        };
-        return failure.why(why).or_try("-e cpu-clock, or a longer recording");
-    }
-    let used = accounted.0 as f64 / 1e6;
-    let failure = failure.why(format!(
-        "the target slept: it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every {:.1} ms of it",
-        profile.meta.period.unwrap_or(0) as f64 / 1e6
-    ));
-    let waits = "-e context-switches, to see where it waits (needs the right to sample the kernel)";
-    // What hardly runs at all is not seen better by looking more often.
-    let slept = accounted.0 < profile.meta.duration.map_or(0, |duration| duration.0) / 20;
-    match (slept, args.target.command.is_empty()) {
-        (true, true) => failure.or_try("a longer recording, while it has work").or_try(waits),
-        (true, false) => failure.or_try(waits).or_try("a higher frequency: -F 4999"),
-        (false, _) => failure.or_try("a higher frequency: -F 4999"),
-    }
 }
 
 fn percent(share: f64) -> String {

@@ -1,13 +1,16 @@
 //! What is recorded: started or found, watched, and brought to an end.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
-use flame_sampler::{Cgroup, Credentials, ExitReport, Launched, SamplerError, Target, is_alive};
+use flame_sampler::{Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive};
 use nix::unistd::dup2_stdout;
 
+use super::names;
+use super::notes::Note;
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
 use crate::message::Failure;
@@ -23,7 +26,12 @@ const POLL: Duration = Duration::from_millis(10);
 pub(super) struct Started {
     target: Target,
     launched: Option<Launched>,
+    /// Whether what was launched is no target, but says how long to record.
+    is_timer: bool,
+    /// The processes that were found of a target that existed already.
+    taken: Vec<Pid>,
     description: String,
+    notes: Vec<Note>,
     exit: Option<ExitReport>,
 }
 
@@ -50,53 +58,92 @@ impl Started {
         profile_on_stdout: bool,
         files: &TargetFiles,
     ) -> Result<Started, Failure> {
-        let started =
-            |target, description| Started { target, launched: None, description, exit: None };
-        if !args.command.is_empty() {
-            let user = if sampling.as_root { None } else { sudo::invoking_user() };
-            return Started::launch(args, user.as_ref(), profile_on_stdout);
+        let user = if sampling.as_root { None } else { sudo::invoking_user() };
+        let launch = |command: &[OsString]| {
+            let launch =
+                || Launched::launch(command, user.as_ref()).map_err(|error| failure(&error));
+            // In one stream neither the profile nor what the program prints could be read.
+            if profile_on_stdout { with_stdout_on_stderr(launch) } else { launch() }
+        };
+        if let Some(command) = args.launched() {
+            return Ok(Started::of_launched(launch(command)?, command));
         }
+        let mut started = Started::find(args, sampling, files)?;
+        if !args.command.is_empty() {
+            started.launched = Some(launch(&args.command)?);
+            started.is_timer = true;
+        }
+        Ok(started)
+    }
+
+    /// Finds what exists already.
+    fn find(
+        args: &TargetArgs,
+        sampling: &SamplingArgs,
+        files: &TargetFiles,
+    ) -> Result<Started, Failure> {
         if let Some(name) = &args.group {
             let group = Cgroup::find(name).map_err(|error| cgroup_failure(&error))?;
             let description = format!("control group {}", group.path().display());
-            return Ok(started(Target::Cgroup(group), description));
+            return Ok(Started::new(Target::Cgroup(group), description));
         }
-        let nothing_named = args.pids.is_empty() && args.tids.is_empty();
-        if args.all || (nothing_named && sampling.cpus.is_some()) {
-            return Ok(started(Target::System, "all processes".to_owned()));
+        if args.all || (!args.names_a_target() && sampling.cpus.is_some()) {
+            return Ok(Started::new(Target::System, "all processes".to_owned()));
         }
-        if nothing_named {
+        if !args.names_a_target() {
             return Err(Failure::usage("what is to be recorded?")
                 .why("a target is missing: a process, a thread, all of the machine, or a program")
-                .or_try("flame record -p PID, or flame record -- COMMAND, or flame record -a"));
+                .or_try("flame record -p PID, or flame record COMMAND, or flame record -a"));
         }
         if !args.tids.is_empty() {
-            let tids = distinct(&args.tids);
+            let tids: Vec<Tid> = args.tids.iter().flat_map(|list| &list.0).copied().collect();
+            let tids = distinct(&tids);
             let names: Vec<String> =
                 tids.iter().map(|tid| describe_task(Pid(tid.0), files)).collect();
-            return Ok(started(Target::Threads(tids), names.join(", ")));
+            return Ok(Started::new(Target::Threads(tids), names.join(", ")));
         }
-        let pids = distinct(&args.pids);
+        let mut pids = Vec::new();
+        let mut notes = Vec::new();
+        for name in args.pids.iter().flat_map(|list| &list.0) {
+            let (pid, note) = names::find(name, files)?;
+            pids.push(pid);
+            notes.extend(note);
+        }
+        let pids = distinct(&pids);
         let names: Vec<String> = pids.iter().map(|pid| describe_task(*pid, files)).collect();
-        Ok(started(Target::Processes(pids), names.join(", ")))
+        Ok(Started { notes, ..Started::new(Target::Processes(pids), names.join(", ")) })
     }
 
-    /// Where the profile goes to stdout, what the program prints goes to stderr: in one stream
-    /// neither could be read.
-    fn launch(
-        args: &TargetArgs,
-        user: Option<&Credentials>,
-        profile_on_stdout: bool,
-    ) -> Result<Started, Failure> {
-        let launch = || Launched::launch(&args.command, user).map_err(|error| failure(&error));
-        let launched = if profile_on_stdout { with_stdout_on_stderr(launch)? } else { launch()? };
-        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-        Ok(Started {
-            target: Target::Launched(launched.pid()),
-            description: words.join(" "),
-            launched: Some(launched),
+    fn new(target: Target, description: String) -> Started {
+        Started {
+            target,
+            launched: None,
+            is_timer: false,
+            taken: Vec::new(),
+            description,
+            notes: Vec::new(),
             exit: None,
-        })
+        }
+    }
+
+    fn of_launched(launched: Launched, command: &[OsString]) -> Started {
+        let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let started = Started::new(Target::Launched(launched.pid()), words.join(" "));
+        Started { launched: Some(launched), ..started }
+    }
+
+    /// What is to be said of the target as it was found.
+    pub(super) fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Remembers what a session has found of it.
+    pub(super) fn take(&mut self, taken: &Taken) {
+        self.taken.clone_from(&taken.processes);
+        if taken.descendants > 0 {
+            let others = if taken.descendants == 1 { "process" } else { "processes" };
+            self.description += &format!(" and {} {others} below", taken.descendants);
+        }
     }
 
     /// The sampler's view of it.
@@ -114,8 +161,7 @@ impl Started {
     pub(super) fn enter_processes(&self, processes: &mut Processes, files: &TargetFiles) {
         let pids = match &self.target {
             Target::System => proc::all_processes(),
-            Target::Processes(pids) => pids.clone(),
-            Target::Threads(tids) => tids.iter().filter_map(|tid| proc::process_of(*tid)).collect(),
+            Target::Processes(_) | Target::Threads(_) => self.taken.clone(),
             Target::Cgroup(group) => group.processes(),
             Target::Launched(_) => Vec::new(),
         };
@@ -131,19 +177,26 @@ impl Started {
     pub(super) fn has_ended(&mut self) -> bool {
         if let Some(launched) = &mut self.launched {
             self.exit = self.exit.or_else(|| launched.try_wait());
-            return self.exit.is_some();
+            if self.exit.is_some() {
+                return true;
+            }
         }
         match &self.target {
-            Target::Processes(pids) => !pids.iter().any(|pid| is_alive(Tid(pid.0))),
+            Target::Processes(_) => !self.taken.iter().any(|pid| is_alive(Tid(pid.0))),
             Target::Threads(tids) => !tids.iter().any(|tid| is_alive(*tid)),
             Target::Cgroup(group) => !group.path().exists(),
             Target::System | Target::Launched(_) => false,
         }
     }
 
-    /// Ends a launched program that still runs, and tells how it ended; `None` for what was not
-    /// launched, or would not end.
+    /// Ends a launched program that still runs, and tells how it ended; `None` for what is no target
+    /// that was launched, or would not end.
     pub(super) fn finish(&mut self, patience: Duration) -> Option<ExitReport> {
+        let is_timer = self.is_timer;
+        self.end_launched(patience).filter(|_| !is_timer)
+    }
+
+    fn end_launched(&mut self, patience: Duration) -> Option<ExitReport> {
         let launched = self.launched.as_mut()?;
         let deadline = Instant::now() + patience;
         let mut asked = false;

@@ -72,6 +72,7 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
         ("health.undecodable_records", health.undecodable_records),
         ("health.outside_mappings", health.outside_mappings),
         ("health.short_tasks", health.short_tasks),
+        ("health.stray_samples", health.stray_samples),
         ("health.idle_samples", health.idle_samples),
         ("health.skipped_lines", health.skipped_lines),
     ];
@@ -193,6 +194,7 @@ impl FactReader {
             "throttled_time" => health.throttled_time = Nanos(value.parse().ok()?),
             "multiplexed_time" => health.multiplexed_time = Nanos(value.parse().ok()?),
             "outside_mappings" => health.outside_mappings = value.parse().ok()?,
+            "stray_samples" => health.stray_samples = value.parse().ok()?,
             "short_tasks" => health.short_tasks = value.parse().ok()?,
             "undecodable_records" => health.undecodable_records = value.parse().ok()?,
             "idle_samples" => health.idle_samples = value.parse().ok()?,

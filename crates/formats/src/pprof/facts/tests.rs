@@ -26,6 +26,7 @@ fn whole_health() -> Health {
         multiplexed_time: Nanos(7),
         outside_mappings: 8,
         short_tasks: 9,
+        stray_samples: 10,
         undecodable_records: 4,
         idle_samples: 5,
         skipped_lines: 4,

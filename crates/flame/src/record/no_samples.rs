@@ -1,0 +1,128 @@
+//! Why there are no samples, and what shows more.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use flame_profile::{Nanos, Pid, Profile, Tid};
+use flame_render::group_thousands;
+use flame_sampler::{Session, is_stopped};
+use nix::unistd::Uid;
+
+use crate::cli::RecordArgs;
+use crate::message::{Failure, this_command_with};
+
+const WAITS: &str =
+    "-e context-switches, to see where it waits (needs the right to sample the kernel)";
+
+/// A recording without samples.
+#[derive(Debug)]
+pub(super) struct NoSamples<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) session: &'a Session,
+    pub(super) args: &'a RecordArgs,
+}
+
+impl NoSamples<'_> {
+    /// The failure that it is, for a target that was given so much CPU time by the kernel.
+    pub(super) fn failure(&self, accounted: Nanos) -> Failure {
+        let failure = Failure::new("no samples were taken");
+        if !self.session.event().is_clock() {
+            return self.without_events(failure);
+        }
+        let used = accounted.0 as f64 / 1e6;
+        let interval = self.profile.meta.period.unwrap_or(0) as f64 / 1e6;
+        let duration = self.duration();
+        if let Some(pid) = self.stopped() {
+            return failure
+                .why(format!("process {pid} is stopped, by a signal or a debugger"))
+                .or_try(format!("kill -CONT {pid}, and record again"));
+        }
+        if let Some(path) = self.hidden_program() {
+            let path = path.display();
+            return failure
+                .why(format!(
+                    "{path} runs with other rights than the user has who starts it (set-user-id or \
+                     capabilities): the kernel does not let that user sample it"
+                ))
+                .or_try(this_command_with("sudo"));
+        }
+        let slept = format!(
+            "it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every \
+             {interval:.1} ms of it"
+        );
+        if let Some(cpus) = &self.args.sampling.cpus {
+            let cpus: Vec<String> = cpus.0.iter().map(ToString::to_string).collect();
+            return failure
+                .why(format!("only CPU {} is recorded; there {slept}", cpus.join(",")))
+                .or_try("without -C, to see it on whatever CPU it runs");
+        }
+        // What hardly runs at all is not seen better by looking more often.
+        let is_idle = used < duration * 1e3 / 20.0;
+        match (is_idle, self.args.target.launched().is_some()) {
+            (_, true) if duration * 1e3 < 20.0 * interval => failure
+                .why(format!("the program ended soon: {slept}"))
+                .or_try("a higher frequency: -F 4999"),
+            (true, false) => failure
+                .why(format!("the target slept: {slept}"))
+                .or_try("a longer recording, while it has work")
+                .or_try(WAITS),
+            (true, true) => failure
+                .why(format!("the program slept: {slept}"))
+                .or_try(WAITS)
+                .or_try("a higher frequency: -F 4999"),
+            (false, _) => failure
+                .why(format!("samples are missing: {slept}"))
+                .or_try("a higher frequency: -F 4999"),
+        }
+    }
+
+    fn duration(&self) -> f64 {
+        self.profile.meta.duration.map_or(0.0, Nanos::as_secs_f64)
+    }
+
+    fn without_events(&self, failure: Failure) -> Failure {
+        let (event, duration) = (self.session.event(), self.duration());
+        let why = match self.session.happened() {
+            Some(happened) if happened > 0 => format!(
+                "the event {event} happened {} times in {duration:.1} s, and none was sampled",
+                group_thousands(happened)
+            ),
+            _ => format!("the event {event} did not happen in {duration:.1} s"),
+        };
+        failure.why(why).or_try("-e cpu-clock, or a longer recording")
+    }
+
+    /// A process of the target, if all of them are stopped.
+    fn stopped(&self) -> Option<Pid> {
+        let pids = &self.session.taken().processes;
+        let all = pids.iter().all(|pid| is_stopped(Tid(pid.0)));
+        pids.first().copied().filter(|_| all)
+    }
+
+    /// The program that was launched, if the kernel hides it from this user.
+    fn hidden_program(&self) -> Option<PathBuf> {
+        let command = self.args.target.launched()?.first()?;
+        if Uid::effective().is_root() {
+            return None;
+        }
+        let found = match command.as_bytes().contains(&b'/') {
+            true => Some(PathBuf::from(command)),
+            false => {
+                let path = std::env::var_os("PATH")?;
+                std::env::split_paths(&path)
+                    .map(|dir| dir.join(command))
+                    .find(|path| path.is_file())
+            }
+        };
+        found.filter(|path| has_other_rights(path))
+    }
+}
+
+/// Whether a program gets rights that who starts it has not.
+fn has_other_rights(path: &Path) -> bool {
+    let mode = fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
+    // Whoever may not read a program may not look into it either.
+    mode & 0o6000 != 0 || fs::File::open(path).is_err()
+}
