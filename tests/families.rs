@@ -209,8 +209,10 @@ fn recording_of_a_machine_begins_when_all_is_set_up() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let line = said.lines().find_map(|line| line.split_once(" % of ")).unwrap().1;
     let seconds: f64 = line.split_ascii_whitespace().next().unwrap().parse().unwrap();
-    let how = said.lines().next().unwrap();
-    let duration = how.split_once(" for ").unwrap().1.split_ascii_whitespace().next().unwrap();
+    // `cpu-clock at 199 Hz for 1.0 s on host`
+    let how = said.lines().find(|line| line.contains(" Hz for "));
+    let duration = how.unwrap().split_once(" for ").unwrap().1;
+    let duration = duration.split_ascii_whitespace().next().unwrap();
     let duration: f64 = duration.parse().unwrap();
     // /proc/stat counts in ticks, and the duration is rounded.
     let most = (duration + 0.1) * cpus as f64;

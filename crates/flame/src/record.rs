@@ -115,9 +115,7 @@ fn record(
     outputs.check_value(&collector::value_names(&session))?;
     let paint = Paint(cli.color.on_stderr());
     let notes = first_notes(args, target, &session);
-    if !cli.quiet {
-        notes.iter().for_each(|note| note.print(paint));
-    }
+    tell(&notes, cli);
     let told = notes.len();
     let mut collector =
         Collector::new(&session, args.sampling.max_depth, args.sampling.complete, files.clone());
@@ -159,9 +157,7 @@ fn record(
     tracing::info!("named");
     notes.extend(notes::of_hidden_kernel(&profile.health));
     notes.extend(files.notes().into_iter().chain(places.note()).map(notes::Note::plain));
-    if !cli.quiet {
-        notes[told..].iter().for_each(|note| note.print(paint));
-    }
+    tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     coverage::add_losses(&mut profile.health, &session, losses, lost);
     coverage::add(&mut profile, &session, accounted);
@@ -176,6 +172,12 @@ fn record(
     let strict = args.sampling.strict.then(|| coverage::strict(&profile, &session)).flatten();
     let taken = summary::taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
+}
+
+fn tell(notes: &[notes::Note], cli: &Cli) {
+    if !cli.quiet {
+        notes.iter().for_each(|note| note.print(Paint(cli.color.on_stderr())));
+    }
 }
 
 /// What is to be said before anything is sampled.

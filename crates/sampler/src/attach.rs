@@ -1,6 +1,7 @@
 //! How a session takes hold of its target, without stopping it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use flame_events::{Event, EventKind};
@@ -14,6 +15,7 @@ use crate::cpus;
 use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
 use crate::filter::Filter;
+use crate::limits;
 use crate::occurrences::Occurrences;
 use crate::open::{Plan, Records, Who};
 use crate::pacing::Offbeat;
@@ -315,7 +317,13 @@ pub(crate) fn first_task(target: &Target) -> Result<Who, SamplerError> {
         Target::Processes(pids) => {
             for pid in pids {
                 // A thread that is not the main one has a /proc directory, too, but no process.
-                if !threads::is_alive(Tid(pid.0)) || threads::process_of(Tid(pid.0)) != Some(*pid) {
+                let process = threads::process_of(Tid(pid.0));
+                // It is there, but there is no descriptor left to read of it.
+                if process.is_none() && Path::new(&format!("/proc/{pid}")).exists() {
+                    let limit = limits::raise_open_files();
+                    return Err(SamplerError::TooManyFiles { needed: limit + 1, limit });
+                }
+                if process != Some(*pid) || !threads::is_alive(Tid(pid.0)) {
                     return Err(SamplerError::NoSuchProcess { pid: *pid });
                 }
             }

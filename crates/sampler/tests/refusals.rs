@@ -64,6 +64,7 @@ impl Drop for NoMoreDescriptors {
 #[test]
 fn events_that_cannot_be_opened_anew_go_on_as_they_were() {
     let Some(mut session) = session() else { return };
+    session.begin().expect("the events can be opened");
     assert!(session.may_reopen());
     let limit = NoMoreDescriptors::new();
     assert!(!session.set_stack_copy(ByteLen(32_768)));

@@ -22,13 +22,13 @@ type Definition = (&'static str, &'static str, fn(clap::Command) -> clap::Comman
 
 const COMMANDS: [Definition; 6] = [
     ("record", "Sample a process, a program or the whole machine", RecordArgs::augment_args),
-    ("render", "Draw a profile that is there already", RenderArgs::augment_args),
-    ("fold", "Turn any profiler's output into folded stacks", FoldArgs::augment_args),
-    (
-        "diff",
-        "Compare profiles: what grew, what shrank, and what of it is real",
-        DiffArgs::augment_args,
-    ),
+    ("render", "Draw a profile that is there already", |it| classic(RenderArgs::augment_args(it))),
+    ("fold", "Turn any profiler's output into folded stacks", |it| {
+        classic(FoldArgs::augment_args(it))
+    }),
+    ("diff", "Compare profiles: what grew, what shrank, and what of it is real", |it| {
+        classic(DiffArgs::augment_args(it))
+    }),
     (
         "doctor",
         "Say what can be recorded here, and which command mends what cannot",
@@ -36,6 +36,14 @@ const COMMANDS: [Definition; 6] = [
     ),
     ("uboot", "Turn U-Boot's function traces into pictures and trace.dat", UbootArgs::augment_args),
 ];
+
+/// Where no process is chosen by its number, `--pid` and `--tid` name roots, as the classic scripts
+/// have it.
+fn classic(command: clap::Command) -> clap::Command {
+    command
+        .mut_arg("root_pid", |arg| arg.visible_alias("pid"))
+        .mut_arg("root_tid", |arg| arg.visible_alias("tid"))
+}
 
 impl Subcommand for Command {
     fn augment_subcommands(flame: clap::Command) -> clap::Command {
