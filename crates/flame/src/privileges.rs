@@ -83,11 +83,13 @@ pub(crate) fn as_user<T>(attempt: impl FnOnce() -> T) -> T {
 }
 
 /// Drops all capabilities of this thread, and of those that it starts.
+#[cfg(feature = "debuginfod")]
 pub(crate) fn drop_all() {
     restrict_all(&CapsHashSet::new());
 }
 
 /// Does something on a thread without any capability.
+#[cfg(feature = "debuginfod")]
 pub(crate) fn on_bare_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let result = std::thread::scope(|scope| {
         let bare = || {

@@ -146,7 +146,7 @@ pub(crate) struct SamplingArgs {
     #[arg(short)]
     pub(crate) user: bool,
 
-    /// How stacks are walked: dwarf[,BYTES], fp or none
+    /// How stacks are walked: `dwarf[,BYTES]`, fp or none
     ///
     /// Without BYTES, 16 KiB of stack are copied with each sample, and more once too many stacks
     /// stay cut.
