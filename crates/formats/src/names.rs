@@ -132,10 +132,15 @@ fn arrow(name: &[u8]) -> Option<usize> {
     memchr::memmem::find_iter(name, b"->").find(is_arrow)
 }
 
-/// A method of Java without the letter that says it is of a class: `Ljava/lang/Thread`.
+/// A method of Java without the letter that says it is of a class: `Ljava/lang/Thread`. What stands
+/// before the first slash is a package then, and not `LazyCompile:~f /srv/app.js`.
 pub(crate) fn without_class_letter(name: &[u8]) -> &[u8] {
+    let is_package = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
     match name {
-        [b'L', rest @ ..] if rest.contains(&b'/') => rest,
+        [b'L', rest @ ..] => match memchr::memchr(b'/', rest) {
+            Some(slash) if slash > 0 && rest[..slash].iter().all(is_package) => rest,
+            _ => name,
+        },
         _ => name,
     }
 }
@@ -266,6 +271,10 @@ mod tests {
         check(without_offset(b"operator+"), "operator+");
         check(without_class_letter(b"Ljava/lang/A.run"), "java/lang/A.run");
         check(without_class_letter(b"List"), "List");
+        check(
+            without_class_letter(b"LazyCompile:~f /srv/app.js:1"),
+            "LazyCompile:~f /srv/app.js:1",
+        );
         let name = b"_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$X$GT$::f::h0123456789abcdef";
         check(&rust_signs(name), "<alloc::vec::Vec<T> as X>::f");
         check(&rust_signs(b"core::fmt::write::h0123456789abcdef"), "core::fmt::write");
