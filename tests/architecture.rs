@@ -13,6 +13,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-unwind", &["flame-events", "flame-profile"]),
     ("flame-symbolize", &["flame-profile"]),
     ("flame-formats", &["flame-events", "flame-profile", "flame-threads"]),
+    (
+        "flame-recorder",
+        &["flame-events", "flame-profile", "flame-sampler", "flame-symbolize", "flame-unwind"],
+    ),
     ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
     ("flame-uboot", &["flame-profile"]),
     (
@@ -23,6 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-events",
             "flame-formats",
             "flame-profile",
+            "flame-recorder",
             "flame-render",
             "flame-sampler",
             "flame-symbolize",
@@ -52,7 +57,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["flame", "xtask"]),
     ("anyhow", &["flame", "xtask"]),
-    ("nix", &["flame", "flame-sampler", "flame-symbolize", "flame-threads", "xtask"]),
+    (
+        "nix",
+        &["flame", "flame-recorder", "flame-sampler", "flame-symbolize", "flame-threads", "xtask"],
+    ),
     ("perf-event", &["flame-sampler"]),
     ("perf-event-open-sys", &["flame-sampler"]),
     ("framehop", &["flame-unwind"]),

@@ -18,12 +18,13 @@ mod text;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use flame_recorder::{Hooks, TargetFiles};
 use flame_sampler::SamplerError;
 
 use crate::cli::{Cli, DoctorArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
-use crate::target_files::TargetFiles;
+use crate::privileges;
 use crate::terminal::{self, Paint};
 use check::{Check, Group, Report};
 use process::Process;
@@ -33,7 +34,7 @@ const INCOMPLETE: u8 = 1;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, cli: &Cli) -> Result<ExitCode, Failure> {
-    let files = TargetFiles::start(None);
+    let files = TargetFiles::start(Hooks { keep_rights_for: privileges::keep_for, job: None });
     let target = match args.pid {
         None => None,
         Some(pid) => Some(

@@ -5,7 +5,7 @@
 //! a link is a trap where others can put one: it is followed only if it belongs to root or to the
 //! user who called sudo. What is opened in the end is what was looked at.
 //!
-//! Not for what targets brought along ([`crate::process_root`]), nor for profiles that are read,
+//! Not for what targets brought along ([`flame_recorder::ProcessRoot`]), nor for profiles that are read,
 //! which may be anything.
 //!
 //! Sources: open(2) for `O_PATH`, symlink(7) and proc(5) for links that the kernel follows itself.
@@ -24,8 +24,8 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::Uid;
 
 use crate::message::rights::user_name;
-use crate::process_root::FoundFile;
 use crate::sudo;
+use flame_recorder::FoundFile;
 
 /// How many links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;

@@ -21,6 +21,7 @@
 //! Sources: capabilities(7), proc(5) for what the files of a process need.
 
 use caps::{CapSet, Capability, CapsHashSet};
+use flame_recorder::Duty;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 use crate::message::Failure;
@@ -166,9 +167,18 @@ pub(crate) fn keep_for_naming() {
     }
 }
 
-/// A process that opens files of targets and does nothing else: keeps what that takes, and, if it
-/// `becomes` other users for what is done in their name, what that takes.
-pub(crate) fn keep_for_files(becomes: bool) {
+/// A process that opens files and does nothing else: keeps what that takes.
+pub(crate) fn keep_for(duty: Duty) {
+    match duty {
+        Duty::FilesAndJob => keep_for_files(true),
+        Duty::Files => keep_for_files(false),
+        Duty::DebugFiles => keep_for_debug_files(),
+    }
+}
+
+/// For files of targets, and, if the process `becomes` other users for what is done in their name,
+/// what that takes.
+fn keep_for_files(becomes: bool) {
     let mut kept = CapsHashSet::from([
         Capability::CAP_SYS_PTRACE,
         Capability::CAP_CHECKPOINT_RESTORE,
@@ -195,8 +205,8 @@ pub(crate) fn become_user(user: u32, group: u32) -> nix::Result<()> {
     Ok(())
 }
 
-/// The same when the recording is over: what is opened then belongs to images that are known.
-pub(crate) fn keep_for_debug_files() {
+/// When the recording is over: what is opened then belongs to images that are known.
+fn keep_for_debug_files() {
     let reading: &[Capability] = if Uid::effective().is_root() { &[READING] } else { &[] };
     keep_only(&reading.iter().copied().collect());
 }

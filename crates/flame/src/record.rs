@@ -1,25 +1,15 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
-mod clock;
-mod collector;
-mod completion;
 mod coverage;
 mod debug_files;
 mod explain;
-mod images;
-mod jit;
-mod location;
-pub(crate) mod mapped_files;
 mod names;
-mod naming;
 mod no_samples;
 mod notes;
 mod priority;
 mod progress;
-mod relative;
 mod repeat;
 mod runtime_notes;
-mod short_tasks;
 mod signals;
 mod summary;
 mod target;
@@ -29,6 +19,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
 use flame_profile::{Hz, Meta, Nanos, Profile};
+use flame_recorder::{
+    Collector, DebugPlaces, Hooks, Job, Sources, TargetFiles, host_name, open_kallsyms, value_names,
+};
 use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventType, ExitReport, Privilege, Rate, SamplerConfig, Session,
     Target,
@@ -39,13 +32,9 @@ use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::{Defaults, Format, Outputs, Shown};
-use crate::runtimes::java;
 use crate::symbols;
-use crate::target_files::TargetFiles;
 use crate::terminal::Paint;
-use crate::{message, privileges, proc};
-use collector::Collector;
-use debug_files::DebugPlaces;
+use crate::{java, message, privileges};
 use progress::Progress;
 use signals::StopSignals;
 pub(crate) use summary::{footer, shortened};
@@ -71,7 +60,8 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         return repeat::run(times, args, cli);
     }
     // Before anything else, while there is one thread and nothing open.
-    let files = TargetFiles::start(args.sampling.java.then_some(java::serve));
+    let job = args.sampling.java.then_some(java::serve as Job);
+    let files = TargetFiles::start(Hooks { keep_rights_for: privileges::keep_for, job });
     // From here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
     let mut named = args.output.clone();
@@ -112,15 +102,13 @@ fn record(
     let Surroundings { signals, files } = around;
     let config = sampler_config(args, target.target());
     let mut session = Session::open(&config).map_err(|error| failure(&error))?;
-    outputs.check_value(&collector::value_names(&session))?;
+    outputs.check_value(&value_names(&session))?;
     let paint = Paint(cli.color.on_stderr());
     let notes = first_notes(args, target, &session);
     tell(&notes, cli);
     let told = notes.len();
-    let mut collector =
-        Collector::new(&session, args.sampling.max_depth, args.sampling.complete, files.clone());
-    let places = DebugPlaces::of(&args.symbols);
-    collector.look_for_debug_files(places.clone());
+    let places = debug_files::places(&args.symbols);
+    let mut collector = collector(args, &session, files, &places);
     target.take(session.taken());
     target.enter_processes(collector.processes(), files);
     // Not before: on a machine with thousands of processes that takes seconds.
@@ -145,7 +133,7 @@ fn record(
     let mut notes = [notes, notes::of_refusals(&session)].concat();
     notes.extend(runtime_notes::name_jit_code(&mut collector, args.sampling.java, files));
     // Who may see addresses is asked when it is opened.
-    let kallsyms = naming::open_kallsyms();
+    let kallsyms = open_kallsyms();
     privileges::keep_for_naming();
     files.recording_is_over();
     let (collected, processes) = collector.collected();
@@ -153,7 +141,7 @@ fn record(
     notes.extend(missing.map(notes::Note::plain));
     let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
     let symbols = &symbols::config(&args.symbols);
-    let mut profile = collector.into_profile(meta, naming::Sources { symbols, kallsyms });
+    let mut profile = collector.into_profile(meta, Sources { symbols, kallsyms });
     tracing::info!("named");
     notes.extend(notes::of_hidden_kernel(&profile.health));
     notes.extend(files.notes().into_iter().chain(places.note()).map(notes::Note::plain));
@@ -172,6 +160,18 @@ fn record(
     let strict = args.sampling.strict.then(|| coverage::strict(&profile, &session)).flatten();
     let taken = summary::taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
+}
+
+fn collector(
+    args: &RecordArgs,
+    session: &Session,
+    files: &TargetFiles,
+    places: &DebugPlaces,
+) -> Collector {
+    let complete = args.sampling.complete.into();
+    let mut collector = Collector::new(session, args.sampling.max_depth, complete, files.clone());
+    collector.look_for_debug_files(places.clone());
+    collector
 }
 
 fn tell(notes: &[notes::Note], cli: &Cli) {
@@ -361,7 +361,7 @@ fn meta(session: &Session, started: &Moment, duration: Duration, target: String)
         period,
         start: Some(Nanos::from(started.since_1970)),
         duration: Some(Nanos::from(duration)),
-        host: proc::host_name(),
+        host: host_name(),
         target: Some(target),
         command: Some(message::own_command()),
         producer: Some(concat!("flame ", env!("CARGO_PKG_VERSION")).to_owned()),

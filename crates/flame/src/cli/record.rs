@@ -287,6 +287,16 @@ pub(crate) enum Complete {
     All,
 }
 
+impl From<Complete> for flame_recorder::Complete {
+    fn from(complete: Complete) -> flame_recorder::Complete {
+        match complete {
+            Complete::Off => flame_recorder::Complete::Off,
+            Complete::Read => flame_recorder::Complete::Read,
+            Complete::All => flame_recorder::Complete::All,
+        }
+    }
+}
+
 /// A parsed CPU list; a type of its own, since clap would take a Vec for repeated values.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuList(pub(crate) Vec<Cpu>);

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use flame_events::{Found, ImageKey};
 use flame_profile::Missing;
+use flame_recorder::open_file;
 use flame_render::group_thousands;
 use flame_symbolize::ImageFile;
 
 use super::check::Check;
 use super::packages::Packages;
 use super::process::Process;
-use crate::record::mapped_files::open_file;
 
 /// Said where `-dbgsym` packages are not to be had yet.
 const NO_DEBUG_ARCHIVE: &str = "; first add your distribution's debug archive to apt's sources";

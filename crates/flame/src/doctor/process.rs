@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
+use flame_recorder::{TargetFiles, command_line, enter, owner_of};
 use flame_sampler::{
     Concession, SamplerConfig, SamplerError, Session, Target, is_alive, process_of, threads_of,
 };
@@ -18,8 +19,6 @@ use crate::message::rights::{
     by_root, more_rights, needs_admin, paranoid, paranoid_fix, user_name,
 };
 use crate::message::{quoted, reason};
-use crate::proc;
-use crate::target_files::TargetFiles;
 
 /// A process with what it has mapped.
 pub(super) struct Process {
@@ -43,13 +42,13 @@ impl Process {
             return None;
         }
         let mut processes = Processes::default();
-        proc::enter(&mut processes, pid, files);
+        enter(&mut processes, pid, files);
         Some(Process {
             pid,
-            owner: proc::owner_of(pid),
+            owner: owner_of(pid),
             processes,
             threads: threads.len(),
-            command: proc::command_line(pid, files).unwrap_or_default(),
+            command: command_line(pid, files).unwrap_or_default(),
             files: files.clone(),
         })
     }

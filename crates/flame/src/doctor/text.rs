@@ -1,11 +1,11 @@
 //! The report as a listing for people.
 
+use flame_recorder::host_name;
 use flame_render::clean_name;
 use nix::unistd::{Uid, User};
 
 use super::check::{Check, Group, Report, Status};
 use super::packages::joined;
-use crate::proc;
 use crate::terminal::Paint;
 
 /// Columns of a name; what is longer has a line of its own.
@@ -46,7 +46,7 @@ pub(super) fn print(report: &Report, paint: Paint, width: Option<usize>) -> Stri
 
 /// `flame 0.1.0 on HOST, Linux 6.1.0, 8 CPUs, as user me`
 fn machine() -> String {
-    let host = proc::host_name().unwrap_or_else(|| "this machine".to_owned());
+    let host = host_name().unwrap_or_else(|| "this machine".to_owned());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let user = name_of(Uid::effective().as_raw());

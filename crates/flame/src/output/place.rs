@@ -23,8 +23,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::file::buffered;
 use super::{WriteWith, Written};
 use crate::own_files::{Place, find_place};
-use crate::process_root::FoundFile;
 use crate::{privileges, sudo};
+use flame_recorder::FoundFile;
 
 /// How often another name is tried where one is taken.
 const TRIES: usize = 16;

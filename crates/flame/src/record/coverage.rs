@@ -3,11 +3,11 @@
 use std::fs;
 
 use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile};
+use flame_recorder::EVENT_VALUE;
 use flame_sampler::{Losses, PerTask, Privilege, SamplerConfig, Scope, Session, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-use super::collector;
 use super::notes::Note;
 use crate::message::Failure;
 use crate::message::rights::{is_root, more_rights};
@@ -37,7 +37,7 @@ pub(super) fn add_losses(health: &mut Health, session: &Session, losses: Losses,
 pub(super) fn add(profile: &mut Profile, session: &Session, accounted: Option<Nanos>) {
     add_occurrences(profile, session);
     if let (true, Some(accounted)) = (session.event().is_clock(), accounted) {
-        let sampled = Nanos(profile.total(collector::EVENT_VALUE).0);
+        let sampled = Nanos(profile.total(EVENT_VALUE).0);
         profile.health.coverage = Some(Coverage { sampled, accounted });
     }
 }
@@ -47,10 +47,10 @@ pub(super) fn add(profile: &mut Profile, session: &Session, accounted: Option<Na
 /// period is broken off now and then, and the kernel takes only so many samples in a tick.
 fn add_occurrences(profile: &mut Profile, session: &Session) {
     let Some(happened) = session.happened() else { return };
-    let sampled = profile.total(collector::EVENT_VALUE).0;
+    let sampled = profile.total(EVENT_VALUE).0;
     profile.health.occurrences = Some(Occurrences { sampled, happened });
     if session.chooses_period() {
-        profile.scale(collector::EVENT_VALUE, happened);
+        profile.scale(EVENT_VALUE, happened);
     }
 }
 

@@ -6,12 +6,10 @@ use std::io::{self, Write};
 
 use flame_events::{ImageKey, Processes};
 use flame_profile::{Health, Missing, Weight};
+use flame_recorder::{Collected, image_name};
 use flame_render::clean_name;
 use flame_symbolize::{ImageFile, Source, Sources};
 
-use super::collector::Collected;
-use super::images::OpenImage;
-use super::naming::image_name;
 use crate::message::rights::is_root;
 use crate::terminal::Paint;
 use packages::Packages;
@@ -60,17 +58,14 @@ impl Images {
         let mut images = Vec::new();
         for (id, samples) in collected.samples_by_image() {
             let name = processes.image(id).map_or_else(String::new, image_name);
-            let file = match collected.images.get(id) {
-                Some(OpenImage::File(file, _)) => Some(file),
-                _ => None,
-            };
+            let file = collected.file(id);
             let is_file = !processes.image(id).is_some_and(ImageKey::is_vdso);
             let sources = file.filter(|_| is_file).map(ImageFile::sources);
             let language = file.map_or(Language::Other, language);
             images.push(Image { name, samples, sources, language });
         }
         images.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
-        Images { samples: collected.health.samples, images }
+        Images { samples: collected.samples(), images }
     }
 
     /// Prints the table to stderr.

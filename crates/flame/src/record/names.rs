@@ -3,13 +3,12 @@
 use std::fs;
 
 use flame_profile::{Pid, Tid};
+use flame_recorder::{TargetFiles, all_processes, command_line};
 use flame_sampler::{parent_of, process_of};
 
 use super::notes::Note;
 use crate::cli::ProcessName;
 use crate::message::Failure;
-use crate::proc;
-use crate::target_files::TargetFiles;
 
 /// Processes of a name that are listed at most.
 const LISTED: usize = 8;
@@ -26,7 +25,7 @@ pub(super) fn find(
         ProcessName::Number(number) => Ok(by_number(*number, files)),
         ProcessName::Name(name) => {
             let own = std::process::id();
-            let all = proc::all_processes().into_iter().filter(|pid| pid.0 != own);
+            let all = all_processes().into_iter().filter(|pid| pid.0 != own);
             let found: Vec<Pid> = all.filter(|pid| is_called(*pid, name)).collect();
             one_tree(name, &found, parent_of, files).map(|pid| (pid, None))
         }
@@ -37,7 +36,7 @@ pub(super) fn find(
 fn by_number(number: Pid, files: &TargetFiles) -> (Pid, Option<Note>) {
     match process_of(Tid(number.0)) {
         Some(process) if process != number => {
-            let name = proc::command_line(process, files).unwrap_or_default();
+            let name = command_line(process, files).unwrap_or_default();
             let text = format!(
                 "{number} is a thread of process {process} ({name}): all of its threads are recorded"
             );
@@ -86,7 +85,7 @@ fn one_tree(
             .or_try(format!("flame record {name}, to launch it"))),
         several => {
             let line = |pid: &Pid| {
-                let command = proc::command_line(*pid, files).unwrap_or_default();
+                let command = command_line(*pid, files).unwrap_or_default();
                 format!("{pid} {}", command.chars().take(60).collect::<String>())
             };
             let mut lines: Vec<String> = several.iter().take(LISTED).map(line).collect();

@@ -1,15 +1,12 @@
 //! What a runtime must be told for its code to have names and whole stacks.
 
 use flame_profile::Pid;
+use flame_recorder::{Collector, JitTarget, Runtime, TargetFiles};
 
-use super::collector::Collector;
-use super::jit::JitTarget;
 use super::notes::Note;
+use crate::java::{self, JavaError};
 use crate::message::rights::is_root;
 use crate::message::this_command;
-use crate::runtimes::Runtime;
-use crate::runtimes::java::{self, JavaError};
-use crate::target_files::TargetFiles;
 
 /// How a VM that ends by itself is made to write down its methods.
 const DUMP_AT_EXIT: &str =
@@ -38,7 +35,7 @@ pub(super) fn name_jit_code(
         }
     }
     collector.name_jit_code();
-    notes.extend(collector.collected().0.jit.refused().into_iter().map(Note::plain));
+    notes.extend(collector.collected().0.refused_code().into_iter().map(Note::plain));
     for hint in hints(&collector.jit_targets(), ask_java) {
         if notes.iter().all(|note| note.mend() != hint.mend()) {
             notes.push(hint);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
+use flame_recorder::{TargetFiles, all_processes, command_line, enter};
 use flame_sampler::{Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive};
 use nix::unistd::dup2_stdout;
 
@@ -15,8 +16,7 @@ use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
 use crate::message::Failure;
 use crate::message::sampler::{cgroup_failure, failure};
-use crate::target_files::TargetFiles;
-use crate::{proc, sudo};
+use crate::sudo;
 
 /// Between two looks whether a program that was asked to end has.
 const POLL: Duration = Duration::from_millis(10);
@@ -160,12 +160,12 @@ impl Started {
     /// then and now is in the records, too.
     pub(super) fn enter_processes(&self, processes: &mut Processes, files: &TargetFiles) {
         let pids = match &self.target {
-            Target::System => proc::all_processes(),
+            Target::System => all_processes(),
             Target::Processes(_) | Target::Threads(_) => self.taken.clone(),
             Target::Cgroup(group) => group.processes(),
             Target::Launched(_) => Vec::new(),
         };
-        pids.into_iter().for_each(|pid| proc::enter(processes, pid, files));
+        pids.into_iter().for_each(|pid| enter(processes, pid, files));
     }
 
     /// Lets a launched program run.
@@ -234,7 +234,7 @@ fn distinct<T: Copy + Ord>(tasks: &[T]) -> Vec<T> {
 }
 
 fn describe_task(pid: Pid, files: &TargetFiles) -> String {
-    match proc::command_line(pid, files) {
+    match command_line(pid, files) {
         Some(command) => format!("{command} ({pid})"),
         None => format!("process {pid}"),
     }

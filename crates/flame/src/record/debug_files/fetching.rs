@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use flame_debuginfod::{FetchConfig, Outcome, Progress, Waiting, fetch};
 use flame_profile::BuildId;
+use flame_recorder::Collected;
 use flame_symbolize::ImageFile;
 
-use super::super::collector::Collected;
-use super::super::images::OpenImage;
 use super::super::signals::StopSignals;
 use super::cache;
 use crate::privileges;
@@ -115,13 +114,10 @@ fn config() -> Option<FetchConfig> {
 
 /// The build ids of files that images with a visible share lack.
 fn lacking(collected: &Collected) -> BTreeSet<BuildId> {
-    let least = collected.health.samples as f64 * MIN_SHARE;
+    let least = collected.samples() as f64 * MIN_SHARE;
     let visible = collected.samples_by_image().into_iter();
     let visible = visible.filter(|(_, samples)| *samples as f64 >= least);
-    let lacking = visible.filter_map(|(image, _)| match collected.images.get(image)? {
-        OpenImage::File(file, _) => Some(file.sources().lacking),
-        _ => None,
-    });
+    let lacking = visible.filter_map(|(image, _)| Some(collected.file(image)?.sources().lacking));
     lacking.flatten().collect()
 }
 

@@ -15,8 +15,8 @@ use flame_profile::{FileOffset, Nanos, Pid};
 use flame_symbolize::{CodeEntry, CodeLog, CodeLogKind, CodeName, WantedCode};
 
 use super::JitId;
+use crate::clock::to_monotonic;
 use crate::proc::Identity;
-use crate::record::clock::to_monotonic;
 use crate::runtimes::Runtime;
 use crate::target_files::TargetFiles;
 

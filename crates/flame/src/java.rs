@@ -1,5 +1,5 @@
 //! Asks a Java VM (HotSpot, 17 or later) to write down its compiled methods, as
-//! `jcmd PID Compiler.perfmap` does, and brings its names into the usual form.
+//! `jcmd PID Compiler.perfmap` does.
 //!
 //! jcmd is part of the JDK, which a machine or container that only runs Java does not have, and it
 //! must be started within the container. So flame speaks to the VM itself: a file
@@ -22,14 +22,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_profile::Pid;
+use flame_recorder::{
+    FoundFile, Identity, ProcessRoot, TargetFiles, answer_of, command_line, is_ready, reply,
+};
 use nix::sys::prctl::set_pdeathsig;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::message::reason;
 use crate::privileges;
-use crate::proc::{self, Identity};
-use crate::process_root::{FoundFile, ProcessRoot};
-use crate::target_files::{TargetFiles, answer_of, is_ready, reply};
 
 /// How long a VM has for its answer. It stops at a safepoint first, and a map of 100,000 methods
 /// takes it a second to write.
@@ -162,7 +162,7 @@ impl Vm {
         let process = pidfd_open(number.ok_or(JavaError::Ended)?, PidfdFlags::empty())
             .map_err(|_| JavaError::Ended)?;
         let identity = Identity::of(pid);
-        let command = proc::command_line(pid, &TargetFiles::default()).ok_or(JavaError::Ended)?;
+        let command = command_line(pid, &TargetFiles::default()).ok_or(JavaError::Ended)?;
         let tmp = ProcessRoot::of(pid)?.find(Path::new("/tmp"))?;
         // If it has ended by now, all that may be of another process.
         if has_ended(&process) {
@@ -276,47 +276,6 @@ fn ask(socket: &FoundFile, words: &[&str], deadline: Instant) -> Result<String, 
         code => {
             let line = text.lines().find(|line| !line.is_empty()).unwrap_or(code);
             Err(JavaError::Refused(line.to_owned()))
-        }
-    }
-}
-
-/// `Lpkg/Class;::method` for `int pkg.Class.method(int, long)`, the form that flame graphs of Java
-/// have had since perf-map-agent; `None` for what is no method. Hidden classes lose their address,
-/// which is another one in each run.
-pub(crate) fn tidy_name(name: &str) -> Option<String> {
-    let (head, _arguments) = name.strip_suffix(')')?.split_once('(')?;
-    let (_result, path) = head.rsplit_once(' ')?;
-    let (class, method) = path.rsplit_once('.')?;
-    let class =
-        ["/0x", "+0x"].iter().find_map(|mark| Some(class.split_once(mark)?.0)).unwrap_or(class);
-    let is_name = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-    if !is_name(class) || !is_name(method) {
-        return None;
-    }
-    Some(format!("L{};::{method}", class.replace('.', "/")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn methods_have_the_form_of_java_flame_graphs() {
-        let cases = [
-            ("long Work.alpha(long)", Some("LWork;::alpha")),
-            ("void java.lang.String.<init>(byte[], byte)", Some("Ljava/lang/String;::<init>")),
-            ("java.lang.Object a.b.C$D.get(java.lang.Object, long)", Some("La/b/C$D;::get")),
-            ("void Work$$Lambda$14/0x0000000800c03000.run()", Some("LWork$$Lambda$14;::run")),
-            ("void Work$$Lambda+0x00007f8a2c001000.run()", Some("LWork$$Lambda;::run")),
-            ("StubRoutines (1)", None),
-            ("Interpreter", None),
-            ("vtable stub", None),
-            ("LWork;::alpha", None),
-            ("f()", None),
-            ("a .(b)", None),
-        ];
-        for (name, expect) in cases {
-            assert_eq!(tidy_name(name).as_deref(), expect, "{name}");
         }
     }
 }

@@ -23,7 +23,7 @@ const LONGEST: Nanos = Nanos(10_000_000_000);
 
 /// Stacks in the order of their samples, until it is known how they come out.
 #[derive(Debug)]
-pub(in crate::record) struct Growth {
+pub(crate) struct Growth {
     policy: StackCopyPolicy,
     waiting: VecDeque<Waiting>,
 }
@@ -39,18 +39,18 @@ struct Waiting {
 
 impl Growth {
     /// Starts with copies of that many bytes.
-    pub(in crate::record) fn new(first: ByteLen) -> Growth {
+    pub(crate) fn new(first: ByteLen) -> Growth {
         Growth { policy: StackCopyPolicy::new(first), waiting: VecDeque::new() }
     }
 
     /// Takes in a stack that was copied, with what is known of it if it was cut.
-    pub(in crate::record) fn note(&mut self, time: Nanos, thread: Tid, cut: Option<Cut>) {
+    pub(crate) fn note(&mut self, time: Nanos, thread: Tid, cut: Option<Cut>) {
         self.waiting.push_back(Waiting { time, thread, cut });
     }
 
     /// Judges the stacks that have waited long enough by `now`; gives the bytes to copy from now on
     /// if they are more.
-    pub(in crate::record) fn due(&mut self, now: Nanos, chains: &Chains) -> Option<ByteLen> {
+    pub(crate) fn due(&mut self, now: Nanos, chains: &Chains) -> Option<ByteLen> {
         let mut grown = None;
         let cut = self.waiting.iter().filter(|stack| stack.cut.is_some());
         let threads = cut.map(|stack| stack.thread).collect::<BTreeSet<_>>().len();
@@ -92,7 +92,7 @@ mod tests {
 
     use super::super::chains::{KnownFrame, Sight};
     use super::*;
-    use crate::record::location::CodeLocation;
+    use crate::location::CodeLocation;
 
     fn at(seconds: u64) -> Nanos {
         Nanos(seconds * 1_000_000_000)

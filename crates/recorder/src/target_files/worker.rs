@@ -17,9 +17,8 @@ use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{Whence, lseek};
 use rustix::process::setpriority_process;
 
-use super::Job;
 use super::message::{Answer, How, Request, receive, send};
-use crate::privileges;
+use super::{Duty, Hooks};
 use crate::process_root::ProcessRoot;
 
 /// What the keeper is told: to start a worker for files, or for a job, whose question follows, each
@@ -38,10 +37,11 @@ const PIECE: usize = 256 << 10;
 const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
 
 /// Makes a worker for each socket that comes, until the other side is gone.
-pub(super) fn keep(control: &OwnedFd, own_devices: &[u64], job: Option<Job>) {
+pub(super) fn keep(control: &OwnedFd, own_devices: &[u64], hooks: Hooks) {
     // Flame waits for it while it records, when it goes first itself.
     let _ = setpriority_process(None, PRIORITY);
-    privileges::keep_for_files(job.is_some());
+    let job = hooks.job;
+    (hooks.keep_rights_for)(if job.is_some() { Duty::FilesAndJob } else { Duty::Files });
     close_terminal();
     let mut is_over = false;
     while let Ok((message, socket)) = receive(control) {
@@ -50,13 +50,13 @@ pub(super) fn keep(control: &OwnedFd, own_devices: &[u64], job: Option<Job>) {
             (Some(asked), Some(job), Some(socket)) => fork_below(|| job(asked, &socket)),
             (None, _, Some(socket)) => fork_below(|| {
                 if !is_over {
-                    privileges::keep_for_files(false);
+                    (hooks.keep_rights_for)(Duty::Files);
                 }
                 serve(&socket, own_devices);
             }),
             _ if message == OVER => {
                 is_over = true;
-                privileges::keep_for_debug_files();
+                (hooks.keep_rights_for)(Duty::DebugFiles);
                 Ok(())
             }
             _ => return,

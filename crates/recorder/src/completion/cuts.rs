@@ -5,8 +5,8 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use super::chains::{Activation, Callers, Chains, MemoryId, NodeId};
-use crate::cli::Complete;
-use crate::record::location::CodeLocation;
+use crate::config::Complete;
+use crate::location::CodeLocation;
 
 /// In how many stacks an activation must have been read from the process, always with the same
 /// callers, to complete one that had changed before it could be read. Of gcc and rustc, both copied
@@ -16,25 +16,22 @@ const OFTEN: u32 = 12;
 
 /// What is known of a stack that was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::record) struct Cut {
+pub(crate) struct Cut {
     /// The thread.
-    pub(in crate::record) memory: MemoryId,
+    pub(crate) memory: MemoryId,
     /// How the walk through the copy ended.
-    pub(in crate::record) end: StackEnd,
+    pub(crate) end: StackEnd,
     /// The outermost frame that the copy shows; `None` where it is not known how far it reaches.
-    pub(in crate::record) outermost: Option<Activation>,
+    pub(crate) outermost: Option<Activation>,
     /// Its caller as read from the process, or why that was not possible.
-    pub(in crate::record) read: Result<NodeId, NotCompleted>,
+    pub(crate) read: Result<NodeId, NotCompleted>,
     /// Whether frames were guessed on the way to the root that was read.
-    pub(in crate::record) guessed: bool,
+    pub(crate) guessed: bool,
 }
 
 impl Cut {
     /// The frame that called the outermost one, and how that is known.
-    pub(in crate::record) fn caller(
-        &self,
-        chains: &Chains,
-    ) -> Result<(NodeId, Completion), NotCompleted> {
+    pub(crate) fn caller(&self, chains: &Chains) -> Result<(NodeId, Completion), NotCompleted> {
         let seen = self.outermost.map(|outermost| chains.callers(self.memory, outermost));
         match (seen, self.read) {
             (Some(Callers::Several), _) => Err(NotCompleted::Ambiguous),
@@ -72,29 +69,23 @@ impl Cut {
 
 /// All of them, merged where nothing distinguishes them.
 #[derive(Debug, Default)]
-pub(in crate::record) struct Cuts {
+pub(crate) struct Cuts {
     /// The frames that are known of each, the outermost one below the root.
-    pub(in crate::record) stacks: StackTable<CodeLocation>,
+    pub(crate) stacks: StackTable<CodeLocation>,
     /// By position of the thread and stack.
     samples: IndexMap<(usize, StackId, Cut), [u64; 2], FxBuildHasher>,
 }
 
 impl Cuts {
     /// Adds a sample with its two values, the first of which counts it.
-    pub(in crate::record) fn add(
-        &mut self,
-        thread: usize,
-        stack: StackId,
-        cut: Cut,
-        values: [u64; 2],
-    ) {
+    pub(crate) fn add(&mut self, thread: usize, stack: StackId, cut: Cut, values: [u64; 2]) {
         let sums = self.samples.entry((thread, stack, cut)).or_default();
         *sums = [sums[0].saturating_add(values[0]), sums[1].saturating_add(values[1])];
     }
 
     /// Gives every sample: its thread, its stack, now in `stacks`, and its values. How each was
     /// completed, or why not, is counted.
-    pub(in crate::record) fn finish(
+    pub(crate) fn finish(
         self,
         chains: &Chains,
         stacks: &mut StackTable<CodeLocation>,

@@ -16,7 +16,7 @@ use crate::target_files::TargetFiles;
 const USER_HZ: u64 = 100;
 
 /// All processes there are now.
-pub(crate) fn all_processes() -> Vec<Pid> {
+pub fn all_processes() -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok().map(Pid);
     entries.filter_map(|entry| number(entry.ok()?)).collect()
@@ -24,7 +24,7 @@ pub(crate) fn all_processes() -> Vec<Pid> {
 
 /// Enters a process with its mappings and the names of its threads. One that has ended or whose
 /// mappings may not be read is entered without.
-pub(crate) fn enter(processes: &mut Processes, pid: Pid, files: &TargetFiles) {
+pub fn enter(processes: &mut Processes, pid: Pid, files: &TargetFiles) {
     let maps = files.text(pid, "maps").unwrap_or_default();
     processes.add_existing(pid, &name_of(pid, Tid(pid.0)), parse_maps(&maps));
     for tid in threads_of(pid) {
@@ -42,22 +42,22 @@ fn name_of(pid: Pid, tid: Tid) -> Vec<u8> {
 
 /// Who a process is, for the files that it writes.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub struct Identity {
     /// What it calls itself: its number in the innermost PID namespace.
-    pub(crate) inner_pid: u32,
+    pub inner_pid: u32,
     /// The user whom its files belong to.
-    pub(crate) user: u32,
+    pub user: u32,
     /// Their group.
-    pub(crate) group: u32,
+    pub group: u32,
     /// The signals that it has handlers for: bit N - 1 for signal N.
-    pub(crate) caught_signals: u64,
+    pub caught_signals: u64,
     /// When it started, to a clock tick; `None` when that is not known.
-    pub(crate) started: Option<SystemTime>,
+    pub started: Option<SystemTime>,
 }
 
 impl Identity {
     /// What /proc says of a process; of one that has ended that it was flame's user's.
-    pub(crate) fn of(pid: Pid) -> Identity {
+    pub fn of(pid: Pid) -> Identity {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -89,13 +89,13 @@ fn started(pid: Pid) -> Option<SystemTime> {
 }
 
 /// The user who owns a process.
-pub(crate) fn owner_of(pid: Pid) -> Option<u32> {
+pub fn owner_of(pid: Pid) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|status| status.uid())
 }
 
 /// The command line of a process, its words separated by blanks; its name in brackets for one
 /// without, as kernel threads are.
-pub(crate) fn command_line(pid: Pid, files: &TargetFiles) -> Option<String> {
+pub fn command_line(pid: Pid, files: &TargetFiles) -> Option<String> {
     let bytes = files.text(pid, "cmdline").ok()?;
     let words: Vec<_> = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let line = words.join(" ").trim_end().to_owned();
@@ -106,7 +106,7 @@ pub(crate) fn command_line(pid: Pid, files: &TargetFiles) -> Option<String> {
 }
 
 /// The machine's name.
-pub(crate) fn host_name() -> Option<String> {
+pub fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned())
 }

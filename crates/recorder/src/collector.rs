@@ -14,34 +14,34 @@ use flame_unwind::{
 };
 
 use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
-use super::debug_files::DebugPlaces;
+use super::debug_places::DebugPlaces;
 use super::images::{Copied, Images, OpenImage};
 use super::jit::{Deferred, DeferredSample, JitCode, JitTarget};
 use super::location::CodeLocation;
 use super::mapped_files::Seen;
 use super::naming;
 use super::short_tasks::ShortTasks;
-use crate::cli::Complete;
+use crate::config::Complete;
 use crate::proc;
 use crate::target_files::TargetFiles;
-pub(super) use collected::{Collected, ThreadKey, value_names};
-use collected::{kernel_locations, mark_of, push, value_types};
+pub use collected::{Collected, value_names};
+use collected::{ThreadKey, kernel_locations, mark_of, push, value_types};
 use complete::Walked;
 
 mod collected;
 mod complete;
 
 /// The position of the number of samples among the values.
-pub(super) const SAMPLES_VALUE: usize = 0;
+pub const SAMPLES_VALUE: usize = 0;
 /// The position of the event's own value: nanoseconds for clocks, else occurrences.
-pub(super) const EVENT_VALUE: usize = 1;
+pub const EVENT_VALUE: usize = 1;
 
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
 /// Takes events one by one.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub struct Collector {
     value_types: Vec<ValueType>,
     default_value: usize,
     register_mask: u64,
@@ -70,7 +70,7 @@ pub(super) struct Collector {
 
 impl Collector {
     /// Of stacks deeper than `max_depth` frames the outer ones are left out.
-    pub(super) fn new(
+    pub fn new(
         session: &Session,
         max_depth: usize,
         complete: Complete,
@@ -123,32 +123,32 @@ impl Collector {
     }
 
     /// The processes, to enter those that ran before.
-    pub(super) fn processes(&mut self) -> &mut Processes {
+    pub fn processes(&mut self) -> &mut Processes {
         &mut self.processes
     }
 
     /// What was taken in, before it has names, and the processes that it is of.
-    pub(super) fn collected(&self) -> (&Collected, &Processes) {
+    pub fn collected(&self) -> (&Collected, &Processes) {
         (&self.collected, &self.processes)
     }
 
     /// Has debug files looked for there; from now on.
-    pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
+    pub fn look_for_debug_files(&mut self, places: DebugPlaces) {
         self.collected.images.look_for_debug_files(places);
     }
 
     /// Tasks that have ended so far.
-    pub(super) fn ended_tasks(&self) -> u64 {
+    pub fn ended_tasks(&self) -> u64 {
         self.short_tasks.ended()
     }
 
     /// Samples taken in so far.
-    pub(super) fn samples(&self) -> u64 {
+    pub fn samples(&self) -> u64 {
         self.collected.health.samples
     }
 
     /// Takes in one event.
-    pub(super) fn take(&mut self, event: Event<'_>) {
+    pub fn take(&mut self, event: Event<'_>) {
         self.now = event.time;
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
@@ -170,26 +170,26 @@ impl Collector {
     }
 
     /// Samples copy so many bytes of stack from now on.
-    pub(super) fn set_stack_asked(&mut self, bytes: ByteLen) {
+    pub fn set_stack_asked(&mut self, bytes: ByteLen) {
         self.stack_asked = bytes;
     }
 
     /// To be called after each drain: what comes next is younger than what was read of processes.
     /// Gives the bytes of stack to copy from now on, if they are to be more.
-    pub(super) fn end_batch(&mut self) -> Option<ByteLen> {
+    pub fn end_batch(&mut self) -> Option<ByteLen> {
         self.live.start_batch();
         self.growth.due(self.now, &self.chains)
     }
 
     /// Looks at what runtimes have written about their code. Call it before events are taken in.
-    pub(super) fn look_at_jit_code(&mut self) {
+    pub fn look_at_jit_code(&mut self) {
         self.collected.jit.look();
         self.intern_settled(false);
     }
 
     /// Looks up the names of code without a file, when all events were taken in, and sees which of
     /// the others can still be had.
-    pub(super) fn name_jit_code(&mut self) {
+    pub fn name_jit_code(&mut self) {
         self.collected.images.give_up_rewritten();
         if self.collected.jit_names.is_none() {
             self.collected.jit.finish();
@@ -202,7 +202,7 @@ impl Collector {
     }
 
     /// The processes that ran code without a file.
-    pub(super) fn jit_targets(&self) -> Vec<JitTarget> {
+    pub fn jit_targets(&self) -> Vec<JitTarget> {
         self.collected.jit.targets()
     }
 
@@ -483,7 +483,7 @@ impl Collector {
     }
 
     /// Names everything, and gives the profile.
-    pub(super) fn into_profile(mut self, meta: Meta, sources: naming::Sources<'_>) -> Profile {
+    pub fn into_profile(mut self, meta: Meta, sources: naming::Sources<'_>) -> Profile {
         self.collected.health.short_tasks = self.short_tasks.unseen();
         self.name_jit_code();
         let mut profile = Profile::new(self.value_types);

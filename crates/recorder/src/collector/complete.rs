@@ -14,7 +14,7 @@ use super::super::completion::{
 };
 use super::super::images::Images;
 use super::Collector;
-use crate::cli::Complete;
+use crate::config::Complete;
 
 /// What is known of a user stack after all that can be done at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ const MOST_AT_ONCE: usize = 16;
 
 /// Why memory cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::record) enum Unread {
+pub(crate) enum Unread {
     /// It is not there (any more), or the batch has read enough.
     Gone,
     /// This user may not read it.
@@ -28,15 +28,15 @@ pub(in crate::record) enum Unread {
 
 /// A thread whose memory is read.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::record) struct Reader {
-    pub(in crate::record) pid: Pid,
+pub(crate) struct Reader {
+    pub(crate) pid: Pid,
     /// A process whose main thread has ended can be read through the others only.
-    pub(in crate::record) tid: Tid,
+    pub(crate) tid: Tid,
 }
 
 /// Pages read so far.
 #[derive(Debug, Default)]
-pub(in crate::record) struct LiveMemory {
+pub(crate) struct LiveMemory {
     /// By page number, the position in `bytes`; `None` = not readable.
     pages: FxHashMap<(Pid, u64), Option<usize>>,
     bytes: Vec<u8>,
@@ -47,7 +47,7 @@ pub(in crate::record) struct LiveMemory {
 
 impl LiveMemory {
     /// Forgets all pages: what is drained next is to be compared with newer ones.
-    pub(in crate::record) fn start_batch(&mut self) {
+    pub(crate) fn start_batch(&mut self) {
         self.pages.clear();
         self.bytes.clear();
         self.last = None;

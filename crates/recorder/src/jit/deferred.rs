@@ -15,37 +15,37 @@ const MAX_WAITING: usize = 2 << 20;
 
 /// A sample as far as it is known.
 #[derive(Clone, Debug)]
-pub(in crate::record) struct DeferredSample {
-    pub(in crate::record) time: Nanos,
-    pub(in crate::record) pid: Pid,
+pub(crate) struct DeferredSample {
+    pub(crate) time: Nanos,
+    pub(crate) pid: Pid,
     /// Its thread, by position.
-    pub(in crate::record) thread: usize,
+    pub(crate) thread: usize,
     /// The stack, outermost first; where `jit` says so not yet right.
-    pub(in crate::record) path: Vec<CodeLocation>,
+    pub(crate) path: Vec<CodeLocation>,
     /// The positions in `path` of code without a file, and its addresses.
-    pub(in crate::record) jit: Vec<(usize, ProcessAddress)>,
+    pub(crate) jit: Vec<(usize, ProcessAddress)>,
     /// What its stack rests on.
-    pub(in crate::record) evidence: Evidence,
+    pub(crate) evidence: Evidence,
     /// What the sample stands for.
-    pub(in crate::record) period: u64,
+    pub(crate) period: u64,
 }
 
 /// Samples that wait, oldest first.
 #[derive(Debug, Default)]
-pub(in crate::record) struct Deferred {
+pub(crate) struct Deferred {
     samples: VecDeque<DeferredSample>,
     locations: usize,
 }
 
 impl Deferred {
     /// Lets a sample wait.
-    pub(in crate::record) fn push(&mut self, sample: DeferredSample) {
+    pub(crate) fn push(&mut self, sample: DeferredSample) {
         self.locations += sample.path.len();
         self.samples.push_back(sample);
     }
 
     /// The oldest sample, if nothing more will become known of it or too many wait.
-    pub(in crate::record) fn pop_if(
+    pub(crate) fn pop_if(
         &mut self,
         is_settled: impl FnOnce(&DeferredSample) -> bool,
     ) -> Option<DeferredSample> {

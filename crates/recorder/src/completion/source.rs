@@ -15,12 +15,12 @@ use super::live::{LiveMemory, Reader, Unread};
 /// than four copied frames of which two agreed, 2 of 200 with three or four, and 1 in 8 of those
 /// that had nothing to compare. So stacks with fewer frames in their copy are taken as a sight of
 /// their callers, and no more.
-pub(in crate::record) const MUST_AGREE: usize = 3;
+pub(crate) const MUST_AGREE: usize = 3;
 
 /// A copied stack that goes on in the memory of its process. Notes what the walk takes from the
 /// copy, to compare it with the memory afterwards.
 #[derive(Debug)]
-pub(in crate::record) struct CopyThenProcess<'a> {
+pub(crate) struct CopyThenProcess<'a> {
     copy: StackCopy<'a>,
     reader: Reader,
     live: RefCell<&'a mut LiveMemory>,
@@ -29,7 +29,7 @@ pub(in crate::record) struct CopyThenProcess<'a> {
 }
 
 impl<'a> CopyThenProcess<'a> {
-    pub(in crate::record) fn new(
+    pub(crate) fn new(
         copy: StackCopy<'a>,
         reader: Reader,
         live: &'a mut LiveMemory,
@@ -44,7 +44,7 @@ impl<'a> CopyThenProcess<'a> {
     ///
     /// To be asked after the walk: a stack goes from the inside out, so what holds for these
     /// frames held for their callers when those were read, a moment before.
-    pub(in crate::record) fn still_agrees(&self, stack_pointers: &[ProcessAddress]) -> bool {
+    pub(crate) fn still_agrees(&self, stack_pointers: &[ProcessAddress]) -> bool {
         let first = stack_pointers.len().saturating_sub(MUST_AGREE + 1);
         let Some(from) = stack_pointers.get(first) else { return false };
         let taken = self.taken.borrow();
@@ -57,7 +57,7 @@ impl<'a> CopyThenProcess<'a> {
     /// interrupted one, and its stack stands for as long as the handler runs. That these words still
     /// agree is evidence enough, however few frames there are, and a call that does not fit is a tail
     /// call.
-    pub(in crate::record) fn leaves_signal_stack(
+    pub(crate) fn leaves_signal_stack(
         &self,
         copied: &[FrameAddress],
         stack_pointers: &[ProcessAddress],
@@ -70,12 +70,12 @@ impl<'a> CopyThenProcess<'a> {
     }
 
     /// A word of the process that is not on the stack.
-    pub(in crate::record) fn word_of_process(&self, address: ProcessAddress) -> Option<u64> {
+    pub(crate) fn word_of_process(&self, address: ProcessAddress) -> Option<u64> {
         self.live.borrow_mut().word(self.reader, address).ok()
     }
 
     /// Why the stack could not be read to its end.
-    pub(in crate::record) fn why_not(&self) -> NotCompleted {
+    pub(crate) fn why_not(&self) -> NotCompleted {
         if self.denied.get() { NotCompleted::Unreadable } else { NotCompleted::Changed }
     }
 }

@@ -70,7 +70,7 @@ const MAX_TEXT: u64 = 64 << 20;
 /// Files of targets. The default opens them in this process, and waits for them: where there is no
 /// target that means ill, as in a test.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TargetFiles(Option<Arc<Shared>>);
+pub struct TargetFiles(Option<Arc<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
@@ -90,7 +90,34 @@ struct State {
 
 /// What a worker can be started for besides files: it gets what was asked, and the socket for its
 /// answer, which closes when flame ends.
-pub(crate) type Job = fn(&[u8], &OwnedFd);
+pub type Job = fn(&[u8], &OwnedFd);
+
+/// What the caller has done in the processes that are started for files.
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks {
+    /// Called in each of them before it does anything: gives up the rights that are of no use for
+    /// its duty. The default leaves all.
+    pub keep_rights_for: fn(Duty),
+    /// What [`TargetFiles::start_job`] starts. The default is nothing.
+    pub job: Option<Job>,
+}
+
+impl Default for Hooks {
+    fn default() -> Hooks {
+        Hooks { keep_rights_for: |_| {}, job: None }
+    }
+}
+
+/// What a process is for that opens files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Files of targets, and starting workers for [`Hooks::job`].
+    FilesAndJob,
+    /// Files of targets.
+    Files,
+    /// Files of images that are known already: the recording is over.
+    DebugFiles,
+}
 
 /// Who is waited for: a user, and the mount namespace if it is not flame's own. The root of a
 /// container must not use up the patience for root's processes.
@@ -109,9 +136,9 @@ struct ProcessFiles {
 }
 
 impl TargetFiles {
-    /// Starts the other process, which can do `job` as well. flame must have only one thread at this
-    /// time; where it has more, or no process can be had, files are opened in this one.
-    pub(crate) fn start(job: Option<Job>) -> TargetFiles {
+    /// Starts the other process. There must be only one thread at this time; where there are more,
+    /// or no process can be had, files are opened in this one.
+    pub fn start(hooks: Hooks) -> TargetFiles {
         let start = || -> io::Result<OwnedFd> {
             let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
             let (ours, theirs) = socketpair(kind.0, kind.1, kind.2, None)?;
@@ -124,7 +151,7 @@ impl TargetFiles {
                 let (ours, theirs) = &sockets;
                 // Its end is how the keeper sees that flame has ended.
                 let _ = nix::unistd::close(std::os::fd::AsRawFd::as_raw_fd(ours));
-                worker::keep(theirs, &own, job);
+                worker::keep(theirs, &own, hooks);
             })?;
             Ok(sockets.0)
         };
@@ -138,7 +165,7 @@ impl TargetFiles {
     }
 
     /// The way to open files of a process, and what belongs to them.
-    pub(crate) fn of(&self, pid: Pid) -> Files {
+    pub fn of(&self, pid: Pid) -> Files {
         match self.0 {
             None => Files::default(),
             Some(_) => Files::new(self.of_process(pid)),
@@ -158,12 +185,7 @@ impl TargetFiles {
 
     /// Opens the regular file at an absolute path as a process sees it, or, without one, as flame
     /// does; `pid` is the process that is the reason to ask. No link is followed at the end.
-    pub(crate) fn open_in_root(
-        &self,
-        root: Option<Pid>,
-        path: &Path,
-        pid: Pid,
-    ) -> io::Result<File> {
+    pub fn open_in_root(&self, root: Option<Pid>, path: &Path, pid: Pid) -> io::Result<File> {
         let Some(shared) = &self.0 else {
             let root = root.map_or_else(ProcessRoot::own, ProcessRoot::of)?;
             return Ok(root.open(path)?.file);
@@ -175,7 +197,7 @@ impl TargetFiles {
 
     /// The text of a file in the directory of a process in /proc: some are read from its memory,
     /// which may be anything.
-    pub(crate) fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+    pub fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
         let path = PathBuf::from(format!("/proc/{pid}/{name}"));
         let Some(shared) = &self.0 else { return fs::read(path) };
         let opened = shared.ask(&self.of_process(pid), How::Text, &path)?;
@@ -184,8 +206,8 @@ impl TargetFiles {
         Ok(text)
     }
 
-    /// Starts a worker for the job that [`TargetFiles::start`] was given; the socket of its answer.
-    pub(crate) fn start_job(&self, asked: &[u8]) -> io::Result<OwnedFd> {
+    /// Starts a worker for [`Hooks::job`]; the socket of its answer.
+    pub fn start_job(&self, asked: &[u8]) -> io::Result<OwnedFd> {
         let Some(shared) = &self.0 else { return Err(Errno::EOPNOTSUPP.into()) };
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -194,7 +216,7 @@ impl TargetFiles {
     }
 
     /// The recording is over: what running processes have is not asked for any more.
-    pub(crate) fn recording_is_over(&self) {
+    pub fn recording_is_over(&self) {
         if let Some(shared) = &self.0 {
             let _ = send(&shared.keeper, worker::OVER, None);
             shared.state().worker = None;
@@ -202,7 +224,7 @@ impl TargetFiles {
     }
 
     /// What was not waited for, as sentences.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         self.0.as_ref().map_or_else(Vec::new, |shared| shared.state().notes.clone())
     }
 }
@@ -297,7 +319,7 @@ impl Shared {
 }
 
 /// The answer of a job, if it comes in time.
-pub(crate) fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>> {
+pub fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>> {
     if !is_ready(job, patience)? {
         return Err(Errno::ETIMEDOUT.into());
     }
@@ -305,12 +327,12 @@ pub(crate) fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>
 }
 
 /// The answer of this job.
-pub(crate) fn reply(socket: &OwnedFd, answer: &[u8]) -> io::Result<()> {
+pub fn reply(socket: &OwnedFd, answer: &[u8]) -> io::Result<()> {
     send(socket, answer, None)
 }
 
 /// Whether a message comes in time, or the end of the other side.
-pub(crate) fn is_ready(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
+pub fn is_ready(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
     let end = Instant::now() + patience;
     loop {
         let left = end.saturating_duration_since(Instant::now());

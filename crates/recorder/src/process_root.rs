@@ -18,25 +18,25 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// The root directory of a process.
 #[derive(Debug)]
-pub(crate) struct ProcessRoot(File);
+pub struct ProcessRoot(File);
 
 /// Something in the file system that was found and not opened.
 #[derive(Debug)]
-pub(crate) struct FoundFile(File);
+pub struct FoundFile(File);
 
 impl ProcessRoot {
     /// The root of a process that runs.
-    pub(crate) fn of(pid: Pid) -> io::Result<ProcessRoot> {
+    pub fn of(pid: Pid) -> io::Result<ProcessRoot> {
         File::open(format!("/proc/{pid}/root")).map(ProcessRoot)
     }
 
     /// flame's own.
-    pub(crate) fn own() -> io::Result<ProcessRoot> {
+    pub fn own() -> io::Result<ProcessRoot> {
         File::open("/").map(ProcessRoot)
     }
 
     /// Finds what stands at an absolute path; a link there is found, not followed.
-    pub(crate) fn find(&self, path: &Path) -> io::Result<FoundFile> {
+    pub fn find(&self, path: &Path) -> io::Result<FoundFile> {
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
@@ -51,25 +51,25 @@ impl ProcessRoot {
     }
 
     /// Opens the regular file at an absolute path.
-    pub(crate) fn open(&self, path: &Path) -> io::Result<OpenFile> {
+    pub fn open(&self, path: &Path) -> io::Result<OpenFile> {
         self.find(path)?.open()
     }
 }
 
 impl FoundFile {
     /// What it is, and whose.
-    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+    pub fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata()
     }
 
     /// What stands under a name in this directory, on its very file system: no link is followed, and
     /// nothing that was mounted over the name.
-    pub(crate) fn child(&self, name: &str) -> io::Result<FoundFile> {
+    pub fn child(&self, name: &str) -> io::Result<FoundFile> {
         self.open_child(name, OFlag::O_PATH, Mode::empty()).map(FoundFile)
     }
 
     /// Creates a file that must not exist in this directory, for its owner alone.
-    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
+    pub fn create(&self, name: &str) -> io::Result<File> {
         self.open_child(
             name,
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL,
@@ -78,7 +78,7 @@ impl FoundFile {
     }
 
     /// Removes a file from this directory.
-    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+    pub fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
@@ -98,12 +98,12 @@ impl FoundFile {
     }
 
     /// A path by which this process reaches it, whatever stands at its own path now.
-    pub(crate) fn own_path(&self) -> String {
+    pub fn own_path(&self) -> String {
         format!("/proc/self/fd/{}", self.0.as_raw_fd())
     }
 
     /// Opens it for reading if it is a regular file.
-    pub(crate) fn open(&self) -> io::Result<OpenFile> {
+    pub fn open(&self) -> io::Result<OpenFile> {
         open_found(&self.0)
     }
 }

@@ -54,15 +54,16 @@ const IDLE_FUNCTIONS: &[&str] = &[
 
 /// Where names come from, besides the files of images.
 #[derive(Debug)]
-pub(super) struct Sources<'s> {
-    pub(super) symbols: &'s SymbolizeConfig,
+pub struct Sources<'s> {
+    /// How names are looked up in files.
+    pub symbols: &'s SymbolizeConfig,
     /// The kernel's symbols, from [`open_kallsyms`].
-    pub(super) kallsyms: io::Result<File>,
+    pub kallsyms: io::Result<File>,
 }
 
 /// Opens the kernel's symbols. Whether addresses are shown is decided by the rights at this time,
 /// since Linux 4.15; those of the reading do not matter.
-pub(super) fn open_kallsyms() -> io::Result<File> {
+pub fn open_kallsyms() -> io::Result<File> {
     File::open(KALLSYMS)
 }
 
@@ -175,7 +176,7 @@ fn ends_idle(profile: &Profile, stack: StackId, idle: &FxHashSet<FrameId>) -> bo
 }
 
 /// The name of an image for people: its path, or what the kernel calls it.
-pub(super) fn image_name(key: &ImageKey) -> String {
+pub fn image_name(key: &ImageKey) -> String {
     if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
 }
 

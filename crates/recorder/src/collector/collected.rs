@@ -9,41 +9,42 @@ use flame_profile::{
     ValueType,
 };
 use flame_sampler::Session;
+use flame_symbolize::ImageFile;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::completion::{Chains, Cuts};
-use super::super::images::Images;
+use super::super::images::{Images, OpenImage};
 use super::super::jit::{JitCode, JitId, JitNames};
 use super::super::location::CodeLocation;
 use super::SAMPLES_VALUE;
 
 /// A thread as samples saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::record) struct ThreadKey {
-    pub(in crate::record) name: Arc<str>,
-    pub(in crate::record) process: Arc<str>,
-    pub(in crate::record) pid: Pid,
-    pub(in crate::record) tid: Tid,
+pub(crate) struct ThreadKey {
+    pub(crate) name: Arc<str>,
+    pub(crate) process: Arc<str>,
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
 }
 
 /// What a recording has become before anything has a name.
 #[derive(Debug, Default)]
-pub(in crate::record) struct Collected {
-    pub(in crate::record) stacks: StackTable<CodeLocation>,
-    pub(in crate::record) threads: IndexSet<ThreadKey, FxBuildHasher>,
+pub struct Collected {
+    pub(crate) stacks: StackTable<CodeLocation>,
+    pub(crate) threads: IndexSet<ThreadKey, FxBuildHasher>,
     /// (position in `threads`, stack, what it rests on) and the two values.
-    pub(in crate::record) samples: IndexMap<(usize, StackId, Evidence), [u64; 2], FxBuildHasher>,
+    pub(crate) samples: IndexMap<(usize, StackId, Evidence), [u64; 2], FxBuildHasher>,
     /// Samples whose stack is not known yet to be complete.
-    pub(in crate::record) cuts: Cuts,
-    pub(in crate::record) images: Images,
+    pub(crate) cuts: Cuts,
+    pub(crate) images: Images,
     /// What the kernel said it made while running, in order; by each event that heard of it.
-    pub(in crate::record) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
-    pub(in crate::record) jit: JitCode,
+    pub(crate) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
+    pub(crate) jit: JitCode,
     /// What was code without a file in stacks that were completed at the end.
-    pub(in crate::record) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
-    pub(in crate::record) jit_names: Option<JitNames>,
-    pub(in crate::record) health: Health,
+    pub(crate) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
+    pub(crate) jit_names: Option<JitNames>,
+    pub(crate) health: Health,
 }
 
 /// The values that samples of a session have: how many they are, and what they stand for.
@@ -57,7 +58,7 @@ pub(super) fn value_types(session: &Session) -> Vec<ValueType> {
 }
 
 /// The names of those values, for `--value`.
-pub(in crate::record) fn value_names(session: &Session) -> Vec<String> {
+pub fn value_names(session: &Session) -> Vec<String> {
     value_types(session).into_iter().map(|value| value.name).collect()
 }
 
@@ -75,8 +76,26 @@ impl Collected {
         }
     }
 
+    /// Samples taken in.
+    pub fn samples(&self) -> u64 {
+        self.health.samples
+    }
+
+    /// The file of an image, if it could be opened.
+    pub fn file(&self, id: ImageId) -> Option<&ImageFile> {
+        match self.images.get(id) {
+            Some(OpenImage::File(file, _)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// What was there to name the code of processes that has no names, and why it was not believed.
+    pub fn refused_code(&self) -> Vec<String> {
+        self.jit.refused()
+    }
+
     /// In how many samples' user stacks each image is.
-    pub(in crate::record) fn samples_by_image(&self) -> BTreeMap<ImageId, u64> {
+    pub fn samples_by_image(&self) -> BTreeMap<ImageId, u64> {
         let mut samples = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for ((_, stack, _), values) in &self.samples {

@@ -4,8 +4,8 @@ use flame_events::EventKind;
 use flame_profile::{Pid, ProcessAddress, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::cli::Complete;
-use crate::record::location::CodeLocation;
+use crate::config::Complete;
+use crate::location::CodeLocation;
 
 /// The most frames that are remembered, of all threads together: some 50 MiB. What comes later is
 /// read from its process or not completed.
@@ -13,35 +13,35 @@ const MOST_NODES: usize = 400_000;
 
 /// What one thread is remembered by, from its start or its last exec on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::record) struct MemoryId(u32);
+pub(crate) struct MemoryId(u32);
 
 /// A frame of a known chain, with all callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::record) struct NodeId(u32);
+pub(crate) struct NodeId(u32);
 
 /// One frame of a stack: which function, and where its callers' part of the stack begins. A
 /// function that stands at the same place has the same caller's frame beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::record) struct Activation {
+pub(crate) struct Activation {
     /// The stack pointer of the caller: the frame's canonical frame address.
-    pub(in crate::record) end: ProcessAddress,
+    pub(crate) end: ProcessAddress,
     /// Where the function starts; of code without a known function, the address in it.
-    pub(in crate::record) function: ProcessAddress,
+    pub(crate) function: ProcessAddress,
 }
 
 /// A frame of a complete stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::record) struct KnownFrame {
-    pub(in crate::record) stack_pointer: ProcessAddress,
-    pub(in crate::record) address: ProcessAddress,
+pub(crate) struct KnownFrame {
+    pub(crate) stack_pointer: ProcessAddress,
+    pub(crate) address: ProcessAddress,
     /// What is mapped at the address is part of the evidence: another image at the same place
     /// makes another frame.
-    pub(in crate::record) location: CodeLocation,
+    pub(crate) location: CodeLocation,
 }
 
 /// The callers of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::record) enum Callers {
+pub(crate) enum Callers {
     /// None was seen.
     Unknown,
     /// Always the same, so many times in the memory of the process.
@@ -52,7 +52,7 @@ pub(in crate::record) enum Callers {
 
 /// How a complete stack was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::record) enum Sight {
+pub(crate) enum Sight {
     /// In its copy: it is certain.
     Copied,
     /// In the memory of its process; of so many inner frames it is not sure who called them.
@@ -136,7 +136,7 @@ impl Seen {
 
 /// Complete stacks of threads, without their innermost frames, interned from the outside in.
 #[derive(Debug, Default)]
-pub(in crate::record) struct Chains {
+pub(crate) struct Chains {
     completes: Complete,
     memories: FxHashMap<(Pid, Tid), MemoryId>,
     /// By number: the root of the thread's chains, and the memory that it forked from.
@@ -153,18 +153,18 @@ pub(in crate::record) struct Chains {
 
 impl Chains {
     /// Chains that know nothing yet; of `completes` they are told which stacks to complete.
-    pub(in crate::record) fn new(completes: Complete) -> Chains {
+    pub(crate) fn new(completes: Complete) -> Chains {
         Chains { completes, ..Chains::default() }
     }
 
     /// Which stacks are to be completed.
-    pub(in crate::record) fn completes(&self) -> Complete {
+    pub(crate) fn completes(&self) -> Complete {
         self.completes
     }
 
     /// Takes in what processes do: a new program has no stack of the old one, a forked process has
     /// that of the thread it came from.
-    pub(in crate::record) fn apply(&mut self, event: &EventKind<'_>) {
+    pub(crate) fn apply(&mut self, event: &EventKind<'_>) {
         match event {
             EventKind::Comm { pid, exec: true, .. } => {
                 let before = self.memories.len();
@@ -188,12 +188,12 @@ impl Chains {
     }
 
     /// The memory of a thread, if it has one.
-    pub(in crate::record) fn memory(&self, pid: Pid, tid: Tid) -> Option<MemoryId> {
+    pub(crate) fn memory(&self, pid: Pid, tid: Tid) -> Option<MemoryId> {
         self.memories.get(&(pid, tid)).copied()
     }
 
     /// The memory of a thread, which begins now if it has none.
-    pub(in crate::record) fn begin_memory(&mut self, pid: Pid, tid: Tid) -> MemoryId {
+    pub(crate) fn begin_memory(&mut self, pid: Pid, tid: Tid) -> MemoryId {
         self.memory(pid, tid).unwrap_or_else(|| self.add_memory(pid, tid, None))
     }
 
@@ -213,7 +213,7 @@ impl Chains {
     /// Remembers a complete stack, innermost frame first. `function` gives the start of the function
     /// of the frame at an index. Returns the node of the frame at index `wanted` (at least
     /// 1; from their number on, the empty chain), unless there is no more room.
-    pub(in crate::record) fn learn(
+    pub(crate) fn learn(
         &mut self,
         memory: MemoryId,
         frames: &[KnownFrame],
@@ -293,7 +293,7 @@ impl Chains {
 
     /// Who called an activation of a thread, by its own memory or by that of the thread that its
     /// process was forked from.
-    pub(in crate::record) fn callers(&self, memory: MemoryId, activation: Activation) -> Callers {
+    pub(crate) fn callers(&self, memory: MemoryId, activation: Activation) -> Callers {
         let mut at = Some(memory);
         while let Some(memory) = at {
             let position = self.callers.get(&(memory, activation));
@@ -306,7 +306,7 @@ impl Chains {
     }
 
     /// The locations of a frame and its callers, outermost first.
-    pub(in crate::record) fn path(&self, node: NodeId) -> Vec<CodeLocation> {
+    pub(crate) fn path(&self, node: NodeId) -> Vec<CodeLocation> {
         let mut path = Vec::new();
         let mut at = node;
         while let Some(Some(node)) = self.nodes.get(at.0 as usize) {
@@ -318,7 +318,7 @@ impl Chains {
     }
 
     /// Notes that a function was found below a return address in a stack that was copied.
-    pub(in crate::record) fn note_call(
+    pub(crate) fn note_call(
         &mut self,
         pid: Pid,
         return_address: ProcessAddress,
@@ -330,7 +330,7 @@ impl Chains {
     }
 
     /// Whether that was ever noted.
-    pub(in crate::record) fn knows_call(
+    pub(crate) fn knows_call(
         &self,
         pid: Pid,
         return_address: ProcessAddress,

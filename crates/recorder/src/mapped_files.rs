@@ -24,7 +24,7 @@ use nix::libc;
 use rustc_hash::FxHashSet;
 
 use super::clock::to_monotonic;
-use super::debug_files::DebugPlaces;
+use super::debug_places::DebugPlaces;
 use crate::target_files::TargetFiles;
 
 /// A device, as the kernel numbers it: major and minor.
@@ -68,7 +68,7 @@ pub(super) struct Seen<'f> {
 
 /// Opens the file of an image as that process has it mapped, with its debug files where they
 /// usually are.
-pub(crate) fn open_file(
+pub fn open_file(
     key: &ImageKey,
     pid: Pid,
     found: &Found,

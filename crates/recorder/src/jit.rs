@@ -59,15 +59,17 @@ struct Sampled {
 
 /// A process that ran code without a file, for what is said of it at the end.
 #[derive(Clone, Debug)]
-pub(super) struct JitTarget {
-    pub(super) pid: Pid,
-    pub(super) runtime: Option<Runtime>,
+pub struct JitTarget {
+    /// The process.
+    pub pid: Pid,
+    /// Its runtime, if that is known.
+    pub runtime: Option<Runtime>,
     /// Samples whose walk ended in code without a file, for lack of frame pointers.
-    pub(super) cut: u64,
+    pub cut: u64,
     /// Pieces of its code that have no name.
-    pub(super) unnamed: usize,
+    pub unnamed: usize,
     /// Whether it has not become another program since.
-    pub(super) is_current: bool,
+    pub is_current: bool,
 }
 
 /// All code without a file that samples hit.

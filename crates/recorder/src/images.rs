@@ -9,7 +9,7 @@ use flame_symbolize::ImageFile;
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
 use rustc_hash::FxHashMap;
 
-use super::debug_files::DebugPlaces;
+use super::debug_places::DebugPlaces;
 use super::mapped_files::{MappedFiles, Seen};
 use crate::target_files::TargetFiles;
 
