@@ -1,8 +1,9 @@
 //! The events that a recording consists of, decoded from the kernel's records.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
-use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
+use flame_profile::{ByteLen, Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
 
 use crate::decode::DecodeError;
 use crate::images::FileId;
@@ -136,4 +137,17 @@ pub trait EventSource {
     /// The source cannot go on. Damage to single records is not an error but counted by `sink`'s
     /// owner.
     fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), Self::Error>;
+
+    /// Waits until there may be something to drain, so long at most. Only a live source has
+    /// something to wait for.
+    fn wait(&mut self, _timeout: Duration) {}
+
+    /// Makes no more events; those that there are can still be drained.
+    fn stop(&mut self) {}
+
+    /// Asks for so many bytes of stack in each sample; `None` where that cannot be changed, else how
+    /// many there will be.
+    fn copy_stacks(&mut self, _bytes: ByteLen) -> Option<ByteLen> {
+        None
+    }
 }

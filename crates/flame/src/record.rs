@@ -6,6 +6,7 @@ mod explain;
 mod names;
 mod no_samples;
 mod notes;
+mod plan;
 mod priority;
 mod progress;
 mod repeat;
@@ -15,26 +16,19 @@ mod summary;
 mod target;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use flame_events::{EventKind, EventSource};
-use flame_profile::{Hz, Meta, Nanos, Profile};
-use flame_recorder::{
-    Collector, DebugPlaces, Hooks, Job, Sources, TargetFiles, host_name, open_kallsyms, value_names,
-};
-use flame_sampler::{
-    DEFAULT_COUNTING_FREQUENCY, EventType, ExitReport, Privilege, Rate, SamplerConfig, Session,
-    Target,
-};
-use flame_unwind::Architecture;
+use flame_profile::{Meta, Profile};
+use flame_recorder::{Hooks, Job, Recorder, TargetFiles, host_name};
+use flame_sampler::{ExitReport, Session};
 
 use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::output::{Defaults, Format, Outputs, Shown};
-use crate::symbols;
 use crate::terminal::Paint;
 use crate::{java, message, privileges};
+use plan::Plan;
 use progress::Progress;
 use signals::StopSignals;
 pub(crate) use summary::{footer, shortened};
@@ -80,7 +74,8 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
             cli.color,
         );
     }
-    let result = record(args, cli, &outputs, &mut target, &Surroundings { signals, files });
+    let plan = Plan::of(args, target.target(), files);
+    let result = record(&plan, cli, &outputs, &mut target, &signals);
     if result.is_err() {
         target.abandon();
     }
@@ -93,85 +88,64 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
 
 /// Everything between a target that is ready and outputs on disk.
 fn record(
-    args: &RecordArgs,
+    plan: &Plan,
     cli: &Cli,
     outputs: &Outputs,
     target: &mut target::Started,
-    around: &Surroundings,
+    signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
-    let Surroundings { signals, files } = around;
-    let config = sampler_config(args, target.target());
-    let mut session = Session::open(&config).map_err(|error| failure(&error))?;
-    outputs.check_value(&value_names(&session))?;
+    let config = plan.recorder.clone();
+    let mut recorder = Recorder::start(config).map_err(|error| failure(&error))?;
+    let values = recorder.stream().value_types().into_iter().map(|value| value.name);
+    outputs.check_value(&values.collect::<Vec<_>>())?;
     let paint = Paint(cli.color.on_stderr());
-    let notes = first_notes(args, target, &session);
+    let mut notes = first_notes(plan, target, recorder.source());
     tell(&notes, cli);
     let told = notes.len();
-    let places = debug_files::places(&args.symbols);
-    let mut collector = collector(args, &session, files, &places);
-    target.take(session.taken());
-    target.enter_processes(collector.processes(), files);
-    // Not before: on a machine with thousands of processes that takes seconds.
-    session.begin().map_err(|error| failure(&error))?;
-    let process_times = coverage::ProcessTimes::begin(&config, &session.taken().processes);
-    let started = Moment::now();
+    target.take(recorder.source().taken());
+    let taken = &recorder.source().taken().processes;
+    let process_times = coverage::ProcessTimes::begin(&plan.recorder.sampler, taken);
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
-    privileges::keep_for_recording(&outputs.needed_capabilities(), || session.may_reopen());
+    privileges::keep_for_recording(&outputs.needed_capabilities(), || {
+        recorder.source().may_reopen()
+    });
 
-    let progress = Progress::new(cli.quiet, paint);
-    let Sampled { lost, end } =
-        sample(args, &mut session, &mut collector, target, signals, progress)?;
+    sample(plan, &mut recorder, target, signals, Progress::new(cli.quiet, paint))?;
     drop(raised);
-    let duration = end.saturating_duration_since(started.clock);
-    let ended_tasks = collector.ended_tasks();
-
-    let accounted = process_times.at_least(session.accounted(), target.has_ended());
-    let losses = session.losses();
-    let meta = meta(&session, &started, duration, target.describe());
+    let ended_tasks = recorder.ended_tasks();
+    let accounted = process_times.at_least(recorder.source().accounted(), target.has_ended());
+    let losses = recorder.source().losses();
     tracing::info!("recording over");
-    let mut notes = [notes, notes::of_refusals(&session)].concat();
-    notes.extend(runtime_notes::name_jit_code(&mut collector, args.sampling.java, files));
-    // Who may see addresses is asked when it is opened.
-    let kallsyms = open_kallsyms();
+    notes.extend(notes::of_refusals(recorder.source()));
+    let options = &plan.recorder.options;
+    notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &options.files));
     privileges::keep_for_naming();
-    files.recording_is_over();
-    let (collected, processes) = collector.collected();
-    let missing = debug_files::fetch_missing(collected, cli.quiet, paint, signals);
+    let (seen, samples) = (recorder.images(), recorder.samples());
+    let missing = debug_files::fetch_missing(&seen, samples, cli.quiet, paint, signals);
     notes.extend(missing.map(notes::Note::plain));
-    let images = args.symbols.explain.then(|| explain::Images::of(collected, processes));
-    let symbols = &symbols::config(&args.symbols);
-    let mut profile = collector.into_profile(meta, Sources { symbols, kallsyms });
+    let images = plan.explains.then(|| explain::Images::of(&seen, samples));
+    let (mut profile, session) = recorder.finish_with_source().map_err(|error| failure(&error))?;
     tracing::info!("named");
+    describe(&mut profile.meta, target.describe());
     notes.extend(notes::of_hidden_kernel(&profile.health));
-    notes.extend(files.notes().into_iter().chain(places.note()).map(notes::Note::plain));
+    let left_out = options.files.notes().into_iter().chain(options.debug_places.note());
+    notes.extend(left_out.map(notes::Note::plain));
     tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
-    coverage::add_losses(&mut profile.health, &session, losses, lost);
+    coverage::add_losses(&mut profile.health, &session, losses);
     coverage::add(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
     let unseen = coverage::unseen(&profile, &session, &process_times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
-        let empty = no_samples::NoSamples { profile: &profile, session: &session, args };
+        let empty = no_samples::NoSamples { profile: &profile, session: &session, plan };
         let failure = empty.failure(accounted.unwrap_or_default());
-        return exit_without_samples(failure, exit, args, cli);
+        return exit_without_samples(failure, exit, plan.forwards_exit, cli);
     }
-    let strict = args.sampling.strict.then(|| coverage::strict(&profile, &session)).flatten();
+    let strict = plan.is_strict.then(|| coverage::strict(&profile, &session)).flatten();
     let taken = summary::taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
-}
-
-fn collector(
-    args: &RecordArgs,
-    session: &Session,
-    files: &TargetFiles,
-    places: &DebugPlaces,
-) -> Collector {
-    let complete = args.sampling.complete.into();
-    let mut collector = Collector::new(session, args.sampling.max_depth, complete, files.clone());
-    collector.look_for_debug_files(places.clone());
-    collector
 }
 
 fn tell(notes: &[notes::Note], cli: &Cli) {
@@ -181,9 +155,9 @@ fn tell(notes: &[notes::Note], cli: &Cli) {
 }
 
 /// What is to be said before anything is sampled.
-fn first_notes(args: &RecordArgs, target: &target::Started, session: &Session) -> Vec<notes::Note> {
+fn first_notes(plan: &Plan, target: &target::Started, session: &Session) -> Vec<notes::Note> {
     let mut notes = target.notes().to_vec();
-    notes.extend(args.sampling.with_stacks.then(notes::of_stacks));
+    notes.extend(plan.asks_for_stacks.then(notes::of_stacks));
     notes.extend(notes::of_session(session));
     notes
 }
@@ -192,20 +166,14 @@ fn first_notes(args: &RecordArgs, target: &target::Started, session: &Session) -
 fn exit_without_samples(
     failure: Failure,
     exit: Option<ExitReport>,
-    args: &RecordArgs,
+    forwards_exit: bool,
     cli: &Cli,
 ) -> Result<Option<ExitReport>, Failure> {
-    if exit.is_none() || !args.sampling.forward_exit {
+    if exit.is_none() || !forwards_exit {
         return Err(failure);
     }
     failure.print(cli.color);
     Ok(exit)
-}
-
-/// What a recording has besides its target.
-struct Surroundings {
-    signals: StopSignals,
-    files: TargetFiles,
 }
 
 /// A profile, and what is to be said with it.
@@ -246,48 +214,17 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     first.map_or(Ok(exit), Err)
 }
 
-/// What became of a recording besides its samples.
-struct Sampled {
-    /// How many records LOST records told of.
-    lost: u64,
-    /// When sampling ended; what was left in the rings is looked at after that.
-    end: Instant,
-}
-
-/// Drains the session until something ends the recording, then the rest.
+/// Records until something ends it.
 fn sample(
-    args: &RecordArgs,
-    session: &mut Session,
-    collector: &mut Collector,
+    plan: &Plan,
+    recorder: &mut Recorder,
     target: &mut target::Started,
     signals: &StopSignals,
     mut progress: Progress,
-) -> Result<Sampled, Failure> {
-    let mut lost = 0;
-    let deadline = args.sampling.duration.map(|duration| Instant::now() + duration);
-    let mut ended = None;
+) -> Result<(), Failure> {
+    let deadline = plan.duration.map(|duration| Instant::now() + duration);
     let mut next_look = Instant::now();
     loop {
-        collector.look_at_jit_code();
-        session
-            .drain(&mut |event| {
-                if let EventKind::Lost { count } = event.kind {
-                    lost += count;
-                }
-                collector.take(event);
-            })
-            .map_err(|error| failure(&error))?;
-        let more = collector.end_batch().filter(|_| args.sampling.call_graph.copy_grows);
-        if let Some(bytes) = more {
-            let grown = session.set_stack_copy(bytes);
-            tracing::info!(bytes = bytes.0, grown, "too many stacks are cut");
-            collector.set_stack_asked(session.stack_copy());
-        }
-        progress.show(collector.samples(), lost);
-        if let Some(end) = ended {
-            progress.clear();
-            return Ok(Sampled { lost, end });
-        }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let over = left.is_some_and(|left| left.is_zero());
         // At high rates the rings wake flame up far more often than a target ends.
@@ -296,74 +233,20 @@ fn sample(
             next_look = Instant::now() + LOOK;
         }
         if over || signals.arrived() || (look && target.has_ended()) {
-            session.finish();
-            ended = Some(Instant::now());
-        } else {
-            session.wait(left.map_or(LOOK, |left| left.min(LOOK)));
+            recorder.stop().map_err(|error| failure(&error))?;
+            progress.clear();
+            return Ok(());
         }
+        let timeout = left.map_or(LOOK, |left| left.min(LOOK));
+        recorder.poll(timeout).map_err(|error| failure(&error))?;
+        progress.show(recorder.samples(), recorder.lost_records());
     }
 }
 
-fn sampler_config(args: &RecordArgs, target: Target) -> SamplerConfig {
-    let mask = Architecture::NATIVE.perf_register_mask();
-    let mut config = SamplerConfig::new(target, mask);
-    let sampling = &args.sampling;
-    config.event = sampling.event.clone();
-    config.rate = match (sampling.period, sampling.frequency) {
-        (Some(period), _) => Rate::Period(period),
-        (None, Some(frequency)) => Rate::Frequency(frequency),
-        // Where each is a fact of its own, many are wanted.
-        (None, None) if config.event.as_ref().is_some_and(EventType::is_occurrence) => {
-            Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)
-        }
-        (None, None) => config.rate,
-    };
-    config.privilege = match (sampling.kernel, sampling.user) {
-        (true, _) => Privilege::Kernel,
-        (_, true) => Privilege::User,
-        _ => Privilege::All,
-    };
-    config.call_graph = sampling.call_graph.how;
-    config.copy_grows = sampling.call_graph.copy_grows;
-    config.inherit = !sampling.no_inherit;
-    config.descendants = !sampling.no_children;
-    config.per_task = sampling.per_task;
-    config.fixed_period = sampling.fixed_period;
-    config.seed = sampling.seed;
-    config.cpus = sampling.cpus.as_ref().map(|cpus| cpus.0.clone());
-    config
-}
-
-/// When the recording started, on the clock that measures and on the one that people read.
-struct Moment {
-    clock: Instant,
-    since_1970: Duration,
-}
-
-impl Moment {
-    fn now() -> Moment {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment { clock: Instant::now(), since_1970 }
-    }
-}
-
-fn meta(session: &Session, started: &Moment, duration: Duration, target: String) -> Meta {
-    let (frequency, period) = match session.rate() {
-        Rate::Frequency(Hz(hz)) if session.event().is_clock() => {
-            (Some(Hz(hz)), Some(1_000_000_000 / hz.max(1)))
-        }
-        Rate::Frequency(frequency) => (Some(frequency), None),
-        Rate::Period(period) => (None, Some(period)),
-    };
-    Meta {
-        event: Some(session.event().to_string()),
-        frequency,
-        period,
-        start: Some(Nanos::from(started.since_1970)),
-        duration: Some(Nanos::from(duration)),
-        host: host_name(),
-        target: Some(target),
-        command: Some(message::own_command()),
-        producer: Some(concat!("flame ", env!("CARGO_PKG_VERSION")).to_owned()),
-    }
+/// Says where and by whom a profile was recorded.
+fn describe(meta: &mut Meta, target: String) {
+    meta.host = host_name();
+    meta.target = Some(target);
+    meta.command = Some(message::own_command());
+    meta.producer = Some(concat!("flame ", env!("CARGO_PKG_VERSION")).to_owned());
 }

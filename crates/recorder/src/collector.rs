@@ -2,48 +2,65 @@
 //!
 //! What a sample copied is unwound at once and thrown away: only addresses stay, and of those each
 //! distinct stack once. Names are looked up when the recording is over.
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Found, Processes, RecordLayout, SampleEvent};
+use flame_events::{Event, EventKind, ImageKey, KernelSymbolEvent, Processes, SampleEvent};
 use flame_profile::{
-    ByteLen, Meta, Nanos, Pid, ProcessAddress, Profile, StackEnd, StackId, Tid, ValueType,
+    ByteLen, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackTable, Tid,
 };
-use flame_sampler::{Privilege, Session};
+use flame_symbolize::ImageFile;
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
 };
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::completion::{Chains, Growth, KnownFrame, LiveMemory};
-use super::debug_places::DebugPlaces;
-use super::images::{Copied, Images, OpenImage};
-use super::jit::{Deferred, DeferredSample, JitCode, JitTarget};
-use super::location::CodeLocation;
-use super::mapped_files::Seen;
-use super::naming;
-use super::short_tasks::ShortTasks;
-use crate::config::Complete;
+use crate::aggregator::{Aggregator, Rows, ThreadKey, kernel_locations};
+use crate::completion::{Chains, Growth, KnownFrame, LiveMemory};
+use crate::config::{Options, SAMPLES_VALUE, Stream};
+use crate::images::{Images, OpenImage};
+use crate::jit::{Deferred, DeferredSample, JitCode, JitId, JitNames, JitTarget};
+use crate::location::CodeLocation;
 use crate::proc;
+use crate::short_tasks::ShortTasks;
 use crate::target_files::TargetFiles;
-pub use collected::{Collected, value_names};
-use collected::{ThreadKey, kernel_locations, mark_of, push, value_types};
 use complete::Walked;
 
-mod collected;
 mod complete;
-
-/// The position of the number of samples among the values.
-pub const SAMPLES_VALUE: usize = 0;
-/// The position of the event's own value: nanoseconds for clocks, else occurrences.
-pub const EVENT_VALUE: usize = 1;
+mod locate;
 
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
+/// Where code was found, and what became known of it meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    pub(crate) images: Images,
+    /// What the kernel said it made while running, in order; by each event that heard of it.
+    pub(crate) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
+    pub(crate) jit: JitCode,
+    /// What was code without a file in stacks that were completed at the end.
+    pub(crate) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
+    pub(crate) jit_names: JitNames,
+    pub(crate) health: Health,
+}
+
+/// An image that samples have hit.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenImage<'r> {
+    /// What the kernel says of it.
+    pub key: &'r ImageKey,
+    /// How many samples' user stacks it is in.
+    pub samples: u64,
+    /// Its file, if it could be opened.
+    pub file: Option<&'r ImageFile>,
+}
+
 /// Takes events one by one.
 #[derive(Debug)]
-pub struct Collector {
-    value_types: Vec<ValueType>,
-    default_value: usize,
+pub(crate) struct Collector {
     register_mask: u64,
     wants_user: bool,
     processes: Processes,
@@ -63,92 +80,66 @@ pub struct Collector {
     now: Nanos,
     chains: Chains,
     collected: Collected,
+    aggregator: Aggregator,
     deferred: Deferred,
     unknown_name: Arc<str>,
     short_tasks: ShortTasks,
+    samples: u64,
 }
 
 impl Collector {
-    /// Of stacks deeper than `max_depth` frames the outer ones are left out.
-    pub fn new(
-        session: &Session,
-        max_depth: usize,
-        complete: Complete,
-        files: TargetFiles,
-    ) -> Collector {
-        let default = if session.event().is_clock() { SAMPLES_VALUE } else { EVENT_VALUE };
-        let wants_user = session.privilege() != Privilege::Kernel;
-        let layout = session.layout();
-        let types = value_types(session);
-        let mut collector = Collector::of_layout(layout, types, default, wants_user, max_depth);
-        collector.collected.images = Images::new(files.clone());
-        collector.collected.jit = JitCode::new(files.clone());
-        collector.files = files;
-        collector.set_stack_asked(session.stack_copy());
-        collector.growth = Growth::new(session.stack_copy());
-        collector.chains = Chains::new(complete);
-        collector
-    }
-
-    fn of_layout(
-        layout: &RecordLayout,
-        value_types: Vec<ValueType>,
-        default_value: usize,
-        wants_user: bool,
-        max_depth: usize,
-    ) -> Collector {
+    pub(crate) fn new(stream: &Stream, options: &Options) -> Collector {
+        let files = &options.files;
+        let mut images = Images::new(files.clone());
+        images.look_for_debug_files(options.debug_places.clone());
+        let jit = JitCode::new(files.clone());
         Collector {
-            value_types,
-            default_value,
-            register_mask: layout.fields().user_registers,
-            wants_user,
+            register_mask: stream.user_registers,
+            wants_user: stream.has_user,
             processes: Processes::default(),
-            files: TargetFiles::default(),
+            files: files.clone(),
             unwinder: CfiUnwinder::new(Architecture::NATIVE),
-            max_depth,
-            stack_asked: ByteLen(layout.fields().user_stack.into()),
+            max_depth: options.max_depth,
+            stack_asked: stream.stack_copy,
             frames: Vec::new(),
             locations: Vec::new(),
             jit_frames: Vec::new(),
             known: Vec::new(),
             live: LiveMemory::default(),
-            growth: Growth::new(ByteLen(layout.fields().user_stack.into())),
+            growth: Growth::new(stream.stack_copy),
             now: Nanos(0),
-            chains: Chains::default(),
-            collected: Collected::default(),
+            chains: Chains::new(options.complete),
+            collected: Collected { images, jit, ..Collected::default() },
+            aggregator: Aggregator::default(),
             deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
             short_tasks: ShortTasks::default(),
+            samples: 0,
         }
     }
 
-    /// The processes, to enter those that ran before.
-    pub fn processes(&mut self) -> &mut Processes {
-        &mut self.processes
+    /// Enters a process that ran before.
+    pub(crate) fn enter(&mut self, pid: Pid) {
+        proc::enter(&mut self.processes, pid, &self.files);
     }
 
-    /// What was taken in, before it has names, and the processes that it is of.
-    pub fn collected(&self) -> (&Collected, &Processes) {
+    /// What was found, and the processes that it is of.
+    pub(crate) fn collected(&self) -> (&Collected, &Processes) {
         (&self.collected, &self.processes)
     }
 
-    /// Has debug files looked for there; from now on.
-    pub fn look_for_debug_files(&mut self, places: DebugPlaces) {
-        self.collected.images.look_for_debug_files(places);
-    }
-
     /// Tasks that have ended so far.
-    pub fn ended_tasks(&self) -> u64 {
+    pub(crate) fn ended_tasks(&self) -> u64 {
         self.short_tasks.ended()
     }
 
     /// Samples taken in so far.
-    pub fn samples(&self) -> u64 {
-        self.collected.health.samples
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples
     }
 
     /// Takes in one event.
-    pub fn take(&mut self, event: Event<'_>) {
+    pub(crate) fn take(&mut self, event: Event<'_>) {
         self.now = event.time;
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
@@ -170,39 +161,82 @@ impl Collector {
     }
 
     /// Samples copy so many bytes of stack from now on.
-    pub fn set_stack_asked(&mut self, bytes: ByteLen) {
+    pub(crate) fn set_stack_asked(&mut self, bytes: ByteLen) {
         self.stack_asked = bytes;
     }
 
     /// To be called after each drain: what comes next is younger than what was read of processes.
     /// Gives the bytes of stack to copy from now on, if they are to be more.
-    pub fn end_batch(&mut self) -> Option<ByteLen> {
+    pub(crate) fn end_batch(&mut self) -> Option<ByteLen> {
         self.live.start_batch();
         self.growth.due(self.now, &self.chains)
     }
 
     /// Looks at what runtimes have written about their code. Call it before events are taken in.
-    pub fn look_at_jit_code(&mut self) {
+    pub(crate) fn look_at_jit_code(&mut self) {
         self.collected.jit.look();
         self.intern_settled(false);
     }
 
-    /// Looks up the names of code without a file, when all events were taken in, and sees which of
-    /// the others can still be had.
-    pub fn name_jit_code(&mut self) {
+    /// What there is so far, and with which health; samples that wait for their runtime's log are
+    /// not among it.
+    pub(crate) fn rows_so_far(&mut self) -> (Rows, Health) {
+        self.rows_of(self.aggregator.clone())
+    }
+
+    /// All rows, when all events were taken in.
+    pub(crate) fn last_rows(&mut self) -> (Rows, Health) {
+        self.collected.jit.finish();
+        self.intern_settled(true);
+        let aggregator = mem::take(&mut self.aggregator);
+        self.rows_of(aggregator)
+    }
+
+    fn rows_of(&mut self, aggregator: Aggregator) -> (Rows, Health) {
         self.collected.images.give_up_rewritten();
-        if self.collected.jit_names.is_none() {
-            self.collected.jit.finish();
-            self.intern_settled(true);
-            self.collected.finish_cuts(&self.chains);
-            self.collected.locate_late_jit(self.now, &self.processes);
-            self.collected.jit_names = Some(self.collected.jit.names());
-            self.collected.health.notes.extend(self.collected.jit.note());
+        let mut health = self.collected.health.clone();
+        let rows = aggregator.into_rows(&self.chains, &mut health);
+        self.locate_late_jit(&rows.stacks);
+        self.collected.jit_names = self.collected.jit.names();
+        health.notes.extend(self.collected.jit.note());
+        health.short_tasks = self.short_tasks.unseen();
+        (rows, health)
+    }
+
+    /// Looks at which code stands where stacks that were completed at the end have some without a
+    /// file: that which stood there last.
+    fn locate_late_jit(&mut self, stacks: &StackTable<CodeLocation>) {
+        let (jit, processes, now) = (&mut self.collected.jit, &self.processes, self.now);
+        let waiting = self.deferred.processes();
+        let mut late = FxHashMap::default();
+        for (_, _, location) in stacks.nodes() {
+            // Samples that wait are older, and times of one process must not go back.
+            if let CodeLocation::Anonymous(pid, address) = location
+                && !waiting.contains(&pid)
+            {
+                let locate = || jit.locate(pid, address, now, processes);
+                late.entry((pid, address)).or_insert_with(locate);
+            }
         }
+        self.collected.late_jit = late;
+    }
+
+    /// The images that rows have, by number.
+    pub(crate) fn images<'r>(&'r self, rows: &Rows) -> Vec<SeenImage<'r>> {
+        let samples = samples_by_image(rows).into_iter();
+        let seen = |(id, samples)| {
+            let key = self.processes.image(id)?;
+            let file = match self.collected.images.get(id) {
+                Some(OpenImage::File(file, _)) => Some(file),
+                _ => None,
+            };
+            Some(SeenImage { key, samples, file })
+        };
+        samples.filter_map(seen).collect()
     }
 
     /// The processes that ran code without a file.
-    pub fn jit_targets(&self) -> Vec<JitTarget> {
+    pub(crate) fn jit_targets(&self) -> Vec<JitTarget> {
         self.collected.jit.targets()
     }
 
@@ -226,18 +260,15 @@ impl Collector {
             self.growth.note(self.now, sample.tid, cut);
         }
         let thread = self.thread(sample);
-        let values = [1, sample.period];
-        self.collected.health.samples += 1;
+        self.samples += 1;
         let (end, evidence) = match walked {
             Walked::Ended(end, evidence) => (end, evidence),
             Walked::Cut(cut) => {
-                let stacks = &mut self.collected.cuts.stacks;
-                let stack = push(stacks, StackId::EMPTY, &self.locations, &sample.kernel_chain);
-                self.collected.cuts.add(thread, stack, cut, values);
+                let kernel = &sample.kernel_chain;
+                self.aggregator.add_cut(thread, &self.locations, kernel, cut, sample.period);
                 return;
             }
         };
-        *self.collected.health.stack_ends.entry(end).or_default() += 1;
         let mut path = Vec::with_capacity(1 + self.locations.len() + sample.kernel_chain.len());
         if end.is_truncated() {
             path.push(mark_of(end));
@@ -254,7 +285,7 @@ impl Collector {
             thread,
             path,
             jit,
-            evidence,
+            end: (end, evidence),
             period: sample.period,
         });
     }
@@ -283,10 +314,7 @@ impl Collector {
             let id = self.collected.jit.locate(sample.pid, *address, sample.time, &self.processes);
             sample.path[*position] = CodeLocation::Jit(id);
         }
-        let stacks = &mut self.collected.stacks;
-        let push = |stack, location: &CodeLocation| stacks.push(stack, *location);
-        let stack = sample.path.iter().fold(StackId::EMPTY, push);
-        self.collected.add(sample.thread, stack, sample.evidence, [1, sample.period]);
+        self.aggregator.add(sample.thread, &sample.path, sample.end, sample.period);
     }
 
     /// Fills `self.frames` with the user frames, innermost first.
@@ -384,115 +412,34 @@ impl Collector {
         }
     }
 
-    fn open_image(&mut self, pid: Pid, found: &Found) {
-        if let Some(old) = self.processes.behind(pid, found.address) {
-            return self.settle(pid, &old);
-        }
-        if let Some(key) = self.processes.image(found.mapping.image) {
-            let seen = Seen { pid, found, time: Some(self.now) };
-            self.collected.images.open(key, seen, &mut self.unwinder);
-        }
-    }
-
-    /// Finds out whether anonymous memory has a copy of the file that was mapped there before.
-    fn settle(&mut self, pid: Pid, old: &Found) {
-        let image = old.mapping.image;
-        let Some(key) = self.processes.image(image) else { return };
-        if self.collected.images.get(image).is_none() {
-            let seen = Seen { pid, found: old, time: Some(self.now) };
-            self.collected.images.open(key, seen, &mut self.unwinder);
-        }
-        let copy = self.collected.images.copy_in_memory(pid, old);
-        let path = key.display_path();
-        let note = match copy {
-            Copied::No => None,
-            Copied::Yes => Some(format!(
-                "code of {path} ran from a copy in anonymous memory; its names are the file's"
-            )),
-            Copied::Unreadable => Some(format!(
-                "anonymous memory took the place of code of {path}; the names there are the \
-                 file's, which may be wrong: the memory could not be compared with it"
-            )),
-        };
-        self.processes.settle_behind(pid, old.address, copy != Copied::No);
-        let notes = &mut self.collected.health.notes;
-        notes.extend(note.filter(|note| !notes.contains(note)));
-    }
-
-    /// Fills `self.locations` from `self.frames`.
-    fn locate_frames(&mut self, pid: Pid) {
-        self.jit_frames.clear();
-        let mut locations = std::mem::take(&mut self.locations);
-        locations.clear();
-        for index in 0..self.frames.len() {
-            let address = self.frames[index].lookup_address();
-            let location = self.locate(pid, address).unwrap_or_else(|| {
-                self.jit_frames.push((index, address));
-                CodeLocation::Anonymous(pid, address)
-            });
-            locations.push(location);
-        }
-        self.locations = locations;
-        if !self.jit_frames.is_empty() {
-            self.collected.jit.meet(pid, &self.processes);
-        }
-    }
-
-    /// Where an address is; `None` in code without a file, of which time decides what it is.
-    fn locate(&mut self, pid: Pid, address: ProcessAddress) -> Option<CodeLocation> {
-        if address >= KERNEL_START {
-            // The vsyscall page: mapped by the kernel into user space.
-            return Some(CodeLocation::Kernel(address));
-        }
-        if let Some(old) = self.processes.behind(pid, address) {
-            self.settle(pid, &old);
-        }
-        let Some(found) = self.processes.find(pid, address) else {
-            return Some(CodeLocation::Unmapped(address));
-        };
-        let image = found.mapping.image;
-        if self.collected.images.get(image).is_none() {
-            self.open_image(pid, &found);
-        }
-        match self.collected.images.get(image) {
-            Some(OpenImage::Anonymous) | None => None,
-            Some(_) => Some(CodeLocation::Image(image, found.mapping.to_file_offset(address))),
-        }
-    }
-
-    /// Notes in which image a walk ended that had no information to go on with.
-    fn count_cut(&mut self, pid: Pid, end: StackEnd) {
-        let last = self.frames.last().map(|frame| frame.lookup_address());
-        let found = last.and_then(|address| self.processes.find(pid, address));
-        let key = found.and_then(|found| self.processes.image(found.mapping.image));
-        if end != StackEnd::CopyTooShort && key.is_some_and(|key| key.is_anonymous()) {
-            self.collected.jit.count_cut(pid, &self.processes);
-        }
-        if end != StackEnd::NoUnwindInfo {
-            return;
-        }
-        let path = key.map_or_else(|| "[unmapped]".to_owned(), naming::image_name);
-        *self.collected.health.no_unwind_info.entry(path).or_default() += 1;
-    }
-
     fn thread(&mut self, sample: &SampleEvent<'_>) -> usize {
         let name = |tid| self.processes.thread_name(tid).unwrap_or(&self.unknown_name).clone();
         let (pid, tid) = (sample.pid, sample.tid);
         let key = ThreadKey { name: name(tid), process: name(Tid(pid.0)), pid, tid };
-        self.collected.threads.insert_full(key).0
-    }
-
-    /// Names everything, and gives the profile.
-    pub fn into_profile(mut self, meta: Meta, sources: naming::Sources<'_>) -> Profile {
-        self.collected.health.short_tasks = self.short_tasks.unseen();
-        self.name_jit_code();
-        let mut profile = Profile::new(self.value_types);
-        profile.default_value = self.default_value;
-        profile.meta = meta;
-        naming::name_all(self.collected, &self.processes, sources, &mut profile);
-        profile
+        self.aggregator.thread(key)
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// In how many samples' user stacks each image is.
+pub(crate) fn samples_by_image(rows: &Rows) -> BTreeMap<ImageId, u64> {
+    let mut samples = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for ((_, stack, _), values) in &rows.rows {
+        seen.extend(rows.stacks.entries(*stack).filter_map(|entry| match entry {
+            CodeLocation::Image(image, _) => Some(image),
+            _ => None,
+        }));
+        while let Some(image) = seen.pop_first() {
+            *samples.entry(image).or_default() += values[SAMPLES_VALUE];
+        }
+    }
+    samples
+}
+
+/// What stands in place of the frames that are missing.
+fn mark_of(end: StackEnd) -> CodeLocation {
+    match end {
+        StackEnd::FrameLimit => CodeLocation::BeyondMaxDepth,
+        _ => CodeLocation::Truncated,
+    }
+}

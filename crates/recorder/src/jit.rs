@@ -258,6 +258,7 @@ impl JitCode {
             wanted[sampled.process].push((number, *sampled));
         }
         let mut names = vec![None; self.sampled.len()];
+        self.cut.clear();
         let end = Instant::now() + NAMING;
         for (process, wanted) in self.processes.iter_mut().zip(&wanted) {
             if wanted.is_empty() {

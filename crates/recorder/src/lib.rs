@@ -1,11 +1,55 @@
-//! From events to a profile: the way of a sample.
+//! From events to a profile: the way of a sample, as a library.
 //!
-//! What a sample copied of its stack is unwound at once and thrown away; stacks are kept as
-//! addresses, each distinct one once, and get names when the recording is over.
+//! A [`Recorder`] takes in what an [`EventSource`](flame_events::EventSource) has: a live session,
+//! a file, a script. What a sample copied of its stack is unwound at once and thrown away; stacks are
+//! kept as addresses, each distinct one once, and get names when a profile is wanted.
 //!
 //! It prints nothing, never exits, reads no environment and changes no rights of its process: what
-//! depends on the caller is in what the caller gives.
+//! depends on the caller is in [`Options`] and [`Hooks`].
+//!
+//! ```
+//! use flame_events::{Event, EventKind, EventSource, SampleEvent};
+//! use flame_profile::{ByteLen, Nanos, Pid, ProcessAddress, Tid, ValueType};
+//! use flame_recorder::{Options, Recorder, Stream};
+//!
+//! /// Events that stand in a list, all of them ready.
+//! struct Script(Vec<Event<'static>>);
+//!
+//! impl EventSource for Script {
+//!     type Error = std::convert::Infallible;
+//!
+//!     fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), Self::Error> {
+//!         self.0.drain(..).for_each(sink);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let sample = SampleEvent {
+//!     pid: Pid(42),
+//!     tid: Tid(42),
+//!     cpu: None,
+//!     period: 10_101_010,
+//!     ip: ProcessAddress(0x401000),
+//!     kernel_chain: Vec::new(),
+//!     user_chain: vec![ProcessAddress(0x401000), ProcessAddress(0x401234)],
+//!     user_registers: None,
+//!     user_stack: None,
+//! };
+//! let events = vec![Event { time: Nanos(1), kind: EventKind::Sample(sample) }];
+//! let stream = Stream {
+//!     value: ValueType::new("cpu", "nanoseconds"),
+//!     is_clock: true,
+//!     has_user: true,
+//!     user_registers: 0,
+//!     stack_copy: ByteLen(0),
+//! };
+//! let profile = Recorder::of_source(Script(events), stream, Options::default()).finish()?;
+//! assert_eq!(profile.health.samples, 1);
+//! assert_eq!(profile.total(flame_recorder::EVENT_VALUE).0, 10_101_010);
+//! # Ok::<(), std::convert::Infallible>(())
+//! ```
 
+mod aggregator;
 mod clock;
 mod collector;
 mod completion;
@@ -18,18 +62,23 @@ mod mapped_files;
 mod naming;
 mod proc;
 mod process_root;
+mod recorder;
 mod relative;
 mod runtimes;
 mod short_tasks;
+mod symbolizer;
 mod target_files;
 
-pub use collector::{Collected, Collector, EVENT_VALUE, SAMPLES_VALUE, value_names};
-pub use config::Complete;
+pub use collector::SeenImage;
+pub use config::{
+    Complete, DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream,
+};
 pub use debug_places::DebugPlaces;
 pub use jit::JitTarget;
 pub use mapped_files::open_file;
-pub use naming::{Sources, image_name, open_kallsyms};
+pub use naming::image_name;
 pub use proc::{Identity, all_processes, command_line, enter, host_name, owner_of};
 pub use process_root::{FoundFile, ProcessRoot};
+pub use recorder::Recorder;
 pub use runtimes::Runtime;
 pub use target_files::{Duty, Hooks, Job, TargetFiles, answer_of, is_ready, reply};

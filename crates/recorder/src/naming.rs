@@ -1,30 +1,22 @@
-//! Addresses become names: each distinct one is looked up once, images side by side.
+//! Rows of locations become a profile with names.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
-use std::panic::resume_unwind;
-use std::path::Path;
-use std::thread;
 
 use flame_events::{ImageKey, Processes};
 use flame_profile::{
     Frame, FrameId, FrameKind, Image, ImageAddress, ImageId, Location, LocationId, Missing, Pid,
     ProcessAddress, Profile, StackId, Thread,
 };
-use flame_symbolize::{
-    ImageFile, KernelError, KernelSymbols, SymbolFrame, SymbolizeConfig, Symbolized,
-    symbolize_images,
-};
+use flame_symbolize::{SymbolFrame, Symbolized};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::collector::Collected;
-use super::images::OpenImage;
-use super::jit::JitId;
-use super::location::CodeLocation;
-use super::relative::KernelBases;
-
-const KALLSYMS: &str = "/proc/kallsyms";
+use crate::aggregator::Rows;
+use crate::collector::{Collected, samples_by_image};
+use crate::images::OpenImage;
+use crate::jit::JitId;
+use crate::location::CodeLocation;
+use crate::relative::KernelBases;
+use crate::symbolizer::Symbolizer;
 
 /// The name of the frame under which stacks stand whose outer frames are missing.
 pub(super) const TRUNCATED: &str = "[truncated stack]";
@@ -52,37 +44,21 @@ const IDLE_FUNCTIONS: &[&str] = &[
     "pv_native_safe_halt",
 ];
 
-/// Where names come from, besides the files of images.
-#[derive(Debug)]
-pub struct Sources<'s> {
-    /// How names are looked up in files.
-    pub symbols: &'s SymbolizeConfig,
-    /// The kernel's symbols, from [`open_kallsyms`].
-    pub kallsyms: io::Result<File>,
-}
-
-/// Opens the kernel's symbols. Whether addresses are shown is decided by the rights at this time,
-/// since Linux 4.15; those of the reading do not matter.
-pub fn open_kallsyms() -> io::Result<File> {
-    File::open(KALLSYMS)
-}
-
-/// Names everything that was collected and puts it into `profile`.
+/// Puts rows into `profile`, with what `symbols` knows of their addresses.
 pub(super) fn name_all(
-    collected: Collected,
-    processes: &Processes,
-    sources: Sources<'_>,
+    rows: &Rows,
+    (collected, processes): (&Collected, &Processes),
+    symbols: &Symbolizer,
     profile: &mut Profile,
 ) {
-    profile.health = collected.health.clone();
-    let mut namer = Namer::new(&collected, processes, sources);
+    let mut namer = Namer::new(rows, collected, processes, symbols);
     // Readers of profiles take the first image for the program.
-    if let Some(program) = program(&collected, processes) {
+    if let Some(program) = program(rows, processes) {
         namer.profile_image(profile, program);
     }
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
     let mut unnamed: FxHashMap<LocationId, (String, Missing)> = FxHashMap::default();
-    for (_, parent, entry) in collected.stacks.nodes() {
+    for (_, parent, entry) in rows.stacks.nodes() {
         let (location, missing) = namer.location(profile, entry);
         if let Some(missing) = missing {
             unnamed.insert(location, missing);
@@ -91,8 +67,8 @@ pub(super) fn name_all(
         stacks.push(profile.push_stack(parent, location));
     }
     let idle = idle_locations(profile);
-    for ((thread, stack, evidence), values) in &collected.samples {
-        let Some(key) = collected.threads.get_index(*thread) else { continue };
+    for ((thread, stack, evidence), values) in &rows.rows {
+        let Some(key) = rows.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
         if key.pid == Pid(0) && ends_idle(profile, stack, &idle) {
             profile.health.idle_samples += values[0];
@@ -110,10 +86,10 @@ pub(super) fn name_all(
 
 /// The image that was recorded most likely: one that is called like the process with the most
 /// samples, else the one in most stacks that is no library, else the one in most stacks.
-fn program(collected: &Collected, processes: &Processes) -> Option<ImageId> {
+fn program(rows: &Rows, processes: &Processes) -> Option<ImageId> {
     let mut of_process: BTreeMap<&str, u64> = BTreeMap::new();
-    for ((thread, ..), values) in &collected.samples {
-        if let Some(key) = collected.threads.get_index(*thread) {
+    for ((thread, ..), values) in &rows.rows {
+        if let Some(key) = rows.threads.get_index(*thread) {
             *of_process.entry(&*key.process).or_default() += values[0];
         }
     }
@@ -129,7 +105,7 @@ fn program(collected: &Collected, processes: &Processes) -> Option<ImageId> {
         });
         (is_called, !is_library, !path.starts_with('['), samples)
     };
-    let images = collected.samples_by_image().into_iter();
+    let images = samples_by_image(rows).into_iter();
     images.max_by_key(|(id, samples)| rank(*id, *samples)).map(|(id, _)| id)
 }
 
@@ -180,69 +156,12 @@ pub fn image_name(key: &ImageKey) -> String {
     if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
 }
 
-/// The kernel's symbols, if any stack has a frame of the kernel.
-fn read_kernel(
-    collected: &Collected,
-    kallsyms: io::Result<File>,
-) -> Result<KernelSymbols, KernelError> {
-    let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
-    let mut kernel = match collected.stacks.nodes().any(|(_, _, entry)| in_kernel(entry)) {
-        true => KernelSymbols::read(kallsyms, Path::new(KALLSYMS)),
-        false => Ok(KernelSymbols::parse(b"")),
-    };
-    match &mut kernel {
-        // What is loaded no longer is not in the table.
-        Ok(symbols) => collected.kernel_code.iter().for_each(|code| {
-            let module = code.is_bpf.then_some("bpf");
-            symbols.insert(code.start, code.len, &code.name, module);
-        }),
-        Err(error) => tracing::info!(%error, "kernel functions have no names"),
-    }
-    kernel
-}
-
-/// What is at all addresses in files.
-fn symbolize(
-    collected: &Collected,
-    config: &SymbolizeConfig,
-) -> FxHashMap<(ImageId, ImageAddress), Symbolized> {
-    let mut wanted: FxHashMap<ImageId, Vec<ImageAddress>> = FxHashMap::default();
-    for (_, _, entry) in collected.stacks.nodes() {
-        if let CodeLocation::Image(image, offset) = entry
-            && let Some(OpenImage::File(file, _)) = collected.images.get(image)
-            && let Some(address) = file.to_image_address(offset)
-        {
-            wanted.entry(image).or_default().push(address);
-        }
-    }
-    let mut wanted: Vec<(ImageId, Vec<ImageAddress>)> = wanted.into_iter().collect();
-    wanted.sort();
-    let mut ids = Vec::new();
-    let mut jobs: Vec<(ImageFile, Vec<ImageAddress>)> = Vec::new();
-    for (id, mut addresses) in wanted {
-        if let Some(OpenImage::File(file, _)) = collected.images.get(id) {
-            addresses.sort_unstable();
-            addresses.dedup();
-            ids.push(id);
-            jobs.push((file.clone(), addresses));
-        }
-    }
-    let answers = symbolize_images(&jobs, config);
-    let mut symbols = FxHashMap::default();
-    for ((id, (_, addresses)), answers) in ids.into_iter().zip(&jobs).zip(answers) {
-        let keys = addresses.iter().map(|address| (id, *address));
-        symbols.extend(keys.zip(answers));
-    }
-    symbols
-}
-
 /// Everything that names are looked up in.
 struct Namer<'c> {
     collected: &'c Collected,
     processes: &'c Processes,
     images: FxHashMap<ImageId, ImageId>,
-    symbols: FxHashMap<(ImageId, ImageAddress), Symbolized>,
-    kernel: Result<KernelSymbols, KernelError>,
+    symbols: &'c Symbolizer,
     bases: KernelBases,
     known: FxHashMap<CodeLocation, LocationId>,
 }
@@ -250,22 +169,19 @@ struct Namer<'c> {
 type Unnamed = Option<(String, Missing)>;
 
 impl<'c> Namer<'c> {
-    fn new(collected: &'c Collected, processes: &'c Processes, sources: Sources<'_>) -> Namer<'c> {
-        let Sources { symbols, kallsyms } = sources;
-        // The kernel takes as long to print its symbols as everything else takes together.
-        let (kernel, symbols) = thread::scope(|scope| {
-            let kernel = scope.spawn(|| read_kernel(collected, kallsyms));
-            let symbols = symbolize(collected, symbols);
-            (kernel.join(), symbols)
-        });
-        let kernel = kernel.unwrap_or_else(|panic| resume_unwind(panic));
+    fn new(
+        rows: &Rows,
+        collected: &'c Collected,
+        processes: &'c Processes,
+        symbols: &'c Symbolizer,
+    ) -> Namer<'c> {
         let in_kernel = |(_, _, entry)| match entry {
             CodeLocation::Kernel(address) => Some(address),
             _ => None,
         };
-        let bases = KernelBases::of(collected.stacks.nodes().filter_map(in_kernel));
+        let bases = KernelBases::of(rows.stacks.nodes().filter_map(in_kernel));
         let (images, known) = (FxHashMap::default(), FxHashMap::default());
-        Namer { collected, processes, images, symbols, kernel, bases, known }
+        Namer { collected, processes, images, symbols, bases, known }
     }
 
     /// The location of an entry, and why it has no name if it has none.
@@ -310,8 +226,8 @@ impl<'c> Namer<'c> {
         profile: &mut Profile,
         address: ProcessAddress,
     ) -> (Location, Unnamed) {
-        let relative = self.bases.relative(address, self.kernel.as_ref().ok());
-        let missing = match &self.kernel {
+        let relative = self.bases.relative(address, self.symbols.kernel().ok());
+        let missing = match self.symbols.kernel() {
             Ok(symbols) => match symbols.lookup(address) {
                 Some((name, _)) => {
                     let frame = profile.add_frame(name, FrameKind::Kernel);
@@ -326,8 +242,7 @@ impl<'c> Namer<'c> {
 
     fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {
         let address = self.collected.jit.place_in_mapping(id);
-        let names = self.collected.jit_names.as_ref();
-        let Some(found) = names.and_then(|names| names.get(id)) else {
+        let Some(found) = self.collected.jit_names.get(id) else {
             return unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap);
         };
         let name = profile.intern(&found.name);
@@ -346,7 +261,7 @@ impl<'c> Namer<'c> {
         let path = self.image_path(image);
         let (address, missing) = match self.collected.images.get(image) {
             Some(OpenImage::File(file, _)) => match file.to_image_address(offset) {
-                Some(address) => match self.symbols.get(&(image, address)) {
+                Some(address) => match self.symbols.at(image, address) {
                     Some(Symbolized::Frames(frames)) => {
                         let frames = add_frames(profile, frames);
                         let image = self.profile_image(profile, image);

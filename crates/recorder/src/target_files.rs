@@ -69,6 +69,21 @@ const MAX_TEXT: u64 = 64 << 20;
 
 /// Files of targets. The default opens them in this process, and waits for them: where there is no
 /// target that means ill, as in a test.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use flame_profile::Pid;
+/// use flame_recorder::TargetFiles;
+///
+/// // In a process with one thread: TargetFiles::start(Hooks::default()).
+/// let files = TargetFiles::default();
+/// let own = Pid(std::process::id());
+/// assert_eq!(files.text(own, "comm")?, std::fs::read("/proc/self/comm")?);
+/// // A directory is no regular file.
+/// assert!(files.open_in_root(Some(own), Path::new("/proc"), own).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TargetFiles(Option<Arc<Shared>>);
 

@@ -425,6 +425,18 @@ impl Session {
 impl EventSource for Session {
     type Error = SamplerError;
 
+    fn wait(&mut self, timeout: Duration) {
+        Session::wait(self, timeout);
+    }
+
+    fn stop(&mut self) {
+        self.finish();
+    }
+
+    fn copy_stacks(&mut self, bytes: ByteLen) -> Option<ByteLen> {
+        self.set_stack_copy(bytes).then(|| self.stack_copy())
+    }
+
     /// Live, the last millisecond is kept back; after [`Session::finish`] nothing is. Records that
     /// cannot be decoded are handed over as [`flame_events::EventKind::Undecodable`]. Where all
     /// tasks are seen, only the target's records are handed over.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
+use flame_recorder::DEFAULT_MAX_DEPTH;
 use flame_sampler::{
     CallGraph, EventType, FIRST_STACK_COPY, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
@@ -13,9 +14,6 @@ use flame_sampler::{
 use super::picture::PictureArgs;
 use super::{SymbolArgs, duration};
 use crate::output::Format;
-
-/// Frames of a stack that are kept: few programs that do not recurse without end have more.
-pub(crate) const DEFAULT_MAX_DEPTH: usize = 1024;
 
 /// The most frames that may be asked for: 8 MiB of stack have half a million at most, and a picture
 /// of this depth is beyond drawing.

@@ -18,10 +18,10 @@ const ENOUGH: f64 = 0.95;
 /// Nanoseconds in a tick of /proc/PID/stat.
 const TICK: u64 = 10_000_000;
 
-/// Adds what the kernel dropped: `lost` is what LOST records told of, which misses the end of a
+/// Adds what the kernel dropped. What LOST records told of is in `health` and misses the end of a
 /// recording; what the events say misses nothing, but not every kernel counts it.
-pub(super) fn add_losses(health: &mut Health, session: &Session, losses: Losses, lost: u64) {
-    health.lost_records = lost.max(losses.lost_records);
+pub(super) fn add_losses(health: &mut Health, session: &Session, losses: Losses) {
+    health.lost_records = health.lost_records.max(losses.lost_records);
     health.throttled_time = losses.throttled;
     health.stray_samples = losses.stray_samples;
     if session.event().is_hardware() {

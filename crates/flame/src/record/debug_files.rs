@@ -35,7 +35,8 @@ fn cache() -> Option<PathBuf> {
 /// Without the feature nothing is fetched.
 #[cfg(not(feature = "debuginfod"))]
 pub(super) fn fetch_missing(
-    _: &flame_recorder::Collected,
+    _: &[flame_recorder::SeenImage<'_>],
+    _samples: u64,
     _quiet: bool,
     _: crate::terminal::Paint,
     _: &super::signals::StopSignals,

@@ -4,9 +4,8 @@ mod packages;
 
 use std::io::{self, Write};
 
-use flame_events::{ImageKey, Processes};
 use flame_profile::{Health, Missing, Weight};
-use flame_recorder::{Collected, image_name};
+use flame_recorder::{SeenImage, image_name};
 use flame_render::clean_name;
 use flame_symbolize::{ImageFile, Source, Sources};
 
@@ -54,18 +53,16 @@ struct Row {
 
 impl Images {
     /// What is known at the end of a recording.
-    pub(super) fn of(collected: &Collected, processes: &Processes) -> Images {
-        let mut images = Vec::new();
-        for (id, samples) in collected.samples_by_image() {
-            let name = processes.image(id).map_or_else(String::new, image_name);
-            let file = collected.file(id);
-            let is_file = !processes.image(id).is_some_and(ImageKey::is_vdso);
-            let sources = file.filter(|_| is_file).map(ImageFile::sources);
-            let language = file.map_or(Language::Other, language);
-            images.push(Image { name, samples, sources, language });
-        }
+    pub(super) fn of(seen: &[SeenImage<'_>], samples: u64) -> Images {
+        let image = |seen: &SeenImage<'_>| Image {
+            name: image_name(seen.key),
+            samples: seen.samples,
+            sources: seen.file.filter(|_| !seen.key.is_vdso()).map(ImageFile::sources),
+            language: seen.file.map_or(Language::Other, language),
+        };
+        let mut images: Vec<Image> = seen.iter().map(image).collect();
         images.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
-        Images { samples: collected.samples(), images }
+        Images { samples, images }
     }
 
     /// Prints the table to stderr.

@@ -10,7 +10,7 @@ use flame_render::group_thousands;
 use flame_sampler::{Session, is_stopped};
 use nix::unistd::Uid;
 
-use crate::cli::RecordArgs;
+use super::plan::Plan;
 use crate::message::{Failure, this_command_with};
 
 const WAITS: &str =
@@ -21,7 +21,7 @@ const WAITS: &str =
 pub(super) struct NoSamples<'a> {
     pub(super) profile: &'a Profile,
     pub(super) session: &'a Session,
-    pub(super) args: &'a RecordArgs,
+    pub(super) plan: &'a Plan,
 }
 
 impl NoSamples<'_> {
@@ -52,15 +52,15 @@ impl NoSamples<'_> {
             "it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every \
              {interval:.1} ms of it"
         );
-        if let Some(cpus) = &self.args.sampling.cpus {
-            let cpus: Vec<String> = cpus.0.iter().map(ToString::to_string).collect();
+        if let Some(cpus) = &self.plan.recorder.sampler.cpus {
+            let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
             return failure
                 .why(format!("only CPU {} is recorded; there {slept}", cpus.join(",")))
                 .or_try("without -C, to see it on whatever CPU it runs");
         }
         // What hardly runs at all is not seen better by looking more often.
         let is_idle = used < duration * 1e3 / 20.0;
-        match (is_idle, self.args.target.launched().is_some()) {
+        match (is_idle, self.plan.command.is_some()) {
             (_, true) if duration * 1e3 < 20.0 * interval => failure
                 .why(format!("the program ended soon: {slept}"))
                 .or_try("a higher frequency: -F 4999"),
@@ -103,7 +103,7 @@ impl NoSamples<'_> {
 
     /// The program that was launched, if the kernel hides it from this user.
     fn hidden_program(&self) -> Option<PathBuf> {
-        let command = self.args.target.launched()?.first()?;
+        let command = self.plan.command.as_ref()?.first()?;
         if Uid::effective().is_root() {
             return None;
         }

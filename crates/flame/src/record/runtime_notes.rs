@@ -1,7 +1,7 @@
 //! What a runtime must be told for its code to have names and whole stacks.
 
 use flame_profile::Pid;
-use flame_recorder::{Collector, JitTarget, Runtime, TargetFiles};
+use flame_recorder::{JitTarget, Recorder, Runtime, TargetFiles};
 
 use super::notes::Note;
 use crate::java::{self, JavaError};
@@ -18,25 +18,25 @@ const FRAME_POINTERS: &str = "start Java with -XX:+PreserveFramePointer";
 /// What makes Node.js write down its code.
 const NODE_MAP: &str = "start node with --perf-basic-prof --interpreted-frames-native-stack";
 
-/// Looks up the names of code that runtimes made, once the Java VMs were asked for theirs if
-/// `ask_java`, and says what is missing.
-pub(super) fn name_jit_code(
-    collector: &mut Collector,
+/// Has code read that runtimes made, once the Java VMs were asked for theirs if `ask_java`, and says
+/// what is missing.
+pub(super) fn read_processes(
+    recorder: &mut Recorder,
     ask_java: bool,
     files: &TargetFiles,
 ) -> Vec<Note> {
     let is_java = |target: &JitTarget| target.runtime == Some(Runtime::Java) && target.is_current;
     let mut notes = Vec::new();
     if ask_java {
-        let targets = collector.jit_targets().into_iter().filter(is_java);
+        let targets = recorder.jit_targets().into_iter().filter(is_java);
         let pids: Vec<Pid> = targets.map(|target| target.pid).collect();
         for (pid, answer) in pids.iter().zip(java::write_perf_maps(&pids, files)) {
             notes.extend(of_answer(*pid, &answer));
         }
     }
-    collector.name_jit_code();
-    notes.extend(collector.collected().0.refused_code().into_iter().map(Note::plain));
-    for hint in hints(&collector.jit_targets(), ask_java) {
+    recorder.read_processes();
+    notes.extend(recorder.refused_code().into_iter().map(Note::plain));
+    for hint in hints(&recorder.jit_targets(), ask_java) {
         if notes.iter().all(|note| note.mend() != hint.mend()) {
             notes.push(hint);
         }

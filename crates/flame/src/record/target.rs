@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use flame_events::Processes;
 use flame_profile::{Pid, Tid};
-use flame_recorder::{TargetFiles, all_processes, command_line, enter};
+use flame_recorder::{TargetFiles, command_line};
 use flame_sampler::{Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive};
 use nix::unistd::dup2_stdout;
 
@@ -154,18 +153,6 @@ impl Started {
     /// In words, for titles.
     pub(super) fn describe(&self) -> String {
         self.description.clone()
-    }
-
-    /// Tells `processes` what runs already. Call it once events are open: what is mapped between
-    /// then and now is in the records, too.
-    pub(super) fn enter_processes(&self, processes: &mut Processes, files: &TargetFiles) {
-        let pids = match &self.target {
-            Target::System => all_processes(),
-            Target::Processes(_) | Target::Threads(_) => self.taken.clone(),
-            Target::Cgroup(group) => group.processes(),
-            Target::Launched(_) => Vec::new(),
-        };
-        pids.into_iter().for_each(|pid| enter(processes, pid, files));
     }
 
     /// Lets a launched program run.

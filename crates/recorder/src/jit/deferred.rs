@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use flame_profile::{Evidence, Nanos, Pid, ProcessAddress};
+use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, StackEnd};
+use rustc_hash::FxHashSet;
 
 use super::super::location::CodeLocation;
 
@@ -24,8 +25,8 @@ pub(crate) struct DeferredSample {
     pub(crate) path: Vec<CodeLocation>,
     /// The positions in `path` of code without a file, and its addresses.
     pub(crate) jit: Vec<(usize, ProcessAddress)>,
-    /// What its stack rests on.
-    pub(crate) evidence: Evidence,
+    /// How its stack ends, and what it rests on.
+    pub(crate) end: (StackEnd, Evidence),
     /// What the sample stands for.
     pub(crate) period: u64,
 }
@@ -38,6 +39,11 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
+    /// The processes of which samples wait.
+    pub(crate) fn processes(&self) -> FxHashSet<Pid> {
+        self.samples.iter().map(|sample| sample.pid).collect()
+    }
+
     /// Lets a sample wait.
     pub(crate) fn push(&mut self, sample: DeferredSample) {
         self.locations += sample.path.len();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flame_debuginfod::{FetchConfig, Outcome, Progress, Waiting, fetch};
 use flame_profile::BuildId;
-use flame_recorder::Collected;
+use flame_recorder::SeenImage;
 use flame_symbolize::ImageFile;
 
 use super::super::signals::StopSignals;
@@ -25,7 +25,8 @@ const ERASE: &str = "\r\x1b[2K";
 /// Fetches debug information that images with a visible share lack; a sentence where not all of it
 /// could be had. It ends at the latest with the deadline, and at once when a signal asks for it.
 pub(in crate::record) fn fetch_missing(
-    collected: &Collected,
+    images: &[SeenImage<'_>],
+    samples: u64,
     quiet: bool,
     paint: Paint,
     signals: &StopSignals,
@@ -39,7 +40,7 @@ pub(in crate::record) fn fetch_missing(
     let mut outcomes: Vec<Outcome> = Vec::new();
     // dwz's files are known only once the debug information that refers to them is there.
     for _ in 0..2 {
-        let mut lacking = lacking(collected);
+        let mut lacking = lacking(images, samples);
         lacking.retain(|id| !asked.contains(id));
         if lacking.is_empty() || signals.arrived() {
             break;
@@ -112,13 +113,11 @@ fn config() -> Option<FetchConfig> {
     Some(config)
 }
 
-/// The build ids of files that images with a visible share lack.
-fn lacking(collected: &Collected) -> BTreeSet<BuildId> {
-    let least = collected.samples() as f64 * MIN_SHARE;
-    let visible = collected.samples_by_image().into_iter();
-    let visible = visible.filter(|(_, samples)| *samples as f64 >= least);
-    let lacking = visible.filter_map(|(image, _)| Some(collected.file(image)?.sources().lacking));
-    lacking.flatten().collect()
+/// The build ids of files that images with a visible share of the samples lack.
+fn lacking(images: &[SeenImage<'_>], samples: u64) -> BTreeSet<BuildId> {
+    let least = samples as f64 * MIN_SHARE;
+    let visible = images.iter().filter(|image| image.samples as f64 >= least);
+    visible.filter_map(|image| image.file).flat_map(|file| file.sources().lacking).collect()
 }
 
 fn line(progress: Progress, paint: Paint) -> String {

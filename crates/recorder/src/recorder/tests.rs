@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 
-use flame_events::{EventSource, FileId, MappingEvent, RecordLayout, SampleFields, StackBytes};
-use flame_profile::{Annotations, CallTree, FileOffset, Missing, Nanos, TreeOptions, write_folded};
-use flame_symbolize::SymbolizeConfig;
+use flame_events::{Event, FileId, MappingEvent, SampleEvent, StackBytes};
+use flame_profile::{
+    Annotations, ByteLen, CallTree, FileOffset, Missing, Pid, ProcessAddress, StackEnd, Tid,
+    TreeOptions, ValueType, write_folded,
+};
 
 use super::*;
 
@@ -61,16 +63,22 @@ fn sample(pid: u32, kernel: &[u64], user: &[u64]) -> SampleEvent<'static> {
     }
 }
 
+/// A recorder of these events, of samples with the registers of `mask` or call chains.
+fn recorder(mask: u64, events: Vec<Event<'static>>) -> Recorder<Script> {
+    let stream = Stream {
+        value: ValueType::new("cpu", "nanoseconds"),
+        is_clock: true,
+        has_user: true,
+        user_registers: mask,
+        stack_copy: ByteLen(0),
+    };
+    let kernel_symbols = || Err(std::io::ErrorKind::NotFound.into());
+    Recorder::of_source(Script(events), stream, Options { kernel_symbols, ..Options::default() })
+}
+
 fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
-    let fields =
-        SampleFields { callchain: true, user_registers: mask, user_stack: 0, fixed_period: None };
-    let values = vec![ValueType::samples(), ValueType::new("cpu", "nanoseconds")];
-    let layout = RecordLayout::new(fields);
-    let mut collector = Collector::of_layout(&layout, values, SAMPLES_VALUE, true, 1024);
-    let Ok(()) = Script(events).drain(&mut |event| collector.take(event));
-    let symbols = &SymbolizeConfig::default();
-    let kallsyms = Err(std::io::ErrorKind::NotFound.into());
-    collector.into_profile(Meta::default(), naming::Sources { symbols, kallsyms })
+    let Ok(profile) = recorder(mask, events).finish();
+    profile
 }
 
 fn folded(profile: &Profile, value: usize) -> String {
@@ -139,4 +147,22 @@ fn a_renamed_thread_has_its_name_at_the_time_of_each_sample() {
 fn throttling_is_counted() {
     let profile = collect(0, vec![event(EventKind::Throttle), event(EventKind::Unthrottle)]);
     assert_eq!(profile.health.throttled, 1);
+}
+
+#[test]
+fn a_snapshot_has_what_came_so_far_and_changes_nothing() {
+    let hit = || event(EventKind::Sample(sample(1, &[], &[0x5000])));
+    let other = || event(EventKind::Sample(sample(1, &[KERNEL_ADDRESS], &[0x6000])));
+    let mut recorder = recorder(0, vec![named(1, "app"), hit()]);
+    let Ok(first) = recorder.snapshot();
+    assert_eq!(folded(&first, 0), "app;[unmapped+0x5000] 1\n");
+    recorder.source.0.extend([hit(), other()]);
+    let Ok(second) = recorder.snapshot();
+    let expect = "app;[unmapped+0x5000] 2\napp;[unmapped+0x6000];[kernel+0x1fe001]_[k] 1\n";
+    assert_eq!(folded(&second, 0), expect);
+    let Ok(last) = recorder.finish();
+    assert_eq!(folded(&last, 0), expect);
+    assert_eq!((first.health.samples, second.health.samples, last.health.samples), (1, 3, 3));
+    assert_eq!(last.health.unnamed, second.health.unnamed);
+    assert_eq!(last.health.stack_ends.get(&StackEnd::ChainEnd), Some(&3));
 }

@@ -1,0 +1,86 @@
+//! The options of `flame record` as what the recorder and the rest of the command work by.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use flame_recorder::{Options, RecorderConfig, TargetFiles};
+use flame_sampler::{
+    DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Target,
+};
+
+use super::debug_files;
+use crate::cli::{RecordArgs, SamplingArgs};
+use crate::symbols;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) recorder: RecorderConfig,
+    /// When to end at the latest.
+    pub(super) duration: Option<Duration>,
+    /// The program that is the target.
+    pub(super) command: Option<Vec<OsString>>,
+    /// Whether Java VMs are asked for the names of their code.
+    pub(super) java: bool,
+    /// Whether it is said of each image what it lacks.
+    pub(super) explains: bool,
+    /// Whether a profile that is not whole is a failure.
+    pub(super) is_strict: bool,
+    /// Whether the program's status becomes that of flame.
+    pub(super) forwards_exit: bool,
+    /// Whether stacks were asked for, as perf wants it.
+    pub(super) asks_for_stacks: bool,
+}
+
+impl Plan {
+    /// What the command line and the environment say.
+    pub(super) fn of(args: &RecordArgs, target: Target, files: TargetFiles) -> Plan {
+        let sampling = &args.sampling;
+        let mut recorder = RecorderConfig::new(target);
+        recorder.options = Options {
+            max_depth: sampling.max_depth,
+            complete: sampling.complete.into(),
+            files,
+            debug_places: debug_files::places(&args.symbols),
+            symbols: symbols::config(&args.symbols),
+            ..recorder.options
+        };
+        set_sampling(&mut recorder.sampler, sampling);
+        Plan {
+            recorder,
+            duration: sampling.duration,
+            command: args.target.launched().map(<[OsString]>::to_vec),
+            java: sampling.java,
+            explains: args.symbols.explain,
+            is_strict: sampling.strict,
+            forwards_exit: sampling.forward_exit,
+            asks_for_stacks: sampling.with_stacks,
+        }
+    }
+}
+
+fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
+    config.event = sampling.event.clone();
+    config.rate = match (sampling.period, sampling.frequency) {
+        (Some(period), _) => Rate::Period(period),
+        (None, Some(frequency)) => Rate::Frequency(frequency),
+        // Where each is a fact of its own, many are wanted.
+        (None, None) if config.event.as_ref().is_some_and(EventType::is_occurrence) => {
+            Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)
+        }
+        (None, None) => config.rate,
+    };
+    config.privilege = match (sampling.kernel, sampling.user) {
+        (true, _) => Privilege::Kernel,
+        (_, true) => Privilege::User,
+        _ => Privilege::All,
+    };
+    config.call_graph = sampling.call_graph.how;
+    config.copy_grows = sampling.call_graph.copy_grows;
+    config.inherit = !sampling.no_inherit;
+    config.descendants = !sampling.no_children;
+    config.per_task = sampling.per_task;
+    config.fixed_period = sampling.fixed_period;
+    config.seed = sampling.seed;
+    config.cpus = sampling.cpus.as_ref().map(|cpus| cpus.0.clone());
+}

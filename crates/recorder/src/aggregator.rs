@@ -1,0 +1,119 @@
+//! Samples become rows: one for each thread, stack and what the stack rests on, with the sums of
+//! the values. Memory grows with distinct stacks, not with time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flame_profile::{Evidence, Health, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
+use indexmap::{IndexMap, IndexSet};
+use rustc_hash::FxBuildHasher;
+
+use crate::completion::{Chains, Cut, Cuts};
+use crate::location::CodeLocation;
+
+/// What a sample adds: one, and what it stands for.
+type Values = [u64; 2];
+
+/// A thread as samples saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ThreadKey {
+    pub(crate) name: Arc<str>,
+    pub(crate) process: Arc<str>,
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+}
+
+/// What a row is told from others by: the position of its thread, its stack, and what that rests on.
+type RowKey = (usize, StackId, Evidence);
+
+/// Takes in samples.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Aggregator {
+    threads: IndexSet<ThreadKey, FxBuildHasher>,
+    stacks: StackTable<CodeLocation>,
+    rows: IndexMap<RowKey, Values, FxBuildHasher>,
+    ends: BTreeMap<StackEnd, u64>,
+    /// What is known of stacks that are not known yet to be complete, and the rows of them.
+    cut_stacks: StackTable<CodeLocation>,
+    cut_rows: IndexMap<(usize, StackId, Cut), Values, FxBuildHasher>,
+}
+
+/// All samples of a recording, before anything has a name.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) threads: IndexSet<ThreadKey, FxBuildHasher>,
+    pub(crate) stacks: StackTable<CodeLocation>,
+    pub(crate) rows: IndexMap<RowKey, Values, FxBuildHasher>,
+}
+
+impl Aggregator {
+    /// The position of a thread.
+    pub(crate) fn thread(&mut self, key: ThreadKey) -> usize {
+        self.threads.insert_full(key).0
+    }
+
+    /// Adds a sample with its stack, outermost frame first.
+    pub(crate) fn add(
+        &mut self,
+        thread: usize,
+        path: &[CodeLocation],
+        (end, evidence): (StackEnd, Evidence),
+        period: u64,
+    ) {
+        let push = |stack, location: &CodeLocation| self.stacks.push(stack, *location);
+        let stack = path.iter().fold(StackId::EMPTY, push);
+        *self.ends.entry(end).or_default() += 1;
+        add(self.rows.entry((thread, stack, evidence)).or_default(), [1, period]);
+    }
+
+    /// Adds a sample of whose stack the outer part is not known yet: user frames, innermost first,
+    /// and kernel frames, innermost first.
+    pub(crate) fn add_cut(
+        &mut self,
+        thread: usize,
+        user: &[CodeLocation],
+        kernel: &[ProcessAddress],
+        cut: Cut,
+        period: u64,
+    ) {
+        let path = user.iter().rev().copied().chain(kernel_locations(kernel));
+        let push = |stack, location| self.cut_stacks.push(stack, location);
+        let stack = path.fold(StackId::EMPTY, push);
+        add(self.cut_rows.entry((thread, stack, cut)).or_default(), [1, period]);
+    }
+
+    /// Completes what was cut, or marks it, and counts in `health` how stacks ended.
+    pub(crate) fn into_rows(self, chains: &Chains, health: &mut Health) -> Rows {
+        let Aggregator { threads, stacks, rows, ends, cut_stacks, cut_rows } = self;
+        let mut all = Rows { threads, stacks, rows };
+        for (end, count) in ends {
+            *health.stack_ends.entry(end).or_default() += count;
+        }
+        let mut cuts = Cuts::default();
+        cuts.stacks = cut_stacks;
+        for ((thread, stack, cut), values) in cut_rows {
+            cuts.add(thread, stack, cut, values);
+        }
+        for (thread, stack, evidence, values) in cuts.finish(chains, &mut all.stacks, health) {
+            add(all.rows.entry((thread, stack, evidence)).or_default(), values);
+        }
+        health.samples = all.rows.values().map(|values| values[0]).sum();
+        all
+    }
+}
+
+fn add(sums: &mut Values, values: Values) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        *sum = sum.saturating_add(value);
+    }
+}
+
+/// The kernel's frames, given innermost first, outermost first.
+pub(crate) fn kernel_locations(
+    kernel: &[ProcessAddress],
+) -> impl Iterator<Item = CodeLocation> + '_ {
+    kernel.iter().enumerate().rev().map(|(index, address)| {
+        // All but the innermost are return addresses.
+        CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
+    })
+}

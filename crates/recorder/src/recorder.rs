@@ -1,0 +1,258 @@
+//! A recording, from its events to its profile.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use flame_events::{EventKind, EventSource};
+use flame_profile::{Health, Hz, Meta, Nanos, Profile};
+use flame_sampler::{Rate, SamplerError, Session, Target};
+
+use crate::aggregator::Rows;
+use crate::collector::{Collector, SeenImage};
+use crate::config::{Options, RecorderConfig, Stream};
+use crate::jit::JitTarget;
+use crate::naming;
+use crate::proc::all_processes;
+use crate::symbolizer::Symbolizer;
+use crate::target_files::TargetFiles;
+
+/// Events in, a profile out.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use flame_profile::Pid;
+/// use flame_recorder::{Recorder, RecorderConfig};
+/// use flame_sampler::Target;
+///
+/// let config = RecorderConfig::new(Target::Processes(vec![Pid(4242)]));
+/// let mut recorder = Recorder::start(config)?;
+/// while recorder.samples() < 1000 {
+///     recorder.poll(Duration::from_millis(100))?;
+/// }
+/// let profile = recorder.finish()?;
+/// assert!(profile.health.samples >= 1000);
+/// # Ok::<(), flame_sampler::SamplerError>(())
+/// ```
+#[derive(Debug)]
+pub struct Recorder<S: EventSource = Session> {
+    source: S,
+    stream: Stream,
+    copy_grows: bool,
+    files: TargetFiles,
+    collector: Collector,
+    symbolizer: Symbolizer,
+    /// How many records LOST records told of.
+    lost: u64,
+    meta: Meta,
+    started: Instant,
+    stopped: Option<Instant>,
+    /// All rows, once nothing is read of processes any more.
+    rows: Option<(Rows, Health)>,
+}
+
+impl Recorder {
+    /// Opens the events of a target, and starts them.
+    ///
+    /// # Errors
+    /// The events cannot be opened.
+    pub fn start(config: RecorderConfig) -> Result<Recorder, SamplerError> {
+        let RecorderConfig { sampler, options } = config;
+        let source = Session::open(&sampler)?;
+        let stream = Stream::from(&source);
+        let mut recorder = Recorder::of_source(source, stream, options);
+        recorder.copy_grows = sampler.copy_grows;
+        // Once events are open: what is mapped between then and now is in the records, too.
+        recorder.enter_existing(&sampler.target);
+        // Not before: on a machine with thousands of processes that takes seconds.
+        recorder.source.begin()?;
+        recorder.begin_time();
+        let (frequency, period) = match recorder.source.rate() {
+            Rate::Frequency(Hz(hz)) if recorder.stream.is_clock => {
+                (Some(Hz(hz)), Some(1_000_000_000 / hz.max(1)))
+            }
+            Rate::Frequency(frequency) => (Some(frequency), None),
+            Rate::Period(period) => (None, Some(period)),
+        };
+        let event = Some(recorder.source.event().to_string());
+        recorder.meta = Meta { event, frequency, period, ..recorder.meta };
+        Ok(recorder)
+    }
+
+    fn enter_existing(&mut self, target: &Target) {
+        let pids = match target {
+            Target::System => all_processes(),
+            Target::Processes(_) | Target::Threads(_) => self.source.taken().processes.clone(),
+            Target::Cgroup(group) => group.processes(),
+            Target::Launched(_) => Vec::new(),
+        };
+        pids.into_iter().for_each(|pid| self.collector.enter(pid));
+    }
+}
+
+impl<S: EventSource> Recorder<S> {
+    /// Of events that come from anywhere; `stream` says what they are.
+    pub fn of_source(source: S, stream: Stream, options: Options) -> Recorder<S> {
+        let collector = Collector::new(&stream, &options);
+        let symbolizer = Symbolizer::new(&options);
+        let files = options.files;
+        Recorder {
+            source,
+            stream,
+            copy_grows: false,
+            files,
+            collector,
+            symbolizer,
+            lost: 0,
+            meta: Meta::default(),
+            started: Instant::now(),
+            stopped: None,
+            rows: None,
+        }
+    }
+
+    fn begin_time(&mut self) {
+        self.started = Instant::now();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.meta.start = Some(Nanos::from(since_1970));
+    }
+
+    /// Where the events come from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// What they are.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Samples taken in so far.
+    pub fn samples(&self) -> u64 {
+        self.collector.samples()
+    }
+
+    /// How many records LOST records have told of so far.
+    pub fn lost_records(&self) -> u64 {
+        self.lost
+    }
+
+    /// Tasks that have ended so far.
+    pub fn ended_tasks(&self) -> u64 {
+        self.collector.ended_tasks()
+    }
+
+    /// Waits until there is something to take in, so long at most, and takes it in. It is to be
+    /// called often: what the kernel has no room for is lost.
+    ///
+    /// # Errors
+    /// The source cannot go on.
+    pub fn poll(&mut self, timeout: Duration) -> Result<(), S::Error> {
+        self.source.wait(timeout);
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<(), S::Error> {
+        self.collector.look_at_jit_code();
+        let (collector, lost) = (&mut self.collector, &mut self.lost);
+        self.source.drain(&mut |event| {
+            if let EventKind::Lost { count } = event.kind {
+                *lost += count;
+            }
+            collector.take(event);
+        })?;
+        let more = self.collector.end_batch().filter(|_| self.copy_grows);
+        if let Some(bytes) = more {
+            let grown = self.source.copy_stacks(bytes);
+            tracing::info!(bytes = bytes.0, ?grown, "too many stacks are cut");
+            grown.into_iter().for_each(|bytes| self.collector.set_stack_asked(bytes));
+        }
+        Ok(())
+    }
+
+    /// The profile of what there is so far; recording goes on. Samples of code whose runtime has not
+    /// written down yet what it was are left for later.
+    ///
+    /// # Errors
+    /// The source cannot go on.
+    pub fn snapshot(&mut self) -> Result<Profile, S::Error> {
+        self.drain()?;
+        let (rows, health) = self.collector.rows_so_far();
+        Ok(self.named(&rows, health))
+    }
+
+    /// Ends sampling, and takes in the rest. What was recorded is complete then, and nothing has a
+    /// name yet.
+    ///
+    /// # Errors
+    /// The source cannot go on.
+    pub fn stop(&mut self) -> Result<(), S::Error> {
+        if self.stopped.is_none() {
+            self.source.stop();
+            self.stopped = Some(Instant::now());
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    /// The processes that ran code without a file.
+    pub fn jit_targets(&self) -> Vec<JitTarget> {
+        self.collector.jit_targets()
+    }
+
+    /// Reads what running processes and the kernel say about code, after which no rights beyond
+    /// those for reading files are of any use. Call it when the recording is stopped.
+    pub fn read_processes(&mut self) {
+        if self.rows.is_none() {
+            self.rows = Some(self.collector.last_rows());
+            self.symbolizer.open_kernel();
+            self.files.recording_is_over();
+        }
+    }
+
+    /// What was there to name the code of processes that has no names, and why it was not believed;
+    /// after [`Recorder::read_processes`].
+    pub fn refused_code(&self) -> Vec<String> {
+        self.collector.collected().0.jit.refused()
+    }
+
+    /// The images that stacks have, after [`Recorder::read_processes`].
+    pub fn images(&self) -> Vec<SeenImage<'_>> {
+        self.rows.as_ref().map_or_else(Vec::new, |(rows, _)| self.collector.images(rows))
+    }
+
+    /// Ends the recording, and gives its profile.
+    ///
+    /// # Errors
+    /// The source cannot go on.
+    pub fn finish(self) -> Result<Profile, S::Error> {
+        self.finish_with_source().map(|(profile, _)| profile)
+    }
+
+    /// The same, with the source, to be asked what it has seen besides samples.
+    ///
+    /// # Errors
+    /// The source cannot go on.
+    pub fn finish_with_source(mut self) -> Result<(Profile, S), S::Error> {
+        self.stop()?;
+        self.read_processes();
+        let (rows, health) = self.rows.take().unwrap_or_default();
+        let profile = self.named(&rows, health);
+        Ok((profile, self.source))
+    }
+
+    fn named(&mut self, rows: &Rows, health: Health) -> Profile {
+        let collected = self.collector.collected();
+        self.symbolizer.look_up(&rows.stacks, collected.0);
+        let mut profile = Profile::new(self.stream.value_types());
+        profile.default_value = self.stream.default_value();
+        let end = self.stopped.unwrap_or_else(Instant::now);
+        let duration = end.saturating_duration_since(self.started);
+        profile.meta = Meta { duration: Some(Nanos::from(duration)), ..self.meta.clone() };
+        profile.health = Health { lost_records: self.lost, ..health };
+        naming::name_all(rows, collected, &self.symbolizer, &mut profile);
+        profile
+    }
+}
+
+#[cfg(test)]
+mod tests;
