@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 /// The files of the script, one idea each, in the order in which they build on each other.
-const FILES: [&str; 23] = [
+const FILES: [&str; 24] = [
     include_str!("viewer/page.js"),
     include_str!("viewer/inflate.js"),
     include_str!("viewer/load.js"),
@@ -18,6 +18,7 @@ const FILES: [&str; 23] = [
     include_str!("viewer/draw.js"),
     include_str!("viewer/panes.js"),
     include_str!("viewer/header.js"),
+    include_str!("viewer/matching.js"),
     include_str!("viewer/search.js"),
     include_str!("viewer/state.js"),
     include_str!("viewer/details.js"),

@@ -53,6 +53,21 @@ fn where_strings_may_not_become_code_and_styles_are_banned_it_works_too() {
     assert!(problems[0].contains("inline style"), "{problems:?}");
 }
 
+/// No worker may be made of a text there.
+#[test]
+fn where_nothing_may_run_beside_the_page_a_search_takes_its_time_or_is_refused() {
+    let Some(mut graph) = open(STRICT) else { return };
+    graph.wait_until("document.documentElement.hasAttribute('data-ready')");
+    for (pattern, said) in [
+        ("^([a-z]+_)+[A-Z]", "Not searched: this pattern may take too long."),
+        ("t.*h.*i.*n.*_.*0.*0", "Matched: 0.23% (23 frames, 230 samples)"),
+    ] {
+        graph.search(pattern);
+        graph.wait_until("!/^Sea/.test(document.getElementById('matched').textContent)");
+        assert_eq!(graph.text("matched"), said, "{pattern}");
+    }
+}
+
 #[track_caller]
 fn check_still(policy: &str) {
     let Some(mut graph) = open(policy) else { return };

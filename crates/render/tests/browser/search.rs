@@ -143,3 +143,41 @@ fn several_searches_stand_side_by_side_in_colours_of_their_own() {
     assert_eq!(fills(&mut graph, &["parse", "sys_read"]), before);
     graph.check_quiet();
 }
+
+/// A pattern that takes a backtracking matcher some 2^40 steps to say that the name is not it.
+const ENDLESS: &str = "^(([a-z/])+.)+[A-Z]([a-z])+$";
+
+#[test]
+fn a_pattern_that_takes_too_long_is_given_up_and_the_page_goes_on_meanwhile() {
+    let mut stacks = server();
+    stacks.push((format!("server;{}", "usr/lib/".repeat(12)), 1_000));
+    let Some(mut graph) = Graph::open("endless", &tree_of(&stacks)) else { return };
+    graph.search(ENDLESS);
+    graph.click("parse");
+    assert_eq!(graph.names(), ["all", "server", "main", "parse", "alloc"]);
+    graph.wait_until("/^Given up/.test(document.getElementById('matched').textContent)");
+    assert_eq!(graph.text("matched"), "Given up: this pattern takes too long.");
+    assert_eq!(graph.eval("document.querySelector('input').className"), "flame-input bad");
+    assert_eq!(graph.hits(), json!([]));
+    graph.browser.press("Escape").unwrap();
+    assert_eq!(graph.text("matched"), "");
+    assert_eq!(graph.browser.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn a_pattern_that_could_take_long_finds_what_it_finds() {
+    let tree = tree_of(&server());
+    let Some(mut graph) = Graph::open("long_pattern", &tree) else { return };
+    // Each of them repeats what can match in several ways, or refers back.
+    for (pattern, names) in [
+        ("^(l|ea|f|_)+[37]$", &["leaf_3", "leaf_7"][..]),
+        ("^(([a-z])+_)+([a-z])+$", &["sys_read", "sys_wait"]),
+        ("(s)y\\1", &["sys_read", "sys_wait"]),
+    ] {
+        graph.search(pattern);
+        let expect = json!(matched(&tree, names));
+        graph
+            .wait_until(&format!("document.getElementById('matched').textContent === {expect}"));
+    }
+    assert_eq!(graph.browser.problems(), [] as [&str; 0]);
+}

@@ -6,39 +6,34 @@ const MOST = COLOURS.length - 1;
 
 let searches = [];
 
-function matcherOf(pattern, ignoreCase) {
-  try {
-    return new RegExp(pattern, ignoreCase ? 'iu' : 'u');
-  } catch (strict) {
-    // Escapes such as `\-` are errors in unicode mode only; people type them.
-    return new RegExp(pattern, ignoreCase ? 'i' : '');
-  }
-}
-
-// For each name whether it matches; matching nodes before each position, so that a thin run knows
-// whether it holds one.
-function searchFor(pattern, colour) {
+// Matching nodes before each position, so that a thin run knows whether it holds one.
+function searchFor(pattern, colour, outcomesBefore) {
+  const { hits, complaint } = outcomeOf(pattern, outcomesBefore);
   const ink = colour === data.searchColour ? data.searchInk : '';
-  const found = { pattern, colour, ink, hits: null, before: null, complaint: '' };
-  try {
-    const matcher = matcherOf(pattern, state.ignoreCase);
-    found.hits = Uint8Array.from(names, name => matcher.test(name) ? 1 : 0);
-  } catch (error) {
-    found.complaint = 'Bad pattern: ' + String(error.message).split(': ').pop();
-    return found;
-  }
-  found.before = new Uint32Array(count + 1);
-  for (let i = 0; i < count; i++) found.before[i + 1] = found.before[i] + found.hits[label[i]];
+  const found = { pattern, colour, ink, hits, before: null, complaint };
+  if (!hits) return found;
+  const before = found.before = new Uint32Array(count + 1);
+  for (let i = 0; i < count; i++) before[i + 1] = before[i] + hits[label[i]];
   return found;
 }
 
 function searchAll() {
-  searches = state.pinned.map((pattern, k) => searchFor(pattern, COLOURS[k % MOST + 1]));
-  if (state.pattern) searches.unshift(searchFor(state.pattern, COLOURS[0]));
+  const before = outcomes;
+  outcomes = new Map();
+  searches = state.pinned.map((pattern, k) => searchFor(pattern, COLOURS[k % MOST + 1], before));
+  if (state.pattern) searches.unshift(searchFor(state.pattern, COLOURS[0], before));
+  for (const [key, { stop }] of before) if (stop && !outcomes.has(key)) stop();
   const complaint = state.pattern ? searches[0].complaint : '';
   input.setAttribute('class', complaint ? 'flame-input bad' : 'flame-input');
   input.setAttribute('aria-invalid', complaint ? 'true' : 'false');
   button.ignorecase.setAttribute('aria-pressed', String(state.ignoreCase));
+}
+
+// Once a search that took its time is done.
+function showSearches() {
+  searchAll();
+  mark();
+  placeHeader();
 }
 
 // Weight of the matches in a run of siblings; a match above another counts once.
@@ -93,7 +88,7 @@ function markBox(box, cell) {
 function mark() {
   for (const [box, cell] of cellOf) markBox(box, cell);
   const typed = state.pattern ? searches[0] : null;
-  const text = typed ? typed.complaint || matchedText(typed) : '';
+  const text = typed ? typed.complaint || (typed.hits ? matchedText(typed) : 'Searching …') : '';
   matched.textContent = text;
   matched.setAttribute('class', typed && typed.complaint ? 'bad' : '');
   show(matched, text !== '');
