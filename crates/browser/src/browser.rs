@@ -126,6 +126,17 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", metrics).map(drop)
     }
 
+    /// Makes the page that of a phone with a touch screen, of that many CSS pixels, and of so many
+    /// pixels of the screen for each.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn emulate_phone(&mut self, width: u32, height: u32, density: u32) -> Result<(), Error> {
+        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": density, "mobile": true });
+        self.call("Emulation.setDeviceMetricsOverride", metrics)?;
+        self.call("Emulation.setTouchEmulationEnabled", json!({ "enabled": true })).map(drop)
+    }
+
     /// Sets a media feature, for example `prefers-color-scheme` to `dark`.
     ///
     /// # Errors

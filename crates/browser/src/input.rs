@@ -77,6 +77,15 @@ impl Browser {
         self.call("Input.dispatchTouchEvent", event).map(drop)
     }
 
+    /// Puts a finger down at a point and lifts it.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub fn tap(&mut self, x: f64, y: f64) -> Result<(), Error> {
+        self.touch_start(x, y)?;
+        self.touch_end()
+    }
+
     /// Puts the text of the clipboard into whatever has the focus.
     ///
     /// # Errors

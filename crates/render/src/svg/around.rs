@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use flame_diff::Presence;
 
-use super::geometry::{FOOTER_SIZE, Geometry, HEAD_GAP, THINNEST_STRIP};
+use super::geometry::{FOOTER_SIZE, Geometry, HEAD_GAP, PANE_HEAD, THINNEST_STRIP};
 use super::panes::{Panes, PlacedPane};
 use super::subject::Subject;
 use super::xml::{escape, push_pixels};
@@ -29,8 +29,13 @@ pub(super) fn write_heads(
         }
         let (mut x, y) = (String::new(), panes.top(at) - u64::from(HEAD_GAP));
         push_pixels(pane.left, &mut x);
+        let (top, height) = (panes.top(at) - u64::from(PANE_HEAD) - 6, PANE_HEAD + 5);
+        let mut width = String::new();
+        push_pixels(pane.width, &mut width);
+        write!(out, r#"<g><rect class="bar" x="{x}" y="{top}" width="{width}" "#)?;
+        write!(out, r##"height="{height}" fill="#fff"/>"##)?;
         let text = cut_end(&text, pane.width * 10 / FOOTER_SIZE);
-        write!(out, r#"<text x="{x}" y="{y}">{}</text>"#, escape(&text))?;
+        write!(out, r#"<text x="{x}" y="{y}">{}</text></g>"#, escape(&text))?;
     }
     out.write_all(b"</g>")
 }

@@ -107,12 +107,13 @@ fn is_harmless(link: &str) -> bool {
 }
 
 /// The identifiers of the picture's own elements, which the viewer finds them by.
-const OWN_IDS: [&str; 28] = [
+const OWN_IDS: [&str; 34] = [
     "another",
     "background",
     "by",
     "details",
     "flame-data",
+    "flip",
     "foot",
     "footer",
     "frames",
@@ -124,10 +125,14 @@ const OWN_IDS: [&str; 28] = [
     "legend",
     "matched",
     "more",
+    "next",
+    "order",
     "panel",
+    "previous",
     "search",
     "searches",
     "sides",
+    "standing",
     "status",
     "strips",
     "subtitle",
@@ -135,6 +140,7 @@ const OWN_IDS: [&str; 28] = [
     "thin-gone",
     "thin-hit",
     "title",
+    "undo",
     "unzoom",
 ];
 

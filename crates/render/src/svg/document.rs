@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::chunks::Chunks;
 use super::config::SvgConfig;
 use super::data::Data;
-use super::geometry::{self as sizes, Geometry, MARGIN, TOP};
+use super::geometry::{self as sizes, Geometry, MARGIN};
 use super::paint::ThinFill;
 use super::panes::Panes;
 use super::script::{STYLE, script};
@@ -24,6 +24,13 @@ const NO_SCRIPT: &str =
     "A still picture here: open the file itself in a browser to zoom and to search.";
 const NO_SAMPLES: &str = "no samples: nothing was recorded, or a filter left nothing";
 
+/// Phones lay a page out 980 pixels wide otherwise. The prefix keeps the element harmless where the
+/// picture stands in a page of HTML, whose parser would end the picture at a `<meta>`.
+const VIEWPORT: &str = concat!(
+    r#"<h:meta xmlns:h="http://www.w3.org/1999/xhtml" name="viewport" "#,
+    r#"content="width=device-width"/>"#,
+);
+
 /// The buttons; hidden until the script, without which they are dead, shows and places them.
 const CONTROLS: &str = concat!(
     r#"<g id="unzoom" class="button" role="button" tabindex="0" display="none">"#,
@@ -33,9 +40,8 @@ const CONTROLS: &str = concat!(
     r#"<g id="search" display="none"/>"#,
     r#"<g id="ignorecase" class="button" role="button" tabindex="0" aria-pressed="false" "#,
     r#"display="none"><title>Ignore case (Ctrl-I)</title>"#,
-    r##"<rect width="28" height="24" rx="4" fill="#fff" stroke="#d1d9e0"/>"##,
-    r#"<text x="14" y="16" text-anchor="middle" font-size="11">aA</text></g>"#,
-    r#"<text id="matched" text-anchor="end" y="48" display="none"/>"#,
+    r##"<rect width="88" height="24" rx="4" fill="#fff" stroke="#d1d9e0"/>"##,
+    r#"<text x="44" y="16" text-anchor="middle" font-size="11">Ignore case</text></g>"#,
 );
 
 /// All that a picture is made of.
@@ -67,6 +73,7 @@ impl Picture<'_> {
         let fonts = escape(&config.fonts);
         let size = sizes::UI_FONT_SIZE;
         write!(out, r#"font-family="{fonts}" font-size="{size}" fill="{INK}">"#)?;
+        out.write_all(VIEWPORT.as_bytes())?;
         self.break_line(out)?;
         write!(out, "<title>{}</title>", escape(&config.title))?;
         if let Some(text) = self.hottest {
@@ -134,7 +141,7 @@ impl Picture<'_> {
             around::write_heads(sides, panes, &self.ui_fills().1, out)?;
         }
         if panes.is_empty() && subject.sides().is_none() {
-            let (x, y) = (geometry.width / 2, TOP + 17);
+            let (x, y) = (geometry.width / 2, geometry.top + 17);
             write!(out, r#"<text x="{x}" y="{y}" text-anchor="middle">{NO_SAMPLES}</text>"#)?;
         }
         Ok(())
@@ -147,7 +154,7 @@ impl Picture<'_> {
         let title = cut_end(&clean_name(&self.config.title), title_room);
         let subtitle = clean_name(self.config.subtitle.as_deref().unwrap_or(""));
         let subtitle = cut_end(&subtitle, room / sizes::UI_FONT_SIZE);
-        let (size, height) = (sizes::TITLE_SIZE, TOP - 6);
+        let (size, height) = (sizes::TITLE_SIZE, self.geometry.top - 6);
         let (fill, quiet) = self.ui_fills();
         out.write_all(br#"<g id="head">"#)?;
         write!(out, r##"<rect class="bar" width="100%" height="{height}" fill="#fff"/>"##)?;
@@ -199,6 +206,9 @@ impl Picture<'_> {
         if self.geometry.more > 0 {
             let y = y + self.geometry.more;
             write!(out, r#"<text id="more" x="{MARGIN}" y="{y}"/>"#)?;
+        }
+        if self.config.script {
+            out.write_all(br#"<text id="matched" text-anchor="end" display="none"/>"#)?;
         }
         out.write_all(b"</g>")
     }

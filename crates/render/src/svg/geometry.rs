@@ -7,8 +7,9 @@ use crate::layout::{Narrow, Units};
 pub(super) const UNITS_PER_PIXEL: u32 = 100;
 /// Blank to the left and right of the boxes.
 pub(super) const MARGIN: u32 = 10;
-/// Title and subtitle stand above the boxes.
-pub(super) const TOP: u32 = 62;
+/// Room above the boxes for the title, and for the subtitle where there is one.
+const TITLE_ROOM: u32 = 44;
+const SUBTITLE_ROOM: u32 = 18;
 /// Below the boxes: the line of details, then the legend, then the footer.
 pub(super) const DETAILS_Y: u32 = 20;
 pub(super) const LEGEND_Y: u32 = 44;
@@ -52,6 +53,8 @@ pub(super) const THINNEST_STRIP: Units = 300;
 pub(super) struct Geometry {
     /// Width of the picture in pixels.
     pub(super) width: u32,
+    /// Room above the boxes.
+    pub(super) top: u32,
     /// Height of a row with the pixel that parts it from the next, in pixels.
     pub(super) row: u32,
     /// Size of the text in boxes, in pixels.
@@ -76,8 +79,10 @@ impl Geometry {
         };
         // A cast from a float saturates, and takes what is no number for 0.
         let min_width = (min_width.round() as Units).max(1);
+        let has_subtitle = config.subtitle.as_deref().is_some_and(|text| !text.is_empty());
         Geometry {
             width,
+            top: TITLE_ROOM + if has_subtitle { SUBTITLE_ROOM } else { 0 },
             row: config.row_height.clamp(4, 1000),
             font_size: config.font_size.clamp(4, 100),
             widths: Widths { uniform: config.font_width.map(|width| width.max(1)) },

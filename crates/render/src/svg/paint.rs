@@ -130,7 +130,10 @@ pub(super) fn write_style(config: &SvgConfig, style: &str, out: &mut impl Write)
     if let Some(key) = key(config) {
         let own = format!(".flame-graph[data-paint=\"{key}\"]");
         let (ink, quiet) = texts(config);
-        let (most, less) = ("#title,#matched:not(.bad),#details.shown,#more", "#subtitle,#details");
+        let (most, less) = (
+            "#title,#matched:not(.bad),#details.shown,#more.shown",
+            "#subtitle,#details,#more,#standing",
+        );
         write!(out, "{own} :is({less},#legend,#footer,#heads){{fill:{quiet}!important}}")?;
         write!(out, "{own} :is({most}){{fill:{ink}!important}}")?;
         if let Some(Background { top, bottom }) = config.colours.background {

@@ -3,7 +3,7 @@
 use crate::diff::{DiffView, Pane, Sides};
 use crate::layout::{Cell, Units, layout};
 
-use super::geometry::{BESIDE_FROM, Geometry, MARGIN, PANE_GAP, PANE_HEAD, TOP, UNITS_PER_PIXEL};
+use super::geometry::{BESIDE_FROM, Geometry, MARGIN, PANE_GAP, PANE_HEAD, UNITS_PER_PIXEL};
 use super::subject::Subject;
 
 /// One graph.
@@ -27,6 +27,8 @@ pub(super) struct Panes {
     pub(super) rows: u32,
     /// Whether they stand beside each other, so that a frame is at one height in all of them.
     is_beside: bool,
+    /// Where the first graph starts.
+    start: u32,
     /// Room for the headings.
     head: u32,
     row: u32,
@@ -47,19 +49,19 @@ impl Panes {
         let rows = cells.map(|cell| cell.depth + 1).max().unwrap_or(1);
         let is_beside = list.len() > 1 && geometry.width >= BESIDE_FROM;
         let head = if subject.sides().is_some() { PANE_HEAD } else { 0 };
-        Panes { list, rows, is_beside, head, row: geometry.row }
+        Panes { list, rows, is_beside, start: geometry.top, head, row: geometry.row }
     }
 
     /// The upper edge of the boxes of a graph.
     pub(super) fn top(&self, pane: usize) -> u64 {
         let below = if self.is_beside { 0 } else { pane as u64 };
-        u64::from(TOP + self.head) + below * self.height()
+        u64::from(self.start + self.head) + below * self.height()
     }
 
     /// The lower edge of all boxes.
     pub(super) fn bottom(&self) -> u64 {
         let number = if self.is_beside { 1 } else { self.list.len() as u64 };
-        u64::from(TOP) + number * self.height()
+        u64::from(self.start) + number * self.height()
     }
 
     /// Height of a graph with its heading.

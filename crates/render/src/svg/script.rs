@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 /// The files of the script, one idea each, in the order in which they build on each other.
-const FILES: [&str; 24] = [
+const FILES: [&str; 27] = [
     include_str!("viewer/page.js"),
     include_str!("viewer/inflate.js"),
     include_str!("viewer/load.js"),
@@ -17,7 +17,10 @@ const FILES: [&str; 24] = [
     include_str!("viewer/layout.js"),
     include_str!("viewer/draw.js"),
     include_str!("viewer/panes.js"),
-    include_str!("viewer/header.js"),
+    include_str!("viewer/scroll.js"),
+    include_str!("viewer/controls.js"),
+    include_str!("viewer/footer.js"),
+    include_str!("viewer/status.js"),
     include_str!("viewer/matching.js"),
     include_str!("viewer/search.js"),
     include_str!("viewer/state.js"),

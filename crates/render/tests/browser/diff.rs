@@ -224,11 +224,11 @@ fn a_narrow_page_has_the_panes_below_each_other() {
     let tops = "Array.from(document.querySelectorAll('#heads text'), text => \
                 [+text.getAttribute('x'), +text.getAttribute('y')])";
     // Five rows of 17 pixels and a heading of 20 each.
-    assert_eq!(graph.eval(tops), json!([[10, 75], [10, 180], [10, 285]]));
+    assert_eq!(graph.eval(tops), json!([[10, 57], [10, 162], [10, 267]]));
     let written = graph.boxes();
     graph.browser.resize(1200, 900).unwrap();
     graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
-    assert_eq!(graph.eval(tops), json!([[10, 75], [408.66, 75], [807.32, 75]]));
+    assert_eq!(graph.eval(tops), json!([[10, 57], [408.66, 57], [807.32, 57]]));
     graph.browser.resize(700, 900).unwrap();
     graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
     assert_eq!(graph.boxes(), written);
@@ -242,10 +242,16 @@ fn the_reader_can_turn_to_other_widths_and_colours() {
     let around = "document.getElementById('strips').innerHTML + \
                   document.getElementById('heads').innerHTML";
     let mut turned = Vec::new();
-    for key in ["d", "d", "#sides", "d", "#by", "d"] {
-        match key.starts_with('#') {
-            true => graph.browser.click_on(key).unwrap(),
-            false => graph.browser.press(key).unwrap(),
+    for key in ["d", "d", "#sides .row:nth-child(5)", "d", "#by", "d"] {
+        match key.split_once(' ') {
+            // A list of all of them.
+            Some((list, row)) => {
+                graph.browser.click_on(list).unwrap();
+                graph.browser.click_on(&format!("#panel {row}")).unwrap();
+                graph.browser.move_to(5.0, 5.0).unwrap();
+            }
+            None if key.starts_with('#') => graph.browser.click_on(key).unwrap(),
+            None => graph.browser.press(key).unwrap(),
         }
         turned.push((graph.address(), graph.boxes(), graph.eval(around)));
     }
@@ -278,7 +284,7 @@ fn nothing_overlaps_from_320_to_1600_pixels() {
         graph.browser.press("d").unwrap();
     }
     graph.search("read");
-    let parts = "#title, #subtitle, #matched, #unzoom, #search foreignObject, #ignorecase, #sides, \
+    let parts = "#title, #subtitle, #matched, #standing, #undo, #another, #previous, #next, #unzoom, #search foreignObject, #ignorecase, #sides, \
                  #by, #help, #heads text, #frames g, #details, #more, #legend, #footer";
     let overlaps = format!(
         "(parts => parts.flatMap((one, k) => parts.slice(k + 1).map(other => [one, other])) \
@@ -406,7 +412,7 @@ fn nothing_that_files_or_functions_are_called_becomes_markup() {
         graph.browser.press("t").unwrap();
     }
     let injected = graph.eval(
-        "[document.querySelectorAll('title *, text *').length, \
+        "[document.querySelectorAll('title *, text *:not(tspan)').length, \
           document.querySelectorAll('script').length, typeof window.pwned]",
     );
     assert_eq!(injected, json!([0, 1, "undefined"]));
@@ -426,4 +432,29 @@ fn two_values_of_one_profile_have_a_ratio() {
     assert!(found[0].contains(total), "{found:?}");
     assert!(found[1].ends_with("; 4.000 cycles per instructions"), "{found:?}");
     graph.check_quiet();
+}
+
+#[test]
+fn headings_stay_in_sight_while_a_tall_graph_scrolls() {
+    let deep = (0..80).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";");
+    let stacks = |weight: u32| format!("{deep} {weight}\nf0;g 50\n");
+    let tree = diff(&stacks(100), &stacks(150), Scaling::Total);
+    let heads = "Array.from(document.querySelectorAll('#heads text'), \
+                 t => Math.round(t.getBoundingClientRect().top))";
+    let twice = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))";
+    // Beside each other, and below each other, where the last one is in sight at the root.
+    for (width, expect) in [(1200, vec![47; 3]), (700, vec![-1, -1, 74])] {
+        let name = format!("diff_pinned_{width}");
+        let Some(mut graph) = open(&name, &tree, DiffView::Both, width) else { return };
+        graph.eval(twice);
+        let found = graph.eval(heads);
+        let found: Vec<i64> =
+            found.as_array().unwrap().iter().map(|y| y.as_i64().unwrap()).collect();
+        // What is above the window is there no more.
+        assert_eq!(found.iter().map(|y| (*y).max(-1)).collect::<Vec<_>>(), expect, "{width}");
+        graph.eval("window.scrollTo(0, 0)");
+        graph.eval(twice);
+        assert_eq!(graph.eval(heads)[0], expect[expect.len() - 1], "{width}: at home");
+        graph.check_quiet();
+    }
 }

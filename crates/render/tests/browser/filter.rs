@@ -53,9 +53,8 @@ fn a_hidden_frame_leaves_what_the_model_draws_without_it() {
             .map(|name| name.replace("5.00%", "12.50%"))
     );
     let hidden = graph.boxes();
-    graph.browser.move_to(600.0, 5.0).unwrap();
-    assert_eq!(graph.text("details"), "40.00% of all is shown; u undoes, Esc shows all.");
     graph.hover("read");
+    assert_eq!(graph.text("standing"), "40.00% of all is shown");
     let expect = "Function: read — total 75.00% (85.71% of parent, 30.00% of everything), \
                   self 0.00%, 30,000 samples";
     assert_eq!(graph.text("details"), expect);

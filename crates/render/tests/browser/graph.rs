@@ -148,6 +148,15 @@ impl Graph {
         (at[0].as_f64().unwrap(), at[1].as_f64().unwrap())
     }
 
+    /// The middle of the first element that a selector finds.
+    pub(crate) fn middle_of(&mut self, selector: &str) -> (f64, f64) {
+        let at = self.eval(&format!(
+            "(r => [r.x + r.width / 2, r.y + r.height / 2])\
+             (document.querySelector({selector:?}).getBoundingClientRect())"
+        ));
+        (at[0].as_f64().unwrap(), at[1].as_f64().unwrap())
+    }
+
     /// Opens the search by its key and types a pattern.
     pub(crate) fn search(&mut self, pattern: &str) {
         self.browser.press_control("f").unwrap();

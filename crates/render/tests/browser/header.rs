@@ -101,3 +101,134 @@ fn a_graph_taller_than_the_window_opens_at_its_root_with_the_controls_in_sight()
     assert!((850..900).contains(&details.as_i64().unwrap()), "{details}");
     graph.check_quiet();
 }
+
+/// A phone of 390 by 800 pixels, three of the screen's for each, with fingers and no mouse.
+fn phone(name: &str, config: &SvgConfig) -> Option<Graph> {
+    let mut browser = crate::graph::browser(390, 800)?;
+    browser.emulate_phone(390, 800, 3).unwrap();
+    let svg = crate::graph::svg(&tree_of(&server()), config);
+    browser.open_file(&crate::graph::write(&format!("{name}.svg"), &svg)).unwrap();
+    let mut graph = Graph { browser };
+    graph.wait_until("document.documentElement.hasAttribute('data-ready')");
+    Some(graph)
+}
+
+#[test]
+fn on_a_phone_everything_has_its_full_size_and_speaks_of_fingers() {
+    let Some(mut graph) = phone("phone", &config()) else { return };
+    let size = graph.eval(
+        "[innerWidth, devicePixelRatio, visualViewport.scale, \
+         Math.round(document.querySelector('#frames rect').getBoundingClientRect().width), \
+         document.documentElement.scrollWidth]",
+    );
+    assert_eq!(size, serde_json::json!([390, 3, 1, 370, 390]));
+    assert_eq!(graph.text("details"), "Tap a box for its numbers, again to zoom,");
+    assert_eq!(graph.text("more"), "hold it for more.");
+    let (x, y) = graph.middle("parse");
+    graph.browser.tap(x, y).unwrap();
+    graph.wait_until("document.getElementById('details').textContent === 'parse'");
+    assert_eq!(graph.text("more"), "total 60.00%, self 50.00%, 60,000 samples");
+    assert_eq!(graph.names().len(), 10);
+    graph.browser.tap(x, y).unwrap();
+    graph.wait_until("document.querySelectorAll('#frames g').length === 5");
+    // Fingers are as wide as 36 pixels.
+    let small = graph.eval(
+        "Array.from(document.querySelectorAll('.button:not([display]) rect, input'), \
+         e => e.getBoundingClientRect()).filter(r => r.height < 36 || r.width < 28).length",
+    );
+    assert_eq!(small, 0);
+    let (x, y) = graph.middle_of("#unzoom");
+    graph.browser.tap(x, y).unwrap();
+    graph.wait_until("document.querySelectorAll('#frames g').length === 10");
+    graph.check_quiet();
+}
+
+#[test]
+fn a_picture_as_wide_as_was_asked_for_is_shown_whole_on_a_phone() {
+    let config = SvgConfig { fluid: false, ..SvgConfig::default() };
+    let Some(mut graph) = phone("phone_fixed", &config) else { return };
+    let scale = graph.eval("Math.round(visualViewport.width)");
+    assert_eq!(scale, 1200, "the whole width is in sight");
+    graph.check_quiet();
+}
+
+/// Whether each of some parts is shown, and what stands on it.
+fn labels(graph: &mut Graph) -> Value {
+    graph.eval(
+        "Array.from(document.querySelectorAll('#head .button:not([display]) text'), \
+         t => t.textContent)",
+    )
+}
+
+#[test]
+fn buttons_say_in_words_what_they_do_and_do_it() {
+    let Some(mut graph) = Graph::open("buttons", &tree_of(&server())) else { return };
+    let always = ["Icicle graph", "Order …", "‹", "›", "Ignore case", "?"];
+    assert_eq!(labels(&mut graph), serde_json::json!(always));
+    graph.browser.click_on("#flip").unwrap();
+    assert_eq!(graph.address(), "#v=icicle");
+    assert_eq!(labels(&mut graph)[0], "Undo");
+    assert_eq!(labels(&mut graph)[1], "Flame graph");
+    graph.browser.click_on("#order").unwrap();
+    let rows = "Array.from(document.querySelectorAll('#panel .row'), row => row.textContent)";
+    assert_eq!(
+        graph.eval(rows),
+        serde_json::json!(["Order as it was recorded✓", "Order by weight"])
+    );
+    graph.browser.click_on("#panel .row:nth-child(3)").unwrap();
+    assert_eq!(graph.address(), "#o=weight&v=icicle");
+    graph.browser.click_on("#undo").unwrap();
+    graph.wait_until("location.hash === '#v=icicle'");
+    graph.browser.click_on("#undo").unwrap();
+    graph.wait_until("location.hash === ''");
+    assert_eq!(labels(&mut graph), serde_json::json!(always), "nothing is left to undo");
+    graph.check_quiet();
+}
+
+#[test]
+fn what_is_left_out_and_which_match_it_is_stays_while_a_box_is_pointed_at() {
+    let Some(mut graph) = Graph::open("standing", &tree_of(&server())) else { return };
+    graph.hover("parse");
+    graph.browser.press("h").unwrap();
+    graph.search("sys_");
+    assert_eq!(graph.text("standing"), "40.00% of all is shown · 2 marked");
+    graph.browser.click_on("#next").unwrap();
+    graph.hover("read");
+    assert_eq!(graph.text("standing"), "40.00% of all is shown · 1 of 2");
+    assert!(graph.text("details").starts_with("Function: read — "));
+    graph.browser.click_on("#next").unwrap();
+    assert_eq!(graph.text("standing"), "40.00% of all is shown · 2 of 2");
+    graph.browser.click_on("#previous").unwrap();
+    assert_eq!(graph.text("standing"), "40.00% of all is shown · 1 of 2");
+    graph.browser.press("Escape").unwrap();
+    graph.browser.press("Escape").unwrap();
+    assert_eq!(graph.text("standing"), "");
+    graph.check_quiet();
+}
+
+#[test]
+fn turning_a_tall_graph_over_keeps_its_root_in_sight() {
+    let stack: String = (0..200).map(|n| format!(";f{n}")).collect();
+    let tree = tree_of(&[(format!("t{stack}"), 1)]);
+    let Some(mut graph) = Graph::open("tall_flip", &tree) else { return };
+    let root = "document.querySelector('#frames g rect').getBoundingClientRect().top";
+    let twice = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))";
+    for (side, least, most) in
+        [("flame", 700.0, 860.0), ("icicle", 44.0, 44.0), ("flame", 700.0, 860.0)]
+    {
+        graph.eval(twice);
+        let at = graph.eval(root).as_f64().unwrap();
+        assert!((least..=most).contains(&at), "{side}: {at}");
+        graph.browser.press("i").unwrap();
+    }
+    // The one at the far end is brought into sight.
+    graph.search("^f199$");
+    graph.browser.press("Enter").unwrap();
+    graph.eval(twice);
+    let far = graph.eval(
+        "(r => [r.top >= 44, r.bottom <= innerHeight - 30])\
+         (document.querySelector('#frames [aria-selected] rect').getBoundingClientRect())",
+    );
+    assert_eq!(far, serde_json::json!([true, true]));
+    graph.check_quiet();
+}

@@ -176,8 +176,25 @@ fn a_pattern_that_could_take_long_finds_what_it_finds() {
     ] {
         graph.search(pattern);
         let expect = json!(matched(&tree, names));
-        graph
-            .wait_until(&format!("document.getElementById('matched').textContent === {expect}"));
+        graph.wait_until(&format!("document.getElementById('matched').textContent === {expect}"));
     }
     assert_eq!(graph.browser.problems(), [] as [&str; 0]);
+}
+
+/// What a reader sees of a box that is a pixel wide: the colour in the middle of it.
+#[test]
+fn matches_of_a_pixel_have_the_colour_of_a_match() {
+    let stacks: Vec<(String, u64)> = (0..400)
+        .map(|n| (format!("t;{}_{n}", if n % 2 == 0 { "hit" } else { "other" }), 1))
+        .collect();
+    let Some(mut graph) = Graph::open("pixels", &tree_of(&stacks)) else { return };
+    graph.search("^hit");
+    let edges = graph.eval(
+        "(rects => [rects.length, rects.filter(r => r.getAttribute('width') < 4).length, \
+         new Set(rects.map(r => getComputedStyle(r).stroke)).size, \
+         getComputedStyle(rects[0]).stroke])\
+         (Array.from(document.querySelectorAll('#frames rect[stroke-width=\".7\"]')))",
+    );
+    assert_eq!(edges, json!([200, 200, 1, "rgb(240, 95, 216)"]));
+    graph.check_quiet();
 }

@@ -26,7 +26,7 @@ pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Resul
         ("margin", sizes::MARGIN),
         ("row", geometry.row),
         ("baseline", geometry.baseline()),
-        ("top", sizes::TOP),
+        ("top", geometry.top),
         ("footerY", geometry.footer_y()),
         ("status", sizes::STATUS + geometry.more),
         ("besideFrom", sizes::BESIDE_FROM),

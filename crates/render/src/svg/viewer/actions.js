@@ -2,10 +2,8 @@
 
 const ORDERS = { name: 'by name', weight: 'by weight', file: 'as it was recorded' };
 
-function nextOrder() {
-  const orders = ['file', 'name', 'weight'].filter(order => order !== orderOfFile());
-  return orders[(orders.indexOf(state.order) + 1) % orders.length];
-}
+const orders = () => ['file', 'name', 'weight'].filter(order => order !== orderOfFile());
+const nextOrder = () => orders()[(orders().indexOf(state.order) + 1) % orders().length];
 
 const reset = () => go({ zoom: '', hide: [], only: [] });
 const flip = () => go({ icicle: !state.icicle });
@@ -26,6 +24,15 @@ const focusOn = cell => !cell.thin && cell.node && go({ only: [...state.only, na
 const copyName = cell => !cell.thin && copy(nameOf(cell.node), 'name');
 const copyStack = cell => !cell.thin && copy(stackOf(cell.node), 'stack');
 
+// A list below a button, of things of which one holds.
+function openChoice(at, key, choices) {
+  const box = at.getBoundingClientRect(), from = root.getBoundingClientRect();
+  const rows = choices.map(([value, text]) => [text, state[key] === value ? '✓' : '', () => go({ [key]: value })]);
+  openPanel(rows, box.left - from.left, box.bottom - from.top + 4, at.textContent);
+}
+const chooseOrder = () => openChoice(button.order, 'order', orders().map(order => [order, `Order ${ORDERS[order]}`]));
+const chooseSides = () => openChoice(button.sides, 'sides', SIDES.map(sides => [sides, SHOWN[sides][1]]));
+
 function openMenu(cell, x, y) {
   const rows = [['Zoom', 'Enter', () => zoomTo(cell)]];
   if (!cell.thin) rows.push(['Copy name', 'c', () => copyName(cell)]);
@@ -43,8 +50,8 @@ function searchName(cell) {
 }
 
 function openHelp() {
-  const y = (standalone ? window.scrollY : 0) + 38;
-  openPanel([
+  const y = (standalone ? window.scrollY : 0) + FIRST_ROW + HIGH + 4;
+  const rows = [
     ['Search', 'Ctrl-F, F3, /', () => input.focus()],
     ['Next and previous match', 'n, N'],
     ['Ignore case in searches', 'Ctrl-I', toggleCase],
@@ -52,8 +59,8 @@ function openHelp() {
     [state.icicle ? 'Turn into a flame graph' : 'Turn into an icicle graph', 'i', flip],
     [`Order ${ORDERS[nextOrder()]}`, 'o', reorder],
     ...(diff ? [
-      [`Show ${SHOWN[nextSides()]}`, 'd', turnSides],
-      [`Colour by ${state.by === 'total' ? 'self' : 'total'}`, 't', colourBy],
+      [SHOWN[nextSides()][1], 'd', turnSides],
+      [`Colour by the change of ${state.by === 'total' ? 'self' : 'total'} weight`, 't', colourBy],
     ] : []),
     ['Undo', 'u, Backspace', undo],
     ['Show everything', 'Esc, 0', reset],
@@ -62,5 +69,6 @@ function openHelp() {
     ['Copy its name, its stack', 'c, C'],
     ['Hide it, focus on its function', 'h, f'],
     ['More on a box', 'm, right click, long press'],
-  ], width, y, 'Keys');
+  ];
+  openPanel(coarse ? rows.filter(row => row[2]).map(([text, , act]) => [text, '', act]) : rows, width, y, 'Keys');
 }

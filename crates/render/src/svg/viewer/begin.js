@@ -26,7 +26,6 @@ function begin() {
   waking = takeOver;
   if (!fits || asked) wake();
   hint();
-  placeHeader();
   listen();
   const wanted = standalone ? stateOf(location) : INITIAL;
   if (asked && !wanted.zoom) wanted.zoom = classicZoom(location);
@@ -34,9 +33,7 @@ function begin() {
   if (standalone) publish();
   requestAnimationFrame(() => {
     follow();
-    // A tall graph opens at its root, not at its spires.
-    const height = +root.getAttribute('height');
-    if (standalone && !icicle && height > window.innerHeight) window.scrollTo(0, height);
+    turned = standalone && !icicle && +root.getAttribute('height') > window.innerHeight;
     settle();
     whenIdle(() => {
       wake();

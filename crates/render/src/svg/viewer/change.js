@@ -55,19 +55,14 @@ function titleOfChange(cell) {
   return `${tooltipName(nameOf(node))} (${presence(node)}${weighed(before, after)}; ${change})`;
 }
 
-// The two lines of details: on the total, and on the frame's own weight.
-function tellChange(cell) {
+// What is said of the total, and of the frame's own weight.
+function changesOf(cell) {
   const [before, after] = sidesOf(cell), { node } = cell;
-  const room = (width - 2 * data.margin) * 1000 / data.uiSize;
-  const name = cell.thin ? `${framesText(cell.last - node)} too thin to draw` : nameOf(node);
-  const kind = cell.thin || !data.nameType ? '' : data.nameType + ' ';
   const start = cell.thin ? '' : presence(node);
   const text = start + measure('total', before, after, cell.thin ? UNTESTED : sureOf(node, true));
-  const left = Math.max(room - textWidth(`${kind} — ${text}`), 6000);
-  const shown = fit(name, left) || cutEnd(name, left);
-  let more = cell.thin ? '' : measure('self', selfBefore[node], selfAfter[node], sureOf(node, false));
-  if (diff.ratio && before > 0 && after > 0) more += `; ${decimal(Number(after) / Number(before), 3)} ${diff.ratio}`;
-  tell(cutEnd(`${kind}${shown} — ${text}`, room), false, cutEnd(more, room));
+  let own = cell.thin ? '' : measure('self', selfBefore[node], selfAfter[node], sureOf(node, false));
+  if (diff.ratio && before > 0 && after > 0) own += `; ${decimal(Number(after) / Number(before), 3)} ${diff.ratio}`;
+  return [[text], own];
 }
 
 // Shares of what a search finds, before and after.

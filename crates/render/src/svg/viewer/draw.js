@@ -216,13 +216,3 @@ function whenIdle(act) {
   clearTimeout(idle);
   idle = setTimeout(() => (window.requestIdleCallback || (act => act()))(act), 300);
 }
-
-// The lower edge of the boxes.
-let bottom = 0;
-
-function resizeTo(rows) {
-  bottom = bottomOf(rows);
-  const lines = byId('footer').children.length;
-  root.setAttribute('height', bottom + data.footerY + legendExtra + lines * data.footerLine);
-  byId('foot').setAttribute('transform', `translate(0 ${bottom})`);
-}

@@ -92,9 +92,7 @@ let hovered = null;
 function onHover(event) {
   hovered = cellAt(event.target);
   link(hovered);
-  if (hovered) tellOf(hovered);
-  else if (selected) tellOf(selected);
-  else if (!panel) hint();
+  showDetails();
 }
 
 function onClick(event) {
@@ -108,6 +106,8 @@ function onClick(event) {
   if (!cell || (link && !event.ctrlKey && !event.metaKey)) return;
   if (link) event.preventDefault();
   if (event.altKey) hideCell(cell);
+  // The first tap of a finger shows the numbers.
+  else if (byFinger && cell !== selected) select(cell);
   else zoomTo(cell);
 }
 
@@ -121,7 +121,7 @@ function onMenu(event) {
 }
 
 // A long press opens the menu where the browser does not make one of it.
-let pressing = 0, pressed = false;
+let pressing = 0, pressed = false, byFinger = false;
 function onTouch(event) {
   clearTimeout(pressing);
   pressed = false;
@@ -163,17 +163,23 @@ function listen() {
     pointerInside = false;
     hovered = null;
     link(null);
-    if (!selected && !panel) hint();
+    showDetails();
   });
   button.unzoom.addEventListener('click', reset);
-  button.ignorecase.addEventListener('click', toggleCase);
-  button.another.addEventListener('click', keepSearch);
-  button.sides.addEventListener('click', turnSides);
+  button.undo.addEventListener('click', undo);
+  button.flip.addEventListener('click', flip);
   button.by.addEventListener('click', colourBy);
-  button.help.addEventListener('click', event => {
-    event.stopPropagation();
-    if (panel) closePanel(); else openHelp();
-  });
+  button.another.addEventListener('click', keepSearch);
+  button.previous.addEventListener('click', () => walkMatches(-1));
+  button.next.addEventListener('click', () => walkMatches(1));
+  button.ignorecase.addEventListener('click', toggleCase);
+  for (const [key, open] of [['order', chooseOrder], ['sides', chooseSides], ['help', openHelp]]) {
+    button[key].addEventListener('click', event => {
+      event.stopPropagation();
+      if (panel) closePanel(); else open();
+    });
+  }
+  root.addEventListener('pointerdown', event => { byFinger = event.pointerType === 'touch'; });
   input.addEventListener('input', () => go({ pattern: input.value }, true));
   window.addEventListener('keydown', onKey);
   window.addEventListener('scroll', pin, { passive: true });
@@ -193,6 +199,7 @@ function follow() {
     mark();
     placeFooter();
     placeHeader();
+    placeStatus();
   }
   pin();
 }

@@ -56,7 +56,7 @@ function siblings(first, last, edge, most, pane) {
 const isBeside = () => panes.length > 1 && width >= data.besideFrom;
 const headRoom = () => diff ? data.paneHead : 0;
 const paneHeight = rows => rows * data.row + headRoom();
-const bottomOf = rows => data.top + paneHeight(rows) * (isBeside() ? 1 : panes.length);
+const bottomOf = rows => headHigh + paneHeight(rows) * (isBeside() ? 1 : panes.length);
 
 function placePanes(whole) {
   const number = panes.length, beside = isBeside();
@@ -66,4 +66,5 @@ function placePanes(whole) {
   });
 }
 
+// In the group of the boxes, which moves down for a higher head.
 const paneTop = k => data.top + headRoom() + (isBeside() ? 0 : k * paneHeight(rows));

@@ -17,6 +17,8 @@ const data = JSON.parse(byId('flame-data').textContent);
 const diff = data.diff;
 const details = byId('details'), matched = byId('matched');
 let frames = byId('frames');
+// Whether fingers are what there is to point with.
+const coarse = window.matchMedia('(pointer: coarse)').matches;
 
 function element(name, attributes, text) {
   const made = document.createElementNS(SVG, name);

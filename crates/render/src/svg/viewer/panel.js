@@ -7,7 +7,7 @@ let beforePanel = null;
 function openPanel(rows, x, y, name) {
   closePanel();
   const em = data.uiSize / 1000, widest = texts => Math.max(...texts.map(text => textWidth(text))) * em;
-  const keyWidth = widest(rows.map(row => row[1])), high = 22;
+  const keyWidth = widest(rows.map(row => row[1])), high = coarse ? 40 : 22;
   const natural = Math.ceil(widest(rows.map(row => row[0])) + keyWidth + 48);
   // In a narrow window the keys are there, and as much of the words as fits.
   const size = Math.min(natural, width - 4), room = (size - keyWidth - 46) / em;
@@ -17,8 +17,8 @@ function openPanel(rows, x, y, name) {
   rows.forEach(([text, key, act], k) => {
     const row = element('g', { class: act ? 'row act' : 'row', transform: `translate(4 ${6 + k * high})` });
     row.append(element('rect', { width: size - 8, height: high, rx: 4, fill: '#fff' }));
-    row.append(element('text', { x: 8, y: 15 }, cutEnd(text, room)));
-    row.append(element('text', { x: size - 16, y: 15, 'text-anchor': 'end', fill: '#59636e' }, key));
+    row.append(element('text', { x: 8, y: high / 2 + 4 }, cutEnd(text, room)));
+    row.append(element('text', { x: size - 16, y: high / 2 + 4, 'text-anchor': 'end', fill: '#59636e' }, key));
     if (act) {
       row.setAttribute('role', 'menuitem');
       row.setAttribute('tabindex', '-1');

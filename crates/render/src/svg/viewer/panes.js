@@ -10,13 +10,18 @@ function drawAround() {
   if (!diff) return;
   byId('heads').replaceChildren(...panes.map((pane, at) => {
     const room = Math.floor(pane.width * 10 / data.footerSize);
-    return element('text', { x: pane.left / 100, y: paneTop(at) - data.headGap }, cutEnd(headText(at), room));
+    const heading = element('g', {}), y = paneTop(at) - headRoom() - 6;
+    // Hides the boxes that are behind it while the page scrolls.
+    heading.append(element('rect', { class: 'bar', x: pane.left / 100, y, width: pane.width / 100, height: headRoom() + 5, fill: '#fff' }));
+    heading.append(element('text', { x: pane.left / 100, y: paneTop(at) - data.headGap }, cutEnd(headText(at), room)));
+    return heading;
   }));
   byId('strips').replaceChildren(...strips().map(({ pane, left, right, level }) => {
     const lowest = depth[view.first], y = rowTop(pane, icicle ? lowest : level);
     const height = (level - lowest + 1) * data.row - 1;
     return element('rect', { x: left / 100, y, width: (right - left) / 100, height, fill: 'url(#gone-below)' });
   }));
+  settleSoon(0);
 }
 
 // Where paths that vanished stand on frames that are still there: the room that they take below

@@ -34,6 +34,7 @@ function showSearches() {
   searchAll();
   mark();
   placeHeader();
+  placeStatus();
 }
 
 // Weight of the matches in a run of siblings; a match above another counts once.
@@ -100,13 +101,10 @@ function drawChips() {
   chips.replaceChildren(...kept.map((search, k) => {
     const text = `${cutEnd(search.pattern, 12000)} ${search.hits ? sharesOf(search) : '?'} ×`;
     const size = Math.ceil(textWidth(text) * 11 / 1000) + 14;
-    const chip = makeButton('', text, size, 'Remove this search');
-    chip.removeAttribute('id');
-    chip.setAttribute('class', 'chip');
-    chip.children[1].setAttribute('height', 18);
-    chip.children[1].setAttribute('fill', search.colour);
-    chip.children[2].setAttribute('y', 13);
-    chip.children[2].setAttribute('fill', '#1f2328');
+    const chip = element('g', { class: 'chip', role: 'button', tabindex: 0 });
+    chip.append(element('title', {}, 'Remove this search'));
+    chip.append(element('rect', { width: size, height: 18, rx: 4, fill: search.colour, stroke: '#d1d9e0' }));
+    chip.append(element('text', { x: size / 2, y: 13, 'text-anchor': 'middle', 'font-size': 11, fill: '#1f2328' }, text));
     chip.addEventListener('click', () => go({ pinned: state.pinned.filter((_, other) => other !== k) }));
     return chip;
   }));

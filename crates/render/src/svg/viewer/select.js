@@ -16,6 +16,7 @@ function select(cell, focus) {
   bringIntoView(box);
   link(cell);
   tellOf(cell);
+  placeStatus();
 }
 
 function deselect() {
@@ -28,9 +29,11 @@ function deselect() {
   outline(box, before);
 }
 
-// The edge of a box: whoever cannot tell the colours sees what matches and what is selected.
+// The edge of a box: whoever cannot tell the colours sees what matches and what is selected. A
+// narrow match would be nothing but edge, which has its colour.
 function outline(box, cell) {
-  const rect = rectOf(box), stroke = cell === selected || cell.mark ? '#1f2328' : edgeOf(cell);
+  const rect = rectOf(box), narrow = cell.right - cell.left < data.roundFrom;
+  const stroke = cell === selected || (cell.mark && !narrow) ? '#1f2328' : cell.mark || edgeOf(cell);
   if (stroke) rect.setAttribute('stroke', stroke); else rect.removeAttribute('stroke');
   if (cell === selected) rect.setAttribute('stroke-width', '2');
   else if (cell.mark) rect.setAttribute('stroke-width', '.7');
@@ -40,8 +43,9 @@ function outline(box, cell) {
 // Scrolls as little as it takes; header and details cover the edges of the window.
 function bringIntoView(box) {
   if (!standalone) return;
-  const { top, bottom } = box.getBoundingClientRect(), lowest = window.innerHeight - data.status - 4;
-  if (top < data.top) window.scrollBy(0, top - data.top);
+  const { top, bottom } = box.getBoundingClientRect(), lowest = window.innerHeight - data.status - statusExtra - 4;
+  const highest = headHigh + headRoom();
+  if (top < highest) window.scrollBy(0, top - highest);
   else if (bottom > lowest) window.scrollBy(0, bottom - lowest);
 }
 

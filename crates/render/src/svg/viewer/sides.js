@@ -5,7 +5,14 @@ let selfAfter, totalAfter, totalBefore;
 
 const PANES = { union: ['union'], after: ['after'], before: ['before'], delta: ['delta'], both: ['before', 'after', 'delta'] };
 const SIDES = Object.keys(PANES);
-const SHOWN = { union: 'one graph of both', after: 'widths of after', before: 'widths of before', delta: 'widths of changes', both: 'before, after and change' };
+// In a word, and in a sentence.
+const SHOWN = {
+  union: ['after + vanished', 'After, and beside it what vanished, as wide as it was'],
+  after: ['after', 'After alone'],
+  before: ['before', 'Before alone'],
+  delta: ['change', 'Change alone: what did not change has no width'],
+  both: ['side by side', 'Before, after and change side by side'],
+};
 
 const isNew = node => totalBefore[node] === ZERO;
 const isGone = node => totalAfter[node] === ZERO;

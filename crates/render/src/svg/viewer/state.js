@@ -112,6 +112,8 @@ function go(change, typed) {
   writeSoon();
 }
 
+const canUndo = () => addressWorks ? steps > 0 : past.length > 0;
+
 function undo() {
   writeNow();
   if (addressWorks && steps > 0) history.back();
@@ -129,6 +131,7 @@ function comeBack(event) {
 
 // Shows a state; does no more than what changes takes.
 function apply(next) {
+  turned = next.icicle !== state.icicle;
   const rebuilt = differs(next, state, ['order', 'hide', 'only', 'sides', 'by']);
   const moved = rebuilt || differs(next, state, ['zoom', 'icicle']);
   const searched = rebuilt || differs(next, state, ['pattern', 'pinned', 'ignoreCase']);
@@ -138,13 +141,14 @@ function apply(next) {
   if (rebuilt) {
     deselect();
     forget();
-    view = null;
+    view = hovered = null;
     arrange(state);
   }
   if (moved) showRun(find(state.zoom));
   if (searched) searchAll();
   if (moved || searched) mark();
   placeHeader();
+  placeStatus();
 }
 
 // Shows the run that fills the width; says so when the address asked for more than there is.
