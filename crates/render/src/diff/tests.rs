@@ -129,7 +129,7 @@ fn columns_lead_from_what_vanished_to_the_root() {
         .map(|rect| ["x", "y", "width", "height"].map(|name| rect.attribute(name).unwrap()))
         .collect();
     // Four rows below the heading: from the row of `m` to the lower edge of `all`.
-    assert_eq!(strips, [["10", "116", "33.33", "33"]]);
+    assert_eq!(strips, [["10", "98", "33.33", "33"]]);
     assert_eq!(
         heading(&Sides::new(&tree, DiffPicture::default(), None), DiffView::Union),
         "after: 100 samples; hatched: what vanished, as wide as it was (20.00%)"
