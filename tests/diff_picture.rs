@@ -31,7 +31,7 @@ fn svg_of(options: &[&str]) -> String {
 fn texts(svg: &str, id: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
     let group = document.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
-    let lines = group.children().filter(|node| node.has_tag_name("text"));
+    let lines = group.descendants().filter(|node| node.has_tag_name("text"));
     lines.map(|line| line.text().unwrap_or_default().to_owned()).collect()
 }
 
