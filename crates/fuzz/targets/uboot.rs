@@ -44,8 +44,11 @@ fn mended(trace: &[u8], map: &[u8], rules: &[u8]) {
     let profile = followed.graph.profile(Measure::Time, &functions);
     assert_eq!(profile.total(1), tree.total());
     for kind in [FtraceKind::Function, FtraceKind::FuncGraph] {
-        let written = write_ftrace(&mut trace, chunk, &map, (kind, rules.as_ref()), &mut sink());
-        let written = written.expect("memory can be read");
+        let mut functions = Functions::new(Some(&map), rules.as_ref());
+        let followed = follow(&mut trace, chunk, &mut functions, Making::Events(kind));
+        let plan = followed.expect("memory can be read").plan.expect("it was asked for");
+        let written = write_ftrace(&mut trace, chunk, &mut functions, plan, &mut sink());
+        let written = written.expect("memory can be read, and the plan is that of the records");
         let all = written.events + written.missing + written.excluded;
         assert_eq!(all, facts.entries + facts.exits);
     }

@@ -57,10 +57,10 @@ impl Chart {
         }
         match moment.step {
             Step::Entered => {
-                for function in &functions.list()[self.labels.len()..] {
-                    self.labels.push(self.builder.label(&function.name, kind(function)));
+                for (function, traits) in functions.list().skip(self.labels.len()) {
+                    self.labels.push(self.builder.label(&function.name, kind(*traits)));
                 }
-                let shown = functions.get(moment.function).is_kept.then_some(moment.function);
+                let shown = functions.traits(moment.function).is_kept.then_some(moment.function);
                 self.open.push(shown);
                 if let Some(function) = shown {
                     self.begin(function);

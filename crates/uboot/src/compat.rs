@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use rustc_hash::FxHashMap;
 
 use crate::error::UbootError;
-use crate::layout::{ByteOrder, ChunkKind, Layout};
+use crate::layout::{ChunkKind, Layout};
 use crate::map::ProftoolMap;
 use crate::record::{RECORD_LEN, Record, RecordKind};
 use crate::{Measure, Reading, Rules};
@@ -78,7 +78,7 @@ impl<R: Read + Seek> Proftool<R> {
             let now = left.min(block.len());
             self.input.read_exact(&mut block[..now])?;
             for bytes in block[..now].as_chunks::<RECORD_LEN>().0 {
-                take(&self.map, Record::parse(bytes, ByteOrder::Little))?;
+                take(&self.map, Record::parse(bytes))?;
             }
             left -= now;
         }

@@ -98,12 +98,13 @@ fn look_at<R: Read + Seek>(
     let mut bytes = vec![0; count * chunk.kind.record_len() as usize];
     input.seek(SeekFrom::Start(chunk.offset))?;
     input.read_exact(&mut bytes)?;
+    layout.order.to_little_endian(&mut bytes);
     let is_old = layout.header != HeaderFormat::Versioned;
     let rest = layout.site_len() - 1;
     fit.seen += count;
     if chunk.kind == ChunkKind::Calls {
         let records = bytes.as_chunks::<RECORD_LEN>().0.iter();
-        for (index, record) in records.map(|bytes| Record::parse(bytes, layout.order)).enumerate() {
+        for (index, record) in records.map(Record::parse).enumerate() {
             let is_base = record.kind == RecordKind::TextBase && record.caller == 0;
             let is_call = matches!(record.kind, RecordKind::Entry | RecordKind::Exit);
             let fits =
@@ -113,8 +114,8 @@ fn look_at<R: Read + Seek>(
     } else {
         let mut last = None;
         for [a, b, c, d, e, f, g, h] in bytes.as_chunks::<8>().0 {
-            let function = layout.order.u32([*a, *b, *c, *d]);
-            let calls = layout.order.u32([*e, *f, *g, *h]);
+            let function = u32::from_le_bytes([*a, *b, *c, *d]);
+            let calls = u32::from_le_bytes([*e, *f, *g, *h]);
             let ascends = last.is_none_or(|last| last < function);
             fit.odd += usize::from(function & rest != 0 || calls == 0 || !ascends);
             last = Some(function);

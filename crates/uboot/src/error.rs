@@ -12,6 +12,9 @@ pub enum UbootError {
     /// The bytes are not those of a trace.
     #[error("{0}")]
     NotATrace(String),
+    /// The file is not what it was when its records were counted.
+    #[error("it changed while it was read")]
+    Changed,
     /// There is no calls chunk of that number, counted from 1.
     #[error("there is no calls chunk {asked}: the file has {have}")]
     NoSuchChunk {

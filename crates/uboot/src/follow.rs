@@ -1,13 +1,14 @@
 //! A calls chunk, gone through once: its calls summed up or side by side, and what was mended.
 
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 
 use crate::chart::Chart;
 use crate::error::UbootError;
+use crate::ftrace::{FtraceKind, FtracePlan, Planning};
 use crate::functions::{FunctionId, Functions};
 use crate::graph::CallGraph;
-use crate::record::{Record, RecordKind};
-use crate::replay::{Facts, Replay};
+use crate::record::Record;
+use crate::replay::{Facts, Moment, Replay, Step};
 use crate::trace::{Chunk, Trace};
 
 /// So many calls are looked at to see whether the map is the right one.
@@ -24,6 +25,8 @@ pub enum Making {
     Graph,
     /// These, and a flame chart.
     Chart,
+    /// What has to be known before events are written.
+    Events(FtraceKind),
 }
 
 /// Whether calls come from where the map says that their callers are.
@@ -46,10 +49,12 @@ impl Callers {
 /// What a chunk held.
 #[derive(Debug)]
 pub struct Followed {
-    /// Sums of equal paths; empty where only facts were asked for.
+    /// Sums of equal paths; empty where they were not asked for.
     pub graph: CallGraph,
     /// The flame chart, if it was asked for.
     pub chart: Option<Chart>,
+    /// What [`crate::write_ftrace`] needs, if events were asked for.
+    pub plan: Option<FtracePlan>,
     /// What was found and mended.
     pub facts: Facts,
     /// Whether calls fit the map.
@@ -66,25 +71,58 @@ pub fn follow<R: Read + Seek>(
     functions: &mut Functions<'_>,
     making: Making,
 ) -> Result<Followed, UbootError> {
-    let mut replay = Replay::default();
+    let mut calls = Calls { functions, replay: Replay::default(), callers: Callers::default() };
     let mut graph = CallGraph::default();
-    let mut chart = (making == Making::Chart).then(Chart::default);
-    let mut callers = Callers::default();
-    trace.records::<UbootError>(chunk, |record| {
-        let caller = replay.innermost();
-        let Some(moment) = replay.take(record, functions) else { return Ok(()) };
-        if record.kind == RecordKind::Entry && callers.looked_at < CALLERS_LOOKED_AT {
-            look_at(record, caller, functions, &mut callers);
+    let (mut chart, mut plan) = (None, None);
+    match making {
+        Making::Facts => calls.each(trace, chunk, |_, _, _| Ok(()))?,
+        Making::Graph => calls.each(trace, chunk, |calls, _, moment| {
+            graph.take(moment, calls.functions);
+            Ok(())
+        })?,
+        Making::Chart => {
+            let chart = chart.insert(Chart::default());
+            calls.each(trace, chunk, |calls, _, moment| {
+                graph.take(moment, calls.functions);
+                chart.take(moment, calls.functions);
+                Ok(())
+            })?;
         }
-        if making != Making::Facts {
-            graph.take(moment, functions);
+        Making::Events(kind) => {
+            let mut planning = Planning::new(kind);
+            calls.each(trace, chunk, |calls, record, moment| {
+                let traits = calls.functions.traits(moment.function);
+                planning.take(record, traits, calls.replay.clock())
+            })?;
+            plan = Some(planning.finish(&calls.replay.facts())?);
         }
-        if let Some(chart) = &mut chart {
-            chart.take(moment, functions);
-        }
-        Ok(())
-    })?;
-    Ok(Followed { graph, chart, facts: replay.facts(), callers })
+    }
+    Ok(Followed { graph, chart, plan, facts: calls.replay.facts(), callers: calls.callers })
+}
+
+/// What is known of the calls between two records.
+struct Calls<'f, 'm> {
+    functions: &'f mut Functions<'m>,
+    replay: Replay,
+    callers: Callers,
+}
+
+impl Calls<'_, '_> {
+    /// Goes through all records that are calls. Each use has a loop of its own, for speed.
+    fn each<R: Read + Seek>(
+        &mut self,
+        trace: &mut Trace<R>,
+        chunk: Chunk,
+        mut take: impl FnMut(&mut Self, Record, Moment) -> io::Result<()>,
+    ) -> io::Result<()> {
+        trace.records(chunk, |record| {
+            let Some(moment) = self.replay.take(record, self.functions) else { return Ok(()) };
+            if moment.step == Step::Entered && self.callers.looked_at < CALLERS_LOOKED_AT {
+                look_at(record, self.replay.caller(), self.functions, &mut self.callers);
+            }
+            take(self, record, moment)
+        })
+    }
 }
 
 fn look_at(

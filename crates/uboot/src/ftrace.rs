@@ -1,18 +1,15 @@
 //! trace.dat of version 6, which trace-cmd and kernelshark read: a header, and events in pages.
 //!
-//! How large the pages are stands before them, so the records are gone through once more than
-//! there are outputs; nothing is held in memory. Source: trace-cmd.dat.v6(5).
+//! How large the pages are stands before them, so that is found out first, while the records are
+//! followed; nothing is held in memory. Source: trace-cmd.dat.v6(5).
 
 mod header;
 mod mended;
 mod pages;
 mod proftool;
 
-use std::io::{self, Write};
-
-use crate::error::UbootError;
-pub use mended::write_ftrace;
-use pages::Counted;
+pub(crate) use mended::Planning;
+pub use mended::{FtracePlan, write_ftrace};
 
 /// What the events are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,30 +31,6 @@ pub struct Written {
     pub excluded: u64,
     /// Where proftool gives up, in its own words; the file is as it leaves it.
     pub failure: Option<String>,
-}
-
-/// What goes through the records and writes an event for each.
-type Pass<'p> = &'p mut dyn FnMut(&mut Counted<'_>) -> Result<Written, UbootError>;
-
-/// Writes the header and, behind it, what a pass over the records writes. `symbols` are the text of
-/// kallsyms.
-fn write_file(
-    symbols: &[u8],
-    is_proftool: bool,
-    pass: Pass<'_>,
-    out: &mut dyn Write,
-) -> Result<Written, UbootError> {
-    let mut nothing = io::sink();
-    let mut dry = Counted::new(&mut nothing, is_proftool);
-    let outcome = pass(&mut dry)?;
-    let size = dry.finish(outcome.failure.is_none())?;
-    let header = header::Header { symbols, size, is_proftool, failed: outcome.failure.is_some() };
-    let has_pages = outcome.events > 0 || outcome.failure.is_some();
-    header.write(has_pages, out)?;
-    let mut pages = Counted::new(out, is_proftool);
-    let written = pass(&mut pages)?;
-    pages.finish(written.failure.is_none())?;
-    Ok(written)
 }
 
 #[cfg(test)]

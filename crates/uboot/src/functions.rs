@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::map::SymbolMap;
+use crate::recent::Recent;
 use crate::rules::Rules;
 
 /// The number of a function of a trace, in the order in which they are first met.
@@ -19,21 +20,22 @@ impl FunctionId {
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    pub(crate) address: u64,
     /// Which symbol of the map it is.
     pub(crate) symbol: Option<usize>,
+}
+
+/// What each record of a function depends on: apart from [`Function`], so that it stays in the
+/// nearest cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traits {
+    pub(crate) address: u64,
     /// Whether the map has it.
     pub(crate) is_named: bool,
     /// Whether the rules keep it.
     pub(crate) is_kept: bool,
     /// Whether it is the command that pauses and resumes the trace.
     pub(crate) is_trace_command: bool,
-    /// Entries and exits of it.
-    pub(crate) records: u64,
 }
-
-/// Entries of the table of what was looked up last.
-const RECENT: usize = 1 << 12;
 
 /// The functions that were met so far.
 #[derive(Debug)]
@@ -41,13 +43,10 @@ pub struct Functions<'m> {
     map: Option<&'m SymbolMap>,
     kept: Option<Vec<bool>>,
     list: Vec<Function>,
+    traits: Vec<Traits>,
     numbers: FxHashMap<u32, u32>,
-    /// Offset and number, by the lower bits of the site.
-    recent: Vec<(u32, u32)>,
+    recent: Recent<u32>,
 }
-
-/// No function has this number.
-const NONE: u32 = u32::MAX;
 
 impl<'m> Functions<'m> {
     /// Functions named by a map; without one they have no names. Where there are rules, those
@@ -57,30 +56,34 @@ impl<'m> Functions<'m> {
         let kept = rules.map(|rules| {
             symbols.iter().map(|symbol| rules.keeps(symbol.name.as_bytes())).collect()
         });
-        let recent = vec![(0, NONE); RECENT];
-        Functions { map, kept, list: Vec::new(), numbers: FxHashMap::default(), recent }
+        Functions {
+            map,
+            kept,
+            list: Vec::new(),
+            traits: Vec::new(),
+            numbers: FxHashMap::default(),
+            recent: Recent::default(),
+        }
     }
 
-    /// The function of an offset, met once more.
+    /// The function of an offset.
+    #[inline]
     pub(crate) fn meet(&mut self, offset: u32) -> FunctionId {
-        let slot = (offset >> 2) as usize % RECENT;
-        let (known, number) = self.recent[slot];
-        let number = if known == offset && number != NONE {
-            number
-        } else {
-            let next = self.list.len() as u32;
-            let number = *self.numbers.entry(offset).or_insert(next);
-            if number == next {
-                self.list.push(self.function(offset));
-            }
-            self.recent[slot] = (offset, number);
-            number
-        };
-        self.list[number as usize].records += 1;
-        FunctionId(number)
+        FunctionId(self.recent.find(u64::from(offset)).unwrap_or_else(|| self.look_up(offset)))
     }
 
-    fn function(&self, offset: u32) -> Function {
+    #[cold]
+    fn look_up(&mut self, offset: u32) -> u32 {
+        let next = self.list.len() as u32;
+        let number = *self.numbers.entry(offset).or_insert(next);
+        if number == next {
+            self.add(offset);
+        }
+        self.recent.keep(u64::from(offset), number);
+        number
+    }
+
+    fn add(&mut self, offset: u32) {
         let text_start = self.map.map_or(0, SymbolMap::text_start);
         let symbol = self.map.and_then(|map| map.function_at(offset));
         let kept = |symbol: usize| self.kept.as_ref().is_none_or(|kept| kept[symbol]);
@@ -88,15 +91,21 @@ impl<'m> Functions<'m> {
         let address = text_start.wrapping_add(u64::from(offset));
         let name = known.map(|symbol| symbol.name.clone());
         let name = name.unwrap_or_else(|| format!("[unknown {address:#x}]"));
-        Function {
-            is_trace_command: name == "do_trace" || name.starts_with("do_trace."),
+        self.traits.push(Traits {
             address: known.map_or(address, |symbol| symbol.address),
+            is_trace_command: name == "do_trace" || name.starts_with("do_trace."),
             is_named: known.is_some(),
-            symbol,
             is_kept: symbol.is_none_or(kept),
-            records: 0,
-            name,
-        }
+        });
+        self.list.push(Function { name, symbol });
+    }
+
+    /// The address of the function that an offset lies in; that of the offset itself outside of
+    /// the text.
+    pub(crate) fn address_around(&self, offset: u32) -> u64 {
+        let outside = self.map.map_or(0, SymbolMap::text_start).wrapping_add(u64::from(offset));
+        let around = self.map.and_then(|map| Some((map, map.function_around(offset)?)));
+        around.map_or(outside, |(map, symbol)| map.symbols()[symbol].address)
     }
 
     /// The map that names them.
@@ -108,18 +117,17 @@ impl<'m> Functions<'m> {
         &self.list[id.index()]
     }
 
-    pub(crate) fn list(&self) -> &[Function] {
-        &self.list
+    pub(crate) fn traits(&self, id: FunctionId) -> Traits {
+        self.traits[id.index()]
+    }
+
+    /// All functions in the order of their numbers.
+    pub(crate) fn list(&self) -> impl ExactSizeIterator<Item = (&Function, &Traits)> {
+        self.list.iter().zip(&self.traits)
     }
 
     /// How many functions there are, and how many of them the map does not have.
     pub fn counts(&self) -> (usize, usize) {
-        (self.list.len(), self.list.iter().filter(|function| !function.is_named).count())
-    }
-
-    /// How many records are of functions that the map does not have.
-    pub fn unnamed_records(&self) -> u64 {
-        let unnamed = self.list.iter().filter(|function| !function.is_named);
-        unnamed.map(|function| function.records).sum()
+        (self.list.len(), self.traits.iter().filter(|traits| !traits.is_named).count())
     }
 }

@@ -8,7 +8,8 @@ use flame_profile::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::functions::{Function, Functions};
+use crate::functions::{FunctionId, Functions, Traits};
+use crate::recent::Recent;
 use crate::replay::{Moment, Step};
 
 /// Where the time of pauses stands.
@@ -54,6 +55,8 @@ struct PathNode {
 pub struct CallGraph {
     nodes: Vec<PathNode>,
     children: FxHashMap<(u32, u32), u32>,
+    /// Of the children those that were called last.
+    recent: Recent<u32>,
     /// The node of each open call; that of its caller for one which the rules exclude.
     open: Vec<u32>,
     paused: u64,
@@ -66,6 +69,7 @@ impl Default for CallGraph {
         CallGraph {
             nodes: vec![root],
             children: FxHashMap::default(),
+            recent: Recent::default(),
             open: Vec::new(),
             paused: 0,
             excluded_calls: 0,
@@ -74,6 +78,7 @@ impl Default for CallGraph {
 }
 
 impl CallGraph {
+    #[inline(always)]
     pub(crate) fn take(&mut self, moment: Moment, functions: &Functions<'_>) {
         let at = self.open.last().copied().unwrap_or(0);
         if moment.is_pause {
@@ -82,13 +87,8 @@ impl CallGraph {
             self.nodes[at as usize].micros += moment.elapsed;
         }
         match moment.step {
-            Step::Entered if functions.get(moment.function).is_kept => {
-                let function = moment.function.0;
-                let next = self.nodes.len() as u32;
-                let child = *self.children.entry((at, function)).or_insert(next);
-                if child == next {
-                    self.nodes.push(PathNode { parent: at, function, calls: 0, micros: 0 });
-                }
+            Step::Entered if functions.traits(moment.function).is_kept => {
+                let child = self.child(at, moment.function);
                 self.nodes[child as usize].calls += 1;
                 self.open.push(child);
             }
@@ -99,6 +99,21 @@ impl CallGraph {
             Step::Left { outermost, .. } => self.open.truncate(outermost),
             Step::Unmatched => {}
         }
+    }
+
+    /// The node of a function below another one.
+    fn child(&mut self, parent: u32, FunctionId(function): FunctionId) -> u32 {
+        let key = u64::from(parent) << 32 | u64::from(function);
+        if let Some(child) = self.recent.find(key) {
+            return child;
+        }
+        let next = self.nodes.len() as u32;
+        let child = *self.children.entry((parent, function)).or_insert(next);
+        if child == next {
+            self.nodes.push(PathNode { parent, function, calls: 0, micros: 0 });
+        }
+        self.recent.keep(key, child);
+        child
     }
 
     /// How many distinct paths there are.
@@ -125,9 +140,9 @@ impl CallGraph {
         order: SiblingOrder,
     ) -> CallTree {
         let mut builder = TreeBuilder::new();
-        let list = functions.list().iter();
+        let list = functions.list();
         let labels: Vec<_> =
-            list.map(|function| builder.label(&function.name, kind(function))).collect();
+            list.map(|(function, traits)| builder.label(&function.name, kind(*traits))).collect();
         let mut built = vec![BuilderNode::ROOT];
         for node in &self.nodes[1..] {
             let label = labels[node.function as usize];
@@ -158,9 +173,8 @@ impl CallGraph {
         };
         let locations: Vec<_> = functions
             .list()
-            .iter()
-            .map(|function| {
-                location(&mut profile, &function.name, kind(function), function.address)
+            .map(|(function, traits)| {
+                location(&mut profile, &function.name, kind(*traits), traits.address)
             })
             .collect();
         let mut stacks = vec![StackId::EMPTY];
@@ -180,6 +194,6 @@ impl CallGraph {
 }
 
 /// Functions without a name are marks, so that they are not taken for what they look like.
-pub(crate) fn kind(function: &Function) -> FrameKind {
-    if function.is_named { FrameKind::User } else { FrameKind::Mark }
+pub(crate) fn kind(traits: Traits) -> FrameKind {
+    if traits.is_named { FrameKind::User } else { FrameKind::Mark }
 }

@@ -16,10 +16,17 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
+    fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
             ByteOrder::Little => u32::from_le_bytes(bytes),
             ByteOrder::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// Turns the words of records, which have nothing else in them, into little-endian ones.
+    pub(crate) fn to_little_endian(self, records: &mut [u8]) {
+        if self == ByteOrder::Big {
+            records.as_chunks_mut::<4>().0.iter_mut().for_each(|word| word.reverse());
         }
     }
 

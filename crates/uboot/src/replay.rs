@@ -33,8 +33,12 @@ pub struct Facts {
     pub exits: u64,
     /// Records that are neither: the text's address in old files.
     pub others: u64,
+    /// Entries and exits of functions that the map does not have.
+    pub unnamed: u64,
     /// Exits of functions that were not open.
     pub unmatched_exits: u64,
+    /// Those of them where nothing was open: so many calls had begun before the trace.
+    pub open_before: u64,
     /// Calls that ended without an exit, since one further out ended.
     pub unwound_calls: u64,
     /// Exits that unwound such calls.
@@ -82,40 +86,55 @@ pub(crate) struct Moment {
 }
 
 /// The state between two records.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Replay {
     open: Vec<Open>,
     /// For each function how many of its calls are open, so that exits of others cost no search.
     open_calls: Vec<u32>,
-    last_time: Option<u32>,
+    /// That of the last record; more than any before the first one.
+    last_time: u32,
     now: u64,
-    records: u64,
     just_entered: bool,
     facts: Facts,
 }
 
+impl Default for Replay {
+    fn default() -> Replay {
+        Replay {
+            open: Vec::new(),
+            open_calls: Vec::new(),
+            last_time: u32::MAX,
+            now: 0,
+            just_entered: false,
+            facts: Facts::default(),
+        }
+    }
+}
+
 impl Replay {
     /// Takes one record; `None` for those that are no calls.
+    // What it returns would go through memory otherwise, which takes as long as all else here.
+    #[inline(always)]
     pub(crate) fn take(&mut self, record: Record, functions: &mut Functions<'_>) -> Option<Moment> {
-        self.records += 1;
-        if !matches!(record.kind, RecordKind::Entry | RecordKind::Exit) {
-            self.facts.others += 1;
-            return None;
-        }
+        let is_entry = match record.kind {
+            RecordKind::Entry => true,
+            RecordKind::Exit => false,
+            RecordKind::TextBase | RecordKind::Unknown => {
+                self.facts.others += 1;
+                return None;
+            }
+        };
         let function = functions.meet(record.function);
+        let traits = functions.traits(function);
+        self.facts.unnamed += u64::from(!traits.is_named);
         let elapsed = self.advance(record.time);
-        let is_pause = elapsed > 0
-            && record.kind == RecordKind::Exit
-            && functions.get(function).is_trace_command
-            && self.is_resumed(function);
+        let is_pause =
+            traits.is_trace_command && !is_entry && elapsed > 0 && self.is_resumed(function);
         if is_pause {
             self.facts.pauses += 1;
             self.facts.paused += elapsed;
         }
-        let step = match record.kind {
-            RecordKind::Entry => self.enter(function),
-            _ => self.leave(function),
-        };
+        let step = if is_entry { self.enter(function) } else { self.leave(function) };
         Some(Moment { elapsed, is_pause, step, function })
     }
 
@@ -125,49 +144,78 @@ impl Replay {
         self.just_entered || !is_innermost
     }
 
+    #[inline]
     fn advance(&mut self, time: u32) -> u64 {
-        let Some(last) = self.last_time.replace(time) else {
+        let last = std::mem::replace(&mut self.last_time, time);
+        let step = u64::from(time.wrapping_sub(last) % CLOCK_PERIOD);
+        if step > self.facts.longest_gap.0 || time < last {
+            return self.advance_oddly(last, time, step);
+        }
+        self.now += step;
+        step
+    }
+
+    /// What is to be said of few steps: the first, those over the clock's end, and those that are
+    /// longer than all before.
+    #[cold]
+    fn advance_oddly(&mut self, last: u32, time: u32, step: u64) -> u64 {
+        if self.facts.start.is_none() {
             self.facts.start = Some(time);
             return 0;
-        };
-        let step = u64::from(time.wrapping_sub(last) % CLOCK_PERIOD);
+        }
         if step > LONGEST_PAUSE {
             self.facts.steps_back += 1;
             return 0;
         }
         self.facts.wraps += u64::from(time < last);
         if step > self.facts.longest_gap.0 {
-            self.facts.longest_gap = (step, self.records);
+            // The record is counted only once it is known what it did.
+            let records = self.facts.entries + self.facts.exits + self.facts.others + 1;
+            self.facts.longest_gap = (step, records);
         }
         self.now += step;
         step
     }
 
+    #[inline]
     fn enter(&mut self, function: FunctionId) -> Step {
         self.facts.entries += 1;
         self.open.push(Open { function, start: self.now });
-        let known = self.open_calls.len().max(function.index() + 1);
-        self.open_calls.resize(known, 0);
+        if function.index() >= self.open_calls.len() {
+            self.open_calls.resize(function.index() + 1, 0);
+        }
         self.open_calls[function.index()] += 1;
         self.facts.max_depth = self.facts.max_depth.max(self.open.len());
         self.just_entered = true;
         Step::Entered
     }
 
+    #[inline]
     fn leave(&mut self, function: FunctionId) -> Step {
         self.facts.exits += 1;
         self.just_entered = false;
+        match self.open.pop_if(|innermost| innermost.function == function) {
+            Some(Open { start, .. }) => {
+                self.open_calls[function.index()] -= 1;
+                Step::Left { calls: 1, outermost: self.open.len(), start }
+            }
+            None => self.unwind(function),
+        }
+    }
+
+    /// Ends the innermost call of a function that something else is open in, and all above it.
+    #[cold]
+    fn unwind(&mut self, function: FunctionId) -> Step {
         let is_open = self.open_calls.get(function.index()).is_some_and(|calls| *calls > 0);
         let found = is_open.then(|| self.open.iter().rposition(|open| open.function == function));
         let Some(outermost) = found.flatten() else {
             self.facts.unmatched_exits += 1;
+            self.facts.open_before += u64::from(self.open.is_empty());
             return Step::Unmatched;
         };
         let calls = self.open.len() - outermost;
-        if calls > 1 {
-            self.facts.resyncs += 1;
-            self.facts.unwound_calls += calls as u64 - 1;
-        }
+        self.facts.resyncs += 1;
+        self.facts.unwound_calls += calls as u64 - 1;
         let start = self.open[outermost].start;
         for ended in self.open.drain(outermost..) {
             self.open_calls[ended.function.index()] -= 1;
@@ -185,9 +233,10 @@ impl Replay {
         u64::from(self.facts.start.unwrap_or(0)) + self.now
     }
 
-    /// The innermost open call.
-    pub(crate) fn innermost(&self) -> Option<FunctionId> {
-        self.open.last().map(|open| open.function)
+    /// The open call that made the innermost one.
+    pub(crate) fn caller(&self) -> Option<FunctionId> {
+        let [.., caller, _] = self.open.as_slice() else { return None };
+        Some(caller.function)
     }
 
     /// What was found, when all records are taken.

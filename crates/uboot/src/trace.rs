@@ -104,10 +104,7 @@ impl<R: Read + Seek> Trace<R> {
         chunk: Chunk,
         mut take: impl FnMut(Record) -> Result<(), E>,
     ) -> Result<(), E> {
-        let order = self.layout.order;
-        self.blocks::<RECORD_LEN, E>(chunk.offset, chunk.whole, |bytes| {
-            take(Record::parse(bytes, order))
-        })
+        self.blocks::<RECORD_LEN, E>(chunk.offset, chunk.whole, |bytes| take(Record::parse(bytes)))
     }
 
     /// Calls `take` with the offset and the number of calls of each function of a list.
@@ -115,14 +112,14 @@ impl<R: Read + Seek> Trace<R> {
     /// # Errors
     /// What reading fails with.
     pub fn functions(&mut self, chunk: Chunk, mut take: impl FnMut(u32, u32)) -> io::Result<()> {
-        let order = self.layout.order;
         self.blocks::<8, io::Error>(chunk.offset, chunk.whole, |bytes| {
             let [a, b, c, d, e, f, g, h] = *bytes;
-            take(order.u32([a, b, c, d]), order.u32([e, f, g, h]));
+            take(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
             Ok(())
         })
     }
 
+    /// Calls `take` with records of so many bytes, of which all words are little-endian.
     fn blocks<const LEN: usize, E: From<io::Error>>(
         &mut self,
         offset: u64,
@@ -136,6 +133,7 @@ impl<R: Read + Seek> Trace<R> {
             let now = left.min(BLOCK as u64);
             let block = &mut buffer[..now as usize * LEN];
             self.input.read_exact(block)?;
+            self.layout.order.to_little_endian(block);
             for bytes in block.as_chunks::<LEN>().0 {
                 take(bytes)?;
             }

@@ -68,8 +68,8 @@ fn write_mended(
     let wrong_trace = |error| input::wrong_trace(&args.input.trace, &error);
     let chunk = trace.calls(args.input.chunk).map_err(wrong_trace)?;
     let map = input::map(&args.map, trace.layout().site_len())?;
-    let mut functions = Functions::new(Some(&map), None);
-    let followed = follow(&mut trace, chunk, &mut functions, Making::Facts);
+    let mut functions = Functions::new(Some(&map), rules.as_ref());
+    let followed = follow(&mut trace, chunk, &mut functions, Making::Events(kind));
     let followed = followed.map_err(wrong_trace)?;
     let mut complaints = words::of_file(&trace, chunk);
     complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
@@ -77,9 +77,8 @@ fn write_mended(
         words::complain(&complaints, cli.color);
         words::say(&words::summary(&followed.facts));
     }
-    write(output, cli, &mut |out| {
-        write_ftrace(&mut trace, chunk, &map, (kind, rules.as_ref()), out)
-    })
+    let plan = followed.plan.expect("events were asked for");
+    write(output, cli, &mut |out| write_ftrace(&mut trace, chunk, &mut functions, plan, out))
 }
 
 /// What writes the file.

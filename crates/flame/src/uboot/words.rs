@@ -85,7 +85,7 @@ pub(super) fn of_map(
             .or_try("-m with the System.map of the build that made the trace"));
     }
     if unnamed > 0 {
-        let records = count(functions.unnamed_records(), "record", "records");
+        let records = count(followed.facts.unnamed, "record", "records");
         complaints.push(format!(
             "{unnamed} of {all} functions ({records}) are not in {name}: is it of the build that \
              made the trace?"

@@ -4,138 +4,169 @@
 //! goes back. Records of functions that the map does not have are left out, since readers would take
 //! the symbol before for their name.
 
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 
-use super::pages::{Counted, Payload};
-use super::{FtraceKind, Written, write_file};
+use super::header::Header;
+use super::pages::{ENTRY, EXIT, FUNCTION, Pages, entry, exit, function};
+use super::{FtraceKind, Written};
 use crate::error::UbootError;
-use crate::functions::Functions;
+use crate::functions::{Functions, Traits};
 use crate::map::SymbolMap;
+use crate::recent::Recent;
 use crate::record::{Record, RecordKind};
-use crate::replay::{Moment, Replay, Step};
-use crate::rules::Rules;
+use crate::replay::{Facts, Moment, Replay, Step};
 use crate::trace::{Chunk, Trace};
 
-/// Writes the events of a calls chunk.
+/// What the header of a trace.dat says of the events behind it, from [`crate::follow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FtracePlan {
+    kind: FtraceKind,
+    /// The bytes of all pages.
+    size: u64,
+    /// How many calls were open before the trace.
+    first_depth: i32,
+}
+
+/// A plan while the records are followed.
+pub(crate) struct Planning {
+    kind: FtraceKind,
+    pages: Pages<'static>,
+}
+
+impl Planning {
+    pub(crate) fn new(kind: FtraceKind) -> Planning {
+        Planning { kind, pages: Pages::only_size(false) }
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, record: Record, traits: Traits, time: u64) -> io::Result<()> {
+        if traits.is_named && traits.is_kept {
+            let words = match (self.kind, record.kind) {
+                (FtraceKind::Function, _) => FUNCTION,
+                (FtraceKind::FuncGraph, RecordKind::Entry) => ENTRY,
+                (FtraceKind::FuncGraph, _) => EXIT,
+            };
+            self.pages.make_room(words, time)?;
+            self.pages.count(words, time);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self, facts: &Facts) -> io::Result<FtracePlan> {
+        let first_depth = i32::try_from(facts.open_before).unwrap_or(i32::MAX);
+        Ok(FtracePlan { kind: self.kind, size: self.pages.finish(true)?, first_depth })
+    }
+}
+
+/// Writes the events of a calls chunk, as planned with the same functions.
 ///
 /// # Errors
-/// Those of reading and of `out`.
+/// Those of reading and of `out`; [`UbootError::Changed`] if the events are not those of the plan.
 pub fn write_ftrace<R: Read + Seek>(
     trace: &mut Trace<R>,
     chunk: Chunk,
-    map: &SymbolMap,
-    (kind, rules): (FtraceKind, Option<&Rules>),
+    functions: &mut Functions<'_>,
+    plan: FtracePlan,
     out: &mut dyn Write,
 ) -> Result<Written, UbootError> {
     let mut symbols = Vec::new();
-    for symbol in map.symbols() {
+    for symbol in functions.map().into_iter().flat_map(SymbolMap::symbols) {
         writeln!(symbols, "{:016x} T {}", symbol.address, symbol.name)?;
     }
-    let mut functions = Functions::new(Some(map), rules);
-    // Known once the first pass is over, which only counts.
-    let mut first_depth = 0;
-    let mut pass = |pages: &mut Counted<'_>| {
-        let mut events = Events::new(kind, first_depth);
-        trace.records(chunk, |record| events.take(record, map, &mut functions, pages))?;
-        first_depth = events.first_depth - events.least;
-        Ok(events.written)
-    };
-    write_file(&symbols, false, &mut pass, out)
+    let header = Header { symbols: &symbols, size: plan.size, is_proftool: false, failed: false };
+    header.write(plan.size > 0, out)?;
+    let mut events = Events::new(plan, out);
+    trace.records(chunk, |record| events.take(record, functions))?;
+    if events.pages.finish(true)? != plan.size {
+        return Err(UbootError::Changed);
+    }
+    Ok(events.written)
 }
 
-struct Events {
+struct Events<'w> {
     kind: FtraceKind,
     replay: Replay,
-    first_depth: i32,
     /// How many calls are open that are shown.
     depth: i32,
-    /// For each open call how many were before it: those that are shown, and all.
-    before: Vec<(i32, i32)>,
-    /// How many calls are open, those from before the trace subtracted, and the least ever.
-    all: i32,
-    least: i32,
+    /// For each open call how many were before it.
+    before: Vec<i32>,
+    /// The addresses of callers.
+    callers: Recent<u64>,
+    pages: Pages<'w>,
     written: Written,
 }
 
-impl Events {
-    fn new(kind: FtraceKind, first_depth: i32) -> Events {
+impl<'w> Events<'w> {
+    fn new(plan: FtracePlan, out: &'w mut dyn Write) -> Events<'w> {
         Events {
-            kind,
+            kind: plan.kind,
             replay: Replay::default(),
-            first_depth,
-            depth: first_depth,
+            depth: plan.first_depth,
             before: Vec::new(),
-            all: first_depth,
-            least: first_depth.min(0),
+            callers: Recent::default(),
+            pages: Pages::new(out, false),
             written: Written::default(),
         }
     }
 
-    fn take(
-        &mut self,
-        record: Record,
-        map: &SymbolMap,
-        functions: &mut Functions<'_>,
-        pages: &mut Counted<'_>,
-    ) -> Result<(), UbootError> {
+    fn take(&mut self, record: Record, functions: &mut Functions<'_>) -> io::Result<()> {
         let Some(moment) = self.replay.take(record, functions) else { return Ok(()) };
-        let function = functions.get(moment.function);
-        let is_shown = function.is_kept && function.is_named;
+        let traits = functions.traits(moment.function);
+        let is_shown = traits.is_named && traits.is_kept;
         let (depth, micros) = self.follow(moment, is_shown);
-        if !function.is_named {
-            self.written.missing += 1;
-        } else if !function.is_kept {
-            self.written.excluded += 1;
-        }
         if !is_shown {
+            self.written.missing += u64::from(!traits.is_named);
+            self.written.excluded += u64::from(traits.is_named);
             return Ok(());
         }
-        let time = self.replay.clock();
-        let (address, depth) = (function.address, depth as u32);
-        let payload = match (self.kind, record.kind) {
-            (FtraceKind::Function, _) => {
-                let caller = map.function_around(record.caller);
-                let outside = || map.text_start().wrapping_add(u64::from(record.caller));
-                let caller = caller.map_or_else(outside, |caller| map.symbols()[caller].address);
-                Payload::Function { function: address, caller }
-            }
-            (FtraceKind::FuncGraph, RecordKind::Entry) => {
-                Payload::Entry { function: address, depth }
-            }
-            (FtraceKind::FuncGraph, _) => {
-                Payload::Exit { function: address, depth, nanos: micros * 1000 }
-            }
-        };
-        pages.make_room(payload.words(), time)?;
-        pages.push(&payload, time);
         self.written.events += 1;
+        let address = traits.address;
+        match (self.kind, record.kind) {
+            (FtraceKind::Function, _) => {
+                let caller = self.caller(record.caller, functions);
+                self.write(function(address, caller))
+            }
+            (FtraceKind::FuncGraph, RecordKind::Entry) => self.write(entry(address, depth as u32)),
+            (FtraceKind::FuncGraph, _) => self.write(exit(address, depth as u32, micros * 1000)),
+        }
+    }
+
+    fn write<const WORDS: usize>(&mut self, event: [u32; WORDS]) -> io::Result<()> {
+        let time = self.replay.clock();
+        self.pages.make_room(WORDS, time)?;
+        self.pages.push(event, time);
         Ok(())
+    }
+
+    /// The address of the function that an offset lies in, or its own outside of the text.
+    fn caller(&mut self, offset: u32, functions: &Functions<'_>) -> u64 {
+        self.callers.find(u64::from(offset)).unwrap_or_else(|| {
+            let address = functions.address_around(offset);
+            self.callers.keep(u64::from(offset), address);
+            address
+        })
     }
 
     /// Keeps the depths. That of the event, and the microseconds of a call that ended.
     fn follow(&mut self, moment: Moment, is_shown: bool) -> (i32, u64) {
         let by = i32::from(is_shown);
-        let (event, micros) = match moment.step {
+        match moment.step {
             Step::Entered => {
-                self.before.push((self.depth, self.all));
+                self.before.push(self.depth);
                 self.depth += by;
-                self.all += 1;
                 (self.depth - by, 0)
             }
             Step::Left { outermost, start, .. } => {
-                (self.depth, self.all) = self.before[outermost];
+                self.depth = self.before[outermost];
                 self.before.truncate(outermost);
                 (self.depth + by, self.replay.now() - start)
             }
             // What was open before the trace began ends.
             Step::Unmatched if self.before.is_empty() => {
                 self.depth -= by;
-                self.all -= 1;
                 (self.depth + by, 0)
             }
             Step::Unmatched => (self.depth, 0),
-        };
-        self.least = self.least.min(self.all);
-        (event, micros)
+        }
     }
 }

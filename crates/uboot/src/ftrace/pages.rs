@@ -11,131 +11,176 @@ pub(super) const PAGE: usize = 4096;
 const PAGE_HEADER: usize = 16;
 /// Times that fit into an event.
 const MAX_DELTA: u64 = (1 << 27) - 1;
-/// The length of an event that only says that time has passed.
-const TIME_EXTEND: u32 = 30;
+/// The length of an event that only says that time has passed, and its bytes.
+const TIME_EXTEND: usize = 30;
+const EXTEND_LEN: usize = 8;
+/// Bytes that are written at once, at least.
+const BLOCK: usize = 1 << 16;
+/// The process of the name `u-boot`.
+const PROCESS: u32 = 1;
 
-/// What is in an event.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Payload {
-    Function { function: u64, caller: u64 },
-    Entry { function: u64, depth: u32 },
-    Exit { function: u64, depth: u32, nanos: u64 },
+/// What is in an event of a function and its caller.
+pub(super) fn function(function: u64, caller: u64) -> [u32; FUNCTION] {
+    let ([f, g], [c, d]) = (halves(function), halves(caller));
+    [1, PROCESS, f, g, c, d]
 }
 
-impl Payload {
-    pub(super) fn words(&self) -> usize {
-        match self {
-            Payload::Function { .. } => 6,
-            Payload::Entry { .. } => 5,
-            Payload::Exit { .. } => 10,
-        }
-    }
+/// What is in an event of an entry.
+pub(super) fn entry(function: u64, depth: u32) -> [u32; ENTRY] {
+    let [f, g] = halves(function);
+    [11, PROCESS, f, g, depth]
+}
 
-    fn push(&self, out: &mut Vec<u8>) {
-        let id: u16 = match self {
-            Payload::Function { .. } => 1,
-            Payload::Entry { .. } => 11,
-            Payload::Exit { .. } => 10,
-        };
-        out.extend_from_slice(&id.to_le_bytes());
-        out.extend_from_slice(&[0, 0]);
-        // The process of the name `u-boot`.
-        out.extend_from_slice(&1_u32.to_le_bytes());
-        match *self {
-            Payload::Function { function, caller } => {
-                out.extend_from_slice(&function.to_le_bytes());
-                out.extend_from_slice(&caller.to_le_bytes());
-            }
-            Payload::Entry { function, depth } => {
-                out.extend_from_slice(&function.to_le_bytes());
-                out.extend_from_slice(&depth.to_le_bytes());
-            }
-            Payload::Exit { function, depth, nanos } => {
-                out.extend_from_slice(&function.to_le_bytes());
-                out.extend_from_slice(&depth.to_le_bytes());
-                out.extend_from_slice(&[0; 12]);
-                out.extend_from_slice(&nanos.to_le_bytes());
-            }
-        }
-    }
+/// What is in an event of an exit after so many nanoseconds.
+pub(super) fn exit(function: u64, depth: u32, nanos: u64) -> [u32; EXIT] {
+    let ([f, g], [n, o]) = (halves(function), halves(nanos));
+    [10, PROCESS, f, g, depth, 0, 0, 0, n, o]
+}
+
+/// How many words these are.
+pub(super) const FUNCTION: usize = 6;
+pub(super) const ENTRY: usize = 5;
+pub(super) const EXIT: usize = 10;
+
+/// The words of a number, the lower one first.
+fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
 }
 
 /// Pages on their way out, and how many bytes they have.
-pub(super) struct Counted<'w> {
-    out: &'w mut dyn Write,
-    /// proftool forgets the 4 bytes of an event's header when it asks whether the event fits.
-    is_proftool: bool,
-    page: Vec<u8>,
+pub(super) struct Pages<'w> {
+    /// Nowhere if only their size is asked for.
+    out: Option<&'w mut dyn Write>,
+    /// How far a page may be filled.
+    room: usize,
+    /// The longest time between two events that needs no event of its own.
+    longest_delta: u64,
+    /// Whole pages, and the open one from `start` on; empty if only the size is asked for.
+    buffer: Vec<u8>,
+    start: usize,
+    /// The bytes of the open page, 0 if there is none.
+    used: usize,
     /// The time of the last event.
     time: u64,
+    /// The bytes of all pages that were closed.
     len: u64,
 }
 
-impl<'w> Counted<'w> {
-    pub(super) fn new(out: &'w mut dyn Write, is_proftool: bool) -> Counted<'w> {
-        Counted { out, is_proftool, page: Vec::with_capacity(2 * PAGE), time: 0, len: 0 }
+impl<'w> Pages<'w> {
+    pub(super) fn new(out: &'w mut dyn Write, is_proftool: bool) -> Pages<'w> {
+        // What proftool takes for a page may be longer by a word, and fills two then.
+        let buffer = vec![0; BLOCK + 2 * PAGE];
+        Pages { out: Some(out), buffer, ..Pages::only_size(is_proftool) }
+    }
+
+    /// Pages that are written nowhere. proftool forgets the 4 bytes of an event's head when it asks
+    /// whether the event fits, and knows no events of nothing but time.
+    pub(super) fn only_size(is_proftool: bool) -> Pages<'w> {
+        let (room, longest_delta) =
+            if is_proftool { (PAGE + 4, u64::MAX) } else { (PAGE, MAX_DELTA) };
+        let buffer = Vec::new();
+        Pages { out: None, room, longest_delta, buffer, start: 0, used: 0, time: 0, len: 0 }
     }
 
     /// Makes room for an event of so many words at a time; microseconds from the last event of
     /// the page, 0 on a new one. The number is negative where time goes back.
+    #[inline]
     pub(super) fn make_room(&mut self, words: usize, time: u64) -> io::Result<i64> {
-        let forgotten = if self.is_proftool { 0 } else { 4 };
-        let extend =
-            if time.saturating_sub(self.time) > MAX_DELTA && !self.is_proftool { 8 } else { 0 };
-        let is_full = self.page.len() + extend + forgotten + 4 * words > PAGE;
-        if !self.page.is_empty() && is_full {
+        let delta = time.wrapping_sub(self.time);
+        if self.used > 0 && self.used + self.len_of(words, delta) <= self.room {
+            return Ok(delta as i64);
+        }
+        self.turn(time).map(|()| 0)
+    }
+
+    /// The bytes of an event with its head, and of one before it where much time has passed.
+    fn len_of(&self, words: usize, delta: u64) -> usize {
+        let extend = if delta > self.longest_delta { EXTEND_LEN } else { 0 };
+        extend + 4 + 4 * words
+    }
+
+    /// Begins a page at a time, and ends the one before.
+    #[cold]
+    fn turn(&mut self, time: u64) -> io::Result<()> {
+        if self.used > 0 {
             self.close()?;
         }
-        if self.page.is_empty() {
-            self.page.extend_from_slice(&time.to_le_bytes());
-            self.page.extend_from_slice(&[0; 8]);
-            self.time = time;
+        self.used = PAGE_HEADER;
+        self.time = time;
+        if let Some(header) = self.buffer.get_mut(self.start..self.start + PAGE_HEADER) {
+            header[..8].copy_from_slice(&time.to_le_bytes());
+            header[8..].fill(0);
         }
-        Ok(time.wrapping_sub(self.time) as i64)
+        Ok(())
+    }
+
+    /// Counts the bytes of an event for which there is room.
+    #[inline]
+    pub(super) fn count(&mut self, words: usize, time: u64) {
+        self.used += self.len_of(words, time.wrapping_sub(self.time));
+        self.time = time;
     }
 
     /// Writes an event for which there is room.
-    pub(super) fn push(&mut self, payload: &Payload, time: u64) {
-        let delta = time.wrapping_sub(self.time);
-        self.time = time;
-        if delta > MAX_DELTA && !self.is_proftool {
-            self.push_head(TIME_EXTEND, delta & MAX_DELTA);
-            self.page.extend_from_slice(&((delta >> 27) as u32).to_le_bytes());
-            self.push_head(payload.words() as u32, 0);
-        } else {
-            self.push_head(payload.words() as u32, delta & MAX_DELTA);
+    #[inline]
+    pub(super) fn push<const WORDS: usize>(&mut self, event: [u32; WORDS], time: u64) {
+        let (at, mut delta) = (self.start + self.used, time.wrapping_sub(self.time));
+        self.count(WORDS, time);
+        let Some(mut out) = self.buffer.get_mut(at..self.start + self.used) else { return };
+        if out.len() > 4 + 4 * WORDS {
+            let (extend, rest) = out.split_at_mut(EXTEND_LEN);
+            put([head(TIME_EXTEND, delta), (delta >> 27) as u32], extend);
+            (out, delta) = (rest, 0);
         }
-        payload.push(&mut self.page);
+        let (bytes, rest) = out.split_at_mut(4);
+        put([head(WORDS, delta)], bytes);
+        put(event, rest);
     }
 
-    fn push_head(&mut self, length: u32, delta: u64) {
-        self.page.extend_from_slice(&(length | (delta as u32) << 5).to_le_bytes());
-    }
-
+    /// Ends the open page.
     fn close(&mut self) -> io::Result<()> {
-        let events = (self.page.len() - PAGE_HEADER) as u64;
-        self.page[8..16].copy_from_slice(&events.to_le_bytes());
-        self.page.resize(self.page.len().next_multiple_of(PAGE), 0);
-        self.flush()
+        let whole = self.used.next_multiple_of(PAGE);
+        if let Some(page) = self.buffer.get_mut(self.start..self.start + whole) {
+            let events = (self.used - PAGE_HEADER) as u64;
+            page[8..PAGE_HEADER].copy_from_slice(&events.to_le_bytes());
+            page[self.used..].fill(0);
+            self.start += whole;
+        }
+        self.len += whole as u64;
+        self.used = 0;
+        if self.start >= BLOCK { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.page)?;
-        self.len += self.page.len() as u64;
-        self.page.clear();
+        if let Some(out) = &mut self.out {
+            out.write_all(&self.buffer[..self.start])?;
+        }
+        self.start = 0;
         Ok(())
     }
 
     /// Closes the last page, unless proftool gave up in it. How many bytes the pages have.
     pub(super) fn finish(mut self, is_whole: bool) -> io::Result<u64> {
-        if self.page.is_empty() {
-            return Ok(self.len);
+        match is_whole {
+            true if self.used > 0 => self.close()?,
+            true => {}
+            false => {
+                self.start += self.used;
+                self.len += self.used as u64;
+            }
         }
-        if is_whole {
-            self.close()?
-        } else {
-            self.flush()?
-        }
+        self.flush()?;
         Ok(self.len)
+    }
+}
+
+fn head(length: usize, delta: u64) -> u32 {
+    length as u32 | (delta as u32) << 5
+}
+
+/// Fills bytes with as many words.
+fn put<const WORDS: usize>(words: [u32; WORDS], out: &mut [u8]) {
+    for (bytes, word) in out[..4 * WORDS].as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
     }
 }

@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use super::pages::{Counted, Payload};
-use super::{FtraceKind, Written, write_file};
+use super::header::Header;
+use super::pages::{ENTRY, EXIT, FUNCTION, Pages, entry, exit, function};
+use super::{FtraceKind, Written};
 use crate::compat::{DEPTH, Proftool};
 use crate::error::UbootError;
 use crate::map::ProftoolMap;
@@ -34,15 +35,20 @@ impl<R: Read + Seek> Proftool<R> {
         }
         let kept = self.kept(rules);
         let first_depth = if kind == FtraceKind::FuncGraph { self.first_depth()? } else { 0 };
-        let mut pass = |pages: &mut Counted<'_>| {
+        let mut pass = |mut pages: Pages<'_>| {
             let mut conversion = Conversion::new(kind, &kept, first_depth);
             self.records(|map, record| match conversion.is_over {
                 true => Ok(()),
-                false => conversion.take(map, record, pages),
+                false => conversion.take(map, record, &mut pages),
             })?;
-            Ok(conversion.written)
+            let size = pages.finish(conversion.written.failure.is_none())?;
+            Ok::<_, UbootError>((size, conversion.written))
         };
-        write_file(&symbols, true, &mut pass, out)
+        let (size, outcome) = pass(Pages::only_size(true))?;
+        let failed = outcome.failure.is_some();
+        let header = Header { symbols: &symbols, size, is_proftool: true, failed };
+        header.write(outcome.events > 0 || failed, out)?;
+        pass(Pages::new(out, true)).map(|(_, written)| written)
     }
 
     /// How many calls were open before the first record.
@@ -82,12 +88,7 @@ impl Conversion<'_> {
         self.is_over = true;
     }
 
-    fn take(
-        &mut self,
-        map: &ProftoolMap,
-        record: Record,
-        pages: &mut Counted<'_>,
-    ) -> io::Result<()> {
+    fn take(&mut self, map: &ProftoolMap, record: Record, pages: &mut Pages<'_>) -> io::Result<()> {
         let Some(symbol) = map.function_at(record.function) else {
             self.written.missing += 1;
             if self.written.missing > MOST_MISSING {
@@ -101,11 +102,11 @@ impl Conversion<'_> {
         }
         let is_entry = record.kind == RecordKind::Entry;
         let time = u64::from(record.time);
-        let function = map.symbols[symbol].address;
+        let address = map.symbols[symbol].address;
         let words = match (self.kind, is_entry) {
-            (FtraceKind::Function, _) => 6,
-            (FtraceKind::FuncGraph, true) => 5,
-            (FtraceKind::FuncGraph, false) => 10,
+            (FtraceKind::Function, _) => FUNCTION,
+            (FtraceKind::FuncGraph, true) => ENTRY,
+            (FtraceKind::FuncGraph, false) => EXIT,
         };
         let delta = pages.make_room(words, time)?;
         if delta < 0 {
@@ -119,31 +120,29 @@ impl Conversion<'_> {
             self.fail(format!("cannot represent time delta {delta:x}"));
             return Ok(());
         }
-        let payload = match (self.kind, is_entry) {
+        match (self.kind, is_entry) {
             (FtraceKind::Function, _) => {
                 let caller = map.symbols[map.function_around(record.caller)].address;
-                Payload::Function { function, caller }
+                pages.push(function(address, caller), time);
             }
-            (FtraceKind::FuncGraph, true) => self.enter(function, time),
-            (FtraceKind::FuncGraph, false) => self.leave(function, time),
-        };
-        pages.push(&payload, time);
+            (FtraceKind::FuncGraph, true) => pages.push(self.enter(address, time), time),
+            (FtraceKind::FuncGraph, false) => pages.push(self.leave(address, time), time),
+        }
         self.written.events += 1;
         // Without a word, and as if all were well.
         self.is_over = self.starts.len() == DEPTH;
         Ok(())
     }
 
-    fn enter(&mut self, function: u64, time: u64) -> Payload {
+    fn enter(&mut self, address: u64, time: u64) -> [u32; ENTRY] {
         self.starts.push(time);
         self.depth += 1;
-        Payload::Entry { function, depth: (self.depth - 1) as u32 }
+        entry(address, (self.depth - 1) as u32)
     }
 
-    fn leave(&mut self, function: u64, time: u64) -> Payload {
+    fn leave(&mut self, address: u64, time: u64) -> [u32; EXIT] {
         let duration = self.starts.pop().map_or(0, |start| time.wrapping_sub(start));
         self.depth -= 1;
-        let nanos = duration.wrapping_mul(1000);
-        Payload::Exit { function, depth: (self.depth + 1) as u32, nanos }
+        exit(address, (self.depth + 1) as u32, duration.wrapping_mul(1000))
     }
 }

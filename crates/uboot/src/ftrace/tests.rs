@@ -3,7 +3,7 @@ use std::io::Cursor;
 use super::*;
 use crate::layout::Layout;
 use crate::test_traces::{Event, In, MAIN, MAP, Out, PARSE, PUTS, RUN, calls};
-use crate::{Reading, Rules, SymbolMap, Trace};
+use crate::{Functions, Making, Reading, Rules, SymbolMap, Trace, follow};
 
 fn write(events: &[Event], kind: FtraceKind, rules: &str) -> (Vec<u8>, Written) {
     let mut trace = Trace::open(Cursor::new(calls(Layout::CURRENT, events))).unwrap();
@@ -11,7 +11,10 @@ fn write(events: &[Event], kind: FtraceKind, rules: &str) -> (Vec<u8>, Written) 
     let rules = Rules::parse(rules.as_bytes(), Reading::Whole).unwrap();
     let chunk = trace.calls(None).unwrap();
     let mut out = Vec::new();
-    let written = write_ftrace(&mut trace, chunk, &map, (kind, Some(&rules)), &mut out).unwrap();
+    let mut functions = Functions::new(Some(&map), Some(&rules));
+    let followed = follow(&mut trace, chunk, &mut functions, Making::Events(kind)).unwrap();
+    let plan = followed.plan.unwrap();
+    let written = write_ftrace(&mut trace, chunk, &mut functions, plan, &mut out).unwrap();
     (out, written)
 }
 
@@ -115,4 +118,18 @@ fn without_events_there_are_no_pages() {
     let (file, written) = write(&CALLS, FtraceKind::Function, "exclude-func .");
     assert_eq!((events(&file).len(), written.events, written.excluded), (0, 0, 6));
     assert_eq!(file.len() % 4096, 0);
+}
+
+#[test]
+fn a_file_that_changes_between_both_readings_is_refused() {
+    let map = SymbolMap::parse(MAP.as_bytes(), 16).unwrap();
+    let open = |events: &[Event]| Trace::open(Cursor::new(calls(Layout::CURRENT, events))).unwrap();
+    let mut functions = Functions::new(Some(&map), None);
+    let (mut before, mut after) = (open(&CALLS), open(&[In(MAIN, 0); 300]));
+    let making = Making::Events(FtraceKind::Function);
+    let chunk = before.calls(None).unwrap();
+    let plan = follow(&mut before, chunk, &mut functions, making).unwrap().plan.unwrap();
+    let chunk = after.calls(None).unwrap();
+    let error = write_ftrace(&mut after, chunk, &mut functions, plan, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "it changed while it was read");
 }
