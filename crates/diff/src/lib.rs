@@ -27,6 +27,7 @@
 //! # Ok::<(), flame_diff::DiffError>(())
 //! ```
 
+mod behind;
 mod chance;
 mod comparable;
 mod compare;
@@ -35,8 +36,10 @@ mod error;
 mod evidence;
 mod family;
 mod function;
+mod gate;
 mod interrupts;
 mod judge;
+mod names;
 mod run;
 mod samples;
 mod scale;
@@ -48,10 +51,13 @@ mod union;
 #[cfg(test)]
 mod test_runs;
 
+pub use behind::{Behind, samples_of};
 pub use compare::{DEFAULT_ALPHA, DiffConfig, ONE_RUN_LEAST};
 pub use error::DiffError;
 pub use evidence::Evidence;
 pub use function::FunctionChange;
+pub use gate::{Excess, Gate, NoGate, Part};
+pub use names::Names;
 pub use run::{Run, Samples};
 pub use scale::{Scale, Scaling};
 pub use tree::{DiffNode, DiffTree, Presence, Side, Weights};

@@ -4,18 +4,16 @@ mod export;
 mod gate;
 mod inputs;
 mod mismatch;
-mod names;
 mod options;
 mod quality;
 mod report;
-mod sampled;
 mod sides;
 mod table;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffError, DiffTree, Run, Scaling};
+use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffError, DiffTree, Gate, Names, Run, Scaling};
 use flame_profile::write_folded;
 use flame_render::{DiffPicture, clean_name, group_thousands, write_diff_svg};
 
@@ -24,9 +22,7 @@ use crate::message::{Failure, warn};
 use crate::output::{Format, Outputs};
 use crate::render::say;
 use crate::terminal::{Paint, columns_of_stdout};
-pub(crate) use gate::Gate;
 use inputs::{Input, Inputs};
-use names::Names;
 use quality::Quality;
 use report::Report;
 use sides::Sides;
@@ -38,14 +34,14 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = options::prepare(args, cli)?;
     let mut inputs = Inputs::read(&sides, args, &outputs)?;
     let matched = inputs.match_roots();
-    let names = Names::of(args);
+    let names = names_of(args);
     let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
     let mut quality = Quality::of(&inputs);
     let warnings = mismatch::check(&inputs, args)?;
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
     let warnings = warnings.chain(mismatch::strangers(&tree));
-    let warnings = warnings.chain(gates.iter().filter_map(|gate| gate.doubt(&tree)));
+    let warnings = warnings.chain(gates.iter().filter_map(|gate| gate::doubt(gate, &tree)));
     let (unknown, allowed) = unknown_functions(&tree, &gates, args.allow_missing);
     quality.warnings = warnings.chain(allowed).chain(matched).collect();
     if !cli.quiet {
@@ -65,7 +61,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     }
     // An output that could not be written counts more than what it would have said, and a gate
     // that guards nothing more than one that held or broke.
-    let exceeded = gates.iter().filter_map(|gate| gate.check(&tree));
+    let exceeded = gates.iter().filter_map(|gate| gate::check(gate, &tree));
     let mut failures = failures.into_iter().chain(unknown).chain(exceeded);
     let first = failures.next();
     failures.for_each(|failure| failure.print(cli.color));
@@ -80,7 +76,7 @@ fn unknown_functions(
     gates: &[Gate],
     are_allowed: bool,
 ) -> (Vec<Failure>, Vec<String>) {
-    let missing = gates.iter().filter_map(|gate| gate.missing(tree));
+    let missing = gates.iter().filter_map(|gate| gate.missing(tree, &report::shown));
     let said = missing
         .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)));
     if are_allowed {
@@ -94,10 +90,19 @@ fn unknown_functions(
     (said.map(failure).collect(), Vec::new())
 }
 
+/// Which differences between names the arguments leave out.
+fn names_of(args: &DiffArgs) -> Names {
+    match (args.match_names, args.strip_hex) {
+        (true, _) => Names::AcrossBuilds,
+        (_, true) => Names::WithoutHex,
+        _ => Names::Exact,
+    }
+}
+
 fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
     let scaling = &args.scaling;
     let scaling = match (&scaling.per, scaling.no_normalize, scaling.by_time) {
-        (Some(function), ..) => Scaling::Function(Names::of(args).common(function).into_owned()),
+        (Some(function), ..) => Scaling::Function(names_of(args).common(function).into_owned()),
         (_, true, _) => Scaling::None,
         (_, _, true) => Scaling::Time,
         _ => Scaling::Total,

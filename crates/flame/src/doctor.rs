@@ -8,7 +8,6 @@ mod events;
 mod images;
 mod json;
 mod limits;
-mod packages;
 mod process;
 mod rights;
 mod runtime;

@@ -12,6 +12,7 @@ mod java;
 mod message;
 mod output;
 mod own_files;
+mod packages;
 mod privileges;
 mod record;
 mod render;

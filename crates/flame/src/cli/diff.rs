@@ -9,7 +9,7 @@ use flame_render::{ColourBy, DiffView};
 use super::input::InputArgs;
 use super::picture::PictureArgs;
 use super::record::OutputArgs;
-use crate::diff::Gate;
+use flame_diff::Gate;
 
 const EXAMPLES: &str = "\
 Examples:

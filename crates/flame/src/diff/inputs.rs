@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flame_diff::{Run, Samples};
+use flame_diff::{Behind, Names, Run, Samples, samples_of};
 use flame_formats::ReadOptions;
 use flame_profile::{
     BuilderNode, CallTree, Columns, FrameKind, Health, Meta, Profile, SiblingOrder, TreeBuilder,
@@ -10,8 +10,7 @@ use flame_profile::{
 };
 use flame_render::clean_name;
 
-use super::names::Names;
-use super::sampled::{Behind, samples_of};
+use super::names_of;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
 use crate::inputs::{self, Read, nothing, nothing_in, read_profile, too_large};
@@ -48,7 +47,7 @@ impl Inputs {
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
         let options = ReadOptions { tree: options, threads, ..inputs::options(&args.input) };
         let mut files = side_by_side(paths.clone(), |path| read_profile(path, &options))?;
-        let maker = Maker { args, outputs, names: Names::of(args), has_folded: has_folded(&files) };
+        let maker = Maker { args, outputs, names: names_of(args), has_folded: has_folded(&files) };
         match sides {
             Sides::One(path) => maker.both_of(path, files.remove(0)),
             Sides::Two { before, .. } => {

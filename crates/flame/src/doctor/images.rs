@@ -11,8 +11,8 @@ use flame_render::group_thousands;
 use flame_symbolize::ImageFile;
 
 use super::check::Check;
-use super::packages::Packages;
 use super::process::Process;
+use crate::packages::Packages;
 
 /// Said where `-dbgsym` packages are not to be had yet.
 const NO_DEBUG_ARCHIVE: &str = "; first add your distribution's debug archive to apt's sources";
@@ -92,9 +92,9 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         })
         .collect();
     let stripped = opened.iter().filter(|(_, contents)| is_stripped(contents));
-    let stripped: Vec<&str> = stripped.map(|(path, _)| path.as_str()).collect();
+    let stripped = stripped.map(|(path, _)| path.as_str());
     let packages = match process.shares_files() {
-        true => Packages::owning(&stripped),
+        true => Packages::owning(stripped),
         false => Packages::default(),
     };
     opened.iter().map(|(path, contents)| check(path, contents, &packages)).collect()

@@ -5,7 +5,7 @@ use flame_render::clean_name;
 use nix::unistd::{Uid, User};
 
 use super::check::{Check, Group, Report, Status};
-use super::packages::joined;
+use crate::packages::joined;
 use crate::terminal::Paint;
 
 /// Columns of a name; what is longer has a line of its own.

@@ -1,7 +1,5 @@
 //! `--explain`: for each image what names are missing, and what would bring them.
 
-mod packages;
-
 use std::io::{self, Write};
 
 use flame_profile::{Health, Missing, Weight};
@@ -10,8 +8,8 @@ use flame_render::clean_name;
 use flame_symbolize::{ImageFile, Source, Sources};
 
 use crate::message::rights::is_root;
+use crate::packages::Packages;
 use crate::terminal::Paint;
-use packages::Packages;
 
 /// Images that are listed although nothing of theirs is without a name, most frequent first.
 const MAX_ROWS: usize = 30;
@@ -68,7 +66,7 @@ impl Images {
     /// Prints the table to stderr.
     pub(super) fn print(&self, health: &Health, paint: Paint) {
         let lacking = self.images.iter().filter(|image| self.is_incomplete(image, health));
-        let packages = Packages::of(lacking.map(|image| image.name.as_str()));
+        let packages = Packages::owning(lacking.map(|image| image.name.as_str()));
         let mut text = table(&self.rows(health, &packages), paint);
         let lacks = |image: &Image| image.sources.as_ref().is_some_and(|s| !s.lacking.is_empty());
         if std::env::var_os("DEBUGINFOD_URLS").is_none() && self.images.iter().any(lacks) {

@@ -11,14 +11,19 @@ use std::borrow::Cow;
 use templates::without_template_arguments;
 use versions::without_versions;
 
-use crate::cli::DiffArgs;
-
 /// Longer names are no compiler's, and looking through them could take for ever.
 const LONGEST: usize = 1 << 16;
 
 /// Which differences between names are left out.
+///
+/// ```
+/// use flame_diff::Names;
+///
+/// assert_eq!(Names::AcrossBuilds.common("parse.constprop.0"), "parse");
+/// assert_eq!(Names::WithoutHex.common("0x7f12"), "0x...");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub enum Names {
     /// None.
     Exact,
     /// Addresses: `0x7f12` is `0x...`, as difffolded.pl -s writes it.
@@ -28,17 +33,8 @@ pub(super) enum Names {
 }
 
 impl Names {
-    /// What was asked for.
-    pub(super) fn of(args: &DiffArgs) -> Names {
-        match (args.match_names, args.strip_hex) {
-            (true, _) => Names::AcrossBuilds,
-            (_, true) => Names::WithoutHex,
-            _ => Names::Exact,
-        }
-    }
-
     /// The name that two builds have in common.
-    pub(super) fn common(self, name: &str) -> Cow<'_, str> {
+    pub fn common(self, name: &str) -> Cow<'_, str> {
         let common = match self {
             Names::Exact => return Cow::Borrowed(name),
             Names::WithoutHex => without_hex(name),

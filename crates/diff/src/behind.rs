@@ -4,8 +4,9 @@
 //! are written (`scaleHeapSample` of runtime/pprof/protomem.go); what was sampled follows from the
 //! scaled numbers. Others, such as Go's contentions, count in periods.
 
-use flame_diff::Samples;
 use flame_profile::{Profile, ValueType};
+
+use crate::run::Samples;
 
 /// The bytes of Go's smallest objects. The objects of a stack may have many sizes, of which only
 /// the sum is known, and one sampled small object stands for more than all sampled large ones: so
@@ -14,22 +15,39 @@ const SMALLEST: f64 = 8.0;
 
 /// What says how many samples a stack has.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Behind {
+pub enum Behind {
     /// The value at that position counts them.
     Counted(usize),
     /// Each sample adds that period to the value at that position.
-    Periods { at: usize, period: f64 },
+    Periods {
+        /// The position.
+        at: usize,
+        /// What each adds.
+        period: f64,
+    },
     /// Objects at one position have the bytes at the other, of which one in `rate` was sampled.
-    Space { objects: usize, space: usize, rate: f64 },
+    Space {
+        /// The position of the objects.
+        objects: usize,
+        /// That of their bytes.
+        space: usize,
+        /// The bytes a sample.
+        rate: f64,
+    },
     /// The same, and the objects are what is weighed.
-    Objects { objects: usize, rate: f64 },
+    Objects {
+        /// The position of the objects.
+        objects: usize,
+        /// The bytes a sample.
+        rate: f64,
+    },
     /// Nothing: each stack was seen once at least.
     Nothing,
 }
 
 impl Behind {
     /// What says it for the value at that position.
-    pub(super) fn of(profile: &Profile, value: usize) -> Behind {
+    pub fn of(profile: &Profile, value: usize) -> Behind {
         let values = profile.value_types();
         let at = |name: &str, unit: &str| {
             values.iter().position(|value| value.name == name && value.unit == unit)
@@ -59,7 +77,7 @@ impl Behind {
     }
 
     /// How many samples weigh so much of the value at that position, where all weigh the same.
-    pub(super) fn per_unit(self, value: usize) -> Option<Samples> {
+    pub fn per_unit(self, value: usize) -> Option<Samples> {
         match self {
             Behind::Counted(at) if at == value => Some(Samples::PerUnit(1.0)),
             Behind::Periods { at, period } if at == value => Some(Samples::PerUnit(period.recip())),
@@ -68,7 +86,7 @@ impl Behind {
     }
 
     /// The samples behind the values of one stack; one at least.
-    pub(super) fn count(self, values: &[u64]) -> u64 {
+    pub fn count(self, values: &[u64]) -> u64 {
         let value = |at: usize| values.get(at).copied().unwrap_or(0);
         let count = match self {
             Behind::Counted(at) => value(at),
@@ -89,7 +107,7 @@ impl Behind {
 }
 
 /// Which value counts samples.
-pub(super) fn samples_of(profile: &Profile) -> Option<usize> {
+pub fn samples_of(profile: &Profile) -> Option<usize> {
     profile.value_types().iter().position(|value| *value == ValueType::samples())
 }
 

@@ -19,15 +19,15 @@ const SPECIAL: &[(&str, &str)] = &[("libc6", "libc6-dbg"), ("libc6-i386", "libc6
 
 /// The packages of some files.
 #[derive(Debug, Default)]
-pub(super) struct Packages(BTreeMap<String, String>);
+pub(crate) struct Packages(BTreeMap<String, String>);
 
 /// Where apt keeps the indices of the archives that it knows, one file each.
 const ARCHIVES: &str = "/var/lib/apt/lists";
 
 impl Packages {
     /// Looks for the packages of those files.
-    pub(super) fn owning(paths: &[&str]) -> Packages {
-        let wanted: FxHashSet<&str> = paths.iter().map(|path| without_usr(path)).collect();
+    pub(crate) fn owning<'a>(paths: impl Iterator<Item = &'a str>) -> Packages {
+        let wanted: FxHashSet<&str> = paths.map(without_usr).collect();
         let mut owners = BTreeMap::new();
         if wanted.is_empty() {
             return Packages(owners);
@@ -46,9 +46,16 @@ impl Packages {
         Packages(owners)
     }
 
+    /// The package with a file's debug information, after Debian's rule.
+    pub(crate) fn debug_package(&self, path: &str) -> Option<String> {
+        let package = self.0.get(without_usr(path))?;
+        let special = SPECIAL.iter().find(|(name, _)| name == package);
+        Some(special.map_or_else(|| format!("{package}-dbgsym"), |(_, debug)| (*debug).to_owned()))
+    }
+
     /// Whether apt knows an archive of `-dbgsym` packages: Debian's and Ubuntu's have `debug` or
     /// `ddebs` in their names.
-    pub(super) fn has_debug_archive(&self) -> bool {
+    pub(crate) fn has_debug_archive(&self) -> bool {
         let names = fs::read_dir(ARCHIVES).into_iter().flatten().flatten();
         names.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| {
             let is_index = name.contains("_Packages");
@@ -57,11 +64,9 @@ impl Packages {
     }
 
     /// The package of a file, and the command that installs its debug information.
-    pub(super) fn debug_command(&self, path: &str) -> Option<(String, String)> {
-        if let Some(package) = self.0.get(without_usr(path)) {
-            let special = SPECIAL.iter().find(|(name, _)| name == package);
-            let debug = special.map(|(_, debug)| (*debug).to_owned());
-            let debug = debug.unwrap_or_else(|| format!("{package}-dbgsym"));
+    pub(crate) fn debug_command(&self, path: &str) -> Option<(String, String)> {
+        if let Some((package, debug)) = self.0.get(without_usr(path)).zip(self.debug_package(path))
+        {
             return Some((package.clone(), by_root(&format!("{INSTALL}{debug}"))));
         }
         let by_rpm = Path::new("/usr/bin/dnf").exists() && path.starts_with("/usr/");
@@ -76,7 +81,7 @@ impl Packages {
 const INSTALL: &str = "apt-get install ";
 
 /// The commands, each once and in their order; those that install packages become one.
-pub(super) fn joined(commands: &[&str]) -> Vec<String> {
+pub(crate) fn joined(commands: &[&str]) -> Vec<String> {
     let install = by_root(INSTALL);
     let mut joined: Vec<String> = Vec::new();
     for command in commands {
@@ -117,10 +122,7 @@ mod tests {
         let owners = [("/lib/libc.so.6", "libc6"), ("/bin/less", "less")];
         let owners = owners.map(|(path, package)| (path.to_owned(), package.to_owned()));
         let packages = Packages(BTreeMap::from(owners));
-        let debug = |path: &str| {
-            let (_, command) = packages.debug_command(path)?;
-            command.split(' ').next_back().map(str::to_owned)
-        };
+        let debug = |path: &str| packages.debug_package(path);
         assert_eq!(debug("/usr/lib/libc.so.6").as_deref(), Some("libc6-dbg"));
         assert_eq!(debug("/bin/less").as_deref(), Some("less-dbgsym"));
         assert_eq!(debug("/home/me/prog"), None);
