@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_profile::{Meta, Profile};
-use flame_recorder::{Hooks, Job, Recorder, TargetFiles, host_name};
+use flame_recorder::{Finished, Hooks, Job, Recorder, TargetFiles, host_name};
 use flame_sampler::{ExitReport, Session};
 
 use crate::cli::{Cli, RecordArgs};
@@ -103,8 +103,6 @@ fn record(
     tell(&notes, cli);
     let told = notes.len();
     target.take(recorder.source().taken());
-    let taken = &recorder.source().taken().processes;
-    let process_times = coverage::ProcessTimes::begin(&plan.recorder.sampler, taken);
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
     privileges::keep_for_recording(&outputs.needed_capabilities(), || {
@@ -114,8 +112,7 @@ fn record(
     sample(plan, &mut recorder, target, signals, Progress::new(cli.quiet, paint))?;
     drop(raised);
     let ended_tasks = recorder.ended_tasks();
-    let accounted = process_times.at_least(recorder.source().accounted(), target.has_ended());
-    let losses = recorder.source().losses();
+    let accounted = recorder.accounted();
     tracing::info!("recording over");
     notes.extend(notes::of_refusals(recorder.source()));
     let options = &plan.recorder.options;
@@ -125,7 +122,8 @@ fn record(
     let missing = debug_files::fetch_missing(&seen, samples, cli.quiet, paint, signals);
     notes.extend(missing.map(notes::Note::plain));
     let images = plan.explains.then(|| explain::Images::of(&seen, samples));
-    let (mut profile, session) = recorder.finish_with_source().map_err(|error| failure(&error))?;
+    let finished = recorder.finish_whole().map_err(|error| failure(&error))?;
+    let Finished { mut profile, source: session, times } = finished;
     tracing::info!("named");
     describe(&mut profile.meta, target.describe());
     notes.extend(notes::of_hidden_kernel(&profile.health));
@@ -133,10 +131,8 @@ fn record(
     notes.extend(left_out.map(notes::Note::plain));
     tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
-    coverage::add_losses(&mut profile.health, &session, losses);
-    coverage::add(&mut profile, &session, accounted);
     let exit = target.finish(PATIENCE);
-    let unseen = coverage::unseen(&profile, &session, &process_times, ended_tasks);
+    let unseen = coverage::unseen(&profile, &session, &times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
         let empty = no_samples::NoSamples { profile: &profile, session: &session, plan };

@@ -49,6 +49,7 @@
 //! # Ok::<(), std::convert::Infallible>(())
 //! ```
 
+mod accounting;
 mod aggregator;
 mod clock;
 mod collector;
@@ -69,6 +70,7 @@ mod short_tasks;
 mod symbolizer;
 mod target_files;
 
+pub use accounting::{ProcessTimes, Times};
 pub use collector::SeenImage;
 pub use config::{
     Complete, DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream,
@@ -79,6 +81,6 @@ pub use mapped_files::open_file;
 pub use naming::image_name;
 pub use proc::{Identity, all_processes, command_line, enter, host_name, owner_of};
 pub use process_root::{FoundFile, ProcessRoot};
-pub use recorder::Recorder;
+pub use recorder::{Finished, Recorder};
 pub use runtimes::Runtime;
 pub use target_files::{Duty, Hooks, Job, TargetFiles, answer_of, is_ready, reply};

@@ -6,6 +6,7 @@ use flame_events::{EventKind, EventSource};
 use flame_profile::{Health, Hz, Meta, Nanos, Profile};
 use flame_sampler::{Rate, SamplerError, Session, Target};
 
+use crate::accounting::{ProcessTimes, Tally};
 use crate::aggregator::Rows;
 use crate::collector::{Collector, SeenImage};
 use crate::config::{Options, RecorderConfig, Stream};
@@ -48,6 +49,22 @@ pub struct Recorder<S: EventSource = Session> {
     stopped: Option<Instant>,
     /// All rows, once nothing is read of processes any more.
     rows: Option<(Rows, Health)>,
+    /// What the source knows besides its events.
+    ask: fn(&S) -> Tally,
+    times: ProcessTimes,
+    /// That, when sampling had stopped.
+    tally: Option<Tally>,
+}
+
+/// What is left of a recording.
+#[derive(Debug)]
+pub struct Finished<S> {
+    /// The profile.
+    pub profile: Profile,
+    /// Where its events came from.
+    pub source: S,
+    /// The CPU times of the target's processes.
+    pub times: ProcessTimes,
 }
 
 impl Recorder {
@@ -66,6 +83,9 @@ impl Recorder {
         // Not before: on a machine with thousands of processes that takes seconds.
         recorder.source.begin()?;
         recorder.begin_time();
+        recorder.ask = Tally::of_session;
+        let taken = &recorder.source.taken().processes;
+        recorder.times = ProcessTimes::begin(&sampler, taken);
         let (frequency, period) = match recorder.source.rate() {
             Rate::Frequency(Hz(hz)) if recorder.stream.is_clock => {
                 (Some(Hz(hz)), Some(1_000_000_000 / hz.max(1)))
@@ -107,6 +127,9 @@ impl<S: EventSource> Recorder<S> {
             started: Instant::now(),
             stopped: None,
             rows: None,
+            ask: |_| Tally::default(),
+            times: ProcessTimes::Unknown,
+            tally: None,
         }
     }
 
@@ -190,8 +213,21 @@ impl<S: EventSource> Recorder<S> {
             self.source.stop();
             self.stopped = Some(Instant::now());
             self.drain()?;
+            self.tally = Some(self.look());
         }
         Ok(())
+    }
+
+    fn look(&self) -> Tally {
+        let mut tally = (self.ask)(&self.source);
+        tally.accounted = self.times.at_least(tally.accounted);
+        tally
+    }
+
+    /// The CPU time that the kernel accounted to the target until sampling stopped; `None` where
+    /// that is not known.
+    pub fn accounted(&self) -> Option<Nanos> {
+        self.tally.and_then(|tally| tally.accounted)
     }
 
     /// The processes that ran code without a file.
@@ -225,19 +261,19 @@ impl<S: EventSource> Recorder<S> {
     /// # Errors
     /// The source cannot go on.
     pub fn finish(self) -> Result<Profile, S::Error> {
-        self.finish_with_source().map(|(profile, _)| profile)
+        self.finish_whole().map(|finished| finished.profile)
     }
 
-    /// The same, with the source, to be asked what it has seen besides samples.
+    /// The same, with what else is left to be asked.
     ///
     /// # Errors
     /// The source cannot go on.
-    pub fn finish_with_source(mut self) -> Result<(Profile, S), S::Error> {
+    pub fn finish_whole(mut self) -> Result<Finished<S>, S::Error> {
         self.stop()?;
         self.read_processes();
         let (rows, health) = self.rows.take().unwrap_or_default();
         let profile = self.named(&rows, health);
-        Ok((profile, self.source))
+        Ok(Finished { profile, source: self.source, times: self.times })
     }
 
     fn named(&mut self, rows: &Rows, health: Health) -> Profile {
@@ -250,6 +286,7 @@ impl<S: EventSource> Recorder<S> {
         profile.meta = Meta { duration: Some(Nanos::from(duration)), ..self.meta.clone() };
         profile.health = Health { lost_records: self.lost, ..health };
         naming::name_all(rows, collected, &self.symbolizer, &mut profile);
+        self.tally.unwrap_or_else(|| self.look()).complete(&mut profile);
         profile
     }
 }

@@ -1,0 +1,209 @@
+//! What the kernel knows of a recording besides its samples: the CPU time that it accounted to the
+//! target, what it dropped, and how often the event happened.
+
+use std::fs;
+
+use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile};
+use flame_sampler::{Losses, SamplerConfig, Scope, Session, Target};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use crate::config::EVENT_VALUE;
+
+/// Nanoseconds in a tick of /proc/PID/stat.
+const TICK: u64 = 10_000_000;
+
+/// What a source knows besides its events. The default knows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    losses: Losses,
+    /// For how long other events had the counter.
+    multiplexed: Nanos,
+    /// Whether tasks are seen however short they live.
+    sees_short_tasks: bool,
+    /// The CPU time of the target, where samples stand for CPU time.
+    pub(crate) accounted: Option<Nanos>,
+    /// How often the event happened, where that was counted.
+    happened: Option<u64>,
+    chooses_period: bool,
+}
+
+impl Tally {
+    /// What a live session knows.
+    pub(crate) fn of_session(session: &Session) -> Tally {
+        let losses = session.losses();
+        let is_hardware = session.event().is_hardware();
+        let missed = losses.enabled.saturating_since(losses.running);
+        Tally {
+            losses,
+            multiplexed: if is_hardware { missed } else { Nanos(0) },
+            sees_short_tasks: session.scope() == Scope::Cpus,
+            accounted: session.accounted(),
+            happened: session.happened(),
+            chooses_period: session.chooses_period(),
+        }
+    }
+
+    /// Adds it to a profile, whose health has what LOST records told of. Those miss the end of a
+    /// recording; what the events say misses nothing, but not every kernel counts it.
+    pub(crate) fn complete(&self, profile: &mut Profile) {
+        let health: &mut Health = &mut profile.health;
+        health.lost_records = health.lost_records.max(self.losses.lost_records);
+        health.throttled_time = self.losses.throttled;
+        health.stray_samples = self.losses.stray_samples;
+        health.multiplexed_time = self.multiplexed;
+        if self.sees_short_tasks {
+            health.short_tasks = 0;
+        }
+        let sampled = profile.total(EVENT_VALUE).0;
+        if let Some(accounted) = self.accounted {
+            profile.health.coverage = Some(Coverage { sampled: Nanos(sampled), accounted });
+        }
+        // Where the period was chosen on the way, samples stand for all occurrences from then on, in
+        // the proportions in which they came: a period is broken off now and then, and the kernel
+        // takes only so many samples in a tick.
+        if let Some(happened) = self.happened {
+            profile.health.occurrences = Some(Occurrences { sampled, happened });
+            if self.chooses_period {
+                profile.scale(EVENT_VALUE, happened);
+            }
+        }
+    }
+}
+
+/// What the kernel accounted to whole processes, with the part that they spent in the kernel.
+///
+/// An event that counts CPU time task by task misses what is spent before a task's first switch
+/// and behind the end of its event in exit: 14 us a task. What is accounted to processes misses
+/// that not, but knows of children only once they were waited for, and here in ticks of 10 ms where
+/// it is not a launched program. So the larger of both is taken.
+#[derive(Debug)]
+pub enum ProcessTimes {
+    /// Of processes that ran already, from what they had at the beginning.
+    Attached {
+        /// The processes.
+        pids: Vec<Pid>,
+        /// Whether all that they had started is among them. If not, the time of an ended child may
+        /// be of long before the recording: processes are given it when they wait for the child.
+        whole: bool,
+        /// Their times at the beginning.
+        start: Times,
+    },
+    /// Of this process's children: the launched program, once it was waited for, and those that it
+    /// waited for.
+    Launched {
+        /// The times of all that were waited for at the beginning.
+        start: Times,
+    },
+    /// Not to be had.
+    Unknown,
+}
+
+/// CPU time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    kernel: u64,
+    all: u64,
+}
+
+impl ProcessTimes {
+    /// Counts from now on.
+    ///
+    /// `pids` are the processes that were taken, and `whole` says whether all below them are. Of
+    /// some CPUs only nothing is known.
+    pub(crate) fn begin(config: &SamplerConfig, pids: &[Pid]) -> ProcessTimes {
+        let whole = config.descendants && config.inherit;
+        match &config.target {
+            _ if config.cpus.is_some() => ProcessTimes::Unknown,
+            Target::Processes(_) => {
+                let pids = pids.to_vec();
+                ProcessTimes::Attached { start: sum(&pids, whole), whole, pids }
+            }
+            Target::Launched(_) => {
+                ProcessTimes::Launched { start: of_children().unwrap_or_default() }
+            }
+            _ => ProcessTimes::Unknown,
+        }
+    }
+
+    /// The larger of what events counted and what was accounted to processes, as far as that is
+    /// known.
+    pub(crate) fn at_least(&self, counted: Option<Nanos>) -> Option<Nanos> {
+        let slack = match self {
+            // Four fields were cut to whole ticks, at the beginning and at the end.
+            ProcessTimes::Attached { pids, .. } => 4 * TICK * pids.len() as u64,
+            ProcessTimes::Launched { .. } => 0,
+            ProcessTimes::Unknown => return counted,
+        };
+        let accounted = Nanos(self.times().all.saturating_sub(slack));
+        counted.map(|counted| counted.max(accounted))
+    }
+
+    fn times(&self) -> Times {
+        match self {
+            ProcessTimes::Attached { pids, whole, start } => sum(pids, *whole).since(*start),
+            ProcessTimes::Launched { start } => of_children().unwrap_or_default().since(*start),
+            ProcessTimes::Unknown => Times::default(),
+        }
+    }
+
+    /// The share that was spent in the kernel, from 0 to 1. `None` where it cannot be known; of a
+    /// launched program it is once that was waited for.
+    pub fn kernel_share(&self) -> Option<f64> {
+        let Times { kernel, all } = self.times();
+        (all > 0).then(|| kernel as f64 / all as f64)
+    }
+}
+
+impl Times {
+    fn since(self, start: Times) -> Times {
+        let since = |now: u64, start: u64| now.saturating_sub(start);
+        Times { kernel: since(self.kernel, start.kernel), all: since(self.all, start.all) }
+    }
+}
+
+/// The times of processes, those of their ended children included if `whole`: a child that was
+/// among the processes keeps its part when it ends and is waited for.
+fn sum(pids: &[Pid], whole: bool) -> Times {
+    let stat = |pid: &Pid| fs::read(format!("/proc/{pid}/stat")).ok();
+    let times = pids.iter().filter_map(|pid| times_of(&stat(pid)?, whole));
+    times.fold(Times::default(), |sum, times| Times {
+        kernel: sum.kernel + times.kernel,
+        all: sum.all + times.all,
+    })
+}
+
+/// A process's times, with those of ended children if asked for: `pid (name) state ...`, then utime,
+/// stime, cutime and cstime as fields 14 to 17 of proc(5).
+fn times_of(stat: &[u8], with_children: bool) -> Option<Times> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let fields = rest.split_ascii_whitespace().skip(11).take(4);
+    let mut ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+    if !with_children {
+        ticks.iter_mut().skip(2).for_each(|ticks| *ticks = 0);
+    }
+    let [user, kernel, children_user, children_kernel] = ticks.as_slice() else { return None };
+    let kernel = kernel + children_kernel;
+    Some(Times { kernel: kernel * TICK, all: (kernel + user + children_user) * TICK })
+}
+
+fn of_children() -> Option<Times> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+    let kernel = u64::try_from(usage.system_time().num_microseconds()).ok()?;
+    let user = u64::try_from(usage.user_time().num_microseconds()).ok()?;
+    Some(Times { kernel: kernel * 1000, all: (kernel + user) * 1000 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_time_is_read_behind_a_name_with_parentheses() {
+        let stat = b"42 (a) b) (c) S 1 42 42 0 -1 4194304 100 0 0 0 30 20 7 5 20 0 1 0 999";
+        assert_eq!(times_of(stat, true), Some(Times { kernel: 25 * TICK, all: 62 * TICK }));
+        assert_eq!(times_of(stat, false), Some(Times { kernel: 20 * TICK, all: 50 * TICK }));
+        assert_eq!(times_of(b"42 (a) S 1", true), None);
+    }
+}
