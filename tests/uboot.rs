@@ -156,16 +156,24 @@ fn what_cannot_be_done_is_said_and_leaves_nothing_behind() {
     fs::write(scratch.file("text"), "U-Boot 2026.10\nHit any key to stop autoboot\n").unwrap();
     fs::write(scratch.file("none"), "").unwrap();
     fs::write(scratch.file("no-calls"), trace(&[])).unwrap();
+    fs::write(scratch.file("long.cfg"), "x".repeat(300)).unwrap();
+    fs::write(scratch.file("odd"), trace(&[(PUTS, 3, 5)])).unwrap();
+    fs::write(scratch.file("puts"), trace(&[(PUTS, 1, 5)])).unwrap();
     fs::write(scratch.file("bad.cfg"), "exclude-func a\\(b\n").unwrap();
     let before = scratch.names();
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 10] = [
         (&["-t", "trace", "-m", "none.map"], &["cannot read none.map: no such file", "try: -m"]),
         (&["-t", "trace", "-m", "data.map"], &["cannot use the map data.map", "no text symbol"]),
         (&["-t", "trace", "-m", "other.map"], &["none of the 4 functions", "another build"]),
+        (&["-t", "puts", "-m", "other.map"], &["the only function of the trace is not in other"]),
         (&["-t", "nowhere"], &["cannot read nowhere: no such file"]),
         (&["-t", "text"], &["cannot read text as a U-Boot trace", "does not start with a chunk"]),
         (&["-t", "none"], &["cannot read none as a U-Boot trace", "it is empty"]),
         (&["-t", "trace", "-c", "bad.cfg"], &["cannot use the rules of bad.cfg", "line 1", "\\("]),
+        (
+            &["-t", "trace", "-c", "long.cfg"],
+            &["line 1: xxx", "xxx... is neither include-func nor"],
+        ),
         (&["-t", "trace", "--chunk", "2"], &["there is no calls chunk 2: the file has 1"]),
     ];
     for (arguments, message) in cases {
@@ -174,13 +182,21 @@ fn what_cannot_be_done_is_said_and_leaves_nothing_behind() {
         }
     }
     uboot(&scratch, &["calls", "-t", "no-calls", "-o", "out.svg"])
-        .error(1, &["no calls in no-calls"]);
+        .error(1, &["no calls in no-calls", "its calls chunk has no records"]);
+    uboot(&scratch, &["calls", "-t", "odd", "-o", "out.svg"])
+        .error(1, &["no calls in odd", "neither entries nor exits"]);
+    uboot(&scratch, &["ftrace", "-t", "trace", "-o", "out.svg"])
+        .error(2, &["out.svg: ftrace writes trace.dat", "flame uboot timing -o out.svg"]);
     let unwritable = ["timing", "-t", "trace", "-o", "/no/such/folder/out.svg"];
     uboot(&scratch, &unwritable).error(1, &["cannot write /no/such/folder/out.svg"]);
     let unwritable = ["ftrace", "-t", "trace", "-o", "/no/such/folder/trace.dat"];
     uboot(&scratch, &unwritable).error(1, &["cannot write /no/such/folder/trace.dat"]);
     let picture = ["timing", "-t", "trace", "--compat", "-o", "out.svg"];
     uboot(&scratch, &picture).error(2, &["--compat writes folded text only"]);
+    for option in [["--grep", "main"], ["--base", "main"], ["--chunk", "1"]] {
+        let arguments = ["timing", "-t", "trace", "--compat", "-o", "out.folded"];
+        uboot(&scratch, &[&arguments[..], &option].concat()).error(2, &["--compat", option[0]]);
+    }
     assert_eq!(scratch.names(), before);
 }
 
@@ -207,16 +223,75 @@ fn what_is_missing_of_a_file_is_said_and_the_rest_is_used() {
     assert!(read(&scratch, "c.folded").contains("initf_dm;[unknown 0x80000080];puts 1\n"));
 }
 
+#[track_caller]
+fn shell(scratch: &Scratch, script: &str) -> Ended {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).env("FLAME", env!("CARGO_BIN_EXE_flame"));
+    finish(command.current_dir(scratch.path()))
+}
+
 #[test]
 fn a_trace_may_come_from_a_pipe_or_be_packed() {
     let scratch = boot();
-    for through in ["cat trace", "gzip -c trace"] {
-        let shell = format!("{through} | \"$FLAME\" uboot timing -q -t - -o - --format folded");
-        let mut command = Command::new("sh");
-        command.args(["-c", &shell]).env("FLAME", env!("CARGO_BIN_EXE_flame"));
-        let ended = finish(command.current_dir(scratch.path())).success();
-        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (TIMES, ""), "{through}");
+    fs::write(scratch.file("rules"), "exclude-func nothing\n").unwrap();
+    let timing = "\"$FLAME\" uboot timing -q -o - --format folded";
+    for script in [
+        format!("cat trace | {timing} -t -"),
+        format!("gzip -c trace | {timing} -t -"),
+        format!("cat System.map | {timing} -t trace -m -"),
+        format!("gzip -k System.map trace; {timing} -t trace.gz -m System.map.gz"),
+        format!("cat rules | {timing} -t trace -c - --apply-filter"),
+    ] {
+        let ended = shell(&scratch, &script).success();
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (TIMES, ""), "{script}");
     }
+    for twice in ["timing -t - -m -", "ftrace -t - -m - -o x.dat", "info -t - -m -"] {
+        let words: Vec<&str> = twice.split(' ').collect();
+        uboot(&scratch, &words).error(2, &["stdin can be read once only"]);
+    }
+}
+
+#[test]
+fn a_packed_trace_that_is_cut_off_is_used_as_far_as_it_goes() {
+    let scratch = boot();
+    let events: Vec<Event> =
+        (0..60_000).map(|at| if at % 2 == 0 { (INIT, 1, at) } else { (INIT, 0, at) }).collect();
+    fs::write(scratch.file("trace"), trace(&events)).unwrap();
+    shell(&scratch, "gzip -c trace > whole.gz; head -c 40000 whole.gz > cut.gz").success();
+    let ended = uboot(&scratch, &["calls", "-t", "cut.gz", "-o", "c.folded"]).success();
+    assert!(ended.stderr.contains("its compressed data is broken or cut off"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("records are missing of its 60,000"), "{}", ended.stderr);
+    let calls = read(&scratch, "c.folded");
+    let calls: u64 = calls.trim_end().strip_prefix("initf_dm ").unwrap().parse().unwrap();
+    assert!((1_000..30_000).contains(&calls), "{calls}");
+    uboot(&scratch, &["calls", "-t", "cut.gz", "--compat", "-o", "d.folded"])
+        .error(1, &["cannot read cut.gz", "broken or cut off", "without --compat"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_reason_to_complain() {
+    let scratch = boot();
+    let many: Vec<Event> = (0..10_000).map(|time| (PUTS, 1, time)).collect();
+    fs::write(scratch.file("trace"), trace(&many)).unwrap();
+    // The pipe holds less than what is written, so flame is still at it when its reader ends.
+    let ended = shell(&scratch, "\"$FLAME\" uboot ftrace -t trace -o - | head -c 20 > start");
+    assert!(!ended.stderr.contains("no events"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("error"), "{}", ended.stderr);
+    assert_eq!(fs::read(scratch.file("start")).unwrap().len(), 20);
+}
+
+#[test]
+fn paths_that_would_fill_a_disk_are_not_written() {
+    let scratch = boot();
+    let deep: Vec<Event> = (0..50_000).map(|time| (PUTS, 1, time)).collect();
+    fs::write(scratch.file("trace"), trace(&deep)).unwrap();
+    for name in ["o.folded", "o.txt", "o.md", "o.pb.gz"] {
+        uboot(&scratch, &["calls", "-t", "trace", "-o", name])
+            .error(1, &["the calls are 50,000 levels deep", "have 5 GB", "FILE.svg"]);
+        assert!(!Path::new(&scratch.file(name)).exists(), "{name}");
+    }
+    uboot(&scratch, &["calls", "-t", "trace", "-o", "o.svg", "-o", "o.csv"]).success();
+    assert!(read(&scratch, "o.csv").contains("puts"));
 }
 
 #[test]

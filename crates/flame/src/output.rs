@@ -429,12 +429,14 @@ fn cannot_write(destination: &Destination, error: &io::Error, saved: Option<&Wri
     let mut failure =
         Failure::new(format!("cannot write {}: {}", destination.name(), reason(error)));
     let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    // Elsewhere a part is written by then.
+    let is_file = matches!(destination, Destination::File(_));
     let old = "what was there before is still there";
     if let Some(saved) = saved {
         let saved = saved.path.display();
         let old = if is_full { format!("{old}; ") } else { String::new() };
         failure = failure.why(format!("{old}what was recorded is in {saved} instead"));
-    } else if is_full {
+    } else if is_full && is_file {
         failure = failure.why(format!("{old}; nothing was written"));
     }
     if is_full { failure.or_try("df -h, to find another place") } else { failure }

@@ -19,8 +19,20 @@ const MAX_LAYERS: usize = 2;
 /// A reader of bytes, wherever they come from.
 pub(crate) type Bytes = Box<dyn Read + Send>;
 
-/// Whether an input that starts like that is packed.
-pub(crate) fn is_packed(start: &[u8]) -> bool {
+/// All that a reader holds, unpacked where it is packed by gzip, zstd or xz, and what is wrong with
+/// the end of packed data; what stands before that is there.
+///
+/// # Errors
+/// Those of the reader, and packed data that is broken from its start.
+pub fn read_unpacked(reader: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Option<String>)> {
+    let (mut reader, trouble) = unpacked(reader)?;
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    Ok((bytes, trouble.get()))
+}
+
+/// Whether an input that starts like that is packed by gzip, zstd or xz.
+pub fn is_packed(start: &[u8]) -> bool {
     matches!(
         start,
         [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', b'X', b'Z', 0, ..]

@@ -89,6 +89,7 @@ mod wall_clock_profiler;
 mod xctrace;
 mod xdebug;
 
+pub use decompress::{is_packed, read_unpacked};
 pub use error::{NoSuchEvent, ReadError};
 pub use options::{Kinds, ReadOptions, SampleOptions, Selection};
 pub use pprof::{MAX_INFLATED, PprofError, read_pprof, write_pprof};

@@ -10,6 +10,9 @@ use crate::error::UbootError;
 /// proftool reads lines in pieces of so many bytes.
 const PROFTOOL_LINE: usize = 199;
 
+/// So much of what is no rule is shown.
+const SHOWN: usize = 40;
+
 /// Which functions are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
@@ -80,8 +83,9 @@ fn parse_line(line: &[u8], reading: Reading) -> Result<Option<(Keep, Regex)>, St
         Some(b"include-func") => Keep::Yes,
         Some(b"exclude-func") => Keep::No,
         Some(other) => {
-            let other = String::from_utf8_lossy(other);
-            return Err(format!("{other} is neither include-func nor exclude-func"));
+            let shown = String::from_utf8_lossy(&other[..other.len().min(SHOWN)]);
+            let rest = if other.len() > SHOWN { "..." } else { "" };
+            return Err(format!("{shown}{rest} is neither include-func nor exclude-func"));
         }
     };
     let pattern = words.next().ok_or("there is no pattern behind the rule")?;

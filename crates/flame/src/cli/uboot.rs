@@ -39,6 +39,10 @@ pub(crate) enum UbootCommand {
     Info(UbootInfoArgs),
 }
 
+/// What would change the lines that proftool writes.
+const SHAPING: [&str; 7] =
+    ["flamechart", "FilterArgs", "base", "reverse", "callers", "total", "factor"];
+
 /// The trace and what names its functions.
 #[derive(Debug, Args)]
 pub(crate) struct UbootInputArgs {
@@ -71,7 +75,7 @@ pub(crate) struct UbootGraphArgs {
     pub(crate) apply_filter: bool,
 
     /// Write the folded text of U-Boot's proftool, byte for byte, mistakes included
-    #[arg(long, conflicts_with_all = ["apply_filter", "chunk", "flamechart"])]
+    #[arg(long, conflicts_with_all = SHAPING, conflicts_with_all = ["apply_filter", "chunk"])]
     pub(crate) compat: bool,
 
     /// Write FILE (repeatable): .svg .svgz .folded .txt .pb.gz .json .csv .md; - is stdout

@@ -53,7 +53,7 @@ impl Format {
     }
 
     /// The format that the ending of a file's name chooses.
-    pub(super) fn of_ending(path: &Path) -> Option<Format> {
+    pub(crate) fn of_ending(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
         let endings: [(&str, Format); 10] = [
             (".svg", Format::Svg),

@@ -1,23 +1,26 @@
-//! A regular file that is written beside its place, under a name that nobody can guess, and renamed
-//! into it.
+//! A regular file that is written beside its place, and renamed into it.
+//!
+//! It has no name until it is whole, so nothing is left of it when flame is killed; then it has one
+//! that nobody can guess. Where the filesystem or the lack of /proc forbids that (`O_TMPFILE` in
+//! open(2)), it has this name from the start.
 //!
 //! Whoever reads the place sees the old or the new file whole, a full disk leaves the old one, and a
 //! link that somebody put there is replaced, not followed. Others who may write to the directory can
 //! take away what is being written, but they cannot keep it from being made, choose what it becomes,
 //! or lose anything of their own.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use caps::Capability;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
-use nix::unistd::{Uid, UnlinkatFlags, fchown, unlinkat};
+use nix::unistd::{Uid, UnlinkatFlags, fchown, linkat, unlinkat};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::file::buffered;
@@ -53,26 +56,50 @@ impl Place {
     }
 
     fn create(&self, mode: Mode) -> io::Result<New<'_>> {
-        let flags =
-            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut tries = 0;
-        loop {
-            let name = format!(".flame-{}.tmp", random_word()?);
-            match openat(&self.folder, &*name, flags, mode) {
-                Ok(file) => {
-                    return Ok(New { file: file.into(), name, place: self, is_kept: false });
-                }
-                Err(Errno::EEXIST) if tries < TRIES => tries += 1,
-                Err(error) => return Err(error.into()),
-            }
+        match self.create_unnamed(mode) {
+            Some(new) => Ok(new),
+            None => self.create_named(mode),
         }
     }
+
+    fn create_unnamed(&self, mode: Mode) -> Option<New<'_>> {
+        let flags = OFlag::O_WRONLY | OFlag::O_TMPFILE | OFlag::O_CLOEXEC;
+        let file: File = openat(&self.folder, ".", flags, mode).ok()?.into();
+        let can_be_named = fs::symlink_metadata(descriptor_path(&file)).is_ok();
+        can_be_named.then_some(New { file, name: None, place: self, is_kept: false })
+    }
+
+    fn create_named(&self, mode: Mode) -> io::Result<New<'_>> {
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let (file, name) = with_free_name(|name| openat(&self.folder, name, flags, mode))?;
+        Ok(New { file: file.into(), name: Some(name), place: self, is_kept: false })
+    }
+}
+
+/// Tries names that nobody can guess until one is free.
+fn with_free_name<T>(make: impl Fn(&str) -> nix::Result<T>) -> io::Result<(T, String)> {
+    let mut tries = 0;
+    loop {
+        let name = format!(".flame-{}.tmp", random_word()?);
+        match make(&name) {
+            Ok(made) => return Ok((made, name)),
+            Err(Errno::EEXIST) if tries < TRIES => tries += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Where the kernel shows what a descriptor has open.
+fn descriptor_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// A file on the way to its place; removed when it does not get there.
 struct New<'p> {
     file: File,
-    name: String,
+    /// Its name as long as it is not in its place; `None` while it has none.
+    name: Option<String>,
     place: &'p Place,
     is_kept: bool,
 }
@@ -81,10 +108,23 @@ impl New<'_> {
     /// Puts it into its place.
     fn keep(mut self) -> io::Result<()> {
         let folder = &self.place.folder;
-        if !self.is_at(&self.name)? {
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => {
+                let path = descriptor_path(&self.file);
+                let follow = AtFlags::AT_SYMLINK_FOLLOW;
+                with_free_name(|name| linkat(AT_FDCWD, &path, folder, name, follow))?.1
+            }
+        };
+        self.name = Some(name.clone());
+        if !self.is_at(&name)? {
             return Err(io::Error::other("somebody put another file there"));
         }
-        renameat(folder, &*self.name, folder, &*self.place.name)?;
+        if let Some(user) = sudo::invoking_user() {
+            let (uid, gid) = sudo::owner_ids(&user);
+            fchown(&self.file, Some(uid), Some(gid))?;
+        }
+        renameat(folder, &*name, folder, &*self.place.name)?;
         self.is_kept = true;
         match self.is_at(&self.place.name)? {
             true => Ok(()),
@@ -103,8 +143,9 @@ impl New<'_> {
 impl Drop for New<'_> {
     fn drop(&mut self) {
         // What others put there in the meantime is theirs.
-        if !self.is_kept && self.is_at(&self.name).unwrap_or(false) {
-            let _ = unlinkat(&self.place.folder, &*self.name, UnlinkatFlags::NoRemoveDir);
+        let Some(name) = self.name.as_deref().filter(|_| !self.is_kept) else { return };
+        if self.is_at(name).unwrap_or(false) {
+            let _ = unlinkat(&self.place.folder, name, UnlinkatFlags::NoRemoveDir);
         }
     }
 }
@@ -117,10 +158,6 @@ pub(super) fn replace(path: &Path, write: WriteWith<'_>) -> io::Result<Written> 
 fn put(path: &Path, mode: Mode, write: WriteWith<'_>) -> io::Result<Written> {
     let place = find_place(path)?;
     let new = place.create(mode)?;
-    if let Some(user) = sudo::invoking_user() {
-        let (uid, gid) = sudo::owner_ids(&user);
-        fchown(&new.file, Some(uid), Some(gid))?;
-    }
     buffered(&new.file, write)?;
     let len = new.file.metadata()?.len();
     new.keep()?;
@@ -178,7 +215,7 @@ fn random_word() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::io::Write;
 
     use super::*;
 
@@ -193,8 +230,8 @@ mod tests {
     #[test]
     fn what_others_put_there_is_neither_removed_nor_published() {
         let (folder, place) = place("strangers-file");
-        let new = place.create(EVERYBODYS).unwrap();
-        let theirs = folder.join(&new.name);
+        let new = place.create_named(EVERYBODYS).unwrap();
+        let theirs = folder.join(new.name.as_ref().unwrap());
         fs::remove_file(&theirs).unwrap();
         fs::write(&theirs, "theirs").unwrap();
         let error = new.keep().unwrap_err();
@@ -208,10 +245,32 @@ mod tests {
     fn what_is_not_kept_is_removed() {
         let (folder, place) = place("not-kept");
         place.probe().unwrap();
-        drop(place.create(EVERYBODYS).unwrap());
+        drop(place.create_named(EVERYBODYS).unwrap());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        place.create(EVERYBODYS).unwrap().keep().unwrap();
+        place.create_named(EVERYBODYS).unwrap().keep().unwrap();
         assert!(folder.join("out").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_whole_has_no_name() {
+        let (folder, place) = place("no-name");
+        let names = || {
+            let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+            names.collect::<Vec<_>>()
+        };
+        let Some(mut new) = place.create_unnamed(EVERYBODYS) else {
+            let _ = writeln!(io::stderr(), "SKIP: files have names from the start here");
+            return;
+        };
+        new.file.write_all(b"first").unwrap();
+        assert!(names().is_empty(), "{:?}", names());
+        new.keep().unwrap();
+        let mut new = place.create_unnamed(EVERYBODYS).unwrap();
+        new.file.write_all(b"second").unwrap();
+        assert_eq!(fs::read(folder.join("out")).unwrap(), b"first");
+        new.keep().unwrap();
+        assert_eq!((names().len(), fs::read(folder.join("out")).unwrap()), (1, b"second".to_vec()));
         fs::remove_dir_all(folder).unwrap();
     }
 }

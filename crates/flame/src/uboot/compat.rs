@@ -18,7 +18,13 @@ pub(super) fn open(
     map: &std::path::Path,
 ) -> Result<Proftool<Bytes>, Failure> {
     let text = input::map_text(map)?;
-    Proftool::open(input::open(trace)?, &text).map_err(|error| match error {
+    let (bytes, broken_end) = input::open(trace)?;
+    if let Some(why) = broken_end {
+        return Err(Failure::new(format!("cannot read {}", input::shown(trace)))
+            .why(why)
+            .or_try("the same without --compat: what is whole is used then"));
+    }
+    Proftool::open(bytes, &text).map_err(|error| match error {
         UbootError::MapLine(_) | UbootError::NoTextSymbols => input::wrong_map(map, &error),
         UbootError::Proftool(what) => {
             Failure::new(format!("cannot read {} as proftool does", input::shown(trace)))

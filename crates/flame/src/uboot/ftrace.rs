@@ -11,7 +11,7 @@ use flame_uboot::{
 use super::{compat, input, words};
 use crate::cli::{Cli, FtraceEvents, UbootFtraceArgs};
 use crate::message::{Failure, warn};
-use crate::output::RawOutput;
+use crate::output::{Format, RawOutput};
 use crate::render::say;
 use crate::terminal::Paint;
 
@@ -20,16 +20,21 @@ pub(super) fn run(args: &UbootFtraceArgs, cli: &Cli) -> Result<ExitCode, Failure
     if args.output == Path::new("-") && io::stdout().is_terminal() {
         return Err(Failure::usage("trace.dat is not for terminals").or_try("-o trace.dat"));
     }
+    if Format::of_ending(&args.output).is_some() {
+        let name = input::shown(&args.output);
+        return Err(Failure::usage(format!("{name}: ftrace writes trace.dat, and nothing else"))
+            .or_try(format!("flame uboot timing -o {name}")));
+    }
+    let config = args.config.as_deref();
+    input::check_stdin(&[Some(&args.input.trace), Some(&args.map), config])?;
     let output = RawOutput::prepare(&args.output)?;
     let kind = match args.events {
         FtraceEvents::Function => FtraceKind::Function,
         FtraceEvents::Funcgraph => FtraceKind::FuncGraph,
     };
-    let written = if args.compat {
-        write_compat(args, kind, &output, cli)?
-    } else {
-        write_mended(args, kind, &output, cli)?
-    };
+    let write = if args.compat { write_compat } else { write_mended };
+    // A reader that closes its pipe has seen enough.
+    let Some(written) = write(args, kind, &output, cli)? else { return Ok(ExitCode::SUCCESS) };
     if let Some(why) = written.failure {
         return Err(Failure::new(format!("{} is not whole", input::shown(&args.output)))
             .why(format!("proftool gives up here, and leaves the same file: {why}"))
@@ -46,12 +51,13 @@ fn write_compat(
     kind: FtraceKind,
     output: &RawOutput,
     cli: &Cli,
-) -> Result<Written, Failure> {
+) -> Result<Option<Written>, Failure> {
     let rules = input::rules(args.config.as_deref(), Reading::Proftool)?;
     let mut proftool = compat::open(&args.input.trace, &args.map)?;
     let written = write(output, cli, &mut |out| proftool.write_ftrace(kind, rules.as_ref(), out))?;
-    if written.missing > 0 && !cli.quiet {
-        let records = words::count(written.missing, "record", "records");
+    let missing = written.as_ref().map_or(0, |written| written.missing);
+    if missing > 0 && !cli.quiet {
+        let records = words::count(missing, "record", "records");
         warn(&format!("{records} left out: their functions are not in the map"), cli.color);
     }
     Ok(written)
@@ -62,16 +68,16 @@ fn write_mended(
     kind: FtraceKind,
     output: &RawOutput,
     cli: &Cli,
-) -> Result<Written, Failure> {
+) -> Result<Option<Written>, Failure> {
     let rules = input::rules(args.config.as_deref(), Reading::Whole)?;
-    let mut trace = input::trace(&args.input.trace)?;
+    let (mut trace, broken_end) = input::trace(&args.input.trace)?;
     let wrong_trace = |error| input::wrong_trace(&args.input.trace, &error);
     let chunk = trace.calls(args.input.chunk).map_err(wrong_trace)?;
     let map = input::map(&args.map, trace.layout().site_len())?;
     let mut functions = Functions::new(Some(&map), rules.as_ref());
     let followed = follow(&mut trace, chunk, &mut functions, Making::Events(kind));
     let followed = followed.map_err(wrong_trace)?;
-    let mut complaints = words::of_file(&trace, chunk);
+    let mut complaints = words::of_file(&trace, chunk, broken_end);
     complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
     if !cli.quiet {
         words::complain(&complaints, cli.color);
@@ -84,16 +90,17 @@ fn write_mended(
 /// What writes the file.
 type Writing<'a> = &'a mut dyn FnMut(&mut dyn Write) -> Result<Written, UbootError>;
 
-fn write(output: &RawOutput, cli: &Cli, writing: Writing<'_>) -> Result<Written, Failure> {
-    let mut written = Written::default();
+/// Writes the file; nothing is to be said of one whose reader went away.
+fn write(output: &RawOutput, cli: &Cli, writing: Writing<'_>) -> Result<Option<Written>, Failure> {
+    let mut written = None;
     let file = output.write(&mut |out| {
-        written = writing(out).map_err(|error| match error {
+        written = Some(writing(out).map_err(|error| match error {
             UbootError::Io(error) => error,
             error => io::Error::other(error),
-        })?;
+        })?);
         Ok(())
     })?;
-    if !cli.quiet {
+    if let Some(written) = written.as_ref().filter(|_| !cli.quiet) {
         let events = words::count(written.events, "event", "events");
         let excluded = match written.excluded {
             0 => String::new(),

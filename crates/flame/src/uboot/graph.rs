@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use flame_profile::{CallTree, SiblingOrder};
+use flame_render::group_thousands;
 use flame_uboot::{Followed, Functions, Making, Measure, Reading, Rules, follow};
 
 use super::input::{self, shown};
@@ -14,14 +15,19 @@ use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::render::say;
 use crate::terminal::Paint;
 
+/// More bytes of paths than a disk should be filled with.
+const MOST_PATHS: u64 = 4 << 30;
+
 /// Runs the command.
 pub(super) fn run(args: &UbootGraphArgs, measure: Measure, cli: &Cli) -> Result<ExitCode, Failure> {
+    let config = args.config.as_deref();
+    input::check_stdin(&[Some(&args.input.trace), Some(&args.map), config])?;
     let outputs = prepare(args, measure, cli)?;
     if args.compat {
         return compat::graph(args, measure, &outputs, cli);
     }
     let rules = rules(args, cli)?;
-    let mut trace = input::trace(&args.input.trace)?;
+    let (mut trace, broken_end) = input::trace(&args.input.trace)?;
     let wrong_trace = |error| input::wrong_trace(&args.input.trace, &error);
     let chunk = trace.calls(args.input.chunk).map_err(wrong_trace)?;
     let map = input::map(&args.map, trace.layout().site_len())?;
@@ -31,7 +37,7 @@ pub(super) fn run(args: &UbootGraphArgs, measure: Measure, cli: &Cli) -> Result<
     if followed.facts.entries == 0 {
         return Err(nothing(args, &followed));
     }
-    let mut complaints = words::of_file(&trace, chunk);
+    let mut complaints = words::of_file(&trace, chunk, broken_end);
     complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
     if !cli.quiet {
         words::complain(&complaints, cli.color);
@@ -79,8 +85,11 @@ fn rules(args: &UbootGraphArgs, cli: &Cli) -> Result<Option<Rules>, Failure> {
 
 fn nothing(args: &UbootGraphArgs, followed: &Followed) -> Failure {
     let failure = Failure::new(format!("no calls in {}", shown(&args.input.trace)));
-    match followed.facts.exits {
-        0 => failure.why("its calls chunk has no records: nothing was traced, or it was wiped"),
+    match (followed.facts.exits, followed.facts.others) {
+        (0, 0) => {
+            failure.why("its calls chunk has no records: nothing was traced, or it was wiped")
+        }
+        (0, _) => failure.why("its records are neither entries nor exits"),
         _ => failure.why("no function was entered, there are exits only"),
     }
     .or_try("flame uboot info, to see what is in it")
@@ -131,6 +140,9 @@ fn write(
         return Err(failure);
     }
     let tree = outputs.shape(tree)?;
+    if let Some(failure) = too_deep(&tree, outputs) {
+        return Err(failure);
+    }
     let chart: Option<CallTree> = chart.map(|chart| outputs.shape(chart)).transpose()?;
     if !cli.quiet {
         outputs.idle_options_of_any(&tree).iter().for_each(|idle| warn(idle, cli.color));
@@ -170,4 +182,30 @@ fn no_weight(made: &Made<'_>) -> Failure {
         (None, _) => Failure::new("nothing to show: all calls took less than a microsecond")
             .or_try("flame uboot calls"),
     }
+}
+
+/// Formats that name the callers of each function, for which a trace of nothing but entries would
+/// need the square of its length.
+fn too_deep(tree: &CallTree, outputs: &Outputs) -> Option<Failure> {
+    let names_paths =
+        |format| matches!(format, Format::Folded | Format::Text | Format::Markdown | Format::Pprof);
+    let bytes = path_bytes(tree);
+    (outputs.formats().any(names_paths) && bytes > MOST_PATHS).then(|| {
+        let depth = group_thousands(u64::from(tree.max_depth()));
+        Failure::new(format!("the calls are {depth} levels deep: too many to name all callers"))
+            .why(format!("the names of all paths have {} GB", bytes >> 30))
+            .or_try("-o FILE.svg, FILE.json or FILE.csv, or flame uboot info to see what is amiss")
+    })
+}
+
+/// The bytes of all paths as folded text has them.
+fn path_bytes(tree: &CallTree) -> u64 {
+    let (mut bytes, mut above) = (0, Vec::new());
+    for node in tree.nodes() {
+        above.truncate(node.depth as usize);
+        let len = above.last().unwrap_or(&0) + tree.label(node).name.len() as u64 + 1;
+        bytes += len;
+        above.push(len);
+    }
+    bytes
 }

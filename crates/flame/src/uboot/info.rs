@@ -21,7 +21,8 @@ const LISTED: usize = 100;
 /// Runs the command.
 pub(super) fn run(args: &UbootInfoArgs) -> Result<ExitCode, Failure> {
     let path = &args.input.trace;
-    let mut trace = input::trace(path)?;
+    input::check_stdin(&[Some(path), args.map.as_deref()])?;
+    let (mut trace, broken_end) = input::trace(path)?;
     let mut lines = vec![
         ("file", format!("{}, {}", shown(path), count(trace.len(), "byte", "bytes"))),
         ("format", format_of(trace.layout())),
@@ -42,10 +43,11 @@ pub(super) fn run(args: &UbootInfoArgs) -> Result<ExitCode, Failure> {
         let followed = followed.map_err(wrong_trace)?;
         lines.extend(calls(&followed.facts, map.is_some()));
         lines.push(("dropped", dropped(&followed.facts, listed)));
-        lines.extend(missing(&trace, chunk));
+        lines.extend(missing(&trace, chunk, broken_end));
         lines.push(("functions", names(&functions, &followed, map.is_some())));
     } else {
         lines.push(("records", "no calls, lists of functions only".to_owned()));
+        lines.extend(broken_end.map(|what| ("note", what)));
     }
     let mut text = String::new();
     for (what, line) in lines {
@@ -120,9 +122,9 @@ fn calls(facts: &Facts, has_map: bool) -> Vec<(&'static str, String)> {
     let mut lines = vec![(
         "records",
         format!(
-            "{all}: {} entries, {} exits{others}",
-            group_thousands(entries),
-            group_thousands(exits)
+            "{all}: {}, {}{others}",
+            count(entries, "entry", "entries"),
+            count(exits, "exit", "exits")
         ),
     )];
     let unwound = match facts.resyncs {
@@ -189,8 +191,12 @@ fn dropped(facts: &Facts, listed: Option<u64>) -> String {
     }
 }
 
-fn missing(trace: &Trace<Bytes>, used: Chunk) -> Vec<(&'static str, String)> {
-    words::of_file(trace, used).into_iter().map(|complaint| ("note", complaint)).collect()
+fn missing(
+    trace: &Trace<Bytes>,
+    used: Chunk,
+    broken_end: Option<String>,
+) -> impl Iterator<Item = (&'static str, String)> {
+    words::of_file(trace, used, broken_end).into_iter().map(|complaint| ("note", complaint))
 }
 
 fn names(functions: &Functions<'_>, followed: &Followed, has_map: bool) -> String {

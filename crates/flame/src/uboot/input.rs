@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use flame_formats::{is_packed, read_unpacked};
 use flame_render::clean_name;
 use flame_uboot::{Reading, Rules, SymbolMap, Trace, UbootError};
-use flate2::read::MultiGzDecoder;
 
 use crate::message::{Failure, reason};
 
@@ -17,6 +17,9 @@ impl<T: Read + Seek> ReadSeek for T {}
 /// A trace's bytes, wherever they are.
 pub(super) type Bytes = Box<dyn ReadSeek>;
 
+/// So many bytes tell whether a file is packed.
+const PACKED_START: u64 = 6;
+
 /// A path as messages show it.
 pub(super) fn shown(path: &Path) -> String {
     if path == Path::new("-") {
@@ -25,40 +28,58 @@ pub(super) fn shown(path: &Path) -> String {
     clean_name(&path.display().to_string()).into_owned()
 }
 
-/// Opens the file of a trace; what is no regular file, or is gzipped, is read into memory.
-pub(super) fn open(path: &Path) -> Result<Bytes, Failure> {
-    open_bytes(path).map_err(|error| unreadable(path, &error))
+/// Refuses stdin for more than one of the files that are read.
+pub(super) fn check_stdin(paths: &[Option<&Path>]) -> Result<(), Failure> {
+    match paths.iter().flatten().filter(|path| **path == Path::new("-")).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::usage("stdin can be read once only")),
+    }
 }
 
-fn open_bytes(path: &Path) -> io::Result<Bytes> {
-    let mut memory = Vec::new();
-    if path == Path::new("-") {
-        io::stdin().lock().read_to_end(&mut memory)?;
-        return inflated(Cursor::new(memory));
-    }
-    let mut file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        file.read_to_end(&mut memory)?;
-        return inflated(Cursor::new(memory));
-    }
-    inflated(file)
+/// Opens the file of a trace, and says what is wrong with its end if it is packed; what is packed,
+/// or is no regular file, is read into memory.
+pub(super) fn open(path: &Path) -> Result<(Bytes, Option<String>), Failure> {
+    let whole = |path| -> io::Result<(Bytes, Option<String>)> {
+        let (bytes, trouble) = read_unpacked(reader(path)?)?;
+        Ok((Box::new(Cursor::new(bytes)), trouble.map(|trouble| broken_end(&trouble))))
+    };
+    let as_it_is = || -> io::Result<Option<Bytes>> {
+        if path == Path::new("-") || !fs::metadata(path)?.is_file() {
+            return Ok(None);
+        }
+        let (mut file, mut start) = (File::open(path)?, Vec::new());
+        (&mut file).take(PACKED_START).read_to_end(&mut start)?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok((!is_packed(&start)).then(|| Box::new(file) as Bytes))
+    };
+    let opened = as_it_is().and_then(|file| match file {
+        Some(file) => Ok((file, None)),
+        None => whole(path),
+    });
+    opened.map_err(|error| unreadable(path, &error))
 }
 
-fn inflated(mut bytes: impl ReadSeek + 'static) -> io::Result<Bytes> {
-    let mut start = Vec::new();
-    bytes.by_ref().take(2).read_to_end(&mut start)?;
-    bytes.seek(SeekFrom::Start(0))?;
-    if start != [0x1f, 0x8b] {
-        return Ok(Box::new(bytes));
-    }
-    let mut memory = Vec::new();
-    MultiGzDecoder::new(bytes).read_to_end(&mut memory)?;
-    Ok(Box::new(Cursor::new(memory)))
+fn reader(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    Ok(if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) })
 }
 
-/// Recognises a trace.
-pub(super) fn trace(path: &Path) -> Result<Trace<Bytes>, Failure> {
-    Trace::open(open(path)?).map_err(|error| wrong_trace(path, &error))
+/// A file that is small, whole; it may be packed, and stdin.
+fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    match read_unpacked(reader(path)?)? {
+        (bytes, None) => Ok(bytes),
+        (_, Some(trouble)) => Err(io::Error::other(broken_end(&trouble))),
+    }
+}
+
+fn broken_end(trouble: &str) -> String {
+    format!("its compressed data is broken or cut off: {trouble}")
+}
+
+/// Recognises a trace, and says what is wrong with its end if it is packed.
+pub(super) fn trace(path: &Path) -> Result<(Trace<Bytes>, Option<String>), Failure> {
+    let (bytes, trouble) = open(path)?;
+    let trace = Trace::open(bytes).map_err(|error| wrong_trace(path, &error))?;
+    Ok((trace, trouble))
 }
 
 /// Reads a map for sites of so many bytes.
@@ -69,7 +90,7 @@ pub(super) fn map(path: &Path, site_len: u32) -> Result<SymbolMap, Failure> {
 
 /// The text of a map.
 pub(super) fn map_text(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| {
+    read_whole(path).map_err(|error| {
         let failure = unreadable(path, &error);
         match error.kind() {
             io::ErrorKind::NotFound => failure
@@ -83,7 +104,7 @@ pub(super) fn map_text(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads the rules of a file, if there is one.
 pub(super) fn rules(path: Option<&Path>, reading: Reading) -> Result<Option<Rules>, Failure> {
     let Some(path) = path else { return Ok(None) };
-    let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let text = read_whole(path).map_err(|error| unreadable(path, &error))?;
     Rules::parse(&text, reading).map(Some).map_err(|error| {
         Failure::new(format!("cannot use the rules of {}", shown(path)))
             .why(clean_name(&error.to_string()))

@@ -44,11 +44,16 @@ pub(super) fn summary(facts: &Facts) -> String {
 }
 
 /// What the user should know of the file: what is missing of it, or not used.
-pub(super) fn of_file(trace: &Trace<Bytes>, used: Chunk) -> Vec<String> {
-    let mut complaints = Vec::new();
+pub(super) fn of_file(
+    trace: &Trace<Bytes>,
+    used: Chunk,
+    broken_end: Option<String>,
+) -> Vec<String> {
+    let mut complaints: Vec<String> = broken_end.into_iter().collect();
     if used.whole < used.declared {
         let missing = count(used.declared - used.whole, "record is", "records are");
-        complaints.push(format!("the file is cut off: {missing} missing of its {}", used.declared));
+        let declared = group_thousands(used.declared);
+        complaints.push(format!("the file is cut off: {missing} missing of its {declared}"));
     }
     if trace.left_over() > 0 {
         let left = count(trace.left_over(), "byte", "bytes");
@@ -76,10 +81,13 @@ pub(super) fn of_map(
     let name = shown(path);
     let (all, unnamed) = functions.counts();
     if unnamed == all && all > 0 {
-        let what = format!(
-            "none of the {} of the trace is in {name}",
-            count(all as u64, "function", "functions")
-        );
+        let what = match all {
+            1 => format!("the only function of the trace is not in {name}"),
+            _ => format!(
+                "none of the {} functions of the trace is in {name}",
+                group_thousands(all as u64)
+            ),
+        };
         return Err(Failure::new(what)
             .why("it is the map of another build, or of another program")
             .or_try("-m with the System.map of the build that made the trace"));
