@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use flame_profile::Pid;
 use flame_recorder::{
-    FoundFile, Identity, ProcessRoot, TargetFiles, answer_of, command_line, is_ready, reply,
+    FoundFile, Identity, LiveFiles, ProcessRoot, answer_of, command_line, is_ready, reply,
 };
 use nix::sys::prctl::set_pdeathsig;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -81,7 +81,7 @@ pub(crate) struct Answer {
 }
 
 /// Asks each VM at the same time to write its methods into its `/tmp/perf-PID.map`.
-pub(crate) fn write_perf_maps(pids: &[Pid], files: &TargetFiles) -> Vec<Result<Answer, JavaError>> {
+pub(crate) fn write_perf_maps(pids: &[Pid], files: &LiveFiles) -> Vec<Result<Answer, JavaError>> {
     let jobs: Vec<_> = pids.iter().map(|pid| files.start_job(&pid.0.to_le_bytes())).collect();
     let deadline = Instant::now() + PATIENCE + POLL;
     let answer = |job: io::Result<OwnedFd>| {
@@ -162,7 +162,7 @@ impl Vm {
         let process = pidfd_open(number.ok_or(JavaError::Ended)?, PidfdFlags::empty())
             .map_err(|_| JavaError::Ended)?;
         let identity = Identity::of(pid);
-        let command = command_line(pid, &TargetFiles::default()).ok_or(JavaError::Ended)?;
+        let command = command_line(pid, &LiveFiles::default()).ok_or(JavaError::Ended)?;
         let tmp = ProcessRoot::of(pid)?.find(Path::new("/tmp"))?;
         // If it has ended by now, all that may be of another process.
         if has_ended(&process) {

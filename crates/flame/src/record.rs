@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_profile::{Meta, Profile};
-use flame_recorder::{Finished, Hooks, Job, Recorder, TargetFiles, host_name};
+use flame_recorder::{Finished, Hooks, Job, LiveFiles, Recorder, host_name};
 use flame_sampler::{ExitReport, Session};
 
 use crate::cli::{Cli, RecordArgs};
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     }
     // Before anything else, while there is one thread and nothing open.
     let job = args.sampling.java.then_some(java::serve as Job);
-    let files = TargetFiles::start(Hooks { keep_rights_for: privileges::keep_for, job });
+    let files = LiveFiles::start(Hooks { keep_rights_for: privileges::keep_for, job });
     // From here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
     let mut named = args.output.clone();
@@ -116,7 +116,7 @@ fn record(
     tracing::info!("recording over");
     notes.extend(notes::of_refusals(recorder.source()));
     let options = &plan.recorder.options;
-    notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &options.files));
+    notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &plan.files));
     privileges::keep_for_naming();
     let (seen, samples) = (recorder.images(), recorder.samples());
     let missing = debug_files::fetch_missing(&seen, samples, cli.quiet, paint, signals);
@@ -127,7 +127,7 @@ fn record(
     tracing::info!("named");
     describe(&mut profile.meta, target.describe());
     notes.extend(notes::of_hidden_kernel(&profile.health));
-    let left_out = options.files.notes().into_iter().chain(options.debug_places.note());
+    let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     notes.extend(left_out.map(notes::Note::plain));
     tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));

@@ -17,6 +17,7 @@ use flame_unwind::{
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use crate::SharedFiles;
 use crate::aggregator::{Aggregator, Rows, ThreadKey, kernel_locations};
 use crate::completion::{Chains, Growth, KnownFrame, LiveMemory};
 use crate::config::{Options, SAMPLES_VALUE, Stream};
@@ -25,7 +26,6 @@ use crate::jit::{Deferred, DeferredSample, JitCode, JitId, JitNames, JitTarget};
 use crate::location::CodeLocation;
 use crate::proc;
 use crate::short_tasks::ShortTasks;
-use crate::target_files::TargetFiles;
 use complete::Walked;
 
 mod complete;
@@ -35,7 +35,7 @@ mod locate;
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
 /// Where code was found, and what became known of it meanwhile.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Collected {
     pub(crate) images: Images,
     /// What the kernel said it made while running, in order; by each event that heard of it.
@@ -64,7 +64,7 @@ pub(crate) struct Collector {
     register_mask: u64,
     wants_user: bool,
     processes: Processes,
-    files: TargetFiles,
+    files: SharedFiles,
     unwinder: CfiUnwinder,
     max_depth: usize,
     stack_asked: ByteLen,
@@ -90,7 +90,7 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn new(stream: &Stream, options: &Options) -> Collector {
         let files = &options.files;
-        let mut images = Images::new(files.clone());
+        let mut images = Images::new(files.clone(), options.memory.clone());
         images.look_for_debug_files(options.debug_places.clone());
         let jit = JitCode::new(files.clone());
         Collector {
@@ -109,7 +109,14 @@ impl Collector {
             growth: Growth::new(stream.stack_copy),
             now: Nanos(0),
             chains: Chains::new(options.complete),
-            collected: Collected { images, jit, ..Collected::default() },
+            collected: Collected {
+                images,
+                kernel_code: IndexSet::default(),
+                jit,
+                late_jit: FxHashMap::default(),
+                jit_names: JitNames::default(),
+                health: Health::default(),
+            },
             aggregator: Aggregator::default(),
             deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
@@ -120,7 +127,7 @@ impl Collector {
 
     /// Enters a process that ran before.
     pub(crate) fn enter(&mut self, pid: Pid) {
-        proc::enter(&mut self.processes, pid, &self.files);
+        proc::enter(&mut self.processes, pid, &*self.files);
     }
 
     /// What was found, and the processes that it is of.
@@ -244,7 +251,7 @@ impl Collector {
         // A process that no event told of: its records were lost, or it began to exist between
         // the opening of events and the reading of /proc.
         if !self.processes.knows(sample.pid) {
-            proc::enter(&mut self.processes, sample.pid, &self.files);
+            proc::enter(&mut self.processes, sample.pid, &*self.files);
         }
         self.short_tasks.saw(sample.tid);
         let walked = self.walk(sample);

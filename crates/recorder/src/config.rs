@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use flame_profile::{ByteLen, ValueType};
 use flame_sampler::{Privilege, SamplerConfig, Session, Target};
@@ -9,7 +10,8 @@ use flame_symbolize::SymbolizeConfig;
 use flame_unwind::Architecture;
 
 use crate::debug_places::DebugPlaces;
-use crate::target_files::TargetFiles;
+use crate::live_files::LiveFiles;
+use crate::target::{TargetFiles, TargetMemory};
 
 /// 1024 frames: more than any stack has that is no runaway recursion, and a runaway one fits into
 /// a picture.
@@ -70,8 +72,10 @@ pub struct Options {
     pub max_depth: usize,
     /// What completes stacks that go on beyond their copy.
     pub complete: Complete,
-    /// How files of targets are opened. The default waits for them, for ever if need be.
-    pub files: TargetFiles,
+    /// Files of targets. The default is those of this machine, waited for, for ever if need be.
+    pub files: Arc<dyn TargetFiles>,
+    /// Memory of targets. The default is that of processes of this machine.
+    pub memory: Arc<dyn TargetMemory>,
     /// Where debug files are looked for besides the usual places. Default: nowhere.
     pub debug_places: DebugPlaces,
     /// How names are looked up.
@@ -88,7 +92,8 @@ impl Default for Options {
         Options {
             max_depth: DEFAULT_MAX_DEPTH,
             complete: Complete::default(),
-            files: TargetFiles::default(),
+            files: Arc::new(LiveFiles::default()),
+            memory: Arc::new(LiveFiles::default()),
             debug_places: DebugPlaces::default(),
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::debug_places::DebugPlaces;
 use super::mapped_files::{MappedFiles, Seen};
-use crate::target_files::TargetFiles;
+use crate::{SharedFiles, SharedMemory};
 
 /// A vdso is two pages; this bounds what is read from a mapping that claims to be one.
 const MAX_VDSO: u64 = 1 << 20;
@@ -40,21 +40,24 @@ pub(super) enum Copied {
 }
 
 /// The images of a recording.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Images {
     open: FxHashMap<ImageId, OpenImage>,
-    files: MappedFiles,
+    files: SharedFiles,
+    mapped: MappedFiles,
+    memory: SharedMemory,
 }
 
 impl Images {
     /// Opened that way.
-    pub(super) fn new(files: TargetFiles) -> Images {
-        Images { files: MappedFiles::new(files), ..Images::default() }
+    pub(super) fn new(files: SharedFiles, memory: SharedMemory) -> Images {
+        let mapped = MappedFiles::new(files.clone());
+        Images { open: FxHashMap::default(), files, mapped, memory }
     }
 
     /// Has debug files looked for there, for images that are opened from now on.
     pub(super) fn look_for_debug_files(&mut self, places: DebugPlaces) {
-        self.files.look_for_debug_files(places);
+        self.mapped.look_for_debug_files(places);
     }
 
     /// What is known of an image; `None` when it was not opened yet.
@@ -68,8 +71,8 @@ impl Images {
             OpenImage::Anonymous
         } else {
             let file = match key.is_vdso() {
-                true => vdso().ok_or(Missing::FileUnreadable),
-                false => self.files.open(key, seen),
+                true => self.files.vdso().ok_or(Missing::FileUnreadable),
+                false => self.mapped.open(key, seen),
             };
             match file {
                 Ok(file) => {
@@ -104,9 +107,7 @@ impl Images {
         let start = old.mapping.start.0.max(old.address.0 & !(COMPARED - 1));
         let end = old.mapping.end.0.min(start.saturating_add(COMPARED));
         let mut memory = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
-        let read = fs::File::open(format!("/proc/{pid}/mem"))
-            .and_then(|mem| mem.read_exact_at(&mut memory, start));
-        if read.is_err() {
+        if self.memory.read(pid, ProcessAddress(start), &mut memory).is_err() {
             return Copied::Unreadable;
         }
         let offset = old.mapping.to_file_offset(ProcessAddress(start));
@@ -144,8 +145,8 @@ fn image_address(file: &ImageFile, found: &Found) -> Option<ImageAddress> {
     file.to_image_address(found.mapping.to_file_offset(found.address))
 }
 
-/// The vdso, which is the same in every process of this kernel: read from flame's own memory.
-pub(super) fn vdso() -> Option<ImageFile> {
+/// The vdso, which is the same in every process of this kernel: read from this process's memory.
+pub(super) fn own_vdso() -> Option<ImageFile> {
     let maps = parse_maps(&fs::read("/proc/self/maps").ok()?);
     let mapping = maps.into_iter().find(|mapping| mapping.path == b"[vdso]")?;
     let len = mapping.end.0.saturating_sub(mapping.start.0).min(MAX_VDSO);

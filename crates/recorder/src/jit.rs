@@ -15,8 +15,8 @@ use flame_profile::{FileOffset, Nanos, Pid, ProcessAddress};
 use flame_symbolize::{CodeName, WantedCode};
 use rustc_hash::FxHashMap;
 
+use crate::SharedFiles;
 use crate::runtimes::Runtime;
-use crate::target_files::TargetFiles;
 pub(super) use deferred::{Deferred, DeferredSample};
 use process::{JitProcess, KINDS};
 
@@ -73,13 +73,13 @@ pub struct JitTarget {
 }
 
 /// All code without a file that samples hit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct JitCode {
     processes: Vec<JitProcess>,
     by_pid: FxHashMap<Pid, usize>,
     /// Whose code a forked process has inherited.
     parents: FxHashMap<Pid, Pid>,
-    files: TargetFiles,
+    files: SharedFiles,
     sampled: Vec<Sampled>,
     open_logs: usize,
     next_look: Option<Instant>,
@@ -91,8 +91,18 @@ pub(super) struct JitCode {
 
 impl JitCode {
     /// Of logs that are opened that way.
-    pub(super) fn new(files: TargetFiles) -> JitCode {
-        JitCode { files, ..JitCode::default() }
+    pub(super) fn new(files: SharedFiles) -> JitCode {
+        JitCode {
+            processes: Vec::new(),
+            by_pid: FxHashMap::default(),
+            parents: FxHashMap::default(),
+            files,
+            sampled: Vec::new(),
+            open_logs: 0,
+            next_look: None,
+            turn: 0,
+            cut: Vec::new(),
+        }
     }
 
     /// Follows what an event says of processes.

@@ -58,6 +58,7 @@ mod config;
 mod debug_places;
 mod images;
 mod jit;
+mod live_files;
 mod location;
 mod mapped_files;
 mod naming;
@@ -68,7 +69,7 @@ mod relative;
 mod runtimes;
 mod short_tasks;
 mod symbolizer;
-mod target_files;
+mod target;
 
 pub use accounting::{ProcessTimes, Times};
 pub use collector::SeenImage;
@@ -77,10 +78,16 @@ pub use config::{
 };
 pub use debug_places::DebugPlaces;
 pub use jit::JitTarget;
+pub use live_files::{Duty, Hooks, Job, LiveFiles, answer_of, is_ready, reply};
 pub use mapped_files::open_file;
 pub use naming::image_name;
 pub use proc::{Identity, all_processes, command_line, enter, host_name, owner_of};
 pub use process_root::{FoundFile, ProcessRoot};
 pub use recorder::{Finished, Recorder};
 pub use runtimes::Runtime;
-pub use target_files::{Duty, Hooks, Job, TargetFiles, answer_of, is_ready, reply};
+pub use target::{Absent, Namespace, TargetFiles, TargetMemory};
+
+/// Files of targets, shared by all that open some.
+type SharedFiles = std::sync::Arc<dyn TargetFiles>;
+/// Their memory.
+type SharedMemory = std::sync::Arc<dyn TargetMemory>;

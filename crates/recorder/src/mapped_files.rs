@@ -25,16 +25,17 @@ use rustc_hash::FxHashSet;
 
 use super::clock::to_monotonic;
 use super::debug_places::DebugPlaces;
-use crate::target_files::TargetFiles;
+use crate::SharedFiles;
+use crate::target::Namespace;
 
 /// A device, as the kernel numbers it: major and minor.
 type Device = (u32, u32);
 
 /// Finds the files of mappings.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct MappedFiles {
     places: DebugPlaces,
-    files: TargetFiles,
+    files: SharedFiles,
     /// Pairs of what stat and what a mapping say of one device.
     aliases: Option<FxHashSet<(Device, Device)>>,
 }
@@ -44,17 +45,6 @@ pub(super) struct MappedFiles {
 struct FileTimes {
     created: Option<SystemTime>,
     modified: Option<SystemTime>,
-}
-
-/// How the file system of a process relates to flame's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Namespace {
-    /// The same mounts and the same root.
-    Ours,
-    /// Others: `/proc/PID/root` is the way there.
-    Other,
-    /// The process has ended.
-    Unknown,
 }
 
 /// Code that was seen in a process.
@@ -72,18 +62,18 @@ pub fn open_file(
     key: &ImageKey,
     pid: Pid,
     found: &Found,
-    files: &TargetFiles,
+    files: &SharedFiles,
 ) -> Result<ImageFile, Missing> {
     if key.is_vdso() {
-        return super::images::vdso().ok_or(Missing::FileUnreadable);
+        return files.vdso().ok_or(Missing::FileUnreadable);
     }
     MappedFiles::new(files.clone()).open(key, Seen { pid, found, time: None })
 }
 
 impl MappedFiles {
     /// Opened that way.
-    pub(super) fn new(files: TargetFiles) -> MappedFiles {
-        MappedFiles { files, ..MappedFiles::default() }
+    pub(super) fn new(files: SharedFiles) -> MappedFiles {
+        MappedFiles { files, places: DebugPlaces::default(), aliases: None }
     }
 
     /// Has debug files looked for there.
@@ -99,7 +89,7 @@ impl MappedFiles {
         }
         let path = key.path.strip_suffix(b" (deleted)").unwrap_or(&key.path);
         let path = Path::new(std::ffi::OsStr::from_bytes(path));
-        let namespace = namespace(pid);
+        let namespace = self.files.namespace(pid);
         let root = match namespace {
             Namespace::Other => PathBuf::from(format!("/proc/{pid}/root")),
             Namespace::Ours | Namespace::Unknown => PathBuf::from("/"),
@@ -211,19 +201,6 @@ fn candidates(root: &Path, path: &Path, pid: Pid, found: &Found) -> Vec<Candidat
     candidates
 }
 
-fn namespace(pid: Pid) -> Namespace {
-    // What the links say is the kernel's own knowledge: no file system is asked for it.
-    let place = |pid: &str| {
-        let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}"));
-        Ok::<_, io::Error>((link("root")?, link("ns/mnt")?))
-    };
-    match (place("self"), place(&pid.to_string())) {
-        (Ok(ours), Ok(theirs)) if ours == theirs => Namespace::Ours,
-        (Ok(_), Ok(_)) => Namespace::Other,
-        _ => Namespace::Unknown,
-    }
-}
-
 /// What stat and the kernel say of the devices of flame's own code.
 fn own_aliases() -> FxHashSet<(Device, Device)> {
     let maps = parse_maps(&fs::read("/proc/self/maps").unwrap_or_default());
@@ -238,6 +215,7 @@ fn own_aliases() -> FxHashSet<(Device, Device)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
@@ -250,7 +228,7 @@ mod tests {
         let file =
             |(major, minor): Device, inode| FileId::Inode { major, minor, inode, generation };
         let other = (0xfff, 0xfffff);
-        let mut files = MappedFiles::default();
+        let mut files = MappedFiles::new(Arc::new(crate::LiveFiles::default()));
         let mut check = |file, namespace, expect| {
             assert_eq!(files.is_mapped(file, &status, namespace), expect, "{file:?} {namespace:?}");
         };
@@ -294,11 +272,5 @@ mod tests {
         check((to_come, to_come), seen(5), [false, false]);
         check((None, None), seen(5), [false, false]);
         check((ago(3), ago(3)), None, [false, false]);
-    }
-
-    #[test]
-    fn flames_own_process_is_in_its_own_namespace() {
-        assert_eq!(namespace(Pid(std::process::id())), Namespace::Ours);
-        assert_eq!(namespace(Pid(u32::MAX)), Namespace::Unknown);
     }
 }

@@ -1,16 +1,16 @@
 //! What /proc says of processes that ran before the recording began.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 use flame_events::{Processes, parse_maps};
 use flame_profile::{Pid, Tid};
-use flame_sampler::threads_of;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Gid, Uid};
 
-use crate::target_files::TargetFiles;
+use crate::target::{Namespace, TargetFiles};
 
 /// Clock ticks a second in /proc, the same on every machine that flame runs on.
 const USER_HZ: u64 = 100;
@@ -24,17 +24,21 @@ pub fn all_processes() -> Vec<Pid> {
 
 /// Enters a process with its mappings and the names of its threads. One that has ended or whose
 /// mappings may not be read is entered without.
-pub fn enter(processes: &mut Processes, pid: Pid, files: &TargetFiles) {
+pub fn enter(processes: &mut Processes, pid: Pid, files: &dyn TargetFiles) {
     let maps = files.text(pid, "maps").unwrap_or_default();
-    processes.add_existing(pid, &name_of(pid, Tid(pid.0)), parse_maps(&maps));
-    for tid in threads_of(pid) {
-        if !processes.knows_name(tid) {
-            processes.add_existing_thread(tid, &name_of(pid, tid));
+    let threads = files.threads(pid);
+    let main = threads.iter().find(|(tid, _)| tid.0 == pid.0);
+    let name = main.map_or(&[][..], |(_, name)| name);
+    processes.add_existing(pid, name, parse_maps(&maps));
+    for (tid, name) in &threads {
+        if !processes.knows_name(*tid) {
+            processes.add_existing_thread(*tid, name);
         }
     }
 }
 
-fn name_of(pid: Pid, tid: Tid) -> Vec<u8> {
+/// The name of a thread; empty where it has ended.
+pub(crate) fn name_of(pid: Pid, tid: Tid) -> Vec<u8> {
     let mut name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     name.pop_if(|last| *last == b'\n');
     name
@@ -88,6 +92,20 @@ fn started(pid: Pid) -> Option<SystemTime> {
     SystemTime::now().checked_sub(now.saturating_sub(started) + tick)
 }
 
+/// How the file system of a process relates to that of this one.
+pub(crate) fn namespace(pid: Pid) -> Namespace {
+    // What the links say is the kernel's own knowledge: no file system is asked for it.
+    let place = |pid: &str| {
+        let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}"));
+        Ok::<_, io::Error>((link("root")?, link("ns/mnt")?))
+    };
+    match (place("self"), place(&pid.to_string())) {
+        (Ok(ours), Ok(theirs)) if ours == theirs => Namespace::Ours,
+        (Ok(_), Ok(_)) => Namespace::Other,
+        _ => Namespace::Unknown,
+    }
+}
+
 /// The user who owns a process.
 pub fn owner_of(pid: Pid) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|status| status.uid())
@@ -95,7 +113,7 @@ pub fn owner_of(pid: Pid) -> Option<u32> {
 
 /// The command line of a process, its words separated by blanks; its name in brackets for one
 /// without, as kernel threads are.
-pub fn command_line(pid: Pid, files: &TargetFiles) -> Option<String> {
+pub fn command_line(pid: Pid, files: &dyn TargetFiles) -> Option<String> {
     let bytes = files.text(pid, "cmdline").ok()?;
     let words: Vec<_> = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let line = words.join(" ").trim_end().to_owned();
@@ -109,4 +127,15 @@ pub fn command_line(pid: Pid, files: &TargetFiles) -> Option<String> {
 pub fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flames_own_process_is_in_its_own_namespace() {
+        assert_eq!(namespace(Pid(std::process::id())), Namespace::Ours);
+        assert_eq!(namespace(Pid(u32::MAX)), Namespace::Unknown);
+    }
 }

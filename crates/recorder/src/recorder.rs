@@ -6,6 +6,7 @@ use flame_events::{EventKind, EventSource};
 use flame_profile::{Health, Hz, Meta, Nanos, Profile};
 use flame_sampler::{Rate, SamplerError, Session, Target};
 
+use crate::SharedFiles;
 use crate::accounting::{ProcessTimes, Tally};
 use crate::aggregator::Rows;
 use crate::collector::{Collector, SeenImage};
@@ -14,7 +15,6 @@ use crate::jit::JitTarget;
 use crate::naming;
 use crate::proc::all_processes;
 use crate::symbolizer::Symbolizer;
-use crate::target_files::TargetFiles;
 
 /// Events in, a profile out.
 ///
@@ -39,7 +39,7 @@ pub struct Recorder<S: EventSource = Session> {
     source: S,
     stream: Stream,
     copy_grows: bool,
-    files: TargetFiles,
+    files: SharedFiles,
     collector: Collector,
     symbolizer: Symbolizer,
     /// How many records LOST records told of.

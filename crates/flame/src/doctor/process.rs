@@ -3,10 +3,11 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
-use flame_recorder::{TargetFiles, command_line, enter, owner_of};
+use flame_recorder::{LiveFiles, TargetFiles, command_line, enter, owner_of};
 use flame_sampler::{
     Concession, SamplerConfig, SamplerError, Session, Target, is_alive, process_of, threads_of,
 };
@@ -29,13 +30,13 @@ pub(super) struct Process {
     threads: usize,
     command: String,
     /// The way to its files.
-    pub(super) files: TargetFiles,
+    pub(super) files: Arc<dyn TargetFiles>,
 }
 
 impl Process {
     /// The process of that number, or that the thread of that number belongs to; `None` when there
     /// is none.
-    pub(super) fn find(pid: Pid, files: &TargetFiles) -> Option<Process> {
+    pub(super) fn find(pid: Pid, files: &LiveFiles) -> Option<Process> {
         let pid = process_of(Tid(pid.0))?;
         let threads = threads_of(pid);
         if !is_alive(Tid(pid.0)) {
@@ -49,7 +50,7 @@ impl Process {
             processes,
             threads: threads.len(),
             command: command_line(pid, files).unwrap_or_default(),
-            files: files.clone(),
+            files: Arc::new(files.clone()),
         })
     }
 

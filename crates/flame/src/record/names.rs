@@ -3,7 +3,7 @@
 use std::fs;
 
 use flame_profile::{Pid, Tid};
-use flame_recorder::{TargetFiles, all_processes, command_line};
+use flame_recorder::{LiveFiles, all_processes, command_line};
 use flame_sampler::{parent_of, process_of};
 
 use super::notes::Note;
@@ -17,10 +17,7 @@ const LISTED: usize = 8;
 const NAME: usize = 15;
 
 /// The process that is meant, with what is to be said of it.
-pub(super) fn find(
-    name: &ProcessName,
-    files: &TargetFiles,
-) -> Result<(Pid, Option<Note>), Failure> {
+pub(super) fn find(name: &ProcessName, files: &LiveFiles) -> Result<(Pid, Option<Note>), Failure> {
     match name {
         ProcessName::Number(number) => Ok(by_number(*number, files)),
         ProcessName::Name(name) => {
@@ -33,7 +30,7 @@ pub(super) fn find(
 }
 
 /// A number may be that of a thread, as `top -H` shows them: then its process is meant, as of perf.
-fn by_number(number: Pid, files: &TargetFiles) -> (Pid, Option<Note>) {
+fn by_number(number: Pid, files: &LiveFiles) -> (Pid, Option<Note>) {
     match process_of(Tid(number.0)) {
         Some(process) if process != number => {
             let name = command_line(process, files).unwrap_or_default();
@@ -64,7 +61,7 @@ fn one_tree(
     name: &str,
     found: &[Pid],
     parent_of: impl Fn(Pid) -> Option<Pid>,
-    files: &TargetFiles,
+    files: &LiveFiles,
 ) -> Result<Pid, Failure> {
     let is_below = |pid: Pid| {
         let mut above = parent_of(pid);
@@ -120,7 +117,7 @@ mod tests {
     fn a_name_is_taken_when_its_processes_are_one_tree() {
         let root = |pids: &[u32]| {
             let pids: Vec<Pid> = pids.iter().copied().map(Pid).collect();
-            one_tree("x", &pids, parent, &TargetFiles::default()).ok()
+            one_tree("x", &pids, parent, &LiveFiles::default()).ok()
         };
         assert_eq!(root(&[10, 11, 13]), Some(Pid(10)));
         assert_eq!(root(&[13]), Some(Pid(13)));

@@ -1,9 +1,10 @@
 //! The options of `flame record` as what the recorder and the rest of the command work by.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
-use flame_recorder::{Options, RecorderConfig, TargetFiles};
+use flame_recorder::{LiveFiles, Options, RecorderConfig};
 use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Target,
 };
@@ -16,6 +17,8 @@ use crate::symbols;
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) recorder: RecorderConfig,
+    /// How files of targets are opened.
+    pub(super) files: LiveFiles,
     /// When to end at the latest.
     pub(super) duration: Option<Duration>,
     /// The program that is the target.
@@ -34,13 +37,13 @@ pub(super) struct Plan {
 
 impl Plan {
     /// What the command line and the environment say.
-    pub(super) fn of(args: &RecordArgs, target: Target, files: TargetFiles) -> Plan {
+    pub(super) fn of(args: &RecordArgs, target: Target, files: LiveFiles) -> Plan {
         let sampling = &args.sampling;
         let mut recorder = RecorderConfig::new(target);
         recorder.options = Options {
             max_depth: sampling.max_depth,
             complete: sampling.complete.into(),
-            files,
+            files: Arc::new(files.clone()),
             debug_places: debug_files::places(&args.symbols),
             symbols: symbols::config(&args.symbols),
             ..recorder.options
@@ -48,6 +51,7 @@ impl Plan {
         set_sampling(&mut recorder.sampler, sampling);
         Plan {
             recorder,
+            files,
             duration: sampling.duration,
             command: args.target.launched().map(<[OsString]>::to_vec),
             java: sampling.java,

@@ -1,7 +1,7 @@
 //! What a runtime must be told for its code to have names and whole stacks.
 
 use flame_profile::Pid;
-use flame_recorder::{JitTarget, Recorder, Runtime, TargetFiles};
+use flame_recorder::{JitTarget, LiveFiles, Recorder, Runtime};
 
 use super::notes::Note;
 use crate::java::{self, JavaError};
@@ -23,7 +23,7 @@ const NODE_MAP: &str = "start node with --perf-basic-prof --interpreted-frames-n
 pub(super) fn read_processes(
     recorder: &mut Recorder,
     ask_java: bool,
-    files: &TargetFiles,
+    files: &LiveFiles,
 ) -> Vec<Note> {
     let is_java = |target: &JitTarget| target.runtime == Some(Runtime::Java) && target.is_current;
     let mut notes = Vec::new();

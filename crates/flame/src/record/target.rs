@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use flame_profile::{Pid, Tid};
-use flame_recorder::{TargetFiles, command_line};
+use flame_recorder::{LiveFiles, command_line};
 use flame_sampler::{Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive};
 use nix::unistd::dup2_stdout;
 
@@ -55,7 +55,7 @@ impl Started {
         args: &TargetArgs,
         sampling: &SamplingArgs,
         profile_on_stdout: bool,
-        files: &TargetFiles,
+        files: &LiveFiles,
     ) -> Result<Started, Failure> {
         let user = if sampling.as_root { None } else { sudo::invoking_user() };
         let launch = |command: &[OsString]| {
@@ -79,7 +79,7 @@ impl Started {
     fn find(
         args: &TargetArgs,
         sampling: &SamplingArgs,
-        files: &TargetFiles,
+        files: &LiveFiles,
     ) -> Result<Started, Failure> {
         if let Some(name) = &args.group {
             let group = Cgroup::find(name).map_err(|error| cgroup_failure(&error))?;
@@ -220,7 +220,7 @@ fn distinct<T: Copy + Ord>(tasks: &[T]) -> Vec<T> {
     tasks
 }
 
-fn describe_task(pid: Pid, files: &TargetFiles) -> String {
+fn describe_task(pid: Pid, files: &LiveFiles) -> String {
     match command_line(pid, files) {
         Some(command) => format!("{command} ({pid})"),
         None => format!("process {pid}"),

@@ -15,10 +15,10 @@ use flame_profile::{FileOffset, Nanos, Pid};
 use flame_symbolize::{CodeEntry, CodeLog, CodeLogKind, CodeName, WantedCode};
 
 use super::JitId;
+use crate::SharedFiles;
 use crate::clock::to_monotonic;
 use crate::proc::Identity;
 use crate::runtimes::Runtime;
-use crate::target_files::TargetFiles;
 
 /// How many kinds of logs there are.
 pub(super) const KINDS: usize = 2;
@@ -58,7 +58,7 @@ pub(super) struct JitProcess {
     changes: VecDeque<Change>,
     /// Why a log was not believed: the first reason.
     refused: OnceLock<String>,
-    files: TargetFiles,
+    files: SharedFiles,
     met: Instant,
     /// When to look for logs again; `None` = whenever it is asked for.
     next_find: Option<Instant>,
@@ -106,7 +106,7 @@ impl JitProcess {
         pid: Pid,
         forked_from: Option<Pid>,
         processes: &Processes,
-        files: TargetFiles,
+        files: SharedFiles,
     ) -> JitProcess {
         let mut dump = None;
         let mut runtime = None;
@@ -123,8 +123,8 @@ impl JitProcess {
             cut: 0,
             unnamed: 0,
             current: BTreeMap::new(),
-            identity: Identity::of(pid),
-            forked_from: forked_from.map(|parent| Identity::of(parent).inner_pid),
+            identity: files.identity(pid),
+            forked_from: forked_from.map(|parent| files.identity(parent).inner_pid),
             dump,
             logs: [const { None }; KINDS],
             changes: VecDeque::new(),
@@ -303,7 +303,7 @@ impl Dump {
     }
 
     /// Opens the very file that is mapped, where the process sees it or where flame does.
-    fn find(&mut self, pid: Pid, files: &TargetFiles) {
+    fn find(&mut self, pid: Pid, files: &SharedFiles) {
         let is_it = |file: &File| match self.id {
             FileId::Inode { inode, .. } => file.metadata().is_ok_and(|data| data.ino() == inode),
             FileId::None => false,

@@ -1,6 +1,11 @@
 //! The way from events to a profile, with a scripted source in place of the kernel.
 
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
 
 use flame_events::{Event, FileId, MappingEvent, SampleEvent, StackBytes};
 use flame_profile::{
@@ -8,7 +13,10 @@ use flame_profile::{
     TreeOptions, ValueType, write_folded,
 };
 
+use flame_symbolize::{Files, ImageFile};
+
 use super::*;
+use crate::{Absent, Identity, Namespace, TargetFiles};
 
 /// Registers 7 (sp) and 8 (ip) of x86-64 in perf's numbering.
 const SP_AND_IP: u64 = 0x180;
@@ -65,6 +73,10 @@ fn sample(pid: u32, kernel: &[u64], user: &[u64]) -> SampleEvent<'static> {
 
 /// A recorder of these events, of samples with the registers of `mask` or call chains.
 fn recorder(mask: u64, events: Vec<Event<'static>>) -> Recorder<Script> {
+    recorder_with(mask, events, options())
+}
+
+fn recorder_with(mask: u64, events: Vec<Event<'static>>, options: Options) -> Recorder<Script> {
     let stream = Stream {
         value: ValueType::new("cpu", "nanoseconds"),
         is_clock: true,
@@ -72,8 +84,14 @@ fn recorder(mask: u64, events: Vec<Event<'static>>) -> Recorder<Script> {
         user_registers: mask,
         stack_copy: ByteLen(0),
     };
-    let kernel_symbols = || Err(std::io::ErrorKind::NotFound.into());
-    Recorder::of_source(Script(events), stream, Options { kernel_symbols, ..Options::default() })
+    Recorder::of_source(Script(events), stream, options)
+}
+
+/// Of processes that are nowhere but in the script.
+fn options() -> Options {
+    let kernel_symbols = || Err(io::ErrorKind::NotFound.into());
+    let (files, memory) = (Arc::new(Absent), Arc::new(Absent));
+    Options { files, memory, kernel_symbols, ..Options::default() }
 }
 
 fn collect(mask: u64, events: Vec<Event<'static>>) -> Profile {
@@ -165,4 +183,58 @@ fn a_snapshot_has_what_came_so_far_and_changes_nothing() {
     assert_eq!((first.health.samples, second.health.samples, last.health.samples), (1, 3, 3));
     assert_eq!(last.health.unnamed, second.health.unnamed);
     assert_eq!(last.health.stack_ends.get(&StackEnd::ChainEnd), Some(&3));
+}
+
+/// Processes of which nothing is known but the map that one of them has written.
+#[derive(Debug)]
+struct OneMap(File);
+
+impl TargetFiles for OneMap {
+    fn of(&self, pid: Pid) -> Files {
+        Absent.of(pid)
+    }
+
+    fn open_in_root(&self, root: Option<Pid>, path: &Path, _: Pid) -> io::Result<File> {
+        match (root, path.to_str()) {
+            (Some(Pid(1)), Some("/tmp/perf-7.map")) => self.0.try_clone(),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+        Absent.text(pid, name)
+    }
+
+    fn threads(&self, pid: Pid) -> Vec<(Tid, Vec<u8>)> {
+        Absent.threads(pid)
+    }
+
+    /// In its own namespace it is number 7.
+    fn identity(&self, pid: Pid) -> Identity {
+        let user = self.0.metadata().unwrap().uid();
+        Identity { inner_pid: 7, user, ..Absent.identity(pid) }
+    }
+
+    fn namespace(&self, pid: Pid) -> Namespace {
+        Absent.namespace(pid)
+    }
+
+    fn vdso(&self) -> Option<ImageFile> {
+        None
+    }
+}
+
+#[test]
+fn code_is_named_by_the_map_where_its_process_has_it() {
+    let path = std::env::temp_dir().join(format!("flame-map-{}", std::process::id()));
+    let mut map = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    map.write_all(b"1000 80 hot_loop\n1080 80 caller\n").unwrap();
+    map.rewind().unwrap();
+    let hit = || event(EventKind::Sample(sample(1, &[], &[0x1008, 0x1100])));
+    let events = vec![named(1, "app"), mapped(1, 0x1000, b"//anon"), hit()];
+    let options = Options { files: Arc::new(OneMap(map)), ..options() };
+    let Ok(profile) = recorder_with(0, events, options).finish();
+    assert_eq!(folded(&profile, 0), "app;caller_[j];hot_loop_[j] 1\n");
+    assert!(profile.health.unnamed.is_empty());
 }

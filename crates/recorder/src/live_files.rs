@@ -1,4 +1,4 @@
-//! Turns paths of targets into files that can be read without waiting.
+//! Files of processes of this machine that can be read without waiting.
 //!
 //! A target chooses what its files lie on: a program of its own may be the file system (FUSE), and
 //! take a request that it never answers. Whoever waits for that in the kernel cannot be ended, and
@@ -29,20 +29,22 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flame_profile::Pid;
-use flame_sampler::fork_apart;
-use flame_symbolize::{FileAccess, Files, OpenFile};
+use flame_profile::{Pid, ProcessAddress, Tid};
+use flame_sampler::{fork_apart, threads_of};
+use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::proc;
+use crate::images::own_vdso;
+use crate::proc::{self, Identity};
 use crate::process_root::ProcessRoot;
+use crate::target::{Namespace, TargetFiles, TargetMemory};
 use message::{Answer, How, Request, receive, send};
 
 /// How long a worker may be silent. A disk that sleeps, or a machine with more to do than CPUs, takes
@@ -67,17 +69,17 @@ const MAX_COPIED: u64 = 128 << 20;
 /// The longest text of /proc that is read: 400,000 mappings.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// Files of targets. The default opens them in this process, and waits for them: where there is no
+/// Files and memory of processes of this machine. The default opens files in this process, and waits for them: where there is no
 /// target that means ill, as in a test.
 ///
 /// ```
 /// use std::path::Path;
 ///
 /// use flame_profile::Pid;
-/// use flame_recorder::TargetFiles;
+/// use flame_recorder::{LiveFiles, TargetFiles};
 ///
-/// // In a process with one thread: TargetFiles::start(Hooks::default()).
-/// let files = TargetFiles::default();
+/// // In a process with one thread: LiveFiles::start(Hooks::default()).
+/// let files = LiveFiles::default();
 /// let own = Pid(std::process::id());
 /// assert_eq!(files.text(own, "comm")?, std::fs::read("/proc/self/comm")?);
 /// // A directory is no regular file.
@@ -85,7 +87,7 @@ const MAX_TEXT: u64 = 64 << 20;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct TargetFiles(Option<Arc<Shared>>);
+pub struct LiveFiles(Option<Arc<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
@@ -113,7 +115,7 @@ pub struct Hooks {
     /// Called in each of them before it does anything: gives up the rights that are of no use for
     /// its duty. The default leaves all.
     pub keep_rights_for: fn(Duty),
-    /// What [`TargetFiles::start_job`] starts. The default is nothing.
+    /// What [`LiveFiles::start_job`] starts. The default is nothing.
     pub job: Option<Job>,
 }
 
@@ -145,15 +147,15 @@ struct User {
 /// Files of one process.
 #[derive(Debug)]
 struct ProcessFiles {
-    files: TargetFiles,
+    files: LiveFiles,
     user: User,
     is_foreign: bool,
 }
 
-impl TargetFiles {
+impl LiveFiles {
     /// Starts the other process. There must be only one thread at this time; where there are more,
     /// or no process can be had, files are opened in this one.
-    pub fn start(hooks: Hooks) -> TargetFiles {
+    pub fn start(hooks: Hooks) -> LiveFiles {
         let start = || -> io::Result<OwnedFd> {
             let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
             let (ours, theirs) = socketpair(kind.0, kind.1, kind.2, None)?;
@@ -171,19 +173,11 @@ impl TargetFiles {
             Ok(sockets.0)
         };
         match start() {
-            Ok(keeper) => TargetFiles(Some(Arc::new(Shared { keeper, state: Mutex::default() }))),
+            Ok(keeper) => LiveFiles(Some(Arc::new(Shared { keeper, state: Mutex::default() }))),
             Err(error) => {
                 tracing::warn!(%error, "files of targets are waited for without a deadline");
-                TargetFiles(None)
+                LiveFiles(None)
             }
-        }
-    }
-
-    /// The way to open files of a process, and what belongs to them.
-    pub fn of(&self, pid: Pid) -> Files {
-        match self.0 {
-            None => Files::default(),
-            Some(_) => Files::new(self.of_process(pid)),
         }
     }
 
@@ -198,29 +192,6 @@ impl TargetFiles {
         ProcessFiles { files: self.clone(), user, is_foreign }
     }
 
-    /// Opens the regular file at an absolute path as a process sees it, or, without one, as flame
-    /// does; `pid` is the process that is the reason to ask. No link is followed at the end.
-    pub fn open_in_root(&self, root: Option<Pid>, path: &Path, pid: Pid) -> io::Result<File> {
-        let Some(shared) = &self.0 else {
-            let root = root.map_or_else(ProcessRoot::own, ProcessRoot::of)?;
-            return Ok(root.open(path)?.file);
-        };
-        let process = self.of_process(pid);
-        let how = How::InRootOf(root.unwrap_or(Pid(0)));
-        Ok(shared.ask(&process, how, path)?.file)
-    }
-
-    /// The text of a file in the directory of a process in /proc: some are read from its memory,
-    /// which may be anything.
-    pub fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
-        let path = PathBuf::from(format!("/proc/{pid}/{name}"));
-        let Some(shared) = &self.0 else { return fs::read(path) };
-        let opened = shared.ask(&self.of_process(pid), How::Text, &path)?;
-        let mut text = Vec::new();
-        opened.file.take(MAX_TEXT).read_to_end(&mut text)?;
-        Ok(text)
-    }
-
     /// Starts a worker for [`Hooks::job`]; the socket of its answer.
     pub fn start_job(&self, asked: &[u8]) -> io::Result<OwnedFd> {
         let Some(shared) = &self.0 else { return Err(Errno::EOPNOTSUPP.into()) };
@@ -230,17 +201,67 @@ impl TargetFiles {
         Ok(ours)
     }
 
-    /// The recording is over: what running processes have is not asked for any more.
-    pub fn recording_is_over(&self) {
+    /// What was not waited for, as sentences.
+    pub fn notes(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |shared| shared.state().notes.clone())
+    }
+}
+
+impl TargetFiles for LiveFiles {
+    fn of(&self, pid: Pid) -> Files {
+        match self.0 {
+            None => Files::default(),
+            Some(_) => Files::new(self.of_process(pid)),
+        }
+    }
+
+    fn open_in_root(&self, root: Option<Pid>, path: &Path, pid: Pid) -> io::Result<File> {
+        let Some(shared) = &self.0 else {
+            let root = root.map_or_else(ProcessRoot::own, ProcessRoot::of)?;
+            return Ok(root.open(path)?.file);
+        };
+        let process = self.of_process(pid);
+        let how = How::InRootOf(root.unwrap_or(Pid(0)));
+        Ok(shared.ask(&process, how, path)?.file)
+    }
+
+    fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+        let path = PathBuf::from(format!("/proc/{pid}/{name}"));
+        let Some(shared) = &self.0 else { return fs::read(path) };
+        let opened = shared.ask(&self.of_process(pid), How::Text, &path)?;
+        let mut text = Vec::new();
+        opened.file.take(MAX_TEXT).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    fn threads(&self, pid: Pid) -> Vec<(Tid, Vec<u8>)> {
+        let named = |tid| (tid, proc::name_of(pid, tid));
+        threads_of(pid).into_iter().map(named).collect()
+    }
+
+    fn identity(&self, pid: Pid) -> Identity {
+        Identity::of(pid)
+    }
+
+    fn namespace(&self, pid: Pid) -> Namespace {
+        proc::namespace(pid)
+    }
+
+    fn vdso(&self) -> Option<ImageFile> {
+        own_vdso()
+    }
+
+    fn recording_is_over(&self) {
         if let Some(shared) = &self.0 {
             let _ = send(&shared.keeper, worker::OVER, None);
             shared.state().worker = None;
         }
     }
+}
 
-    /// What was not waited for, as sentences.
-    pub fn notes(&self) -> Vec<String> {
-        self.0.as_ref().map_or_else(Vec::new, |shared| shared.state().notes.clone())
+impl TargetMemory for LiveFiles {
+    fn read(&self, pid: Pid, address: ProcessAddress, bytes: &mut [u8]) -> io::Result<()> {
+        File::open(format!("/proc/{pid}/mem"))?.read_exact_at(bytes, address.0)
     }
 }
 
@@ -386,7 +407,7 @@ mod tests {
 
     #[test]
     fn without_another_process_files_are_opened_in_this_one() {
-        let files = TargetFiles::default();
+        let files = LiveFiles::default();
         let own = Pid(std::process::id());
         let opened = files.of(own).open(Path::new("/proc/self/exe")).unwrap();
         assert_eq!(opened.status.inode, fs::metadata("/proc/self/exe").unwrap().ino());
