@@ -14,7 +14,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, is_hex, number, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink};
+use crate::sink::{FrameIndex, Sink};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "eu-stack",
@@ -53,17 +53,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             let name = if name.is_empty() || name == b"-" { b"[unknown]" } else { name };
             stack.push(sink.frame(name, FrameKind::User));
         } else if line.text.starts_with(b"TID ") || line.text.starts_with(b"PID ") {
-            end_stack(sink, &mut stack);
+            sink.end_stack(&mut stack, None, 1);
         }
     }
-    end_stack(sink, &mut stack);
+    sink.end_stack(&mut stack, None, 1);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample::new(stack, &[1]));
-        stack.clear();
-    }
 }

@@ -15,7 +15,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, is_hex, number, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::sink::{FrameIndex, Sink, TaskName};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "gdb",
@@ -35,27 +35,19 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut task = None;
     while let Some(line) = lines.next_line()? {
         if let Some(found) = thread(line.text) {
-            end_stack(sink, &mut stack, task);
+            sink.end_stack(&mut stack, task, 1);
             task = found.map(|found| sink.task(found));
             continue;
         }
         let Some((level, text)) = frame_of(line.text) else { continue };
         if level == 0 {
-            end_stack(sink, &mut stack, task);
+            sink.end_stack(&mut stack, task, 1);
         }
         let frame = sink.frame(&function(text), FrameKind::User);
         stack.push(frame);
     }
-    end_stack(sink, &mut stack, task);
+    sink.end_stack(&mut stack, task, 1);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>, task: Option<TaskIndex>) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample { task, ..Sample::new(stack, &[1]) });
-        stack.clear();
-    }
 }
 
 /// `Thread 2 (Thread 0x7f0a (LWP 4243) "worker"):`, also `Thread 2 (LWP 4243):`, which has no name

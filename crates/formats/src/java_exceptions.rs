@@ -17,7 +17,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink};
+use crate::sink::{FrameIndex, Sink};
 use crate::thread_dump::method_name;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
@@ -54,17 +54,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         }
         // `- waiting on <0x76ab>` and `- locked <0x76ab>` stand among the frames.
         if !line.text.trim_ascii_start().starts_with(b"- ") {
-            end_stack(sink, &mut stack);
+            sink.end_stack(&mut stack, None, 1);
         }
     }
-    end_stack(sink, &mut stack);
+    sink.end_stack(&mut stack, None, 1);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample::new(stack, &[1]));
-        stack.clear();
-    }
 }

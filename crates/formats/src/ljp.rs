@@ -15,7 +15,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::number;
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink};
+use crate::sink::{FrameIndex, Sink};
 use crate::thread_dump::method_name;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
@@ -48,12 +48,12 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     while let Some(line) = lines.next_line()? {
         let text = line.text.trim_ascii();
         if text.is_empty() || text.starts_with(b"Total ") {
-            end_stack(sink, &mut stack, count);
+            sink.end_stack(&mut stack, None, count);
             continue;
         }
         let first = match start(line.text) {
             Some((weight, _, name)) => {
-                end_stack(sink, &mut stack, count);
+                sink.end_stack(&mut stack, None, count);
                 count = weight;
                 name
             }
@@ -61,14 +61,6 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         };
         stack.push(sink.frame(method_name(first), FrameKind::User));
     }
-    end_stack(sink, &mut stack, count);
+    sink.end_stack(&mut stack, None, count);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>, count: u64) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample::new(stack, &[count]));
-        stack.clear();
-    }
 }

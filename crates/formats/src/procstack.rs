@@ -14,7 +14,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_hex, number, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::sink::{FrameIndex, Sink, TaskName};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "procstack",
@@ -63,7 +63,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             stack.push(sink.frame(name, FrameKind::User));
             continue;
         }
-        end_stack(sink, &mut stack, task);
+        sink.end_stack(&mut stack, task, 1);
         if let Some(rest) = line.text.strip_prefix(b"---------- tid# ") {
             let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
             let (pid, name) = match &command {
@@ -80,14 +80,6 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             command = Some((pid, name.to_vec()));
         }
     }
-    end_stack(sink, &mut stack, task);
+    sink.end_stack(&mut stack, task, 1);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>, task: Option<TaskIndex>) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample { task, ..Sample::new(stack, &[1]) });
-        stack.clear();
-    }
 }

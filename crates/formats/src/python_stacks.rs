@@ -22,7 +22,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, number};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::sink::{FrameIndex, Sink, TaskName};
 
 pub(crate) const FAULTHANDLER: InputFormat = InputFormat {
     name: "faulthandler",
@@ -102,21 +102,13 @@ fn read(
             stack.push(sink.frame(&name, FrameKind::User));
             continue;
         }
-        end_stack(sink, &mut stack, task);
+        sink.end_stack(&mut stack, task, 1);
         if is_header(line.text.trim_ascii_end()) {
             task = py_spy_thread(line.text).map(|(tid, name)| {
                 sink.task(TaskName { name, tid: Some(tid), ..TaskName::default() })
             });
         }
     }
-    end_stack(sink, &mut stack, task);
+    sink.end_stack(&mut stack, task, 1);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>, task: Option<TaskIndex>) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample { task, ..Sample::new(stack, &[1]) });
-        stack.clear();
-    }
 }

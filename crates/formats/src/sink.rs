@@ -243,6 +243,20 @@ impl Sink {
         self.add_row(task, sample.stack, sample.weights);
     }
 
+    /// Adds a stack that was collected from its innermost frame on, if there is one, and empties it.
+    pub(crate) fn end_stack(
+        &mut self,
+        stack: &mut Vec<FrameIndex>,
+        task: Option<TaskIndex>,
+        weight: u64,
+    ) {
+        if !stack.is_empty() {
+            stack.reverse();
+            self.add(&Sample { task, ..Sample::new(stack, &[weight]) });
+            stack.clear();
+        }
+    }
+
     fn add_row(&mut self, task: u32, stack: &[FrameIndex], weights: &[u64]) {
         if self.keeps.order {
             let last = self.stacks.len().checked_sub(1);

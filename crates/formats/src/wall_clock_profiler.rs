@@ -18,7 +18,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, number, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink};
+use crate::sink::{FrameIndex, Sink};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "wall-clock-profiler",
@@ -61,20 +61,12 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         }
         if let Some(samples) = samples(line.text) {
-            end_stack(sink, &mut stack, count);
+            sink.end_stack(&mut stack, None, count);
             count = samples;
         } else if let Some(name) = frame(line.text) {
             stack.push(sink.frame(name, FrameKind::User));
         }
     }
-    end_stack(sink, &mut stack, count);
+    sink.end_stack(&mut stack, None, count);
     Ok(())
-}
-
-fn end_stack(sink: &mut Sink, stack: &mut Vec<FrameIndex>, count: u64) {
-    if !stack.is_empty() {
-        stack.reverse();
-        sink.add(&Sample::new(stack, &[count]));
-        stack.clear();
-    }
 }
