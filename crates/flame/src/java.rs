@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use flame_profile::Pid;
 use flame_recorder::{
-    FoundFile, Identity, LiveFiles, ProcessRoot, answer_of, command_line, is_ready, reply,
+    FoundFile, Identity, LiveFiles, ProcessRoot, answer_of, command_line, identity_of, is_ready,
+    reply,
 };
 use nix::sys::prctl::set_pdeathsig;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -161,7 +162,7 @@ impl Vm {
         let number = i32::try_from(pid.0).ok().and_then(rustix::process::Pid::from_raw);
         let process = pidfd_open(number.ok_or(JavaError::Ended)?, PidfdFlags::empty())
             .map_err(|_| JavaError::Ended)?;
-        let identity = Identity::of(pid);
+        let identity = identity_of(pid);
         let command = command_line(pid, &LiveFiles::default()).ok_or(JavaError::Ended)?;
         let tmp = ProcessRoot::of(pid)?.find(Path::new("/tmp"))?;
         // If it has ended by now, all that may be of another process.

@@ -16,6 +16,7 @@ use flame_symbolize::{CodeName, WantedCode};
 use rustc_hash::FxHashMap;
 
 use crate::SharedFiles;
+use crate::location::JitId;
 use crate::runtimes::Runtime;
 pub(super) use deferred::{Deferred, DeferredSample};
 use process::{JitProcess, KINDS};
@@ -39,10 +40,6 @@ const MAX_WAITING: usize = 1 << 20;
 
 /// How many logs are held open at most; those of further processes are opened at the end.
 const MAX_OPEN_LOGS: usize = 512;
-
-/// One piece of code at one address of one process: a position in `JitCode::sampled`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct JitId(u32);
 
 /// An address with what of the logs counts for it.
 #[derive(Clone, Copy, Debug)]

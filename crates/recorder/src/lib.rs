@@ -81,11 +81,11 @@ pub use jit::JitTarget;
 pub use live_files::{Duty, Hooks, Job, LiveFiles, answer_of, is_ready, reply};
 pub use mapped_files::open_file;
 pub use naming::image_name;
-pub use proc::{Identity, all_processes, command_line, enter, host_name, owner_of};
+pub use proc::{all_processes, command_line, enter, host_name, identity_of, owner_of};
 pub use process_root::{FoundFile, ProcessRoot};
 pub use recorder::{Finished, Recorder};
 pub use runtimes::Runtime;
-pub use target::{Absent, Namespace, TargetFiles, TargetMemory};
+pub use target::{Absent, Identity, Namespace, TargetFiles, TargetMemory};
 
 /// Files of targets, shared by all that open some.
 type SharedFiles = std::sync::Arc<dyn TargetFiles>;

@@ -22,6 +22,7 @@
 //! Sources: fuse(4) of Linux (`request_wait_answer` waits uninterruptibly once a request is read),
 //! unix(7) for SCM_RIGHTS, mount_namespaces(7).
 
+mod hooks;
 mod message;
 mod worker;
 
@@ -42,9 +43,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::images::own_vdso;
-use crate::proc::{self, Identity};
+use crate::proc;
 use crate::process_root::ProcessRoot;
-use crate::target::{Namespace, TargetFiles, TargetMemory};
+use crate::target::{Identity, Namespace, TargetFiles, TargetMemory};
+pub use hooks::{Duty, Hooks, Job};
 use message::{Answer, How, Request, receive, send};
 
 /// How long a worker may be silent. A disk that sleeps, or a machine with more to do than CPUs, takes
@@ -103,37 +105,6 @@ struct State {
     copied: u64,
     /// What the profile has to say.
     notes: Vec<String>,
-}
-
-/// What a worker can be started for besides files: it gets what was asked, and the socket for its
-/// answer, which closes when flame ends.
-pub type Job = fn(&[u8], &OwnedFd);
-
-/// What the caller has done in the processes that are started for files.
-#[derive(Clone, Copy, Debug)]
-pub struct Hooks {
-    /// Called in each of them before it does anything: gives up the rights that are of no use for
-    /// its duty. The default leaves all.
-    pub keep_rights_for: fn(Duty),
-    /// What [`LiveFiles::start_job`] starts. The default is nothing.
-    pub job: Option<Job>,
-}
-
-impl Default for Hooks {
-    fn default() -> Hooks {
-        Hooks { keep_rights_for: |_| {}, job: None }
-    }
-}
-
-/// What a process is for that opens files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
-    /// Files of targets, and starting workers for [`Hooks::job`].
-    FilesAndJob,
-    /// Files of targets.
-    Files,
-    /// Files of images that are known already: the recording is over.
-    DebugFiles,
 }
 
 /// Who is waited for: a user, and the mount namespace if it is not flame's own. The root of a
@@ -240,7 +211,7 @@ impl TargetFiles for LiveFiles {
     }
 
     fn identity(&self, pid: Pid) -> Identity {
-        Identity::of(pid)
+        proc::identity_of(pid)
     }
 
     fn namespace(&self, pid: Pid) -> Namespace {

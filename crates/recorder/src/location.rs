@@ -2,7 +2,9 @@
 
 use flame_profile::{FileOffset, ImageId, Pid, ProcessAddress};
 
-use super::jit::JitId;
+/// One piece of code at one address of one process: a position among all that were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct JitId(pub(super) u32);
 
 /// One entry of a recorded stack. What is looked up is inside the call for a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,8 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::aggregator::Rows;
 use crate::collector::{Collected, samples_by_image};
 use crate::images::OpenImage;
-use crate::jit::JitId;
-use crate::location::CodeLocation;
+use crate::location::{CodeLocation, JitId};
 use crate::relative::KernelBases;
 use crate::symbolizer::Symbolizer;
 

@@ -10,7 +10,7 @@ use flame_profile::{Pid, Tid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Gid, Uid};
 
-use crate::target::{Namespace, TargetFiles};
+use crate::target::{Identity, Namespace, TargetFiles};
 
 /// Clock ticks a second in /proc, the same on every machine that flame runs on.
 const USER_HZ: u64 = 100;
@@ -44,39 +44,22 @@ pub(crate) fn name_of(pid: Pid, tid: Tid) -> Vec<u8> {
     name
 }
 
-/// Who a process is, for the files that it writes.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// What it calls itself: its number in the innermost PID namespace.
-    pub inner_pid: u32,
-    /// The user whom its files belong to.
-    pub user: u32,
-    /// Their group.
-    pub group: u32,
-    /// The signals that it has handlers for: bit N - 1 for signal N.
-    pub caught_signals: u64,
-    /// When it started, to a clock tick; `None` when that is not known.
-    pub started: Option<SystemTime>,
-}
-
-impl Identity {
-    /// What /proc says of a process; of one that has ended that it was flame's user's.
-    pub fn of(pid: Pid) -> Identity {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.map_or_else(Vec::new, |line| line.split_ascii_whitespace().collect())
-        };
-        let number = |word: Option<&&str>| word.and_then(|word| word.parse::<u32>().ok());
-        let caught = field("SigCgt:").first().and_then(|word| u64::from_str_radix(word, 16).ok());
-        Identity {
-            inner_pid: number(field("NSpid:").last()).unwrap_or(pid.0),
-            // Real, effective, saved, and that of the file system.
-            user: number(field("Uid:").last()).unwrap_or_else(|| Uid::effective().as_raw()),
-            group: number(field("Gid:").last()).unwrap_or_else(|| Gid::effective().as_raw()),
-            caught_signals: caught.unwrap_or(0),
-            started: started(pid),
-        }
+/// What /proc says of a process; of one that has ended that it was flame's user's.
+pub fn identity_of(pid: Pid) -> Identity {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or_else(Vec::new, |line| line.split_ascii_whitespace().collect())
+    };
+    let number = |word: Option<&&str>| word.and_then(|word| word.parse::<u32>().ok());
+    let caught = field("SigCgt:").first().and_then(|word| u64::from_str_radix(word, 16).ok());
+    Identity {
+        inner_pid: number(field("NSpid:").last()).unwrap_or(pid.0),
+        // Real, effective, saved, and that of the file system.
+        user: number(field("Uid:").last()).unwrap_or_else(|| Uid::effective().as_raw()),
+        group: number(field("Gid:").last()).unwrap_or_else(|| Gid::effective().as_raw()),
+        caught_signals: caught.unwrap_or(0),
+        started: started(pid),
     }
 }
 

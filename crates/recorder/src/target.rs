@@ -7,11 +7,25 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 use flame_profile::{Pid, ProcessAddress, Tid};
 use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 
-use crate::proc::Identity;
+/// Who a process is, for the files that it writes.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// What it calls itself: its number in the innermost PID namespace.
+    pub inner_pid: u32,
+    /// The user whom its files belong to.
+    pub user: u32,
+    /// Their group.
+    pub group: u32,
+    /// The signals that it has handlers for: bit N - 1 for signal N.
+    pub caught_signals: u64,
+    /// When it started, to a clock tick; `None` when that is not known.
+    pub started: Option<SystemTime>,
+}
 
 /// How the file system of a process relates to that of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

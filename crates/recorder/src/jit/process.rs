@@ -14,11 +14,11 @@ use flame_events::{FileId, Processes};
 use flame_profile::{FileOffset, Nanos, Pid};
 use flame_symbolize::{CodeEntry, CodeLog, CodeLogKind, CodeName, WantedCode};
 
-use super::JitId;
 use crate::SharedFiles;
 use crate::clock::to_monotonic;
-use crate::proc::Identity;
+use crate::location::JitId;
 use crate::runtimes::Runtime;
+use crate::target::Identity;
 
 /// How many kinds of logs there are.
 pub(super) const KINDS: usize = 2;

@@ -17,8 +17,8 @@ use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{Whence, lseek};
 use rustix::process::setpriority_process;
 
+use super::hooks::{Duty, Hooks};
 use super::message::{Answer, How, Request, receive, send};
-use super::{Duty, Hooks};
 use crate::process_root::ProcessRoot;
 
 /// What the keeper is told: to start a worker for files, or for a job, whose question follows, each
