@@ -1,27 +1,19 @@
 //! The inputs of the commands that read profiles: which they are, and what is said when one cannot
 //! be read.
 
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use flame_formats::{
-    FORMATS, InputContent, PprofError, ReadError, ReadInput, ReadOptions, Skipped, Source,
-    read_input,
+    FORMATS, PprofError, ReadError, ReadInput, ReadOptions, Skipped, Source, files_in, read_input,
 };
-use flame_profile::{Columns, FoldedParts, Health, Profile, ValueType, Weight};
+use flame_profile::{Health, Profile, ValueType, Weight};
 use flame_render::{clean_name, group_thousands};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};
 use crate::message::{Failure, reason, warn_with};
-
-/// What an input holds, where stacks are a profile, too.
-pub(crate) enum Read {
-    Folded(Box<FoldedParts>, Columns),
-    Profile(Box<Profile>),
-}
 
 /// An input with lines that could not be read.
 #[derive(Debug)]
@@ -44,7 +36,12 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
     }
     let mut files = Vec::new();
     for path in paths {
-        if path.is_dir() { add_folder(path, &mut files)? } else { files.push(path.clone()) }
+        match path.is_dir() {
+            true => {
+                files.extend(files_in(path).map_err(|(path, error)| unreadable(&path, &error))?)
+            }
+            false => files.push(path.clone()),
+        }
     }
     Ok(files)
 }
@@ -60,25 +57,6 @@ pub(crate) fn is_piped() -> bool {
         })
 }
 
-/// The files of a folder and of those in it, sorted; links to folders are not followed.
-fn add_folder(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let failure = |error: io::Error| unreadable(folder, &error);
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failure)? {
-        entries.push(entry.map_err(failure)?.path());
-    }
-    entries.sort();
-    for path in entries {
-        let status = fs::symlink_metadata(&path).map_err(|error| unreadable(&path, &error))?;
-        if status.is_dir() {
-            add_folder(&path, files)?;
-        } else if path.is_file() {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// How inputs are read as the arguments want it.
 pub(crate) fn options(args: &InputArgs) -> ReadOptions {
     ReadOptions { format: args.from, strict: args.strict, ..ReadOptions::default() }
@@ -88,23 +66,6 @@ pub(crate) fn options(args: &InputArgs) -> ReadOptions {
 pub(crate) fn read(path: &Path, options: &ReadOptions) -> Result<ReadInput, Failure> {
     let source = Source::open(path).map_err(|error| unreadable(path, &error))?;
     read_input(source, options).map_err(|error| failure(path, &error))
-}
-
-/// Reads an input as a profile, or as folded text where it is such; what is to be said of it is in
-/// the health.
-pub(crate) fn read_profile(path: &Path, options: &ReadOptions) -> Result<(Read, Health), Failure> {
-    let read = read(path, options)?;
-    let mut health =
-        Health { skipped_lines: read.skipped.count(), notes: read.notes, ..Health::default() };
-    let mut profile = match read.content {
-        InputContent::Folded(parts, columns) => return Ok((Read::Folded(parts, columns), health)),
-        InputContent::Profile(profile) => profile,
-        InputContent::Stacks(stacks) => Box::new(stacks.to_profile()),
-    };
-    profile.health.skipped_lines += health.skipped_lines;
-    profile.health.notes.append(&mut health.notes);
-    health = profile.health.clone();
-    Ok((Read::Profile(profile), health))
 }
 
 /// Says which lines were left out, and why.

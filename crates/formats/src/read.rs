@@ -1,6 +1,6 @@
 //! An input into what it holds, by the reader of its format.
 
-use flame_profile::{Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Profile};
+use flame_profile::{Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Profile};
 
 use crate::head::Head;
 use crate::input::Input;
@@ -32,6 +32,34 @@ pub enum InputContent {
     Profile(Box<Profile>),
     /// Stacks.
     Stacks(Box<Stacks>),
+}
+
+/// What an input holds, where stacks are a profile, too.
+#[derive(Debug)]
+pub enum Whole {
+    /// Folded text, with one count a line or two.
+    Folded(Box<FoldedParts>, Columns),
+    /// A profile.
+    Profile(Box<Profile>),
+}
+
+impl ReadInput {
+    /// As a profile, or as folded text where it is such; what is to be said of it is in the health.
+    pub fn into_whole(self) -> (Whole, Health) {
+        let (notes, skipped_lines) = (self.notes, self.skipped.count());
+        let mut profile = match self.content {
+            InputContent::Folded(parts, columns) => {
+                let health = Health { skipped_lines, notes, ..Health::default() };
+                return (Whole::Folded(parts, columns), health);
+            }
+            InputContent::Profile(profile) => profile,
+            InputContent::Stacks(stacks) => Box::new(stacks.to_profile()),
+        };
+        profile.health.skipped_lines += skipped_lines;
+        profile.health.notes.extend(notes);
+        let health = profile.health.clone();
+        (Whole::Profile(profile), health)
+    }
 }
 
 /// Reads an input in the format that is asked for, or in the one that is recognised.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flame_diff::{Behind, Names, Run, Samples, samples_of};
-use flame_formats::ReadOptions;
+use flame_formats::{ReadOptions, Whole};
 use flame_profile::{
     BuilderNode, CallTree, Columns, FrameKind, Health, Meta, Profile, SiblingOrder, TreeBuilder,
     TreeOptions, ValueType, Weight,
@@ -13,7 +13,7 @@ use flame_render::clean_name;
 use super::names_of;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
-use crate::inputs::{self, Read, nothing, nothing_in, read_profile, too_large};
+use crate::inputs::{self, nothing, nothing_in, read, too_large};
 use crate::message::Failure;
 use crate::output::Outputs;
 
@@ -46,7 +46,7 @@ impl Inputs {
         let threads = (flame_threads::count() / paths.len()).max(1);
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
         let options = ReadOptions { tree: options, threads, ..inputs::options(&args.input) };
-        let mut files = side_by_side(paths.clone(), |path| read_profile(path, &options))?;
+        let mut files = side_by_side(paths.clone(), |path| Ok(read(path, &options)?.into_whole()))?;
         let maker = Maker { args, outputs, names: names_of(args), has_folded: has_folded(&files) };
         match sides {
             Sides::One(path) => maker.both_of(path, files.remove(0)),
@@ -101,8 +101,8 @@ fn side_by_side<T: Send, U: Send>(
     flame_threads::map(all, work).into_iter().collect()
 }
 
-fn has_folded(files: &[(Read, Health)]) -> bool {
-    files.iter().any(|(file, _)| matches!(file, Read::Folded(..)))
+fn has_folded(files: &[(Whole, Health)]) -> bool {
+    files.iter().any(|(file, _)| matches!(file, Whole::Folded(..)))
 }
 
 /// Makes runs of files.
@@ -119,12 +119,12 @@ impl Maker<'_> {
     fn input(
         &self,
         path: &Path,
-        (file, health): (Read, Health),
+        (file, health): (Whole, Health),
         named: Option<&str>,
     ) -> Result<Input, Failure> {
         match file {
-            Read::Folded(..) if named.is_some() => Err(one_value(path)),
-            Read::Folded(parts, Columns::One) => {
+            Whole::Folded(..) if named.is_some() => Err(one_value(path)),
+            Whole::Folded(parts, Columns::One) => {
                 self.outputs.check_folded(path)?;
                 let tree = match self.names {
                     // Their trees are there already.
@@ -133,12 +133,12 @@ impl Maker<'_> {
                 };
                 self.made(path, tree, Samples::Divisor, Meta::default(), health)
             }
-            Read::Folded(_, Columns::Two) => {
+            Whole::Folded(_, Columns::Two) => {
                 Err(Failure::usage(format!("{} has two counts a line", shown(path)))
                     .why("it is a comparison already, and so no side of another one")
                     .or_try(format!("flame diff {}", shown(path))))
             }
-            Read::Profile(profile) => {
+            Whole::Profile(profile) => {
                 let value = match named {
                     Some(name) => value_named(name, &profile, path)?,
                     None => self.value(&profile)?,
@@ -149,9 +149,9 @@ impl Maker<'_> {
     }
 
     /// Both sides of one file.
-    fn both_of(&self, path: &Path, (file, health): (Read, Health)) -> Result<Inputs, Failure> {
+    fn both_of(&self, path: &Path, (file, health): (Whole, Health)) -> Result<Inputs, Failure> {
         match (file, &self.args.values) {
-            (Read::Folded(parts, Columns::Two), None) => {
+            (Whole::Folded(parts, Columns::Two), None) => {
                 self.outputs.check_folded(path)?;
                 let tree = parts.finish(ValueType::samples(), ORDER);
                 let side = |is_before| {
@@ -160,14 +160,14 @@ impl Maker<'_> {
                 };
                 Ok(Inputs { before: vec![side(true)?], after: vec![side(false)?] })
             }
-            (Read::Profile(profile), Some(ValuePair(before, after))) => {
+            (Whole::Profile(profile), Some(ValuePair(before, after))) => {
                 let side = |name: &str| {
                     let value = value_named(name, &profile, path)?;
                     Ok(vec![self.of_profile(path, &profile, value)?])
                 };
                 Ok(Inputs { before: side(before)?, after: side(after)? })
             }
-            (Read::Folded(..), Some(_)) => Err(one_value(path)),
+            (Whole::Folded(..), Some(_)) => Err(one_value(path)),
             _ => Err(Failure::usage(format!("only {} to compare, and nothing else", shown(path)))
                 .or_try(format!("flame diff {} OTHER", shown(path)))),
         }
