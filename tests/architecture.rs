@@ -1,5 +1,8 @@
 //! The arrows between the crates run one way, as the design says.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Each crate with those of the workspace that it may use outside of its tests.
@@ -57,6 +60,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["flame", "xtask"]),
     ("anyhow", &["flame", "xtask"]),
+    ("caps", &["flame"]),
     (
         "nix",
         &["flame", "flame-recorder", "flame-sampler", "flame-symbolize", "flame-threads", "xtask"],
@@ -116,6 +120,59 @@ fn crates_that_touch_the_system_are_used_where_the_design_has_them() {
             let allowed = users.contains(&name.as_str());
             assert!(allowed || !uses.iter().any(|used| used == reserved), "{name} uses {reserved}");
         }
+    }
+}
+
+/// The sources of the recorder, without their tests: the name of the module at the top that each is
+/// part of, and its text.
+fn recorder_sources() -> Vec<(String, String)> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/src");
+    let mut directories = vec![top.clone()];
+    let mut sources = Vec::new();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("the directory can be read") {
+            let path = entry.expect("the entry can be read").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if !path.ends_with("tests.rs") && !path.ends_with("lib.rs") {
+                let within = path.strip_prefix(&top).expect("it is below").with_extension("");
+                let module = within.iter().next().expect("it has a name").to_string_lossy();
+                let text = fs::read_to_string(&path).expect("sources are text");
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                sources.push((module.into_owned(), code.to_owned()));
+            }
+        }
+    }
+    assert!(sources.len() >= 20, "only {} sources found", sources.len());
+    sources
+}
+
+#[test]
+fn modules_of_the_recorder_form_no_circle() {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (module, text) in recorder_sources() {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let of = |word: &str| -> Vec<String> {
+            let named = text.match_indices(word).map(|(at, _)| &text[at + word.len()..]);
+            named.map(|rest| rest.chars().take_while(|c| is_part(*c)).collect()).collect()
+        };
+        let used = [of("crate::"), of("super::super::")].concat();
+        uses.entry(module).or_default().extend(used);
+    }
+    assert!(uses["recorder"].contains("collector"), "{uses:#?}");
+    // Whoever uses nothing that is left can be taken away; a circle never goes.
+    while !uses.is_empty() {
+        let left: BTreeSet<String> = uses.keys().cloned().collect();
+        let before = uses.len();
+        uses.retain(|module, used| used.iter().any(|name| name != module && left.contains(name)));
+        assert!(uses.len() < before, "a circle: {uses:#?}");
+    }
+}
+
+#[test]
+fn the_recorder_reads_no_environment() {
+    for (module, text) in recorder_sources() {
+        assert!(!text.contains("env::"), "{module} reads the environment");
     }
 }
 

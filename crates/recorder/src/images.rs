@@ -156,6 +156,11 @@ pub(super) fn own_vdso() -> Option<ImageFile> {
     ImageFile::from_bytes(bytes).ok()
 }
 
+/// The name of an image for people: its path, or what the kernel calls it.
+pub fn image_name(key: &ImageKey) -> String {
+    if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
+}
+
 fn sections(file: &ImageFile) -> UnwindSections {
     let section = |section: flame_symbolize::Section| Section {
         address: section.address,

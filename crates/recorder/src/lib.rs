@@ -8,9 +8,11 @@
 //! depends on the caller is in [`Options`] and [`Hooks`].
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use flame_events::{Event, EventKind, EventSource, SampleEvent};
 //! use flame_profile::{ByteLen, Nanos, Pid, ProcessAddress, Tid, ValueType};
-//! use flame_recorder::{Options, Recorder, Stream};
+//! use flame_recorder::{Absent, Options, Recorder, Stream};
 //!
 //! /// Events that stand in a list, all of them ready.
 //! struct Script(Vec<Event<'static>>);
@@ -43,8 +45,12 @@
 //!     user_registers: 0,
 //!     stack_copy: ByteLen(0),
 //! };
-//! let profile = Recorder::of_source(Script(events), stream, Options::default()).finish()?;
-//! assert_eq!(profile.health.samples, 1);
+//! // The processes of a script are none of this machine's.
+//! let (files, memory) = (Arc::new(Absent), Arc::new(Absent));
+//! let options = Options { files, memory, ..Options::default() };
+//! let mut recorder = Recorder::of_source(Script(events), stream, options);
+//! assert_eq!(recorder.snapshot()?.health.samples, 1);
+//! let profile = recorder.finish()?;
 //! assert_eq!(profile.total(flame_recorder::EVENT_VALUE).0, 10_101_010);
 //! # Ok::<(), std::convert::Infallible>(())
 //! ```
@@ -77,10 +83,10 @@ pub use config::{
     Complete, DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream,
 };
 pub use debug_places::DebugPlaces;
+pub use images::image_name;
 pub use jit::JitTarget;
 pub use live_files::{Duty, Hooks, Job, LiveFiles, answer_of, is_ready, reply};
 pub use mapped_files::open_file;
-pub use naming::image_name;
 pub use proc::{all_processes, command_line, enter, host_name, identity_of, owner_of};
 pub use process_root::{FoundFile, ProcessRoot};
 pub use recorder::{Finished, Recorder};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flame_events::{ImageKey, Processes};
+use flame_events::Processes;
 use flame_profile::{
     Frame, FrameId, FrameKind, Image, ImageAddress, ImageId, Location, LocationId, Missing, Pid,
     ProcessAddress, Profile, StackId, Thread,
@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::aggregator::Rows;
 use crate::collector::{Collected, samples_by_image};
-use crate::images::OpenImage;
+use crate::images::{OpenImage, image_name};
 use crate::location::{CodeLocation, JitId};
 use crate::relative::KernelBases;
 use crate::symbolizer::Symbolizer;
@@ -148,11 +148,6 @@ fn ends_idle(profile: &Profile, stack: StackId, idle: &FxHashSet<FrameId>) -> bo
     let frames = &profile.location(leaf).frames;
     let hidden = |id: &FrameId| profile.text(profile.frame(*id).name).starts_with("[kernel+");
     frames.iter().any(|id| idle.contains(id) || hidden(id))
-}
-
-/// The name of an image for people: its path, or what the kernel calls it.
-pub fn image_name(key: &ImageKey) -> String {
-    if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
 }
 
 /// Everything that names are looked up in.

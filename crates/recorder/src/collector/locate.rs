@@ -4,10 +4,9 @@ use flame_events::Found;
 use flame_profile::{Pid, ProcessAddress, StackEnd};
 
 use super::{Collector, KERNEL_START};
-use crate::images::{Copied, OpenImage};
+use crate::images::{Copied, OpenImage, image_name};
 use crate::location::CodeLocation;
 use crate::mapped_files::Seen;
-use crate::naming;
 
 impl Collector {
     pub(super) fn open_image(&mut self, pid: Pid, found: &Found) {
@@ -97,7 +96,7 @@ impl Collector {
         if end != StackEnd::NoUnwindInfo {
             return;
         }
-        let path = key.map_or_else(|| "[unmapped]".to_owned(), naming::image_name);
+        let path = key.map_or_else(|| "[unmapped]".to_owned(), image_name);
         *self.collected.health.no_unwind_info.entry(path).or_default() += 1;
     }
 }
