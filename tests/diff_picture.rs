@@ -46,10 +46,10 @@ fn boxes(svg: &str, function: &str) -> Vec<String> {
 #[test]
 fn a_path_of_ten_percent_that_vanished_is_in_the_picture() {
     let svg = svg_of(&[]);
-    let expect =
-        "lookup (vanished: was 1,000 samples, 10.00%; self -10.00 points, differs: p < 0.0001)";
+    let expect = "lookup (vanished: was 1,000 samples, 10.00%; self -10.00 points, differs: by chance p < 0.0001)";
     assert_eq!(boxes(&svg, "lookup"), [expect]);
-    let expect = "verify (new: 1,000 samples, 10.00%; self +10.00 points, differs: p < 0.0001)";
+    let expect =
+        "verify (new: 1,000 samples, 10.00%; self +10.00 points, differs: by chance p < 0.0001)";
     assert_eq!(boxes(&svg, "verify"), [expect]);
     let heading = "after: 10,000 samples; hatched: what vanished, as wide as it was (10.00%); \
                    colours: change of self";

@@ -2,7 +2,7 @@
 //!
 //! Widths are those of one side, of both, or of the changes; see [`DiffView`]. Nothing that one of
 //! the sides has is left out: paths that are gone have the width that they had, beside the
-//! siblings that they had. What could be noise is pale. The script of the picture does the same by
+//! siblings that they had. What could be noise is grey. The script of the picture does the same by
 //! the same steps (`viewer/sides.js`, `viewer/change.js`), and a browser test compares the two.
 
 mod looks;

@@ -15,17 +15,17 @@ pub(crate) const STEPS: usize = 6;
 
 /// What did not change.
 const SAME: Rgb = Rgb(0xf0, 0xf1, 0xf3);
+/// What changed no more than chance alone makes it: no hue, which would look like change.
+const NOISE_GREY: Rgb = Rgb(0xde, 0xe0, 0xe4);
+const NOISE_EDGE: Rgb = Rgb(0xae, 0xb4, 0xbc);
 /// Under the hatch of what vanished, weakest first and strongest; dark text is readable on both.
 const GONE: [Rgb; 2] = [Rgb(0xdf, 0xea, 0xf6), Rgb(0x93, 0xbb, 0xe2)];
-const GONE_PALE: Rgb = Rgb(0xf3, 0xf6, 0xfa);
 const GONE_EDGE: Rgb = Rgb(0x21, 0x66, 0xac);
-const GONE_EDGE_PALE: Rgb = Rgb(0xb8, 0xcd, 0xe4);
 
-/// The colours of one direction: weakest, strongest, what could be noise.
+/// The colours of one direction: weakest, strongest.
 struct Ramp {
     weak: Rgb,
     strong: Rgb,
-    pale: Rgb,
 }
 
 impl Ramp {
@@ -34,30 +34,24 @@ impl Ramp {
     }
 }
 
-/// Growth, the edge of what is new, the same where it could be noise, and shrinking.
-fn ramps(colours: DeltaColours) -> (Ramp, [Rgb; 2], Ramp) {
-    let blue = Ramp {
-        weak: Rgb(0xb4, 0xd0, 0xee),
-        strong: Rgb(0x21, 0x66, 0xac),
-        pale: Rgb(0xe8, 0xf0, 0xf9),
-    };
+/// Growth, the edge of what is new, and shrinking.
+fn ramps(colours: DeltaColours) -> (Ramp, Rgb, Ramp) {
+    let blue = Ramp { weak: Rgb(0xb4, 0xd0, 0xee), strong: Rgb(0x21, 0x66, 0xac) };
     match colours {
         DeltaColours::RedBlue => {
             let (weak, strong) = (Rgb(0xf9, 0xba, 0xab), Rgb(0xd7, 0x30, 0x27));
-            let edges = [Rgb(0x8f, 0x10, 0x1a), Rgb(0xe3, 0xb3, 0xac)];
-            (Ramp { weak, strong, pale: Rgb(0xfc, 0xec, 0xe8) }, edges, blue)
+            (Ramp { weak, strong }, Rgb(0x8f, 0x10, 0x1a), blue)
         }
         DeltaColours::Safe => {
             let (weak, strong) = (Rgb(0xfb, 0xc9, 0x9f), Rgb(0xe6, 0x61, 0x00));
-            let edges = [Rgb(0x8a, 0x38, 0x00), Rgb(0xe6, 0xc3, 0xa5)];
-            (Ramp { weak, strong, pale: Rgb(0xfd, 0xef, 0xe2) }, edges, blue)
+            (Ramp { weak, strong }, Rgb(0x8a, 0x38, 0x00), blue)
         }
     }
 }
 
 /// The fills in the order that [`look`] counts in, and the legend.
 pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
-    let (grew, [new_edge, new_pale], shrank) = ramps(palette);
+    let (grew, new_edge, shrank) = ramps(palette);
     let steps = || 0..STEPS;
     let shrunk = |step: usize| match palette {
         DeltaColours::RedBlue => Fill::Flat(shrank.at(step)),
@@ -70,19 +64,21 @@ pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
     let mut fills = vec![Fill::Flat(SAME)];
     fills.extend(steps().map(|step| Fill::Flat(grew.at(step))));
     fills.extend(steps().map(shrunk));
-    fills.extend([Fill::Flat(grew.pale), Fill::Flat(shrank.pale)]);
+    fills.push(Fill::Flat(NOISE_GREY));
     fills.push(Fill::New(SAME, new_edge));
     fills.extend(steps().map(|step| Fill::New(grew.at(step), new_edge)));
-    fills.push(Fill::New(grew.pale, new_pale));
+    fills.push(Fill::New(NOISE_GREY, NOISE_EDGE));
     fills.extend((0..=STEPS).map(gone));
-    fills.push(Fill::Gone(STEPS as u8 + 1, GONE_PALE, GONE_EDGE_PALE));
+    fills.push(Fill::Gone(STEPS as u8 + 1, SAME, NOISE_EDGE));
     let [more, less, new, vanished] = words(sides);
     let share = |weight| super::words::part(weight, sides.whole);
     let legend = vec![
-        (Fill::Flat(grew.at(STEPS - 2)), more),
-        (shrunk(STEPS - 2), less),
+        (Fill::Flat(grew.at(0)), format!("{more}, a little")),
+        (Fill::Flat(grew.at(STEPS - 1)), "most".to_owned()),
+        (shrunk(0), format!("{less}, a little")),
+        (shrunk(STEPS - 1), "most".to_owned()),
+        (Fill::Flat(NOISE_GREY), "could be noise".to_owned()),
         (Fill::Flat(SAME), "the same".to_owned()),
-        (Fill::Flat(grew.pale), "pale: could be noise".to_owned()),
         (Fill::New(grew.at(1), new_edge), format!("{new}: {}", share(sides.added))),
         (gone(STEPS / 2), format!("{vanished}: {}", share(sides.vanished))),
     ];
@@ -111,25 +107,24 @@ pub(crate) fn look(sides: &Sides<'_>, node: &DiffNode) -> usize {
     let (change, mut level) = sides.change_by(node, by);
     let base = match node.presence() {
         Presence::Both => 0,
-        Presence::New => 2 * STEPS + 3,
-        Presence::Vanished => 3 * STEPS + 5,
+        Presence::New => 2 * STEPS + 2,
+        Presence::Vanished => 3 * STEPS + 4,
     };
     let one_side = base > 0;
     if one_side && change == 0.0 {
         level = sides.change_by(node, ColourBy::Total).1;
     }
     if change == 0.0 {
-        return if one_side && is_pale(level) { base + STEPS + 1 } else { base };
+        return if one_side && is_noise(level) { base + STEPS + 1 } else { base };
     }
-    if is_pale(level) {
-        let direction = if change > 0.0 { 1 } else { 2 };
-        return base + if one_side { STEPS + 1 } else { 2 * STEPS + direction };
+    if is_noise(level) {
+        return base + if one_side { STEPS + 1 } else { 2 * STEPS + 1 };
     }
     let share = (change.abs() / sides.most[usize::from(by == ColourBy::Total)]).sqrt();
     let step = ((share * STEPS as f64).ceil() as usize).clamp(1, STEPS);
     base + step + if one_side || change > 0.0 { 0 } else { STEPS }
 }
 
-fn is_pale(level: Level) -> bool {
+fn is_noise(level: Level) -> bool {
     level == NOISE
 }

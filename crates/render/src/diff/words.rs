@@ -13,11 +13,11 @@ const LEVELS: [&str; 8] = [
     "",
     "could be noise",
     "real",
-    "real: p < 0.1",
-    "real: p < 0.05",
-    "real: p < 0.01",
-    "real: p < 0.001",
-    "real: p < 0.0001",
+    "real: by chance p < 0.1",
+    "real: by chance p < 0.05",
+    "real: by chance p < 0.01",
+    "real: by chance p < 0.001",
+    "real: by chance p < 0.0001",
 ];
 
 /// What one run a side cannot say.
@@ -153,7 +153,8 @@ pub(crate) fn notes(sides: &Sides<'_>) -> Vec<String> {
             sides.side(tree.after(), &sides.scale),
         ),
         format!(
-            "{}: less than {}% chance that anything here is called so by accident; {} changes tested{}",
+            "{}: less than {}% chance that anything here is called so by accident; p is that chance, \
+             corrected for {} changes tested{}",
             sides.word(),
             100.0 * tree.alpha(),
             group_thousands(tree.tested()),

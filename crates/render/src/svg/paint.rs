@@ -24,7 +24,7 @@ pub(super) struct ThinFill {
 impl ThinFill {
     pub(super) const HERE: ThinFill = ThinFill { hatch: "url(#thin)", plain: "#d4d8de" };
     /// All of them vanished.
-    pub(super) const GONE: ThinFill = ThinFill { hatch: "url(#thin-gone)", plain: "#b7cfe8" };
+    pub(super) const GONE: ThinFill = ThinFill { hatch: "url(#thin-gone)", plain: "#c9d5e2" };
 }
 
 /// Hatches for runs of frames too thin to draw: at rest, and with a match among them.
@@ -40,8 +40,8 @@ const THIN: &str = concat!(
 /// Hatches for thin frames that vanished, and for the columns under what vanished.
 const GONE: &str = concat!(
     r#"<pattern id="thin-gone" width="4" height="4" patternUnits="userSpaceOnUse" "#,
-    r##"patternTransform="rotate(45)"><rect width="4" height="4" fill="#dfeaf6"/>"##,
-    r##"<rect width="1.6" height="4" fill="#7aa6d3"/></pattern>"##,
+    r##"patternTransform="rotate(45)"><rect width="4" height="4" fill="#e6ebf1"/>"##,
+    r##"<rect width="1.6" height="4" fill="#9db4cc"/></pattern>"##,
     r#"<pattern id="gone-below" width="7" height="7" patternUnits="userSpaceOnUse" "#,
     r#"patternTransform="rotate(45)">"#,
     r##"<rect width="1.6" height="7" fill="#2166ac" fill-opacity=".3"/></pattern>"##,

@@ -68,7 +68,7 @@ fn said(graph: &mut Graph) -> [String; 2] {
 fn pointing_tells_both_sides_the_change_and_how_sure_it_is() {
     let Some(mut graph) = server("diff_hover", DiffView::Union) else { return };
     graph.hover("sys_read");
-    let real = "differs: p < 0.0001";
+    let real = "differs: by chance p < 0.0001";
     let expect = [
         format!(
             "Function: sys_read — total 2,900 → 1,900 samples, 29.00% → 19.00%: -10.00 points, \
@@ -98,8 +98,8 @@ fn a_path_that_vanished_is_in_the_picture() {
     graph.hover("lookup");
     let expect = [
         "Function: lookup — vanished: total was 1,000 samples, 10.00%: -10.00 points, \
-         differs: p < 0.0001",
-        "self was 1,000 samples, 10.00%: -10.00 points, differs: p < 0.0001",
+         differs: by chance p < 0.0001",
+        "self was 1,000 samples, 10.00%: -10.00 points, differs: by chance p < 0.0001",
     ];
     assert_eq!(said(&mut graph), expect);
     let fill = |graph: &mut Graph, name: &str| {
@@ -127,12 +127,20 @@ fn without_scripts_it_is_a_whole_picture() {
     let mut graph = Graph { browser };
     assert_eq!(panes(&mut graph).iter().map(Vec::len).collect::<Vec<_>>(), [8, 7, 9]);
     let tooltip = "sys_read (2,900 → 1,900 samples, 29.00% → 19.00%; total -10.00 points, \
-                   differs: p < 0.0001)";
+                   differs: by chance p < 0.0001)";
     let found = format!("{}.firstChild.textContent", crate::graph::find("sys_read"));
     assert_eq!(graph.eval(&found), tooltip);
     let legend = "Array.from(document.querySelectorAll('#legend text'), text => text.textContent)";
-    let expect =
-        ["grew", "shrank", "the same", "pale: could be noise", "new: 20.00%", "vanished: 10.00%"];
+    let expect = [
+        "grew, a little",
+        "most",
+        "shrank, a little",
+        "most",
+        "could be noise",
+        "the same",
+        "new: 20.00%",
+        "vanished: 10.00%",
+    ];
     assert_eq!(graph.eval(legend), json!(expect));
     let footer = "document.querySelector('#footer text').textContent";
     let expect = "before: v1.folded (10,000 samples); after: v2.folded (10,000 samples); \
@@ -457,4 +465,27 @@ fn headings_stay_in_sight_while_a_tall_graph_scrolls() {
         assert_eq!(graph.eval(heads)[0], expect[expect.len() - 1], "{width}: at home");
         graph.check_quiet();
     }
+}
+
+/// What could be noise has no hue, whichever way it went.
+#[test]
+fn noise_is_grey() {
+    let side = |weights: [u32; 4]| {
+        let [a, b, c, d] = weights;
+        format!("main;up {a}\nmain;down {b}\nmain;grew {c}\nmain;rest {d}\n")
+    };
+    let tree = diff(&side([500, 520, 100, 8880]), &side([520, 500, 2000, 6980]), Scaling::Total);
+    let Some(mut graph) = open("diff_noise", &tree, DiffView::Union, 1200) else { return };
+    let fill = |graph: &mut Graph, name: &str| {
+        let fill = graph.eval(&format!(
+            "{}.querySelector('rect').getAttribute('fill')",
+            crate::graph::find(name)
+        ));
+        fill.as_str().unwrap().to_owned()
+    };
+    assert_eq!(["up", "down"].map(|name| fill(&mut graph, name)), ["#dee0e4", "#dee0e4"]);
+    assert_eq!(fill(&mut graph, "grew"), "#d73027");
+    graph.hover("up");
+    assert!(said(&mut graph)[1].ends_with("could be noise"), "{:?}", said(&mut graph));
+    graph.check_quiet();
 }

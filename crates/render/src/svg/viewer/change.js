@@ -1,7 +1,7 @@
 // What changed, in words, as diff/words.rs says it.
 
-const LEVELS = ['', 'could be noise', 'real', 'real: p < 0.1', 'real: p < 0.05', 'real: p < 0.01',
-  'real: p < 0.001', 'real: p < 0.0001'];
+const LEVELS = ['', 'could be noise', 'real', 'real: by chance p < 0.1', 'real: by chance p < 0.05', 'real: by chance p < 0.01',
+  'real: by chance p < 0.001', 'real: by chance p < 0.0001'];
 const levelText = level => level === REST ? 'not tested without what is hidden' : (LEVELS[level] || '').replace('real', diff.word);
 
 // A number with that many decimal places.

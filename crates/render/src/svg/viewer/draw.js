@@ -15,7 +15,7 @@ const inkOf = cell => cell.faded ? '#000' : data.inks && data.inks[fillIndex(cel
 const isHatched = cell => cell.thin && cell.right - cell.left >= data.hatchFrom;
 const thinFill = cell => isHatched(cell)
   ? diff && isGoneRun(cell) ? 'url(#thin-gone)' : 'url(#thin)'
-  : diff && isGoneRun(cell) ? '#b7cfe8' : '#d4d8de';
+  : diff && isGoneRun(cell) ? '#c9d5e2' : '#d4d8de';
 // A frame is drawn once in every pane.
 const keyOf = (node, pane) => pane * count + node;
 const boxFor = cell => boxOf.get(keyOf(cell.node, cell.pane));

@@ -63,16 +63,16 @@ function sureOfRest(after, before) {
 }
 
 // The place in the palette, whose order is that of diff/looks.rs: no change, growth by strength,
-// shrinking by strength, growth and shrinking that could be noise; then new frames and vanished
-// ones, each with no change, change by strength, change that could be noise.
+// shrinking by strength, what could be noise; then new frames and vanished ones, each with no
+// change, change by strength, what could be noise.
 function lookOf(node) {
   const byTotal = state.by === 'total', { steps } = diff;
   const change = byTotal ? changeOf(totalBefore[node], totalAfter[node]) : changeOf(selfBefore[node], selfAfter[node]);
-  const one = isNew(node) !== isGone(node), base = !one ? 0 : isNew(node) ? 2 * steps + 3 : 3 * steps + 5;
+  const one = isNew(node) !== isGone(node), base = !one ? 0 : isNew(node) ? 2 * steps + 2 : 3 * steps + 4;
   const level = sureOf(node, byTotal || (one && change === 0));
-  const pale = level === NOISE || level === REST;
-  if (change === 0) return one && pale ? base + steps + 1 : base;
-  if (pale) return base + (one ? steps + 1 : 2 * steps + (change > 0 ? 1 : 2));
+  const noise = level === NOISE || level === REST;
+  if (change === 0) return one && noise ? base + steps + 1 : base;
+  if (noise) return base + (one ? steps : 2 * steps) + 1;
   const part = Math.sqrt(Math.abs(change) / diff.most[byTotal ? 1 : 0]);
   const step = Math.min(Math.max(Math.ceil(part * steps), 1), steps);
   return base + step + (one || change > 0 ? 0 : steps);
