@@ -413,6 +413,11 @@ self          total          function
     assert_eq!(callers, "sys_read_[k];read;main;server 392\n");
     render(&scratch_with(FOLDED), &["--callers", "nobody"])
         .error(1, &["no function nobody in this profile", "try: "]);
+    let around = |options: &[&str]| render(&scratch_with(FOLDED), options);
+    around(&["--around", "nobody"]).error(1, &["no function nobody in this profile", "try: "]);
+    around(&["--around", "read", "--format", "txt"])
+        .error(2, &["--around is for pictures", "try: --callers or --base in other formats"]);
+    assert!(text(&["--around", "sys_read_[k]"]).contains(r#","around":"sys_read","#));
     let with_self = text(&["--format", "csv"]);
     assert_eq!(text(&["--format", "csv", "--reverse"]), with_self);
     assert!(with_self.starts_with("self,self_share,total,total_share,kind,"));

@@ -114,6 +114,10 @@ impl Outputs {
                 .why("--open shows an SVG, and no output is a file of that format")
                 .or_try("-o flame.svg"));
         }
+        if picture.around.is_some() && files.iter().all(|(_, format)| *format != Format::Svg) {
+            return Err(Failure::usage("--around is for pictures, and none is written")
+                .or_try("--callers or --base in other formats"));
+        }
         if let Some(asked) = args.format.filter(|_| files.iter().all(|(file, _)| file.is_ended())) {
             let asked = asked.name();
             let why = "the endings of all outputs say theirs; -o - is stdout";

@@ -21,7 +21,7 @@ Examples:
   flame diff cpu.pb.gz --values instructions,cycles -o cpi.svg";
 
 /// The options of pictures and reports that make no sense in a comparison, by their ids.
-pub(crate) const REFUSED: [&str; 12] = [
+pub(crate) const REFUSED: [&str; 13] = [
     "flamechart",
     "no_sort",
     "total",
@@ -34,6 +34,7 @@ pub(crate) const REFUSED: [&str; 12] = [
     "negate",
     "min_share",
     "flat",
+    "around",
 ];
 
 /// Compare profiles: what grew, what shrank, and what of it is real

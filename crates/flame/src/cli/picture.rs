@@ -180,6 +180,15 @@ pub(crate) struct PictureArgs {
     #[arg(hide_short_help = true)]
     pub(crate) callers: Option<String>,
 
+    /// A picture of the callers and the callees of FUNCTION
+    ///
+    /// Callers stand above it and callees below; shares are of the whole profile, which is in the file,
+    /// too. Where a stack has the function more than once, the outermost call counts. The file's
+    /// script draws it: without scripts the whole profile is shown.
+    #[arg(long, value_name = "FUNCTION", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["reverse", "callers", "no_javascript"])]
+    pub(crate) around: Option<String>,
+
     /// All functions and no call tree in text reports
     #[arg(long, hide_short_help = true)]
     pub(crate) flat: bool,

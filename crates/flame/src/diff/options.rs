@@ -66,6 +66,12 @@ fn refuse_senseless(args: &DiffArgs) -> Result<(), Failure> {
         ),
         ("--min-share", picture.min_share.is_some(), TABLE, Some(table)),
         ("--flat", picture.flat, TABLE, Some(table)),
+        (
+            "--around",
+            picture.around.is_some(),
+            "a picture of two profiles has one graph a side",
+            Some("--callers FUNCTION or --base FUNCTION"),
+        ),
     ];
     debug_assert!(given.iter().all(|(option, ..)| REFUSED.contains(&&*id(option))));
     debug_assert_eq!(given.len(), REFUSED.len());

@@ -70,8 +70,10 @@ impl Picture {
 
     /// What a tree is asked for and does not have.
     pub(super) fn missing(&self, tree: &CallTree) -> Option<Failure> {
-        let asked: Vec<&str> =
-            self.args.base.iter().chain(&self.args.callers).map(String::as_str).collect();
+        let asked: Vec<&str> = {
+            let PictureArgs { base, callers, around, .. } = &self.args;
+            base.iter().chain(callers).chain(around).map(String::as_str).collect()
+        };
         let has = |name: &&str| tree.labels().iter().any(|label| label.is_called(name));
         if asked.is_empty() || asked.iter().any(has) {
             return None;
@@ -173,6 +175,7 @@ fn svg_config(
         search_colour: args.search_color.unwrap_or(default.search_colour),
         ui_colour: args.uicolor,
         stroke_colour: args.stroke_color.and_then(|stroke| stroke.0),
+        around: args.around.clone(),
         notes: args.notes.clone(),
         attributes: attributes(args.nameattr.as_deref(), complaints)?,
         script: !args.no_javascript,

@@ -79,6 +79,9 @@ pub struct SvgConfig {
     pub ui_colour: Option<Rgb>,
     /// Colour of an edge around every box; `None` = no edge.
     pub stroke_colour: Option<Rgb>,
+    /// The function whose callers and callees the script shows at first, by its name as
+    /// [`Label::is_called`](flame_profile::Label::is_called) knows it; the whole graph by default.
+    pub around: Option<String>,
     /// Kept in the file as an XML comment and shown nowhere.
     pub notes: Option<String>,
     /// Attributes of single functions: links, identifiers, classes.
@@ -112,6 +115,7 @@ impl Default for SvgConfig {
             search_colour: DEFAULT_SEARCH_COLOUR,
             ui_colour: None,
             stroke_colour: None,
+            around: None,
             notes: None,
             attributes: NameAttributes::default(),
             script: true,

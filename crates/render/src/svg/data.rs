@@ -135,6 +135,11 @@ impl<'a> Data<'a> {
         if let Some(sides) = subject.sides() {
             look::write_sides(sides, out)?;
         }
+        let asked = config.around.as_deref();
+        let around = asked.and_then(|name| subject.labels().iter().find(|l| l.is_called(name)));
+        if let Some(label) = around {
+            write!(out, r#","around":{}"#, Json(&clean_name(&label.name)))?;
+        }
         let drawn = order.iter().map(|label| &subject.labels()[label.index()]);
         look::write_attributes(&config.attributes, drawn, out)?;
         let big = u8::from(subject.total() > EXACT);

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 /// The files of the script, one idea each, in the order in which they build on each other.
-const FILES: [&str; 27] = [
+const FILES: [&str; 28] = [
     include_str!("viewer/page.js"),
     include_str!("viewer/inflate.js"),
     include_str!("viewer/load.js"),
@@ -11,6 +11,7 @@ const FILES: [&str; 27] = [
     include_str!("viewer/sides.js"),
     include_str!("viewer/path.js"),
     include_str!("viewer/arrange.js"),
+    include_str!("viewer/around.js"),
     include_str!("viewer/amount.js"),
     include_str!("viewer/change.js"),
     include_str!("viewer/text.js"),

@@ -149,6 +149,7 @@ fn the_menu_of_a_box_does_the_same() {
         "Copy stack",
         "Hide",
         "Focus: only stacks with this function",
+        "Callers and callees of this function",
         "Search for this function"
     ]);
     assert_eq!(graph.eval(rows), expect);

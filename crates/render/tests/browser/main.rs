@@ -7,6 +7,7 @@
 mod test_trees;
 
 mod access;
+mod around;
 mod contrast;
 mod diff;
 mod environment;

@@ -5,7 +5,7 @@ const ORDERS = { name: 'by name', weight: 'by weight', file: 'as it was recorded
 const orders = () => ['file', 'name', 'weight'].filter(order => order !== orderOfFile());
 const nextOrder = () => orders()[(orders().indexOf(state.order) + 1) % orders().length];
 
-const reset = () => go({ zoom: '', hide: [], only: [] });
+const reset = () => go({ zoom: '', hide: [], only: [], around: '' });
 const flip = () => go({ icicle: !state.icicle });
 const reorder = () => go({ order: nextOrder() });
 const toggleCase = () => go({ ignoreCase: !state.ignoreCase });
@@ -16,11 +16,12 @@ function resetSearch() {
   input.blur();
 }
 
-const hideCell = cell => cell.node && !cell.thin && go({
+const hideCell = cell => cell.node && !cell.thin && !isAround() && go({
   hide: [...state.hide, pathOf(cell.node)],
   ...(cell.faded || cell.node === view.first ? { zoom: '' } : {}),
 });
 const focusOn = cell => !cell.thin && cell.node && go({ only: [...state.only, nameOf(cell.node)], zoom: '' });
+const lookAround = cell => !cell.thin && !diff && (cell.node || isAround()) && go({ around: nameOf(cell.node), zoom: '' });
 const copyName = cell => !cell.thin && copy(nameOf(cell.node), 'name');
 const copyStack = cell => !cell.thin && copy(stackOf(cell.node), 'stack');
 
@@ -37,8 +38,9 @@ function openMenu(cell, x, y) {
   const rows = [['Zoom', 'Enter', () => zoomTo(cell)]];
   if (!cell.thin) rows.push(['Copy name', 'c', () => copyName(cell)]);
   if (!cell.thin) rows.push(['Copy stack', 'C', () => copyStack(cell)]);
-  if (cell.node && !cell.thin) rows.push(['Hide', 'h', () => hideCell(cell)]);
+  if (cell.node && !cell.thin && !isAround()) rows.push(['Hide', 'h', () => hideCell(cell)]);
   if (cell.node && !cell.thin) rows.push(['Focus: only stacks with this function', 'f', () => focusOn(cell)]);
+  if (cell.node && !cell.thin && !diff) rows.push(['Callers and callees of this function', 'a', () => lookAround(cell)]);
   if (!cell.thin) rows.push(['Search for this function', 's', () => searchName(cell)]);
   openPanel(rows, x, y, 'Frame');
 }
@@ -68,6 +70,7 @@ function openHelp() {
     ['Zoom into the box', 'Enter, click'],
     ['Copy its name, its stack', 'c, C'],
     ['Hide it, focus on its function', 'h, f'],
+    ...(diff ? [] : [['Callers and callees of its function', 'a']]),
     ['More on a box', 'm, right click, long press'],
   ];
   openPanel(coarse ? rows.filter(row => row[2]).map(([text, , act]) => [text, '', act]) : rows, width, y, 'Keys');

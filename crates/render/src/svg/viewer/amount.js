@@ -45,7 +45,7 @@ function change(node) {
   if (!selfBefore || selfBefore[node] === selfOf[node]) return '';
   const grew = selfOf[node] > selfBefore[node];
   const size = grew ? selfOf[node] - selfBefore[node] : selfBefore[node] - selfOf[node];
-  const hundredths = Math.floor(Number(size) / Number(total[0]) * 10000 + 0.5);
+  const hundredths = Math.floor(Number(size) / Number(whole) * 10000 + 0.5);
   const sign = grew !== Boolean(data.negate) ? '+' : '-';
   return `; ${sign}${group(Math.floor(hundredths / 100))}.${twoDigits(hundredths)}%`;
 }

@@ -1,14 +1,19 @@
 // The tree of the file without what is hidden, in the order that was asked for.
 
-// The weight of all there is, hidden or not.
-let everything = ZERO;
+// The weight of all there is, hidden or not, and of all that is shown, of which shares are told.
+let everything = ZERO, whole = ZERO;
+// The columns that the tree is made of.
+let grown = null;
 
-function arrange({ order, hide, only }) {
-  grow(order === 'file' ? base : merged(base));
+function arrange({ order, hide, only, around }) {
+  // Siblings of one name are there in the order of time only.
+  const from = order !== 'file' && base.gap ? merged(base) : base;
+  if (grown !== from || diff) grow(from);
   everything = count ? total[0] : ZERO;
   if (count && (hide.length || only.length)) grow(picked(keptNodes(hide, only)));
-  if (count && order === 'weight') grow(picked(null, byWeight));
-  if (count && order === 'name') grow(picked(null, byName));
+  if (count && order !== 'file') grow(picked(null, order === 'weight' ? byWeight : byName()));
+  whole = count ? total[0] : ZERO;
+  if (count && around && !diff) growAround(around);
 }
 
 // The nodes whose own weight is left when subtrees are hidden, and all stacks that lack a name.
@@ -43,21 +48,35 @@ function keptColumns(kept) {
 
 // The nodes that have weight left, siblings in an order or as they were.
 function picked(kept, compare) {
-  const columns = keptColumns(kept), sums = new Uint8Array(count), order = [];
+  const columns = keptColumns(kept), { self, before } = columns, up = parent, ends = end;
+  const sums = new Uint8Array(count), order = new Uint32Array(count), pending = new Uint32Array(count);
   for (let i = count - 1; i >= 0; i--) {
-    if (columns.self[i] > 0 || (diff && columns.before[i] > 0)) sums[i] = 1;
-    if (i) sums[parent[i]] |= sums[i];
+    if (self[i] > 0 || (diff && before[i] > 0)) sums[i] = 1;
+    if (i) sums[up[i]] |= sums[i];
   }
   if (compare) columns.gap = undefined;
-  const pending = [0];
-  while (pending.length) {
-    const node = pending.pop(), above = [];
-    order.push(node);
-    for (let i = node + 1; i < end[node]; i = end[i]) if (sums[i] > 0) above.push(i);
-    if (compare) above.sort(compare);
-    for (let k = above.length - 1; k >= 0; k--) pending.push(above[k]);
+  let length = 0;
+  for (let waiting = 1; waiting;) {
+    const node = pending[--waiting], from = waiting;
+    order[length++] = node;
+    for (let i = node + 1; i < ends[node]; i = ends[i]) if (sums[i]) pending[waiting++] = i;
+    if (waiting > from + 1) lastFirst(pending, from, waiting, compare);
   }
-  return columnsOf(order, columns);
+  return columnsOf(order.subarray(0, length), columns);
+}
+
+// Sorts a part of an array so that what comes first stands last, from where it is taken.
+function lastFirst(all, from, to, compare) {
+  if (!compare) all.subarray(from, to).reverse();
+  else if (to - from > 20) all.subarray(from, to).sort((a, b) => compare(b, a));
+  else {
+    for (let k = from + 1; k < to; k++) {
+      const value = all[k];
+      let at = k;
+      for (; at > from && compare(all[at - 1], value) < 0; at--) all[at] = all[at - 1];
+      all[at] = value;
+    }
+  }
 }
 
 function columnsOf(order, from) {
@@ -72,7 +91,20 @@ function columnsOf(order, from) {
 }
 
 const byWeight = (a, b) => total[a] < total[b] ? 1 : total[a] > total[b] ? -1 : a - b;
-const byName = (a, b) => nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : a - b;
+
+// Numbers are compared faster than names.
+let ranks = null;
+function byName() {
+  if (!ranks) {
+    const places = names.map((_, at) => at).sort((a, b) => names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : 0);
+    ranks = new Uint32Array(names.length);
+    for (let k = 1; k < places.length; k++) {
+      const [before, at] = [places[k - 1], places[k]];
+      ranks[at] = ranks[before] + (names[before] === names[at] ? 0 : 1);
+    }
+  }
+  return (a, b) => ranks[label[a]] - ranks[label[b]] || a - b;
+}
 
 // A tree in the order of time with siblings of one name put together.
 function merged(columns) {
@@ -107,18 +139,20 @@ function merged(columns) {
 let known;
 function orderOfFile() {
   if (known !== undefined) return known;
-  grow(base);
-  const last = new Int32Array(count).fill(-1);
+  if (grown !== base) grow(base);
+  const last = new Int32Array(count).fill(-1), inOrder = byName();
   let name = true, weight = true, twice = false;
   for (let i = 1; i < count; i++) {
-    const before = last[parent[i]];
-    last[parent[i]] = i;
+    const up = parent[i], before = last[up];
+    last[up] = i;
     if (before < 0) continue;
     if (label[before] === label[i]) twice = true;
-    if (name && byName(before, i) > 0) name = false;
+    if (name && inOrder(before, i) > 0) name = false;
     if (weight && byWeight(before, i) > 0) weight = false;
   }
   known = twice ? 'time' : name ? 'name' : weight ? 'weight' : '';
   arrange(state);
+  placePanes(unitsOf(width));
+  rowsOf(cells);
   return known;
 }

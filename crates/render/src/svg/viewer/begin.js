@@ -24,7 +24,7 @@ function begin() {
   root.removeAttribute('viewBox');
   addControls();
   waking = takeOver;
-  if (!fits || asked) wake();
+  if (!fits || asked || data.around) wake();
   hint();
   listen();
   const wanted = standalone ? stateOf(location) : INITIAL;
@@ -62,10 +62,10 @@ function wake() {
 
 // Finds in the tree what the file shows.
 function takeOver() {
-  arrange(INITIAL);
+  arrange({ ...INITIAL, around: '' });
   view = wholeView();
   cells = layout(view, unitsOf(width));
-  rows = staticRows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), 1);
+  rows = staticRows = rowsOf(cells);
   bottom = bottomOf(rows);
   if (width === data.width && cells.length === frames.children.length) {
     adopt();

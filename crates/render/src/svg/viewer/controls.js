@@ -93,7 +93,8 @@ function putRow(row, y, field) {
 
 function placeHeader() {
   const needless = {
-    unzoom: view.up < 0 && !filtered(),
+    unzoom: view.up < 0 && !filtered() && !state.around,
+    flip: isAround(),
     undo: !canUndo(),
     another: !input.value || state.pinned.length >= MOST,
   };

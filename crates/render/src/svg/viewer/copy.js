@@ -2,8 +2,9 @@
 
 const stackOf = node => {
   const stack = [];
-  for (let i = node; i > 0; i = parent[i]) stack.push(nameOf(i));
-  return stack.reverse().join(';');
+  for (let i = node; i > 0 || (i === 0 && isAround()); i = parent[i]) stack.push(nameOf(i));
+  // Callers stand above what they call.
+  return (rootOf(node) ? stack : stack.reverse()).join(';');
 };
 
 // For pages that may not use the clipboard's own interface.

@@ -3,11 +3,13 @@
 // From all there is to say about a box to the least, for the room there is.
 function numbersOf(cell) {
   const of = [], above = parent[cell.node];
-  if (view.up >= 0 && !cell.faded) of.push(share(cell.weight, view.span) + ' of view');
-  if (above > 0) of.push(share(cell.weight, total[above]) + ' of parent');
+  if (view.up >= 0 && !cell.faded && rootOf(cell.node) === rootOf(view.first)) of.push(share(cell.weight, view.span) + ' of view');
+  if (isAround() && above >= 0) of.push(`${share(cell.weight, total[0])} of ${nameOf(0)}`);
+  else if (above > 0) of.push(share(cell.weight, total[above]) + ' of parent');
   if (filtered()) of.push(share(cell.weight, everything) + ' of everything');
-  const least = 'total ' + share(cell.weight, total[0]), most = of.length ? `${least} (${of.join(', ')})` : least;
-  let rest = cell.thin ? '' : `, self ${share(selfOf[cell.node], total[0])}`;
+  const least = 'total ' + share(cell.weight, whole), most = of.length ? `${least} (${of.join(', ')})` : least;
+  // What a caller does itself is no part of what it calls.
+  let rest = cell.thin || isCaller(cell) ? '' : `, self ${share(selfOf[cell.node], whole)}`;
   rest += `, ${amount(cell.weight)}`;
   if (!cell.thin) rest += change(cell.node);
   return [most + rest, least + rest, least];

@@ -7,7 +7,7 @@ const cellOf = new Map();
 const boxOf = new Map();
 
 const unitsOf = pixels => (pixels - 2 * data.margin) * 100;
-const rowTop = (pane, depth) => paneTop(pane) + (icicle ? depth : rows - 1 - depth) * data.row;
+const rowTop = (pane, depth) => paneTop(pane) + (growsDown(pane) ? depth : panes[pane].rows - 1 - depth) * data.row;
 const fillIndex = node => diff ? lookOf(node) : fillAt ? fillAt[node] : paint[label[node]] >> 1;
 const fillOf = cell => cell.thin ? thinFill(cell) : data.palette[fillIndex(cell.node)];
 // The colour of the text, where it is not that of all: on what is faded, black can always be read.
@@ -27,11 +27,12 @@ const isDashed = cell => !cell.thin && (paint[label[cell.node]] & 1) === 1;
 // The colour of the edge at rest. Narrow boxes would be nothing but edge.
 const hasOwnEdge = cell => data.edges && !cell.thin && cell.right - cell.left >= data.roundFrom;
 const edgeOf = cell => isDashed(cell) ? '#8c959f'
+  : isAround() && !cell.node ? '#1f2328'
   : hasOwnEdge(cell) && data.edges[fillIndex(cell.node)] || data.stroke;
 
 function titleOf(cell) {
   if (diff) return titleOfChange(cell);
-  const size = share(cell.weight, total[0]);
+  const size = share(cell.weight, whole);
   if (cell.thin) return `… ${framesText(cell.last - cell.node)}, ${size}`;
   const own = attributesOf(cell);
   if (own && own.title !== undefined) return own.title;
@@ -111,10 +112,11 @@ function draw(next) {
   if (kept && (kept.width !== width || kept.icicle !== icicle)) forget();
   if (whole && kept) {
     bringBack();
+    rowsOf(cells);
     adopt();
   } else {
     cells = layout(view, unitsOf(width));
-    rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
+    rows = rowsOf(cells);
     drawCells();
   }
   drawAround();

@@ -25,6 +25,7 @@ const ACTIONS = {
   C: copyStack,
   h: hideCell,
   f: focusOn,
+  a: lookAround,
   s: searchName,
   m: cell => {
     const box = boxFor(cell).getBoundingClientRect(), at = root.getBoundingClientRect();
@@ -32,7 +33,7 @@ const ACTIONS = {
   },
 };
 // These act on the selected box.
-const ON_BOX = ['Enter', ' ', 'c', 'C', 'h', 'f', 's', 'm'];
+const ON_BOX = ['Enter', ' ', 'c', 'C', 'h', 'f', 'a', 's', 'm'];
 
 function startSearch() {
   input.focus();
@@ -78,7 +79,7 @@ function keyInPanel(event) {
 
 function escape() {
   if (state.pattern || state.pinned.length || input.value) resetSearch();
-  else if (state.zoom || filtered()) reset();
+  else if (state.zoom || filtered() || state.around) reset();
   else {
     input.blur();
     deselect();

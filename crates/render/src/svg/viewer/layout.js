@@ -15,8 +15,13 @@ function layout(view, width) {
   return count ? panes.flatMap((pane, at) => layoutPane(view, pane, at)) : [];
 }
 
-function layoutPane(view, pane, at) {
-  const cells = [], { total, start, width, left } = pane;
+// What a pane shows of a view: all that it has, where the view is of another graph.
+const inPane = (node, { root }) => node >= root && node < end[root];
+const partOf = (view, pane) => view.up >= 0 && inPane(view.first, pane) ? view
+  : { first: pane.root, last: end[pane.root], up: -1 };
+
+function layoutPane(whole, pane, at) {
+  const cells = [], { total, start, width, left } = pane, view = partOf(whole, pane);
   for (let i = view.up; i >= 0; i = parent[i]) {
     if (total[i] > 0) cells.push({ node: i, last: end[i], left, right: left + width, weight: total[i], faded: true, pane: at });
   }
@@ -32,7 +37,8 @@ function layoutPane(view, pane, at) {
     const above = siblings(cell.node + 1, cell.last, edge, cell.right, at);
     for (let k = above.length - 1; k >= 0; k--) pending.push(above[k]);
   }
-  return cells;
+  // The function itself stands between its callers and its callees once.
+  return pane.root ? cells.filter(cell => cell.node !== pane.root) : cells;
 }
 
 // Sums of fractions may be off in their last digit; no box sticks out of the one that it stands on.
@@ -53,10 +59,20 @@ function siblings(first, last, edge, most, pane) {
 
 // Panes stand beside each other where there is room, so that a frame is at one height in all of
 // them; otherwise below each other.
-const isBeside = () => panes.length > 1 && width >= data.besideFrom;
+const isBeside = () => panes.length > 1 && !isAround() && width >= data.besideFrom;
 const headRoom = () => diff ? data.paneHead : 0;
 const paneHeight = rows => rows * data.row + headRoom();
-const bottomOf = rows => headHigh + paneHeight(rows) * (isBeside() ? 1 : panes.length);
+const bottomOf = rows => headHigh + (isAround()
+  ? (panes[0].rows + panes[1].rows - 1) * data.row
+  : paneHeight(rows) * (isBeside() ? 1 : panes.length));
+
+// How many rows there are of a picture's cells, and of each pane's.
+function rowsOf(cells) {
+  const rows = cells.reduce((most, cell) => Math.max(most, depth[cell.node] + 1), staticRows);
+  for (const pane of panes) pane.rows = isAround() ? 1 : rows;
+  if (isAround()) for (const { node, pane } of cells) panes[pane].rows = Math.max(panes[pane].rows, depth[node] + 1);
+  return rows;
+}
 
 function placePanes(whole) {
   const number = panes.length, beside = isBeside();
@@ -67,4 +83,6 @@ function placePanes(whole) {
 }
 
 // In the group of the boxes, which moves down for a higher head.
-const paneTop = k => data.top + headRoom() + (isBeside() ? 0 : k * paneHeight(rows));
+const paneTop = k => data.top + headRoom() + (isAround() ? k * (panes[0].rows - 1) * data.row
+  : isBeside() ? 0 : k * paneHeight(rows));
+const growsDown = pane => panes[pane].down === undefined ? icicle : panes[pane].down;

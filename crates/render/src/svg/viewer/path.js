@@ -3,6 +3,8 @@
 // Each name on the way is four characters, a hash of it; siblings that agree in it are told apart
 // by their order. A run of siblings is its first one's path, `~` and how many they are.
 
+// What the way to one of the callers starts with.
+const CALLERS = '!';
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 function hashOf(name) {
@@ -19,16 +21,16 @@ function tokenOf(node) {
 }
 
 function pathOf(node) {
-  const tokens = [];
-  for (let i = node; i > 0; i = parent[i]) tokens.push(tokenOf(i));
-  return tokens.reverse().join('');
+  const tokens = [], root = rootOf(node);
+  for (let i = node; i > root; i = parent[i]) tokens.push(tokenOf(i));
+  return (root ? CALLERS : '') + tokens.reverse().join('');
 }
 
 // The run that a path leads to; `exact` tells whether all of the way was found. What is not found
 // ends at the deepest node of the way that is.
 function find(path) {
-  const [way, length] = path.split('~');
-  let node = 0, exact = count > 0;
+  const isCallers = path[0] === CALLERS, [way, length] = path.slice(isCallers ? 1 : 0).split('~');
+  let node = isCallers ? callersAt : 0, exact = count > 0 && (!isCallers || isAround());
   for (let at = 0; at < way.length && exact; at += 4) {
     const token = way.slice(at, at + 4);
     let child = node + 1;
@@ -37,7 +39,7 @@ function find(path) {
     if (exact) node = child;
   }
   let last = count ? end[node] : 0;
-  if (exact && length && node > 0) {
+  if (exact && length && parent[node] >= 0) {
     for (let k = 1; k < +length && last < end[parent[node]]; k++) last = end[last];
   }
   return { first: node, last, exact };

@@ -22,7 +22,8 @@ function settle() {
 
 // A tall graph opens at its root, not at its spires.
 function toRoot() {
-  window.scrollTo(0, icicle ? 0 : +root.getAttribute('height'));
+  const middle = isAround() ? headHigh + panes[0].rows * data.row - window.innerHeight / 2 : 0;
+  window.scrollTo(0, isAround() ? middle : icicle ? 0 : +root.getAttribute('height'));
 }
 
 // Keeps the head, the headings and the details in sight while a graph taller than the window scrolls.

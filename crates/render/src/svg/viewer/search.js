@@ -52,7 +52,11 @@ function matchedWeight({ hits, before }, first, last, of = total) {
 
 function sharesOf(search) {
   if (diff) return sharesOfChange(search);
-  const all = share(matchedWeight(search, 0, count), count ? total[0] : ZERO);
+  if (isAround()) {
+    const of = root => share(matchedWeight(search, root, end[root]), whole);
+    return `${of(callersAt)} in callers, ${of(0)} in callees`;
+  }
+  const all = share(matchedWeight(search, 0, count), whole);
   if (view.up < 0) return all;
   let covered = false;
   for (let i = view.up; i >= 0; i = parent[i]) covered = covered || search.hits[label[i]];
@@ -63,7 +67,7 @@ function sharesOf(search) {
 function matchedText(search) {
   const shares = `Matched: ${sharesOf(search)}`;
   const frames = framesText(search.before[count]);
-  const long = `${shares} (${diff ? frames : `${frames}, ${amount(matchedWeight(search, 0, count))}`})`;
+  const long = `${shares} (${diff || isAround() ? frames : `${frames}, ${amount(matchedWeight(search, 0, count))}`})`;
   return textWidth(long) * data.uiSize / 1000 < width / 2 ? long : shares;
 }
 

@@ -53,7 +53,9 @@ function bringIntoView(box) {
 function neighbour(key) {
   if (!selected) return cells.find(cell => !cell.faded);
   const { at, node } = selected;
-  const outwards = icicle ? 'ArrowUp' : 'ArrowDown', level = depth[node];
+  const outwards = growsDown(selected.pane) ? 'ArrowUp' : 'ArrowDown', level = depth[node];
+  // Between callers and callees stands the function, which is drawn with the callees.
+  if (isAround() && key === outwards && level < 2) return cells.find(cell => isCaller(cell) ? !node : !cell.node);
   if (key === outwards) {
     return cells.slice(0, at).reverse().find(cell => depth[cell.node] < level);
   }

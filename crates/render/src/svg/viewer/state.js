@@ -12,11 +12,14 @@ const INITIAL = {
   // Paths of runs that are left out; names that every stack must hold.
   hide: [],
   only: [],
+  // The function whose callers and callees are shown.
+  around: data.around || '',
   // Of two profiles: which widths are shown, and which change gives the colours.
   sides: diff ? diff.view : '',
   by: diff ? diff.by : '',
 };
-let state = INITIAL;
+// What the file shows.
+let state = { ...INITIAL, around: '' };
 // What was shown before, for pages whose address is not ours.
 const past = [];
 let steps = 0, addressWorks = standalone;
@@ -33,6 +36,7 @@ function addressOf(state) {
   if (state.icicle !== INITIAL.icicle) found.append('v', state.icicle ? 'icicle' : 'flame');
   for (const path of state.hide) found.append('h', path);
   for (const name of state.only) found.append('f', name);
+  if (state.around !== INITIAL.around) found.append('a', state.around);
   if (state.sides !== INITIAL.sides) found.append('d', state.sides);
   if (state.by !== INITIAL.by) found.append('t', state.by);
   return '#' + found;
@@ -50,6 +54,7 @@ function stateOf(address) {
     icicle: own.has('v') ? own.get('v') === 'icicle' : INITIAL.icicle,
     hide: own.getAll('h'),
     only: own.getAll('f'),
+    around: diff ? '' : own.has('a') ? own.get('a') : INITIAL.around,
     sides: diff && SIDES.includes(own.get('d')) ? own.get('d') : INITIAL.sides,
     by: diff && ['self', 'total'].includes(own.get('t')) ? own.get('t') : INITIAL.by,
   };
@@ -131,8 +136,8 @@ function comeBack(event) {
 
 // Shows a state; does no more than what changes takes.
 function apply(next) {
-  turned = next.icicle !== state.icicle;
-  const rebuilt = differs(next, state, ['order', 'hide', 'only', 'sides', 'by']);
+  turned = next.icicle !== state.icicle || next.around !== state.around;
+  const rebuilt = differs(next, state, ['order', 'hide', 'only', 'around', 'sides', 'by']);
   const moved = rebuilt || differs(next, state, ['zoom', 'icicle']);
   const searched = rebuilt || differs(next, state, ['pattern', 'pinned', 'ignoreCase']);
   state = next;

@@ -38,7 +38,8 @@ function hint(notice) {
 function standingText() {
   const hits = cells.filter(cell => cell.mark), at = selected ? hits.indexOf(selected) : -1;
   const found = [];
-  if (filtered()) found.push(`${share(count ? total[0] : ZERO, everything)} of all is shown`);
+  if (isAround()) found.push(`${cutEnd(nameOf(0), 20000)}: ${share(total[0], whole)}, callers above, callees below`);
+  if (filtered()) found.push(`${share(whole, everything)} of all is shown`);
   if (searches.length && hits.length) found.push(at < 0 ? `${group(hits.length)} marked` : `${group(at + 1)} of ${group(hits.length)}`);
   return found.join(' · ');
 }

@@ -9,7 +9,10 @@ let selfBefore, gapAt, fillAt, sure;
 // first one's are `selfOf`, `total` and `start`.
 let panes = [];
 
-function grow(columns) {
+// Of two trees one behind the other the second one starts at a position.
+function grow(columns, second = 0) {
+  grown = columns;
+  callersAt = second;
   ({ label, depth, self: selfOf, before: selfBefore, gap: gapAt, fill: fillAt, sure } = columns);
   count = label.length;
   // Names of this function are faster to reach than those of the whole script.
@@ -27,6 +30,8 @@ function grow(columns) {
   }
   selfAfter = selfOf;
   panes = diff ? panesOfSides() : [paneOf('', selfOf)];
+  if (second) panes.unshift({ ...panes[0], root: second, down: false });
+  if (second) panes[1].down = true;
   ({ self: selfOf, total, start } = panes[0]);
 }
 
@@ -41,13 +46,13 @@ function paneOf(name, self) {
     edges[level] = edge + total[i];
     edges[level + 1] = edge;
   }
-  return { name, self, total, start, left: 0, width: 0, top: 0 };
+  return { name, self, total, start, root: 0, left: 0, width: 0, rows: 1 };
 }
 
 // For each node the weight of it and of all nodes above it.
 function sumsOf(self) {
   const up = parent, sums = self.slice();
-  for (let i = count - 1; i > 0; i--) sums[up[i]] += sums[i];
+  for (let i = count - 1; i > 0; i--) if (up[i] >= 0) sums[up[i]] += sums[i];
   return sums;
 }
 
