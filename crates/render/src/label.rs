@@ -117,7 +117,7 @@ impl Scan {
 
     /// Handles what `rest` starts with, the character `c`; says how many bytes that took.
     fn keep(&mut self, c: char, before: char, rest: &str) -> usize {
-        for whole in ["(anonymous namespace)", "operator()"] {
+        for whole in ["(anonymous namespace)", "operator()", "decltype(auto)"] {
             if rest.starts_with(whole) {
                 self.out.push_str(whole);
                 return whole.len();
@@ -126,7 +126,9 @@ impl Scan {
         match c {
             '<' if before == '.' || self.out.ends_with("operator") => self.out.push(c),
             '<' if before == '<' && self.out.ends_with("operator<") => self.out.push(c),
-            '<' if self.out.is_empty() => self.opened += 1,
+            '<' if self.out.is_empty() && is_qualified(rest) => self.opened += 1,
+            // A name of its own: `<module>`, `block in <main>`, `a.py:<lambda>`.
+            '<' if self.out.is_empty() || is_apart(&self.out) => self.out.push(c),
             '<' => {
                 self.skipping = 1;
                 if self.out.ends_with("::") {
@@ -143,6 +145,29 @@ impl Scan {
         }
         c.len_utf8()
     }
+}
+
+/// Whether the `<` that a text starts with is that of `<Type as Trait>::method`.
+fn is_qualified(text: &str) -> bool {
+    let (mut open, mut before) = (0, ' ');
+    let end = text.char_indices().find(|(_, c)| {
+        match c {
+            '<' => open += 1,
+            '>' if before != '-' => open -= 1,
+            _ => {}
+        }
+        before = *c;
+        open == 0
+    });
+    end.is_some_and(|(at, _)| text[at + 1..].starts_with("::"))
+}
+
+/// Whether what follows is no argument of the name before it.
+fn is_apart(before: &str) -> bool {
+    let is_word = |word: &str| word.ends_with(|c: char| c.is_ascii_alphanumeric());
+    before.ends_with(['/', '<'])
+        || before.strip_suffix(' ').is_some_and(is_word)
+        || before.ends_with(':') && !before.ends_with("::")
 }
 
 /// What is left when one, two, ... leading path segments are dropped; `{closure#0}` never stands
@@ -204,7 +229,18 @@ mod tests {
             ("tokio::run::{closure#0}", "tokio::run::{closure#0}"),
             ("log::set_logger::hfce3bfc5d262a203", "log::set_logger"),
             ("log::hash", "log::hash"),
+            ("<module>", "<module>"),
+            ("app.py:<lambda>", "app.py:<lambda>"),
+            ("main.<locals>.<lambda>", "main.<locals>.<lambda>"),
+            ("block in <main>", "block in <main>"),
+            ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap>"),
+            ("decltype(auto) f<int>", "decltype(auto) f"),
+            ("decltype(auto) ns::f<int>(int&&)", "decltype(auto) ns::f"),
+            ("<fn() -> A<B> as C>::d", "fn -> A::d"),
+            ("f::<T>", "f"),
+            ("std::operator<< <std::char_traits<char> >(int)", "std::operator<< "),
             ("<", "<"),
+            ("<<<a", "<<<a"),
             ("a<b", "a"),
         ];
         for (name, expect) in cases {

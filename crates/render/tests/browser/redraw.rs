@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::graph::Graph;
 use crate::test_trees::{Random, tree_of_value};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 19] = [
     "<alloc::vec::Vec<T, A> as core::ops::drop::Drop>::drop",
     "tokio::runtime::task::harness::Harness<T, S>::poll::{{closure}}",
     "std::map<int, std::less<int> >::at(int const&) const",
@@ -24,6 +24,11 @@ const NAMES: [&str; 14] = [
     "f::<fn(A) -> B>::g",
     "a_plain_c_function_with_a_long_name",
     "<<<a",
+    "<module>",
+    "site-packages/app.py:<lambda>",
+    "block (2 levels) in <main>",
+    "decltype(auto) detail::invoke<int, char>(int&&)",
+    "<fn(A) -> B<C> as Call>::call",
     "::::",
 ];
 

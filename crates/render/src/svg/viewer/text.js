@@ -75,7 +75,7 @@ function stripOnce(name) {
       before = c;
       continue;
     }
-    const whole = ['(anonymous namespace)', 'operator()'].find(w => name.startsWith(w, i));
+    const whole = ['(anonymous namespace)', 'operator()', 'decltype(auto)'].find(w => name.startsWith(w, i));
     if (whole) {
       out += whole;
       i += whole.length - 1;
@@ -84,7 +84,9 @@ function stripOnce(name) {
     }
     if (c === '<' && (before === '.' || out.endsWith('operator'))) out += c;
     else if (c === '<' && before === '<' && out.endsWith('operator<')) out += c;
-    else if (c === '<' && !out) opened++;
+    else if (c === '<' && !out && isQualified(name.slice(i))) opened++;
+    // A name of its own: `<module>`, `block in <main>`, `a.py:<lambda>`.
+    else if (c === '<' && (!out || /[A-Za-z0-9] $|[<\/]$|(^|[^:]):$/.test(out))) out += c;
     else if (c === '<') {
       skipping = 1;
       if (out.endsWith('::')) out = out.slice(0, -2);
@@ -98,6 +100,16 @@ function stripOnce(name) {
   }
   if (out.endsWith(' const')) out = out.slice(0, -6);
   return out.replace(/::h[0-9a-fA-F]{16}$/, '') || name;
+}
+
+// Whether the `<` that a text starts with is that of `<Type as Trait>::method`.
+function isQualified(text) {
+  for (let i = 0, open = 0; i < text.length; i++) {
+    if (text[i] === '<') open++;
+    else if (text[i] === '>' && text[i - 1] !== '-') open--;
+    if (!open) return text.startsWith('::', i + 1);
+  }
+  return false;
 }
 
 function* tails(name) {
