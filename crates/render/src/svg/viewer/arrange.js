@@ -6,8 +6,7 @@ let everything = ZERO, whole = ZERO;
 let grown = null;
 
 function arrange({ order, hide, only, around }) {
-  // Siblings of one name are there in the order of time only.
-  const from = order !== 'file' && base.gap ? merged(base) : base;
+  const from = order !== 'file' && readOrder() === 'time' ? merged(base) : base;
   if (grown !== from || diff) grow(from);
   everything = count ? total[0] : ZERO;
   if (count && (hide.length || only.length)) grow(picked(keptNodes(hide, only)));
@@ -139,20 +138,29 @@ function merged(columns) {
 let known;
 function orderOfFile() {
   if (known !== undefined) return known;
-  if (grown !== base) grow(base);
-  const last = new Int32Array(count).fill(-1), inOrder = byName();
-  let name = true, weight = true, twice = false;
-  for (let i = 1; i < count; i++) {
-    const up = parent[i], before = last[up];
-    last[up] = i;
-    if (before < 0) continue;
-    if (label[before] === label[i]) twice = true;
-    if (name && inOrder(before, i) > 0) name = false;
-    if (weight && byWeight(before, i) > 0) weight = false;
-  }
-  known = twice ? 'time' : name ? 'name' : weight ? 'weight' : '';
+  readOrder();
   arrange(state);
   placePanes(unitsOf(width));
   rowsOf(cells);
+  return known;
+}
+
+// Leaves the tree of the file.
+function readOrder() {
+  if (known !== undefined) return known;
+  if (grown !== base) grow(base);
+  // For each name the last node that has a child of it, plus 1.
+  const seen = new Uint32Array(names.length), inOrder = byName();
+  let name = true, weight = true, twice = false;
+  for (let node = 0; node < count; node++) {
+    for (let i = node + 1, before = -1; i < end[node]; before = i, i = end[i]) {
+      if (seen[label[i]] === node + 1) twice = true;
+      seen[label[i]] = node + 1;
+      if (before < 0) continue;
+      if (name && inOrder(before, i) > 0) name = false;
+      if (weight && byWeight(before, i) > 0) weight = false;
+    }
+  }
+  known = twice ? 'time' : name ? 'name' : weight ? 'weight' : '';
   return known;
 }

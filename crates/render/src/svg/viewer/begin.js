@@ -39,6 +39,7 @@ function begin() {
       wake();
       describeBoxes();
       warmUp();
+      if (grown === base) readOrder();
     });
   });
   root.setAttribute('data-ready', 'true');
