@@ -460,6 +460,8 @@ fn headings_stay_in_sight_while_a_tall_graph_scrolls() {
             found.as_array().unwrap().iter().map(|y| y.as_i64().unwrap()).collect();
         // What is above the window is there no more.
         assert_eq!(found.iter().map(|y| (*y).max(-1)).collect::<Vec<_>>(), expect, "{width}");
+        graph.browser.move_to(5.0, 5.0).unwrap();
+        graph.wait_until("window.scrollY > 0");
         graph.eval("window.scrollTo(0, 0)");
         graph.eval(twice);
         assert_eq!(graph.eval(heads)[0], expect[expect.len() - 1], "{width}: at home");

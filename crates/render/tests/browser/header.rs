@@ -1,5 +1,6 @@
 //! Nothing in the picture covers anything else.
 
+use base64::Engine;
 use flame_render::SvgConfig;
 use serde_json::Value;
 
@@ -90,6 +91,8 @@ fn a_graph_taller_than_the_window_opens_at_its_root_with_the_controls_in_sight()
     assert!((500.0..900.0).contains(&root.as_f64().unwrap()), "{root}");
     let title = top(&mut graph, "title");
     assert!((0..30).contains(&title.as_i64().unwrap()), "{title}");
+    graph.browser.move_to(5.0, 5.0).unwrap();
+    graph.wait_until("window.scrollY > 0");
     graph.eval("window.scrollTo(0, 0)");
     graph.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
     graph.hover("f195");
@@ -231,4 +234,55 @@ fn turning_a_tall_graph_over_keeps_its_root_in_sight() {
     );
     assert_eq!(far, serde_json::json!([true, true]));
     graph.check_quiet();
+}
+
+/// As CI systems take previews: no window, no reader, one picture of the page.
+#[test]
+fn a_preview_of_a_tall_graph_is_a_picture_of_its_root() {
+    let stack: String = (0..200).map(|n| format!(";f{n}")).collect();
+    let tree = tree_of(&[(format!("t{stack}"), 1)]);
+    let svg = crate::graph::svg(&tree, &SvgConfig::default());
+    let path = crate::graph::write("preview.svg", &svg);
+    let Some(program) = flame_browser::find_or_skip() else { return };
+    let png = path.with_extension("png");
+    let profile = path.with_extension("profile");
+    let _ = std::fs::remove_file(&png);
+    let done = std::process::Command::new(program)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--hide-scrollbars",
+        ])
+        .args(["--disable-background-networking", "--window-size=400,600"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--screenshot={}", png.display()))
+        .arg(format!("file://{}", path.display()))
+        .stderr(std::process::Stdio::null())
+        .status();
+    let _ = std::fs::remove_dir_all(&profile);
+    assert!(done.unwrap().success());
+    // Read in a page: the colours in the middle of the lowest boxes, beside those of the file.
+    let Some(mut graph) = Graph::open_sized("preview", &tree, &SvgConfig::default(), (400, 600))
+    else {
+        return;
+    };
+    let expect = graph.eval(
+        "Array.from(document.querySelectorAll('#frames g')).slice(0, 20).map(g => { \
+         const rect = g.querySelector('rect'), box = rect.getBoundingClientRect(); \
+         return [Math.round(box.y) + 2, rect.getAttribute('fill')]; })",
+    );
+    let image = base64::engine::general_purpose::STANDARD.encode(std::fs::read(&png).unwrap());
+    let shown = format!("<!DOCTYPE html><img src=\"data:image/png;base64,{image}\">");
+    graph.browser.open_file(&crate::graph::write("preview.html", &shown)).unwrap();
+    let found = graph.eval(&format!(
+        "(image => {{ const canvas = document.createElement('canvas'); \
+         canvas.width = image.naturalWidth; canvas.height = image.naturalHeight; \
+         const paint = canvas.getContext('2d'); paint.drawImage(image, 0, 0); \
+         const hex = y => Array.from(paint.getImageData(300, y, 1, 1).data).slice(0, 3) \
+         .map(c => c.toString(16).padStart(2, '0')).join(''); \
+         return {expect}.map(([y]) => [y, '#' + hex(y)]); }})(document.querySelector('img'))"
+    ));
+    assert_eq!(found, expect);
 }

@@ -33,8 +33,8 @@ function begin() {
   if (standalone) publish();
   requestAnimationFrame(() => {
     follow();
-    turned = standalone && !icicle && +root.getAttribute('height') > window.innerHeight;
     settle();
+    if (standalone) openAtRoot();
     whenIdle(() => {
       wake();
       describeBoxes();

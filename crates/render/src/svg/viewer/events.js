@@ -202,5 +202,5 @@ function follow() {
     placeHeader();
     placeStatus();
   }
-  pin();
+  if (moved) openAtRoot(); else pin();
 }

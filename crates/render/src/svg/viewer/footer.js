@@ -1,7 +1,8 @@
 // Legend and footer, and how high all of it is.
 
-// Extra lines of the legend and of the status; the lower edge of the boxes; the height of the head.
-let legendExtra = 0, statusExtra = 0, bottom = 0, headHigh = data.top;
+// Extra lines of the legend and of the status; the lower edge of the boxes; the height of the head,
+// and of everything.
+let legendExtra = 0, statusExtra = 0, bottom = 0, headHigh = data.top, high = +root.getAttribute('height');
 
 function placeFooter() {
   const room = Math.floor((width - 2 * data.margin) * 1000 / data.footerSize);
@@ -39,7 +40,9 @@ function resizeTo(rows) {
 
 function setHeight() {
   const lines = byId('footer').children.length;
-  root.setAttribute('height', bottom + statusExtra + data.footerY + legendExtra + lines * data.footerLine);
+  high = bottom + statusExtra + data.footerY + legendExtra + lines * data.footerLine;
+  root.setAttribute('height', moved ? window.innerHeight : high);
+  if (moved) root.setAttribute('viewBox', `0 ${moved} ${width} ${window.innerHeight}`);
   move(byId('foot'), bottom + statusExtra);
 }
 

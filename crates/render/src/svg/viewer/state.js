@@ -102,6 +102,7 @@ function writeNow() {
 // Goes on to another state, one step; what is typed belongs to the step before.
 function go(change, typed) {
   wake();
+  scrollInstead();
   const next = { ...state, ...change };
   if (!differs(next, state, Object.keys(INITIAL))) return;
   if (typed) {
@@ -127,6 +128,7 @@ function undo() {
 
 function comeBack(event) {
   wake();
+  scrollInstead();
   const before = event.state && event.state.flame;
   steps = Number.isInteger(before) ? before : 0;
   clearTimeout(waiting);
