@@ -517,3 +517,37 @@ fn hostile_names_and_bytes_give_well_formed_xml() {
     assert_eq!(document.descendants().filter(|node| node.has_tag_name("script")).count(), 1);
     assert!(ended.stdout.contains(r"\xff\xfe\xc3(\xed\xa0\x80"));
 }
+
+#[test]
+fn a_folder_of_pictures_has_a_page_the_newest_first() {
+    let scratch = scratch_with(FOLDED);
+    let index = || finish(flame().current_dir(scratch.path()).args(["render", "--index", "."]));
+    index().error(1, &["no picture of flame's in .", "try: flame render"]);
+    for (name, title, age) in [("old.svg", "one & only", 2000), ("a <b>.svg", "two", 1000)] {
+        render(&scratch, &["--title", title, "-o", name]).success();
+        let when = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        File::options().write(true).open(scratch.file(name)).unwrap().set_modified(when).unwrap();
+    }
+    fs::write(scratch.file("other.svg"), "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").unwrap();
+    let said = index().success().stderr;
+    assert!(said.contains("warning: 1 .svg file is no pictures of flame's"), "{said}");
+    let page = fs::read_to_string(scratch.file("index.html")).unwrap();
+    let cards: Vec<&str> = page.lines().filter(|line| line.starts_with("<a ")).collect();
+    let card = |link: &str, title: &str, name: &str| {
+        format!(
+            "<a href=\"{link}\"><img src=\"{link}\" alt=\"\" loading=\"lazy\"><b>{title}</b>\
+             <span>1,000 samples</span><span>{name}</span></a>"
+        )
+    };
+    let expect = [
+        card("./a%20%3Cb%3E.svg", "two", "a &lt;b&gt;.svg"),
+        card("./old.svg", "one &amp; only", "old.svg"),
+    ];
+    assert_eq!(cards, expect);
+    assert!(!page.contains("<script"));
+    // Its own page is replaced, that of somebody else is not.
+    index().success();
+    fs::write(scratch.file("index.html"), "mine").unwrap();
+    index().error(1, &["./index.html is not flame's", "try: --force"]);
+    assert_eq!(fs::read_to_string(scratch.file("index.html")).unwrap(), "mine");
+}

@@ -4,6 +4,7 @@ mod file;
 mod filters;
 mod format;
 mod idle;
+mod index;
 mod palette;
 mod picture;
 mod place;
@@ -35,6 +36,7 @@ use file::Destination;
 pub(crate) use file::Written;
 pub(crate) use format::Format;
 use format::format_of;
+pub(crate) use index::write_index;
 use palette::PaletteFile;
 use picture::Picture;
 

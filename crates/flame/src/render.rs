@@ -3,7 +3,7 @@
 mod input;
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flame_formats::{Kinds, ReadOptions};
@@ -13,7 +13,7 @@ use flame_render::{clean_name, group_thousands};
 use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
 use crate::inputs::{self, say_skipped};
 use crate::message::{Failure, warn};
-use crate::output::{Defaults, Format, Outputs, Shown, Written};
+use crate::output::{Defaults, Format, Outputs, Shown, Written, write_index};
 use crate::record::footer;
 use crate::terminal::Paint;
 use input::Inputs;
@@ -50,6 +50,9 @@ pub(crate) struct Job<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &args.index {
+        return index(folder, args.output.force, cli);
+    }
     let job = Job {
         profiles: inputs::files(&args.profiles, "flame render out.folded")?,
         input: inputs::options(&args.input),
@@ -60,6 +63,19 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         defaults: defaults(args.picture.open),
     };
     show(job, cli)
+}
+
+/// Writes the page over a folder of pictures.
+fn index(folder: &Path, force: bool, cli: &Cli) -> Result<ExitCode, Failure> {
+    let (written, others) = write_index(folder, force)?;
+    if !cli.quiet && others > 0 {
+        let noun = if others == 1 { "file is" } else { "files are" };
+        warn(&format!("{others} .svg {noun} no pictures of flame's"), cli.color);
+    }
+    if !cli.quiet {
+        say(&[written], Paint(cli.color.on_stderr()));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads profiles and writes what is asked for.

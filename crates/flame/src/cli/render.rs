@@ -14,7 +14,8 @@ Examples:
   flame render cpu.pb.gz --title 'before the fix' --colors java --open
   perf script | flame render > out.svg
   flame render web1.folded web2.folded -o both.svg     several are merged
-  flame render out.folded -o out.txt                   a report to read";
+  flame render out.folded -o out.txt                   a report to read
+  flame render --index builds/                         a page over a folder of pictures";
 
 /// Draw a profile of any tool: folded text, pprof, perf script and others
 #[derive(Debug, Args)]
@@ -27,6 +28,12 @@ pub(crate) struct RenderArgs {
     /// Put source lines into frames: NAME (FILE:LINE), one box for each line
     #[arg(long, hide_short_help = true)]
     pub(crate) lines: bool,
+
+    /// Write DIR/index.html, a page over the pictures in DIR: thumbnails, titles and totals
+    ///
+    /// The newest picture comes first. The page has no script and asks for nothing but the pictures.
+    #[arg(long, value_name = "DIR", conflicts_with = "profiles", hide_short_help = true)]
+    pub(crate) index: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -111,7 +111,7 @@ fn the_list_of_keys_says_and_does_what_there_is() {
     let Some(mut graph) = Graph::open("help", &tree_of(&server())) else { return };
     graph.browser.press("?").unwrap();
     let rows = graph.eval("document.querySelectorAll('#panel .row').length");
-    assert_eq!(rows, 13);
+    assert_eq!(rows, 14);
     let inside = graph.eval(
         "Array.from(document.querySelectorAll('#panel .row')).every(row => { \
          const sheet = document.querySelector('#panel .sheet').getBoundingClientRect(); \
@@ -182,7 +182,7 @@ fn the_list_of_keys_fits_into_a_narrow_window() {
             const [text, key] = Array.from(row.querySelectorAll('text'), t => t.getBoundingClientRect()); \
             return text.left >= 0 && text.right <= key.left && key.right <= innerWidth; })";
         let rows = graph.eval(rows);
-        assert_eq!(rows.as_array().unwrap().len(), 13);
+        assert_eq!(rows.as_array().unwrap().len(), 14);
         assert!(rows.as_array().unwrap().iter().all(|fits| *fits == true), "{width}: {rows}");
         assert_eq!(graph.text("panel").contains('…'), cut, "{width}");
         graph.check_quiet();

@@ -46,7 +46,7 @@ fn where_strings_may_not_become_code_and_styles_are_banned_it_works_too() {
     assert_eq!(graph.names().len(), 10);
     graph.hover("sys_read");
     graph.browser.press("?").unwrap();
-    assert_eq!(graph.eval("document.querySelectorAll('#panel .row').length"), 13);
+    assert_eq!(graph.eval("document.querySelectorAll('#panel .row').length"), 14);
     // The banned style sheet is all that is complained about.
     let problems = graph.browser.problems().to_vec();
     assert_eq!(problems.len(), 1, "{problems:#?}");
