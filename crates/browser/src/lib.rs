@@ -1,4 +1,5 @@
-//! A small driver for Chromium, for tests that look at what flame draws. Never part of the product.
+//! A small driver for Chromium, and for Firefox where what every browser does is looked at, for tests
+//! that look at what flame draws. Never part of the product.
 //!
 //! It speaks the DevTools protocol over a pipe: no port, no server, no other driver. Each
 //! [`Browser`] is a process of its own with a fresh profile directory, which is stopped and removed
@@ -16,10 +17,12 @@
 mod browser;
 mod error;
 mod find;
+mod firefox;
 mod input;
 mod pipe;
 mod process;
 
 pub use browser::{Browser, Launch};
 pub use error::Error;
-pub use find::{ENV_BROWSER, ENV_REQUIRE, find_browser, find_or_skip};
+pub use find::{ENV_BROWSER, ENV_REQUIRE, find_browser, find_or_skip, firefox_or_skip};
+pub use firefox::Firefox;

@@ -12,6 +12,7 @@ mod contrast;
 mod diff;
 mod environment;
 mod filter;
+mod firefox;
 mod graph;
 mod header;
 mod hostile;
