@@ -25,25 +25,41 @@ struct Slot {
 const FIRST_SLOTS: usize = 1 << 10;
 
 impl LineCache {
+    /// The number of a text that was there before.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        self.look(text, hash(text)).ok()
+    }
+
+    /// The number of a text, or the slot for it. There are slots.
+    fn look(&self, text: &[u8], hash: u32) -> Result<u32, usize> {
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let slot = self.slots[place];
+            if slot.start == 0 {
+                return Err(place);
+            }
+            let start = slot.start as usize - 1;
+            if slot.hash == hash && self.bytes.get(start..start + slot.len as usize) == Some(text) {
+                return Ok(slot.value);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
     /// The number of a text, which `make` gives where it is new.
     pub(crate) fn get_or(&mut self, text: &[u8], make: impl FnOnce() -> u32) -> u32 {
         let hash = hash(text);
         if self.slots.is_empty() {
             self.slots = vec![Slot::default(); FIRST_SLOTS];
         }
-        let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
-        loop {
-            let slot = self.slots[place];
-            if slot.start == 0 {
-                break;
-            }
-            let start = slot.start as usize - 1;
-            if slot.hash == hash && self.bytes.get(start..start + slot.len as usize) == Some(text) {
-                return slot.value;
-            }
-            place = (place + 1) & mask;
-        }
+        let place = match self.look(text, hash) {
+            Ok(value) => return value,
+            Err(place) => place,
+        };
         let value = make();
         let (start, len) = (u32::try_from(self.bytes.len() + 1), u32::try_from(text.len()));
         // Beyond 4 GiB of texts they are made each time.
@@ -95,7 +111,9 @@ mod tests {
                 assert_eq!(found, number);
             }
         }
+        assert_eq!((cache.find(b"17"), cache.find(b"")), (None, None));
         assert_eq!(cache.get_or(b"", || 7), 7);
+        assert_eq!(cache.find(b""), Some(7));
         assert_eq!(cache.get_or(b"", || 8), 7);
     }
 }

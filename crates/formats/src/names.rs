@@ -26,11 +26,19 @@ pub(crate) fn is_decimal(text: &[u8]) -> bool {
 }
 
 /// A number that is all of the text.
-pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    if !is_decimal(text) {
+pub(crate) fn number<T: TryFrom<u64>>(text: &[u8]) -> Option<T> {
+    if text.is_empty() {
         return None;
     }
-    str::from_utf8(text).ok()?.parse().ok()
+    let mut number = 0_u64;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    T::try_from(number).ok()
 }
 
 /// A function without its arguments, and without what stands behind them. Brackets that belong to
@@ -221,6 +229,16 @@ mod tests {
     #[track_caller]
     fn check(found: &[u8], expect: &str) {
         assert_eq!(String::from_utf8_lossy(found), expect);
+    }
+
+    #[test]
+    fn numbers_are_digits_that_fit() {
+        assert_eq!(number::<u64>(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number::<u32>(b"0004294967295"), Some(u32::MAX));
+        for text in ["", "+1", "-1", "1 ", "1a", "18446744073709551616", "99999999999999999999"] {
+            assert_eq!(number::<u64>(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(number::<u32>(b"4294967296"), None);
     }
 
     #[test]

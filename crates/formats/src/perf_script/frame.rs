@@ -14,14 +14,20 @@ pub(super) struct FrameLine<'l> {
     pub(super) module: &'l [u8],
 }
 
-/// Reads a line without blanks around it; `None` for what is no frame.
-pub(super) fn parse(line: &[u8]) -> Option<FrameLine<'_>> {
+/// What a line without blanks around it has behind its address; `None` for what is no frame.
+pub(super) fn behind_address(line: &[u8]) -> Option<&[u8]> {
+    split(line).map(|(_, rest)| rest)
+}
+
+fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = line.iter().position(|byte| matches!(byte, b' ' | b'\t'));
     let (address, rest) = line.split_at(blank.unwrap_or(line.len()));
-    if !is_hex(address) {
-        return None;
-    }
-    let rest = rest.trim_ascii();
+    is_hex(address).then(|| (address, rest.trim_ascii()))
+}
+
+/// Reads a line without blanks around it; `None` for what is no frame.
+pub(super) fn parse(line: &[u8]) -> Option<FrameLine<'_>> {
+    let (address, rest) = split(line)?;
     let (symbol, module) = match module_start(rest) {
         Some(at) => (rest[..at].trim_ascii_end(), &rest[at + 1..rest.len() - 1]),
         None => (rest, &b""[..]),
@@ -130,6 +136,8 @@ mod tests {
         check("7ff1 Ljava/A;::run (/tmp/perf-12.map)", "Ljava/A;::run", "perf-12.map", Jit);
         check("7ff1 f (/tmp/jitted-12-3.so)", "f", "jitted-12-3.so", Jit);
         check("7f [unknown] (//anon)", "[unknown]", "anon", User);
+        assert_eq!(behind_address(b"7f12 \tmain+0x1 (/bin/x)"), Some(&b"main+0x1 (/bin/x)"[..]));
+        assert_eq!(behind_address(b"main.c:12"), None);
         assert_eq!(parse(b"main.c:12"), None);
         assert_eq!(parse(b"(x)"), None);
     }

@@ -38,25 +38,7 @@ const MOST_WORDS: usize = 24;
 
 /// Reads a line; `None` for one that starts no sample.
 pub(super) fn parse(line: &[u8]) -> Option<Header<'_>> {
-    let words = Words { line, at: 0 };
-    let mut task = None;
-    let mut before: Option<Word<'_>> = None;
-    let mut all = [Word { text: b"", start: 0, end: 0 }; MOST_WORDS];
-    let mut count = 0;
-    for word in words.take(MOST_WORDS) {
-        let is_anchor = cpu(word.text).is_some() || time(word.text).is_some();
-        if let Some(ids) = before.filter(|before| is_anchor && is_task_ids(before.text)) {
-            task = Some((ids, word.start));
-            break;
-        }
-        all[count] = word;
-        count += 1;
-        before = Some(word);
-    }
-    let (ids, behind) = match task {
-        Some(found) => found,
-        None => by_event(&all[..count], line)?,
-    };
+    let (ids, behind) = by_anchor(line).or_else(|| by_event(line))?;
     let comm = line[..ids.start].trim_ascii();
     let (pid, tid) = task_ids(ids.text);
     let task = line[..ids.end].trim_ascii_start();
@@ -83,8 +65,25 @@ impl<'l> Iterator for Words<'l> {
     }
 }
 
+/// The numbers of the task before a CPU or a time, and where what follows starts.
+fn by_anchor(line: &[u8]) -> Option<(Word<'_>, usize)> {
+    let mut before: Option<Word<'_>> = None;
+    for word in (Words { line, at: 0 }).take(MOST_WORDS) {
+        let is_anchor = || cpu(word.text).is_some() || time(word.text).is_some();
+        match before {
+            Some(ids) if is_task_ids(ids.text) && is_anchor() => return Some((ids, word.start)),
+            _ => before = Some(word),
+        }
+    }
+    None
+}
+
 /// Without CPU and time: a number, perhaps a period, and an event are what is left.
-fn by_event<'l>(words: &[Word<'l>], line: &[u8]) -> Option<(Word<'l>, usize)> {
+fn by_event(line: &[u8]) -> Option<(Word<'_>, usize)> {
+    let mut words = [Word { text: b"", start: 0, end: 0 }; MOST_WORDS];
+    let found = words.iter_mut().zip(Words { line, at: 0 });
+    let count = found.map(|(place, word)| *place = word).count();
+    let words = &words[..count];
     let is_event = |word: &Word<'_>| word.text.len() > 1 && word.text.ends_with(b":");
     for (at, ids) in words.iter().enumerate() {
         if !is_task_ids(ids.text) {
@@ -109,10 +108,15 @@ fn read_rest<'l>(line: &'l [u8], behind: usize, header: &mut Header<'l>) {
     let mut rest = behind;
     for word in words.by_ref() {
         rest = word.start;
-        if header.time.is_none() && header.cpu.is_none() && cpu(word.text).is_some() {
-            header.cpu = cpu(word.text);
-        } else if header.time.is_none() && time(word.text).is_some() {
-            header.time = time(word.text);
+        if header.time.is_none()
+            && header.cpu.is_none()
+            && let Some(cpu) = cpu(word.text)
+        {
+            header.cpu = Some(cpu);
+        } else if header.time.is_none()
+            && let Some(time) = time(word.text)
+        {
+            header.time = Some(time);
         } else if header.time.is_none() && header.cpu.is_some() && is_flags(word.text) {
             // Interrupts and preemption at a tracepoint: `d.h3.`.
         } else if header.period.is_none() && is_decimal(word.text) {

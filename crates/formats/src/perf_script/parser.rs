@@ -69,6 +69,8 @@ pub(super) struct Parser<'s> {
     left: &'s mut Left,
     /// Lines of stacks, and what they stand for: a frame, a group of them or neither.
     lines: LineCache,
+    /// The same for lines without their addresses, which differ from process to process.
+    symbols: LineCache,
     /// The frames of lines that are several, innermost first.
     groups: Vec<Vec<FrameIndex>>,
     /// For each frame whether callers are left out from it on.
@@ -97,6 +99,7 @@ impl<'s> Parser<'s> {
             asked,
             left,
             lines: LineCache::default(),
+            symbols: LineCache::default(),
             groups: Vec::new(),
             stops: Vec::new(),
             tasks: LineCache::default(),
@@ -118,6 +121,14 @@ impl<'s> Parser<'s> {
             let text = line.trim_ascii();
             if text.is_empty() {
                 self.end(&mut state);
+                continue;
+            }
+            // What was a frame before is one again, wherever it is indented.
+            let may_be_known = matches!(line[0], b' ' | b'\t') && !stopped;
+            if let (true, State::Taken(..)) = (may_be_known, state)
+                && let Some(stops) = self.push_known(text)
+            {
+                stopped = stops;
                 continue;
             }
             let is_frame = !matches!(state, State::Outside) && is_frame_line(line);
@@ -203,7 +214,24 @@ impl<'s> Parser<'s> {
     /// Puts the frames of a line on the stack: whether they are the last; `None` for no frame.
     fn push_line(&mut self, text: &[u8]) -> Option<bool> {
         let (sink, groups, stops) = (&mut *self.sink, &mut self.groups, &mut self.stops);
-        let value = self.lines.get_or(text, || make_frames(text, sink, groups, stops));
+        let symbols = &mut self.symbols;
+        let value = self.lines.get_or(text, || match frame::behind_address(text) {
+            Some(symbol) if !sink.options().addresses => {
+                symbols.get_or(symbol, || make_frames(text, sink, groups, stops))
+            }
+            _ => make_frames(text, sink, groups, stops),
+        });
+        self.push(value)
+    }
+
+    /// The same for a line that was there before; `None` for one that was not.
+    fn push_known(&mut self, text: &[u8]) -> Option<bool> {
+        let value = self.lines.find(text)?;
+        self.push(value)
+    }
+
+    /// Puts what a line stands for on the stack.
+    fn push(&mut self, value: u32) -> Option<bool> {
         match value {
             NOTHING => None,
             SILENT => Some(false),
