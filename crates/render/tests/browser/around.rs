@@ -140,6 +140,26 @@ fn keys_walk_from_callers_through_the_function_to_callees() {
     graph.check_quiet();
 }
 
+/// Boxes of the whole graph that are not drawn yet are none of this tree.
+#[test]
+fn a_large_file_opens_around_a_function_at_any_width() {
+    let stacks: Vec<(String, u64)> =
+        (0..900).map(|n| (format!("t;f{};g{};h{n}", n / 90, n / 3), 1)).collect();
+    let config = SvgConfig { around: Some("f3".to_owned()), ..SvgConfig::default() };
+    let tree = tree_of(&stacks);
+    for width in [1200, 1300] {
+        let name = format!("around_large_{width}");
+        let Some(mut graph) = Graph::open_sized(&name, &tree, &config, (width, 900)) else {
+            return;
+        };
+        let said = "f3: 10.00%, callers above, callees below";
+        assert_eq!(graph.text("standing"), said, "{width}");
+        // t, f3, g90 to g119 and h270 to h359.
+        assert_eq!(graph.names().len(), 2 + 30 + 90, "{width}");
+        graph.check_quiet();
+    }
+}
+
 #[test]
 fn a_file_can_open_around_a_function() {
     let config = SvgConfig { around: Some("sys_read".to_owned()), ..SvgConfig::default() };

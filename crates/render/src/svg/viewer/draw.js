@@ -178,6 +178,13 @@ function finishDrawing() {
   if (undrawn > 0) drawMore(0, Infinity);
 }
 
+// What is not drawn yet is of a tree that is there no more.
+function dropDrawing() {
+  cancelAnimationFrame(drawing);
+  undrawn = 0;
+  root.removeAttribute('data-drawing');
+}
+
 function connect(box, cell) {
   cellOf.set(box, cell);
   boxOf.set(keyOf(cell.node, cell.pane), box);

@@ -148,6 +148,7 @@ function apply(next) {
   if (rebuilt) {
     deselect();
     forget();
+    dropDrawing();
     view = hovered = null;
     arrange(state);
   }
