@@ -25,11 +25,11 @@ fn levels(frames: &[String]) -> usize {
     frames.iter().filter(|frame| *frame == "level").count()
 }
 
-/// With the right to sample only, and a process that lets nobody read its memory: the copy holds all
-/// of the shallow stacks and all but the outermost levels of the deep ones, which stand where levels
-/// of the shallow ones do.
+/// With the right to sample only, and not to go before the target: the copy holds all of the shallow
+/// stacks and all but the outermost levels of the deep ones, which stand where levels of the shallow
+/// ones do.
 #[test]
-fn nothing_is_completed_where_the_process_cannot_be_read() {
+fn nothing_is_read_on_where_the_target_may_go_on_meanwhile() {
     if !can_record() || !live_as_root() {
         return;
     }
@@ -54,37 +54,29 @@ fn nothing_is_completed_where_the_process_cannot_be_read() {
     assert_eq!(wrong.map(|(_, weight)| weight).sum::<u64>(), 0, "{}", ended.stderr);
     let truncated = folded.with(&["[truncated stack]"]);
     assert_share(truncated, folded.total(), 0.5, 0.1);
-    assert!(ended.stderr.contains("memory of the process not readable"), "{}", ended.stderr);
+    let why = "could not be read at the moment of the sample";
+    assert!(ended.stderr.contains(why), "{}", ended.stderr);
 }
 
-/// What was completed is told apart in the profile, and can be left out.
+/// What lies beyond the copy is read while the thread stands still, and told apart in the profile.
 #[test]
-fn completed_stacks_are_marked_and_can_be_switched_off() {
-    if !can_record() {
+fn stacks_beyond_their_copy_are_read_on_and_marked() {
+    if !can_record() || !live_as_root() {
         return;
     }
     let scratch = Scratch::new();
-    let record = |complete: &str| {
-        let mut command = flame();
-        command.args(["record", "-F", "999", "--call-graph", "dwarf,4096", "--complete", complete]);
-        command.args(["-o", &scratch.file("out.folded"), "-o", &scratch.file("out.pb.gz"), "--"]);
-        let said = finish(command.args([&*program("recursion.c"), "0.5", "600"])).success().stderr;
-        let text = fs::read_to_string(scratch.file("out.folded")).unwrap();
-        let mut bytes = GzDecoder::new(fs::File::open(scratch.file("out.pb.gz")).unwrap());
-        let mut profile = Vec::new();
-        bytes.read_to_end(&mut profile).unwrap();
-        let marked = profile.windows(17).any(|word| word == b"read-from-process");
-        (Folded::parse(&text), marked, said)
-    };
-    let (folded, marked, said) = record("off");
-    assert_share(folded.with(&["[truncated stack]"]), folded.total(), 1.0, 0.05);
-    assert!(!marked && said.contains("not completed, as asked for"), "{said}");
-    let (folded, marked, said) = record("read");
-    // How many can be read before the stack changes hangs on where the scheduler puts flame: on a
-    // quiet machine, mostly on the other CPU, few.
-    let read = folded.with(&["main", "descend"]);
-    assert_eq!(read > 0, marked, "{said}");
-    assert!(read == 0 || said.contains("read on from the process"), "{said}");
+    let mut command = flame();
+    command.args(["record", "-F", "999", "--call-graph", "dwarf,4096"]);
+    command.args(["-o", &scratch.file("out.folded"), "-o", &scratch.file("out.pb.gz"), "--"]);
+    let said = finish(command.args([&*program("recursion.c"), "0.5", "600"])).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(scratch.file("out.folded")).unwrap());
+    let mut bytes = GzDecoder::new(fs::File::open(scratch.file("out.pb.gz")).unwrap());
+    let mut profile = Vec::new();
+    bytes.read_to_end(&mut profile).unwrap();
+    assert!(profile.windows(17).any(|word| word == b"read-from-process"), "{said}");
+    assert!(said.contains("read on from the process"), "{said}");
+    // A machine that stands still now and then lets a reader come too late, and it is counted.
+    assert_share(folded.with(&["main", "descend"]), folded.total(), 1.0, 0.05);
 }
 
 /// Whether the programs can be built for this machine and recorded on it.

@@ -14,7 +14,7 @@ use linux_perf_event_reader::{
     ReadFormat, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
 };
 
-use crate::event::{Event, EventKind, MappingEvent, SampleEvent, StackBytes};
+use crate::event::{Event, EventKind, MappingEvent, Rest, SampleEvent, StackBytes};
 use crate::images::FileId;
 use crate::kernel_symbol::{self, KernelSymbolEvent};
 
@@ -257,6 +257,7 @@ fn stack_bytes(bytes: RawData<'_>, copied: u64) -> StackBytes<'_> {
         head: &head[..in_head],
         tail: &tail[..copied - in_head],
         reached_limit: copied == reserved,
+        rest: Rest::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use flame_profile::{ByteLen, Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
+use flame_profile::{Cpu, FileOffset, Nanos, NotRead, Pid, ProcessAddress, Tid};
 
 use crate::decode::DecodeError;
 use crate::images::FileId;
@@ -107,6 +107,38 @@ pub struct StackBytes<'a> {
     pub tail: &'a [u8],
     /// Whether all bytes that were asked for were copied, so that the stack may go on.
     pub reached_limit: bool,
+    /// What follows `tail`.
+    pub rest: Rest<'a>,
+}
+
+/// The bytes of a stack beyond those that the kernel copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest<'a> {
+    /// Read from the process while the thread could not go on: as good as the copy.
+    Read {
+        /// The bytes that follow. They end where the stack's memory does, or where reading on was
+        /// not worth it.
+        bytes: &'a [u8],
+        /// The stack that a signal has interrupted, where its handler runs on another.
+        interrupted: Option<InterruptedStack<'a>>,
+    },
+    /// Not there.
+    NotRead(NotRead),
+}
+
+/// The bytes of a stack from the stack pointer upwards that a thread had when a signal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterruptedStack<'a> {
+    /// The stack pointer.
+    pub start: ProcessAddress,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+impl Default for Rest<'_> {
+    fn default() -> Self {
+        Rest::NotRead(NotRead::NoReader)
+    }
 }
 
 /// Executable memory that appeared.
@@ -144,10 +176,4 @@ pub trait EventSource {
 
     /// Makes no more events; those that there are can still be drained.
     fn stop(&mut self) {}
-
-    /// Asks for so many bytes of stack in each sample; `None` where that cannot be changed, else how
-    /// many there will be.
-    fn copy_stacks(&mut self, _bytes: ByteLen) -> Option<ByteLen> {
-        None
-    }
 }

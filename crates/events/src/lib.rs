@@ -18,6 +18,7 @@
 //! assert_eq!(found.mapping.to_file_offset(found.address), FileOffset(0x1234));
 //! ```
 
+mod copied_stack;
 mod decode;
 mod event;
 mod glance;
@@ -28,8 +29,11 @@ mod merge;
 mod processes;
 mod space;
 
+pub use copied_stack::CopiedStack;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
-pub use event::{Event, EventKind, EventSource, MappingEvent, SampleEvent, StackBytes};
+pub use event::{
+    Event, EventKind, EventSource, InterruptedStack, MappingEvent, Rest, SampleEvent, StackBytes,
+};
 pub use glance::Glance;
 pub use images::{FileId, ImageKey, ImageTable};
 pub use kernel_symbol::KernelSymbolEvent;

@@ -44,16 +44,16 @@ pub fn drain_in_order<Q: RecordQueue>(
     horizon: Horizon,
     sink: &mut dyn FnMut(Event<'_>),
 ) {
-    drain_kept(queues, layout, horizon, &mut |_| true, sink);
+    drain_kept(queues, layout, horizon, &mut |_, _| true, sink);
 }
 
 /// Like [`drain_in_order`], but only records that `keep` agrees to are decoded and handed over; it
-/// is shown all of them, in the same order.
+/// is shown all of them, each with the position of its queue, in the same order.
 pub fn drain_kept<Q: RecordQueue>(
     queues: &mut [Q],
     layout: &RecordLayout,
     horizon: Horizon,
-    keep: &mut dyn FnMut(&RecordBytes<'_>) -> bool,
+    keep: &mut dyn FnMut(usize, &RecordBytes<'_>) -> bool,
     sink: &mut dyn FnMut(Event<'_>),
 ) {
     let next_time = |queue: &Q| queue.peek().map(|record| layout.time(&record).unwrap_or(Nanos(0)));
@@ -68,7 +68,7 @@ pub fn drain_kept<Q: RecordQueue>(
             return;
         };
         let queue = &mut queues[index];
-        if let Some(record) = queue.peek().filter(|record| keep(record)) {
+        if let Some(record) = queue.peek().filter(|record| keep(index, record)) {
             let event = layout.decode(&record);
             sink(event.unwrap_or_else(|error| Event { time, kind: EventKind::Undecodable(error) }));
         }
@@ -133,7 +133,7 @@ mod tests {
         let mut queues = [Script::new(&[1, 3]), Script::new(&[2])];
         let layout = RecordLayout::new(SampleFields::default());
         let (mut shown, mut kept) = (Vec::new(), Vec::new());
-        let mut keep = |record: &RecordBytes<'_>| {
+        let mut keep = |_: usize, record: &RecordBytes<'_>| {
             shown.push(layout.time(record).unwrap());
             shown.len() != 2
         };

@@ -28,8 +28,10 @@ use crate::message::Failure;
 use crate::message::rights::{more_rights, own_path};
 use crate::sudo;
 
-/// For opening events of CPUs that come online and larger stack copies, with their rings.
-const OPENING: &[Capability] = &[Capability::CAP_PERFMON, Capability::CAP_IPC_LOCK];
+/// For opening events of CPUs that come online, with their rings, and for readers that go before what
+/// they look at.
+const OPENING: &[Capability] =
+    &[Capability::CAP_PERFMON, Capability::CAP_IPC_LOCK, Capability::CAP_SYS_NICE];
 
 /// For reading maps, memory and files of a target, and the addresses of kernel functions.
 const LOOKING: &[Capability] =

@@ -95,7 +95,11 @@ fn record(
     signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
     let config = plan.recorder.clone();
-    let mut recorder = Recorder::start(config).map_err(|error| failure(&error))?;
+    let drop_rights = |session: &Session| {
+        privileges::keep_for_recording(&outputs.needed_capabilities(), || session.may_reopen());
+    };
+    let recorder = Recorder::start_after(config, drop_rights);
+    let mut recorder = recorder.map_err(|error| failure(&error))?;
     let values = recorder.stream().value_types().into_iter().map(|value| value.name);
     outputs.check_value(&values.collect::<Vec<_>>())?;
     let paint = Paint(cli.color.on_stderr());
@@ -105,9 +109,6 @@ fn record(
     target.take(recorder.source().taken());
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
-    privileges::keep_for_recording(&outputs.needed_capabilities(), || {
-        recorder.source().may_reopen()
-    });
 
     sample(plan, &mut recorder, target, signals, Progress::new(cli.quiet, paint))?;
     drop(raised);

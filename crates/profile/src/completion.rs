@@ -1,32 +1,8 @@
-//! How stacks became complete whose copy was too short, and how much of stacks was copied.
+//! What stacks rest on, why some were not read to their end, and how much of them was copied.
 
 use std::fmt;
 
 use crate::units::ByteLen;
-
-/// Where outer frames came from that the copied bytes did not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Completion {
-    /// Read from the process after the sample, while its stack still agreed with the copy.
-    ReadFromProcess,
-    /// The same thread was seen at the same place of its stack in the same function, complete,
-    /// and never with other callers.
-    EarlierStack,
-}
-
-impl Completion {
-    /// All of them.
-    pub const ALL: [Completion; 2] = [Completion::ReadFromProcess, Completion::EarlierStack];
-}
-
-impl fmt::Display for Completion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Completion::ReadFromProcess => "read on from the process",
-            Completion::EarlierStack => "as in another stack of the thread",
-        })
-    }
-}
 
 /// What the frames of a sample's stack rest on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,54 +11,61 @@ pub enum Evidence {
     /// from elsewhere with nothing else said of it.
     #[default]
     Copied,
-    /// The outer ones were read from the process after the sample.
+    /// The outer ones were read from the process, while the thread could not go on.
     ReadFromProcess,
     /// Some were guessed, on the way through code without unwind information.
     GuessedFrames,
-    /// The outer ones are those of another stack of the thread: a guess.
-    OtherStack,
 }
 
 impl Evidence {
     /// All of them.
-    pub const ALL: [Evidence; 4] = [
-        Evidence::Copied,
-        Evidence::ReadFromProcess,
-        Evidence::GuessedFrames,
-        Evidence::OtherStack,
-    ];
+    pub const ALL: [Evidence; 3] =
+        [Evidence::Copied, Evidence::ReadFromProcess, Evidence::GuessedFrames];
 }
 
-/// Why a stack whose copy was too short stays truncated.
+/// Why a stack was not read beyond its copy, or not to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NotCompleted {
-    /// It had changed before it could be read, and no other stack of the thread tells.
-    Changed,
-    /// The memory of the process could not be read.
+pub enum NotRead {
+    /// Nobody was there to read at the moment of the sample: it comes from a file, samples come too
+    /// fast, or flame may not go before the target.
+    NoReader,
+    /// The reader came too late to be sure that the thread had not gone on.
+    Late,
+    /// The thread is of a real-time class, which may go on while the reader reads.
+    RealTime,
+    /// The memory of the process is not for this user to read.
+    Denied,
+    /// The memory is not there, or the process.
     Unreadable,
-    /// More than one chain of callers was seen at its place.
-    Ambiguous,
-    /// Nobody asked for it.
-    NotAsked,
+    /// What was read is not what the kernel had copied.
+    Changed,
+    /// It was read, and goes on beyond what is read of a stack at most.
+    TooDeep,
 }
 
-impl NotCompleted {
+impl NotRead {
     /// All of them.
-    pub const ALL: [NotCompleted; 4] = [
-        NotCompleted::Changed,
-        NotCompleted::Unreadable,
-        NotCompleted::Ambiguous,
-        NotCompleted::NotAsked,
+    pub const ALL: [NotRead; 7] = [
+        NotRead::NoReader,
+        NotRead::Late,
+        NotRead::RealTime,
+        NotRead::Denied,
+        NotRead::Unreadable,
+        NotRead::Changed,
+        NotRead::TooDeep,
     ];
 }
 
-impl fmt::Display for NotCompleted {
+impl fmt::Display for NotRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NotCompleted::Changed => "changed before they could be read",
-            NotCompleted::Unreadable => "memory of the process not readable",
-            NotCompleted::Ambiguous => "with several callers to choose from",
-            NotCompleted::NotAsked => "not completed, as asked for",
+            NotRead::NoReader => "could not be read at the moment of the sample",
+            NotRead::Late => "would have been read too late",
+            NotRead::RealTime => "of threads of a real-time class",
+            NotRead::Denied => "not allowed to be read",
+            NotRead::Unreadable => "not in memory",
+            NotRead::Changed => "changed before they could be read",
+            NotRead::TooDeep => "deeper than what is read",
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::completion::{Completion, NotCompleted, StackCopies};
+use crate::completion::{NotRead, StackCopies};
 use crate::units::{Nanos, Weight};
 
 /// How the walk of one user stack ended.
@@ -156,12 +156,12 @@ pub struct Health {
     pub idle_samples: u64,
     /// Samples by how the walk of their user stack ended.
     pub stack_ends: BTreeMap<StackEnd, u64>,
-    /// Samples whose stack reaches its root although the copy was too short, by where its outer
-    /// frames came from: another stack of the thread is a guess ([`StackEnd::Guessed`]).
-    pub completed: BTreeMap<Completion, u64>,
-    /// Samples whose stack copy was too short ([`StackEnd::CopyTooShort`]), by why nothing else
-    /// could complete them.
-    pub not_completed: BTreeMap<NotCompleted, u64>,
+    /// Samples whose stack reaches its root beyond the copy: it was read while the thread could not
+    /// go on.
+    pub read_on: u64,
+    /// Samples whose stack copy was too short ([`StackEnd::CopyTooShort`]), by why they were not
+    /// read to their end.
+    pub not_read: BTreeMap<NotRead, u64>,
     /// How much of stacks was copied; all zero where none was asked for.
     pub stack_copies: StackCopies,
     /// Samples whose walk ended for lack of unwind information, by image path.
@@ -216,12 +216,15 @@ impl Health {
     }
 
     /// ` (12.0 % read on from the process)`: the share of all walked stacks; empty when there are
-    /// none of that kind.
-    fn completed_text(&self, how: Completion) -> String {
+    /// none.
+    fn read_on_text(&self) -> String {
         let walked = Weight(self.walked().map(|(_, count)| count).sum());
-        match self.completed.get(&how) {
-            Some(count) => format!(" ({} {how})", percent(Weight(*count).share_of(walked))),
-            None => String::new(),
+        match self.read_on {
+            0 => String::new(),
+            count => {
+                let share = percent(Weight(count).share_of(walked));
+                format!(" ({share} read on from the process)")
+            }
         }
     }
 
@@ -229,12 +232,10 @@ impl Health {
     pub fn one_line(&self) -> String {
         let mut parts = vec![format!("{} samples", self.samples)];
         if let Some(share) = self.complete_share() {
-            let read = self.completed_text(Completion::ReadFromProcess);
-            parts.push(format!("{} of stacks complete{read}", percent(share)));
+            parts.push(format!("{} of stacks complete{}", percent(share), self.read_on_text()));
         }
         if let Some(share) = self.guessed_share().filter(|share| *share > 0.0) {
-            let others = self.completed_text(Completion::EarlierStack);
-            parts.push(format!("{} with guessed frames{others}", percent(share)));
+            parts.push(format!("{} with guessed frames", percent(share)));
         }
         parts.push(format!("{} lost", self.lost_records));
         if self.throttled > 0 {
@@ -299,14 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_how_stacks_were_completed() {
+    fn the_line_says_which_stacks_were_read_on() {
         let mut health = Health { samples: 200, ..Health::default() };
         health.stack_ends.insert(StackEnd::Root, 190);
         health.stack_ends.insert(StackEnd::Guessed, 10);
-        health.completed.insert(Completion::EarlierStack, 3);
-        health.completed.insert(Completion::ReadFromProcess, 40);
+        health.read_on = 40;
         let expect = "200 samples, 95.0 % of stacks complete (20.0 % read on from the process), \
-                      5.0 % with guessed frames (1.5 % as in another stack of the thread), 0 lost";
+                      5.0 % with guessed frames, 0 lost";
         assert_eq!(health.one_line(), expect);
     }
 }

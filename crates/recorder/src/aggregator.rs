@@ -8,7 +8,6 @@ use flame_profile::{Evidence, Health, Pid, ProcessAddress, StackEnd, StackId, St
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
-use crate::completion::{Chains, Cut, Cuts};
 use crate::location::CodeLocation;
 
 /// What a sample adds: one, and what it stands for.
@@ -33,9 +32,6 @@ pub(crate) struct Aggregator {
     stacks: StackTable<CodeLocation>,
     rows: IndexMap<RowKey, Values, FxBuildHasher>,
     ends: BTreeMap<StackEnd, u64>,
-    /// What is known of stacks that are not known yet to be complete, and the rows of them.
-    cut_stacks: StackTable<CodeLocation>,
-    cut_rows: IndexMap<(usize, StackId, Cut), Values, FxBuildHasher>,
 }
 
 /// All samples of a recording, before anything has a name.
@@ -66,39 +62,14 @@ impl Aggregator {
         add(self.rows.entry((thread, stack, evidence)).or_default(), [1, period]);
     }
 
-    /// Adds a sample of whose stack the outer part is not known yet: user frames, innermost first,
-    /// and kernel frames, innermost first.
-    pub(crate) fn add_cut(
-        &mut self,
-        thread: usize,
-        user: &[CodeLocation],
-        kernel: &[ProcessAddress],
-        cut: Cut,
-        period: u64,
-    ) {
-        let path = user.iter().rev().copied().chain(kernel_locations(kernel));
-        let push = |stack, location| self.cut_stacks.push(stack, location);
-        let stack = path.fold(StackId::EMPTY, push);
-        add(self.cut_rows.entry((thread, stack, cut)).or_default(), [1, period]);
-    }
-
-    /// Completes what was cut, or marks it, and counts in `health` how stacks ended.
-    pub(crate) fn into_rows(self, chains: &Chains, health: &mut Health) -> Rows {
-        let Aggregator { threads, stacks, rows, ends, cut_stacks, cut_rows } = self;
-        let mut all = Rows { threads, stacks, rows };
+    /// All rows; how their stacks ended is counted in `health`.
+    pub(crate) fn into_rows(self, health: &mut Health) -> Rows {
+        let Aggregator { threads, stacks, rows, ends } = self;
         for (end, count) in ends {
             *health.stack_ends.entry(end).or_default() += count;
         }
-        let mut cuts = Cuts::default();
-        cuts.stacks = cut_stacks;
-        for ((thread, stack, cut), values) in cut_rows {
-            cuts.add(thread, stack, cut, values);
-        }
-        for (thread, stack, evidence, values) in cuts.finish(chains, &mut all.stacks, health) {
-            add(all.rows.entry((thread, stack, evidence)).or_default(), values);
-        }
-        health.samples = all.rows.values().map(|values| values[0]).sum();
-        all
+        health.samples = rows.values().map(|values| values[0]).sum();
+        Rows { threads, stacks, rows }
     }
 }
 

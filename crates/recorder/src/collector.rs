@@ -6,29 +6,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, ImageKey, KernelSymbolEvent, Processes, SampleEvent};
+use flame_events::{Event, EventKind, ImageKey, KernelSymbolEvent, Processes, Rest, SampleEvent};
 use flame_profile::{
-    ByteLen, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackTable, Tid,
+    ByteLen, Evidence, Health, ImageId, Nanos, NotRead, Pid, ProcessAddress, StackEnd, Tid,
 };
 use flame_symbolize::ImageFile;
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
 };
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxBuildHasher;
 
 use crate::SharedFiles;
 use crate::aggregator::{Aggregator, Rows, ThreadKey, kernel_locations};
-use crate::completion::{Chains, Growth, KnownFrame, LiveMemory};
 use crate::config::{Options, SAMPLES_VALUE, Stream};
 use crate::images::{Images, OpenImage};
 use crate::jit::{Deferred, DeferredSample, JitCode, JitNames, JitTarget};
-use crate::location::{CodeLocation, JitId};
+use crate::location::CodeLocation;
 use crate::proc;
 use crate::short_tasks::ShortTasks;
-use complete::Walked;
 
-mod complete;
 mod locate;
 
 /// From here on addresses are the kernel's, on both architectures.
@@ -41,8 +38,6 @@ pub(crate) struct Collected {
     /// What the kernel said it made while running, in order; by each event that heard of it.
     pub(crate) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
     pub(crate) jit: JitCode,
-    /// What was code without a file in stacks that were completed at the end.
-    pub(crate) late_jit: FxHashMap<(Pid, ProcessAddress), JitId>,
     pub(crate) jit_names: JitNames,
     pub(crate) health: Health,
 }
@@ -74,11 +69,7 @@ pub(crate) struct Collector {
     locations: Vec<CodeLocation>,
     /// Which of them are code without a file.
     jit_frames: Vec<(usize, ProcessAddress)>,
-    known: Vec<KnownFrame>,
-    live: LiveMemory,
-    growth: Growth,
     now: Nanos,
-    chains: Chains,
     collected: Collected,
     aggregator: Aggregator,
     deferred: Deferred,
@@ -104,16 +95,11 @@ impl Collector {
             frames: Vec::new(),
             locations: Vec::new(),
             jit_frames: Vec::new(),
-            known: Vec::new(),
-            live: LiveMemory::default(),
-            growth: Growth::new(stream.stack_copy),
             now: Nanos(0),
-            chains: Chains::new(options.complete),
             collected: Collected {
                 images,
                 kernel_code: IndexSet::default(),
                 jit,
-                late_jit: FxHashMap::default(),
                 jit_names: JitNames::default(),
                 health: Health::default(),
             },
@@ -160,23 +146,10 @@ impl Collector {
             }
             kind => {
                 self.short_tasks.apply(&kind);
-                self.chains.apply(&kind);
                 self.processes.apply(event.time, &kind);
                 self.collected.jit.apply(&kind, &self.processes);
             }
         }
-    }
-
-    /// Samples copy so many bytes of stack from now on.
-    pub(crate) fn set_stack_asked(&mut self, bytes: ByteLen) {
-        self.stack_asked = bytes;
-    }
-
-    /// To be called after each drain: what comes next is younger than what was read of processes.
-    /// Gives the bytes of stack to copy from now on, if they are to be more.
-    pub(crate) fn end_batch(&mut self) -> Option<ByteLen> {
-        self.live.start_batch();
-        self.growth.due(self.now, &self.chains)
     }
 
     /// Looks at what runtimes have written about their code. Call it before events are taken in.
@@ -202,30 +175,11 @@ impl Collector {
     fn rows_of(&mut self, aggregator: Aggregator) -> (Rows, Health) {
         self.collected.images.give_up_rewritten();
         let mut health = self.collected.health.clone();
-        let rows = aggregator.into_rows(&self.chains, &mut health);
-        self.locate_late_jit(&rows.stacks);
+        let rows = aggregator.into_rows(&mut health);
         self.collected.jit_names = self.collected.jit.names();
         health.notes.extend(self.collected.jit.note());
         health.short_tasks = self.short_tasks.unseen();
         (rows, health)
-    }
-
-    /// Looks at which code stands where stacks that were completed at the end have some without a
-    /// file: that which stood there last.
-    fn locate_late_jit(&mut self, stacks: &StackTable<CodeLocation>) {
-        let (jit, processes, now) = (&mut self.collected.jit, &self.processes, self.now);
-        let waiting = self.deferred.processes();
-        let mut late = FxHashMap::default();
-        for (_, _, location) in stacks.nodes() {
-            // Samples that wait are older, and times of one process must not go back.
-            if let CodeLocation::Anonymous(pid, address) = location
-                && !waiting.contains(&pid)
-            {
-                let locate = || jit.locate(pid, address, now, processes);
-                late.entry((pid, address)).or_insert_with(locate);
-            }
-        }
-        self.collected.late_jit = late;
     }
 
     /// The images that rows have, by number.
@@ -254,28 +208,13 @@ impl Collector {
             proc::enter(&mut self.processes, sample.pid, &*self.files);
         }
         self.short_tasks.saw(sample.tid);
-        let walked = self.walk(sample);
+        let (end, evidence) = self.walk(sample);
         self.locate_frames(sample.pid);
         if matches!(self.locations.first(), Some(CodeLocation::Unmapped(_))) {
             self.collected.health.outside_mappings += 1;
         }
-        if sample.user_stack.is_some() {
-            let cut = match walked {
-                Walked::Ended(..) => None,
-                Walked::Cut(cut) => Some(cut),
-            };
-            self.growth.note(self.now, sample.tid, cut);
-        }
         let thread = self.thread(sample);
         self.samples += 1;
-        let (end, evidence) = match walked {
-            Walked::Ended(end, evidence) => (end, evidence),
-            Walked::Cut(cut) => {
-                let kernel = &sample.kernel_chain;
-                self.aggregator.add_cut(thread, &self.locations, kernel, cut, sample.period);
-                return;
-            }
-        };
         let mut path = Vec::with_capacity(1 + self.locations.len() + sample.kernel_chain.len());
         if end.is_truncated() {
             path.push(mark_of(end));
@@ -324,11 +263,12 @@ impl Collector {
         self.aggregator.add(sample.thread, &sample.path, sample.end, sample.period);
     }
 
-    /// Fills `self.frames` with the user frames, innermost first.
-    fn walk(&mut self, sample: &SampleEvent<'_>) -> Walked {
+    /// Fills `self.frames` with the user frames, innermost first; how that ended, and what it rests
+    /// on.
+    fn walk(&mut self, sample: &SampleEvent<'_>) -> (StackEnd, Evidence) {
         self.frames.clear();
         if !self.wants_user {
-            return Walked::copied(StackEnd::NotRecorded);
+            return (StackEnd::NotRecorded, Evidence::Copied);
         }
         if let Some(values) = &sample.user_registers {
             return self.walk_copy(sample, values.iter().copied());
@@ -336,7 +276,7 @@ impl Collector {
         if self.register_mask != 0 {
             // Registers were asked for and there are none: a task without user memory, a kernel
             // thread or one that is exiting. Its stack is the kernel's alone.
-            return Walked::copied(StackEnd::Root);
+            return (StackEnd::Root, Evidence::Copied);
         }
         let chain = sample.user_chain.iter().enumerate();
         self.frames.extend(chain.map(|(index, address)| match index {
@@ -345,22 +285,22 @@ impl Collector {
         }));
         if self.frames.len() > self.max_depth {
             self.frames.truncate(self.max_depth);
-            return Walked::copied(StackEnd::FrameLimit);
+            return (StackEnd::FrameLimit, Evidence::Copied);
         }
         if !self.frames.is_empty() {
-            return Walked::copied(StackEnd::ChainEnd);
+            return (StackEnd::ChainEnd, Evidence::Copied);
         }
         if sample.kernel_chain.is_empty() && sample.ip < KERNEL_START {
             self.frames.push(FrameAddress::Instruction(sample.ip));
         }
-        Walked::copied(StackEnd::NotRecorded)
+        (StackEnd::NotRecorded, Evidence::Copied)
     }
 
     fn walk_copy(
         &mut self,
         sample: &SampleEvent<'_>,
         values: impl IntoIterator<Item = u64>,
-    ) -> Walked {
+    ) -> (StackEnd, Evidence) {
         let registers = Registers::from_perf(Architecture::NATIVE, self.register_mask, values);
         let bytes = sample.user_stack.unwrap_or_default();
         let copied = ByteLen((bytes.head.len() + bytes.tail.len()) as u64);
@@ -369,28 +309,63 @@ impl Collector {
         // A copy that stops short need not have come to the end of the stack: the kernel skips
         // pages that are not in memory, such as those of a large array nobody has written to yet.
         let copy = StackCopy::new(start, bytes.head, bytes.tail, StackLimit::CopyFull);
-        match self.unwind(sample.pid, &registers, &copy) {
-            StackEnd::CopyTooShort if bytes.reached_limit => {
-                self.read_on(sample, &registers, copy, StackEnd::CopyTooShort)
-            }
-            StackEnd::CopyTooShort => self.read_on(sample, &registers, copy, StackEnd::BadValue),
+        let end = match self.unwind(sample.pid, &registers, &copy) {
+            StackEnd::CopyTooShort => return self.walk_on(sample, &registers, &copy),
             // Nothing was copied. In the middle of an exec the registers are those of the old
             // program, whose memory is gone already: there is no user stack.
             StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {
                 self.frames.clear();
-                Walked::copied(StackEnd::NotRecorded)
+                StackEnd::NotRecorded
             }
-            // Code of the program itself ran, so there is a stack: where the stack pointer leads
-            // may be nothing to be read.
+            // Code of the program itself ran, so there is a stack.
             StackEnd::NotRecorded if !self.frames.is_empty() => {
-                self.read_on(sample, &registers, copy, StackEnd::BadValue)
+                return self.walk_on(sample, &registers, &copy);
             }
-            end @ (StackEnd::Root | StackEnd::Guessed) => {
-                self.locate_frames(sample.pid);
-                self.learn_copied(sample);
-                Walked::copied(end)
+            end => end,
+        };
+        let evidence = match end {
+            StackEnd::Guessed => Evidence::GuessedFrames,
+            _ => Evidence::Copied,
+        };
+        (end, evidence)
+    }
+
+    /// Walks a stack that goes on beyond its copy, in what was read of it.
+    fn walk_on(
+        &mut self,
+        sample: &SampleEvent<'_>,
+        registers: &Registers,
+        copy: &StackCopy<'_>,
+    ) -> (StackEnd, Evidence) {
+        let bytes = sample.user_stack.unwrap_or_default();
+        // Where the stack pointer leads may be nothing to be read.
+        let cut = if bytes.reached_limit { StackEnd::CopyTooShort } else { StackEnd::BadValue };
+        let health = &mut self.collected.health;
+        let whole = match bytes.rest {
+            Rest::Read { bytes: &[], interrupted: None } => Err(NotRead::Unreadable),
+            Rest::Read { bytes, interrupted: None } => Ok(copy.with_rest(bytes)),
+            Rest::Read { bytes, interrupted: Some(other) } => {
+                Ok(copy.with_rest(bytes).with_interrupted(other.start, other.bytes))
             }
-            end => Walked::copied(end),
+            Rest::NotRead(why) => Err(why),
+        };
+        let whole = match whole {
+            Ok(whole) => whole,
+            Err(why) => {
+                *health.not_read.entry(why).or_default() += 1;
+                return (cut, Evidence::Copied);
+            }
+        };
+        match self.unwind(sample.pid, registers, &whole) {
+            StackEnd::CopyTooShort | StackEnd::NotRecorded => {
+                *self.collected.health.not_read.entry(NotRead::TooDeep).or_default() += 1;
+                (cut, Evidence::ReadFromProcess)
+            }
+            StackEnd::Guessed => (StackEnd::Guessed, Evidence::GuessedFrames),
+            end => {
+                self.collected.health.read_on += u64::from(end == StackEnd::Root);
+                (end, Evidence::ReadFromProcess)
+            }
         }
     }
 

@@ -23,30 +23,17 @@ pub const SAMPLES_VALUE: usize = 0;
 /// The position of the event's own value: nanoseconds for clocks, else occurrences.
 pub const EVENT_VALUE: usize = 1;
 
-/// What completes stacks that go on beyond their copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Complete {
-    /// Nothing: they stay truncated.
-    Off,
-    /// The memory of the process.
-    Read,
-    /// That, and other stacks of the thread that were read. The default, since what it adds is
-    /// marked as a guess.
-    #[default]
-    All,
-}
-
 /// Everything that [`crate::Recorder::start`] needs to know.
 ///
 /// ```
 /// use flame_profile::Hz;
-/// use flame_recorder::{Complete, RecorderConfig};
+/// use flame_recorder::RecorderConfig;
 /// use flame_sampler::{Rate, Target};
 ///
 /// let mut config = RecorderConfig::new(Target::System);
 /// config.sampler.rate = Rate::Frequency(Hz(999));
-/// config.options.complete = Complete::Read;
-/// assert_eq!(config.options.max_depth, 1024);
+/// config.options.max_depth = 100;
+/// assert!(config.sampler.copy_may_be_larger);
 /// ```
 #[derive(Clone, Debug)]
 pub struct RecorderConfig {
@@ -70,8 +57,6 @@ impl RecorderConfig {
 pub struct Options {
     /// Of deeper stacks the outer frames are left out. Default: [`DEFAULT_MAX_DEPTH`].
     pub max_depth: usize,
-    /// What completes stacks that go on beyond their copy.
-    pub complete: Complete,
     /// Files of targets. The default is those of this machine, waited for, for ever if need be.
     pub files: Arc<dyn TargetFiles>,
     /// Memory of targets. The default is that of processes of this machine.
@@ -91,7 +76,6 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             max_depth: DEFAULT_MAX_DEPTH,
-            complete: Complete::default(),
             files: Arc::new(LiveFiles::default()),
             memory: Arc::new(LiveFiles::default()),
             debug_places: DebugPlaces::default(),

@@ -59,7 +59,6 @@ mod accounting;
 mod aggregator;
 mod clock;
 mod collector;
-mod completion;
 mod config;
 mod debug_places;
 mod images;
@@ -79,9 +78,7 @@ mod target;
 
 pub use accounting::{ProcessTimes, Times};
 pub use collector::SeenImage;
-pub use config::{
-    Complete, DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream,
-};
+pub use config::{DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream};
 pub use debug_places::DebugPlaces;
 pub use images::image_name;
 pub use jit::JitTarget;

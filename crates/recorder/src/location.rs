@@ -1,6 +1,6 @@
 //! Where a frame's code was, before it has a name.
 
-use flame_profile::{FileOffset, ImageId, Pid, ProcessAddress};
+use flame_profile::{FileOffset, ImageId, ProcessAddress};
 
 /// One piece of code at one address of one process: a position among all that were sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,9 +15,6 @@ pub(super) enum CodeLocation {
     Kernel(ProcessAddress),
     /// In executable memory without a file: JIT code.
     Jit(JitId),
-    /// The same, before it is looked at which code stood there: in stacks that are completed at
-    /// the end only.
-    Anonymous(Pid, ProcessAddress),
     /// In no executable memory that is known.
     Unmapped(ProcessAddress),
     /// Not code: frames above are missing.

@@ -194,17 +194,6 @@ impl<'c> Namer<'c> {
             }
             CodeLocation::Kernel(address) => self.kernel_location(profile, address),
             CodeLocation::Jit(id) => self.jit_location(profile, id),
-            CodeLocation::Anonymous(pid, address) => {
-                match self.collected.late_jit.get(&(pid, address)) {
-                    Some(id) => self.jit_location(profile, *id),
-                    None => {
-                        let found = self.processes.find(pid, address);
-                        let start = found.map_or(address, |found| found.mapping.start);
-                        let address = ProcessAddress(address.0.saturating_sub(start.0));
-                        unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap)
-                    }
-                }
-            }
             CodeLocation::Unmapped(address) => {
                 unnamed(profile, "unmapped", address, FrameKind::User, Missing::NotMapped)
             }

@@ -38,7 +38,6 @@ use crate::symbolizer::Symbolizer;
 pub struct Recorder<S: EventSource = Session> {
     source: S,
     stream: Stream,
-    copy_grows: bool,
     files: SharedFiles,
     collector: Collector,
     symbolizer: Symbolizer,
@@ -73,13 +72,25 @@ impl Recorder {
     /// # Errors
     /// The events cannot be opened.
     pub fn start(config: RecorderConfig) -> Result<Recorder, SamplerError> {
+        Recorder::start_after(config, |_| {})
+    }
+
+    /// The same; `is_set_up` is called when everything is open that takes rights, and before there
+    /// are threads that would have them: the readers of the CPUs.
+    ///
+    /// # Errors
+    /// The events cannot be opened.
+    pub fn start_after(
+        config: RecorderConfig,
+        is_set_up: impl FnOnce(&Session),
+    ) -> Result<Recorder, SamplerError> {
         let RecorderConfig { sampler, options } = config;
         let source = Session::open(&sampler)?;
         let stream = Stream::from(&source);
         let mut recorder = Recorder::of_source(source, stream, options);
-        recorder.copy_grows = sampler.copy_grows;
         // Once events are open: what is mapped between then and now is in the records, too.
         recorder.enter_existing(&sampler.target);
+        is_set_up(&recorder.source);
         // Not before: on a machine with thousands of processes that takes seconds.
         recorder.source.begin()?;
         recorder.begin_time();
@@ -118,7 +129,6 @@ impl<S: EventSource> Recorder<S> {
         Recorder {
             source,
             stream,
-            copy_grows: false,
             files,
             collector,
             symbolizer,
@@ -183,12 +193,6 @@ impl<S: EventSource> Recorder<S> {
             }
             collector.take(event);
         })?;
-        let more = self.collector.end_batch().filter(|_| self.copy_grows);
-        if let Some(bytes) = more {
-            let grown = self.source.copy_stacks(bytes);
-            tracing::info!(bytes = bytes.0, ?grown, "too many stacks are cut");
-            grown.into_iter().for_each(|bytes| self.collector.set_stack_asked(bytes));
-        }
         Ok(())
     }
 

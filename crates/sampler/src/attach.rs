@@ -159,18 +159,9 @@ impl Session {
         }
         if let Events::Cpus(samplers) = &mut self.events {
             samplers.start(&self.plan, &mut self.rings)?;
-            self.start_pacer();
+            (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
         }
         Ok(())
-    }
-
-    /// Sets the first interval of each CPU.
-    fn start_pacer(&mut self) {
-        let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else { return };
-        for (position, event) in samplers.events().enumerate() {
-            let first = pacer.start(samplers.timer_now(position, &self.plan, monotonic_now()));
-            crate::pacing::set(&self.plan, event, first);
-        }
     }
 
     /// Takes in all threads of a process.

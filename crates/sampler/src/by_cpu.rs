@@ -1,12 +1,13 @@
 //! Events that are bound to CPUs and see whatever runs there.
 //!
 //! Each CPU has two: one that never counts and only tells of tasks and their memory, which owns
-//! the ring, and one that samples. So the one that samples can be opened anew with another stack
-//! copy, and nothing that happens meanwhile is missed.
+//! the ring, and one that samples. So sampling begins when everything else is set up, and nothing that
+//! happens meanwhile is missed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use flame_profile::{ByteLen, Cpu, Nanos};
+use flame_profile::Cpu;
 
 use crate::cpus;
 use crate::descriptor::Descriptor;
@@ -20,7 +21,7 @@ use crate::rings::{Rings, is_offline, with_count};
 pub(crate) struct CpuSamplers {
     who: Who,
     /// In the order of the rings.
-    samplers: Vec<Descriptor>,
+    samplers: Vec<Arc<Descriptor>>,
     /// Further events: those of CPUs that came back.
     side_band: Vec<Descriptor>,
     online: BTreeSet<Cpu>,
@@ -84,6 +85,7 @@ impl CpuSamplers {
         else {
             return Ok(());
         };
+        let sampler = Arc::new(sampler);
         match self.samplers.get_mut(position) {
             Some(place) => *place = sampler,
             None => self.samplers.push(sampler),
@@ -97,22 +99,13 @@ impl CpuSamplers {
     }
 
     /// The sampling events, in the order of the rings.
-    pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Arc<Descriptor>> {
         self.samplers.iter()
     }
 
     /// The sampling event of the ring at that position.
-    pub(crate) fn event(&self, position: usize) -> Option<&Descriptor> {
+    pub(crate) fn event(&self, position: usize) -> Option<&Arc<Descriptor>> {
         self.samplers.get(position)
-    }
-
-    /// Now, on the clock by which the timer of that ring's sampling event runs: that of a control
-    /// group stands still while none of its tasks runs.
-    pub(crate) fn timer_now(&self, position: usize, plan: &Plan, now: Nanos) -> Nanos {
-        match (&self.who, self.samplers.get(position)) {
-            (Who::Cgroup(_), Some(sampler)) => plan.read(sampler).running,
-            _ => now,
-        }
     }
 
     /// Whether timers run whatever task there is: not those of a control group's events.
@@ -122,7 +115,7 @@ impl CpuSamplers {
 
     /// All events but those that own rings.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Descriptor> {
-        self.samplers.iter().chain(&self.side_band)
+        self.samplers.iter().map(Arc::as_ref).chain(&self.side_band)
     }
 
     /// What events saw too little that are closed already.
@@ -145,34 +138,6 @@ impl CpuSamplers {
     pub(crate) fn may_reopen(&self, plan: &Plan, cpu: Cpu) -> bool {
         let opened = plan.open(&self.who, cpu, Records::Samples);
         !opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-    }
-
-    /// Opens the sampling events anew, with the plan's stack copy. The first refusal ends that: from
-    /// that CPU on the old events go on.
-    pub(crate) fn reopen(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
-        for (cpu, position) in rings.cpus().zip(0..).collect::<Vec<_>>() {
-            let Some(old) = self.samplers.get(position) else { continue };
-            // Two at a time would sample twice.
-            let _ = old.disable();
-            let sampler = match plan.open(&self.who, cpu, Records::Samples) {
-                Err(error) if is_offline(&error) => continue,
-                result => result.map_err(|error| self.refusal(error, plan)),
-            };
-            match sampler.and_then(|sampler| rings.add(sampler, cpu)) {
-                Ok(Some(sampler)) => {
-                    let reading = plan.read(old);
-                    self.closed += reading;
-                    self.counted += reading.count;
-                    self.samplers[position] = sampler;
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    let _ = old.enable();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Looks for CPUs that came online, and opens their events. Returns the positions of their
@@ -209,12 +174,5 @@ impl CpuSamplers {
             }
         }
         positions
-    }
-}
-
-impl Plan {
-    /// Samples copy so many bytes of stack from now on, for events that are opened then.
-    pub(crate) fn set_stack_copy(&mut self, bytes: ByteLen) {
-        self.stack_copy = u32::try_from(bytes.0).unwrap_or(u32::MAX) & !7;
     }
 }

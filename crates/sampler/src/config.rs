@@ -4,7 +4,6 @@ use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 
 use crate::cgroup::Cgroup;
 use crate::event_type::EventType;
-use crate::stack_copy_policy::FIRST_STACK_COPY;
 
 /// 99 Hz: enough to see a percent in half a minute, cheap enough for production, and out of step
 /// with the round numbers that programs wake up at.
@@ -13,6 +12,13 @@ pub const DEFAULT_FREQUENCY: Hz = Hz(99);
 /// 999 Hz for events that the kernel counts one by one: up to a thousand occurrences a second are
 /// all sampled anyway, and no timer is needed for them.
 pub const DEFAULT_COUNTING_FREQUENCY: Hz = Hz(999);
+
+/// Bytes of user stack copied with each sample. Most stacks are shorter, and a reader on the CPU reads
+/// what others have beyond; measured in docs/perf-events.md.
+pub const DEFAULT_STACK_COPY: ByteLen = ByteLen(16 * 1024);
+
+/// The same for events that come in bursts, where nobody reads on: a ring is to hold many.
+pub(crate) const BURST_STACK_COPY: ByteLen = ByteLen(32 * 1024);
 
 /// The most that can be asked for: a record's length has 16 bits. The kernel leaves off what the other
 /// fields of the record need, some hundred bytes.
@@ -97,10 +103,9 @@ pub struct SamplerConfig {
     pub privilege: Privilege,
     /// How user stacks are walked.
     pub call_graph: CallGraph,
-    /// Whether more of the stacks may be copied later ([`crate::Session::set_stack_copy`]): rings
-    /// have room for the largest copies then, and where events are bound to tasks, which cannot be
-    /// opened anew, copies are the largest from the start.
-    pub copy_grows: bool,
+    /// Whether more of the stacks may be copied than `call_graph` says: where no reader can read on
+    /// what the copies lack, copies are larger.
+    pub copy_may_be_larger: bool,
     /// The user registers to record with a stack copy, as a mask in perf's numbering for this
     /// architecture: those that the unwinder uses.
     pub user_registers: u64,
@@ -130,8 +135,8 @@ impl SamplerConfig {
             event: None,
             rate: Rate::Frequency(DEFAULT_FREQUENCY),
             privilege: Privilege::All,
-            call_graph: CallGraph::Dwarf(FIRST_STACK_COPY),
-            copy_grows: true,
+            call_graph: CallGraph::Dwarf(DEFAULT_STACK_COPY),
+            copy_may_be_larger: true,
             user_registers,
             inherit: true,
             descendants: true,
@@ -147,7 +152,7 @@ impl SamplerConfig {
     /// samples, from 512 KiB to 16 MiB, and 512 MiB in all.
     pub fn ring_len(&self, cpus: usize) -> ByteLen {
         let copy = match self.call_graph {
-            CallGraph::Dwarf(_) if self.copy_grows => MAX_STACK_COPY.0,
+            CallGraph::Dwarf(_) if self.copy_may_be_larger => MAX_STACK_COPY.0,
             CallGraph::Dwarf(bytes) => bytes.0,
             CallGraph::FramePointers | CallGraph::None => 0,
         };
@@ -180,7 +185,7 @@ mod tests {
 
     #[test]
     fn rings_grow_with_rate_and_copy_and_are_bounded_in_all() {
-        let dwarf = CallGraph::Dwarf(FIRST_STACK_COPY);
+        let dwarf = CallGraph::Dwarf(DEFAULT_STACK_COPY);
         check(Rate::Frequency(Hz(99)), dwarf, 2, 2048);
         check(Rate::Frequency(Hz(999)), dwarf, 2, 16384);
         check(Rate::Frequency(Hz(99_999)), dwarf, 2, 16384);

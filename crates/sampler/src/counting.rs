@@ -257,14 +257,6 @@ impl Counting {
         period
     }
 
-    /// All events were opened anew with that period.
-    pub(crate) fn reopened(&mut self, period: u64, lanes: usize) {
-        self.lane(lanes.saturating_sub(1));
-        for lane in &mut self.lanes {
-            (lane.period, lane.turn) = (period, Turn::Steady);
-        }
-    }
-
     /// Whether it is time to read the counter.
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         now.saturating_since(self.measured.0) >= BETWEEN_LOOKS

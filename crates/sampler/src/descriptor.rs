@@ -26,12 +26,6 @@ impl Descriptor {
         Ok(Descriptor(File::from(fd)))
     }
 
-    /// Counts again after [`Descriptor::disable`].
-    pub(crate) fn enable(&self) -> io::Result<()> {
-        // SAFETY: the descriptor is an open perf event, and the request takes no pointer.
-        check(unsafe { ioctls::ENABLE(self.0.as_raw_fd(), 0) })
-    }
-
     /// Stops counting.
     pub(crate) fn disable(&self) -> io::Result<()> {
         // SAFETY: the descriptor is an open perf event, and the request takes no pointer.

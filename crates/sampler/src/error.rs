@@ -16,8 +16,6 @@ pub struct Refusal {
 /// What events are opened for once sampling has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Larger copies of the stack: those that came so far go on.
-    StackCopy,
     /// A CPU that came online: it is not sampled.
     Cpu(Cpu),
     /// Events that sample some of the occurrences, when they come too fast for all: from then on

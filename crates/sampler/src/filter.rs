@@ -5,11 +5,13 @@
 //! the other ways of keeping the target's tasks only cost is measured in docs/perf-events.md.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Glance, RecordBytes};
 use flame_profile::{Pid, Tid};
 
+use crate::strangers::Strangers;
 use crate::threads::{all_processes, parent_of, threads_of};
 
 /// Between two looks for processes whose start was not recorded.
@@ -27,6 +29,8 @@ pub(crate) struct Filter {
     waits_for_exec: Option<Pid>,
     /// Processes that were there before and are not the target's, even if their parent is.
     strangers: HashSet<Pid>,
+    /// What readers are told of them and of others.
+    told: Arc<Strangers>,
     /// Records were lost since the last look for processes whose start was among them.
     has_gaps: bool,
     next_look: Instant,
@@ -58,6 +62,7 @@ impl Filter {
             follow: false,
             waits_for_exec: None,
             strangers: HashSet::new(),
+            told: Arc::default(),
             has_gaps: false,
             next_look: Instant::now(),
         }
@@ -72,6 +77,11 @@ impl Filter {
         tasks
     }
 
+    /// The threads that were seen and are not the target's, as they come and go.
+    pub(crate) fn told(&self) -> Arc<Strangers> {
+        Arc::clone(&self.told)
+    }
+
     /// Takes in a process that exists already.
     pub(crate) fn add(&mut self, pid: Pid) {
         self.pids.insert(pid);
@@ -81,19 +91,29 @@ impl Filter {
     /// Whether a record is the target's or concerns all.
     pub(crate) fn keep(&mut self, record: &RecordBytes<'_>) -> bool {
         match Glance::at(record) {
+            Glance::Sample { pid, tid } if !self.pids.contains(&pid) => {
+                self.told.add(tid);
+                false
+            }
             Glance::Sample { pid, tid } => {
-                self.pids.contains(&pid)
-                    && self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
+                self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
                     && self.waits_for_exec != Some(pid)
             }
-            Glance::Mapping { pid } | Glance::Exit { pid, .. } => self.pids.contains(&pid),
+            Glance::Mapping { pid } => self.pids.contains(&pid),
+            Glance::Exit { pid, tid } => {
+                self.told.forget(tid);
+                self.pids.contains(&pid)
+            }
             Glance::Comm { pid, exec, .. } => {
                 if exec && self.waits_for_exec == Some(pid) {
                     self.waits_for_exec = None;
                 }
                 self.pids.contains(&pid)
             }
-            Glance::Fork { pid, parent, .. } => self.fork(pid, parent),
+            Glance::Fork { pid, parent, tid } => {
+                self.told.forget(tid);
+                self.fork(pid, parent)
+            }
             Glance::Lost => {
                 self.has_gaps = true;
                 true
@@ -133,6 +153,7 @@ impl Filter {
             .iter()
             .find(|(pid, parent)| self.pids.contains(parent) && !self.pids.contains(pid))
         {
+            self.told.forget(Tid(pid.0));
             self.pids.insert(*pid);
         }
     }

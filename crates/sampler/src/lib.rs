@@ -33,6 +33,7 @@ mod descriptor;
 mod error;
 mod event_type;
 mod filter;
+mod hand_over;
 mod limits;
 mod losses;
 mod occurrences;
@@ -40,18 +41,24 @@ mod open;
 mod pacer;
 mod pacing;
 mod probe;
+mod reader;
+mod readers;
+mod realtime;
+mod rest;
 mod ring;
 mod rings;
 mod scope;
 mod session;
+mod signal_frame;
 mod spawn;
-mod stack_copy_policy;
+mod strangers;
 mod threads;
+mod turns;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{
-    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, MAX_STACK_COPY, Privilege, Rate,
-    SamplerConfig, Target,
+    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, MAX_STACK_COPY,
+    Privilege, Rate, SamplerConfig, Target,
 };
 pub use cpus::parse_cpu_list;
 pub use error::{Refusal, Refused, SamplerError};
@@ -61,5 +68,4 @@ pub use losses::Losses;
 pub use probe::{Feature, probe};
 pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
-pub use stack_copy_policy::{CopyOutcome, FIRST_STACK_COPY, StackCopyPolicy};
 pub use threads::{descendants_of, is_alive, is_stopped, parent_of, process_of, threads_of};

@@ -73,21 +73,15 @@ impl Occurrences {
         self.closed
     }
 
-    /// The events of all CPUs were opened anew.
-    pub(crate) fn reopened(&mut self, plan: &Plan, lanes: usize) {
-        self.counting.reopened(plan.period, lanes);
-    }
-
     /// Takes in a sample of the ring at that position.
     pub(crate) fn see(&mut self, position: usize, time: Nanos) {
         self.counting.see(position, time);
     }
 
-    /// Says what a sample stands for; whether it is to be kept. `lanes` are the CPUs of the rings.
-    pub(crate) fn weigh(&mut self, event: &mut Event<'_>, lanes: &[Cpu]) -> bool {
+    /// Says what a sample of the ring at that position stands for; whether it is to be kept.
+    pub(crate) fn weigh(&mut self, event: &mut Event<'_>, position: usize) -> bool {
         let EventKind::Sample(sample) = &mut event.kind else { return true };
-        let lane = lanes.iter().position(|cpu| Some(*cpu) == sample.cpu);
-        sample.period = lane.map_or(1, |lane| self.counting.weight_of(lane, event.time));
+        sample.period = self.counting.weight_of(position, event.time);
         sample.period > 0
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use flame_events::{RecordLayout, SampleFields};
-use flame_profile::{Cpu, Nanos, Tid};
+use flame_profile::{ByteLen, Cpu, Nanos, Tid};
 use nix::errno::Errno;
 use nix::libc;
 use perf_event::events::Software;
@@ -121,6 +121,16 @@ impl Plan {
             interval: None,
             event,
         }
+    }
+
+    /// Samples copy so many bytes of stack (rounded down to a multiple of 8).
+    pub(crate) fn set_stack_copy(&mut self, bytes: ByteLen) {
+        self.stack_copy = u32::try_from(bytes.0).unwrap_or(u32::MAX) & !7;
+    }
+
+    /// Whether stacks are read on where their copies end: by who is woken at the moment of the sample.
+    pub(crate) fn reads_stacks(&self) -> bool {
+        self.wake_at_samples && self.stack_copy > 0
     }
 
     /// Whether occurrences are counted and every so manieth is sampled.

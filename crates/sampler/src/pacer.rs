@@ -19,8 +19,6 @@
 //! is the time in which its tasks run. What this module does not do is talk to the kernel: it says
 //! what to set.
 
-use std::collections::HashSet;
-
 use flame_profile::Nanos;
 
 /// The shortest and the longest interval that is drawn, in parts of the mean.
@@ -47,21 +45,19 @@ const LONGEST_BATCH: f64 = 1000.0;
 /// What is set is at most so many times the mean.
 const AT_MOST: u64 = 8;
 
-/// Draws the intervals of all CPUs.
+/// Draws the intervals of one CPU.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     mean: Nanos,
-    /// Samples of a CPU between two draws: 1 where flame looks after each.
+    /// Samples between two draws: 1 where flame looks after each.
     batch: u64,
     random: fastrand::Rng,
-    lanes: Vec<Lane>,
-    /// The times of samples that are to be left out.
-    strays: HashSet<Nanos>,
+    schedule: Schedule,
 }
 
-/// The state of one CPU.
+/// What is to come, and what came so far.
 #[derive(Clone, Copy, Debug)]
-struct Lane {
+struct Schedule {
     /// When the next sample is due, where flame looks after each.
     due: Nanos,
     /// When the interval was set last.
@@ -75,10 +71,10 @@ struct Lane {
     since: Nanos,
 }
 
-impl Lane {
-    fn new(now: Nanos, first: Nanos) -> Lane {
+impl Schedule {
+    fn new(now: Nanos, first: Nanos) -> Schedule {
         let due = Nanos(now.0 + first.0);
-        Lane { due, set_at: now, since_draw: 0, surplus: 0.0, interval: first, since: now }
+        Schedule { due, set_at: now, since_draw: 0, surplus: 0.0, interval: first, since: now }
     }
 }
 
@@ -96,43 +92,39 @@ pub(crate) struct Seen {
     /// Whether the kernel dropped records or stopped the event: how many samples there should have
     /// been is not known then.
     pub(crate) disturbed: bool,
+    /// For how long flame itself has run on the CPU. It does so right after a sample, so that no
+    /// sample ever hits it: on its schedule that time does not pass, or what else runs there would
+    /// be sampled too often, by 7 % at 999 Hz.
+    pub(crate) own: Nanos,
 }
 
 impl Pacer {
     /// For intervals of that mean, drawn once a `batch` of samples (at least 1), from a seed.
     pub(crate) fn new(mean: Nanos, batch: u64, seed: Option<u64>) -> Pacer {
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        Pacer { mean, batch: batch.max(1), random, lanes: Vec::new(), strays: HashSet::new() }
+        Pacer { mean, batch: batch.max(1), random, schedule: Schedule::new(Nanos(0), mean) }
     }
 
-    /// Starts the schedule of one more CPU; returns the first interval to set. It is anything up to
-    /// a whole one, so that all moments of a recording are as likely to be sampled; in batches,
-    /// where it stays until flame looks, it is one of those.
+    /// Starts the schedule; returns the first interval to set. It is anything up to a whole one, so
+    /// that all moments of a recording are as likely to be sampled; in batches, where it stays until
+    /// flame looks, it is one of those.
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
         let first = match self.batch {
             1 => (self.random.f64() * self.mean.0 as f64) as u64,
             _ => (self.mean.0 as f64 / self.draw_part(RATES)) as u64,
         };
         let first = self.at_least(first);
-        self.lanes.push(Lane::new(now, first));
+        self.schedule = Schedule::new(now, first);
         first
     }
 
-    /// Starts the schedule of a CPU anew that came back, or of one more; returns the interval to set.
-    pub(crate) fn restart(&mut self, lane: usize, now: Nanos) -> Nanos {
-        match self.lanes.get_mut(lane) {
-            Some(state) => {
-                *state = Lane::new(now, self.mean);
-                self.mean
-            }
-            None => self.start(now),
-        }
-    }
-
-    /// Takes in what was seen of a CPU; returns the interval to set now, if one is to be set.
-    pub(crate) fn next(&mut self, lane: usize, seen: Seen, now: Nanos) -> Option<Nanos> {
-        let mut state = *self.lanes.get(lane)?;
+    /// Takes in what was seen of the CPU; returns the interval to set now, if one is to be set.
+    pub(crate) fn next(&mut self, seen: Seen, now: Nanos) -> Option<Nanos> {
+        let mut state = self.schedule;
+        state.due.0 += seen.own.0;
+        state.set_at.0 += seen.own.0;
         if seen.samples + seen.passed == 0 && !seen.disturbed {
+            self.schedule = state;
             return None;
         }
         let interval = match self.batch {
@@ -142,7 +134,7 @@ impl Pacer {
         if let Some(interval) = interval {
             (state.interval, state.since) = (interval, now);
         }
-        self.lanes[lane] = state;
+        self.schedule = state;
         interval
     }
 
@@ -153,8 +145,8 @@ impl Pacer {
     /// interval that it was set to last, which may be short. What comes by that when a task runs
     /// there again is stray; what was due in between must not be made up for in that task: together
     /// they had one that rests half of the time come out with 1.4 times its CPU time.
-    pub(crate) fn note(&mut self, lane: usize, time: Nanos, seen: &mut Seen) -> bool {
-        let Some(state) = self.lanes.get_mut(lane) else { return false };
+    pub(crate) fn note(&mut self, time: Nanos, seen: &mut Seen) -> bool {
+        let state = &mut self.schedule;
         let interval = state.interval.0;
         let waited = time.0.saturating_sub(state.since.0);
         let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
@@ -166,18 +158,13 @@ impl Pacer {
         }
         seen.passed += fired - 1;
         seen.passed_until = seen.passed_until.max(time);
-        self.batch == 1 && self.strays.insert(time)
-    }
-
-    /// Whether the sample of that time is a stray one; it is asked about once.
-    pub(crate) fn is_stray(&mut self, time: Nanos) -> bool {
-        !self.strays.is_empty() && self.strays.remove(&time)
+        self.batch == 1
     }
 
     /// The same for what should have come by now. An interval that stays as it is through idle
     /// times may be in step with them: it, too, is to be drawn anew each time.
-    pub(crate) fn note_silence(&mut self, lane: usize, now: Nanos, seen: &mut Seen) {
-        let Some(state) = self.lanes.get_mut(lane) else { return };
+    pub(crate) fn note_silence(&mut self, now: Nanos, seen: &mut Seen) {
+        let state = &mut self.schedule;
         let until = Nanos(now.0.saturating_sub(GRACE.0));
         let fired = until.0.saturating_sub(state.since.0) / state.interval.0;
         if fired > 0 {
@@ -187,14 +174,14 @@ impl Pacer {
         }
     }
 
-    /// When the next sample of any CPU is due, where flame looks after each.
+    /// When the next sample is due, where flame looks after each.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
-        let due = |lane: &Lane| Nanos(lane.since.0 + lane.interval.0);
-        self.lanes.iter().map(due).min().filter(|_| self.batch == 1)
+        let due = Nanos(self.schedule.since.0 + self.schedule.interval.0);
+        Some(due).filter(|_| self.batch == 1)
     }
 
     /// What is left until the next point of the schedule.
-    fn after_a_sample(&mut self, state: &mut Lane, seen: Seen, now: Nanos) -> Nanos {
+    fn after_a_sample(&mut self, state: &mut Schedule, seen: Seen, now: Nanos) -> Nanos {
         for _ in 0..seen.samples {
             state.due.0 += self.draw();
         }
@@ -216,7 +203,7 @@ impl Pacer {
     /// between two samples that was: half a sample a batch is lost by that, and allowed for. What
     /// is off all the same is made good by a tenth of the rate at most, lest a flame that is too
     /// slow for the samples that it gets is given more of them.
-    fn for_a_batch(&mut self, state: &mut Lane, seen: Seen, now: Nanos) -> Option<Nanos> {
+    fn for_a_batch(&mut self, state: &mut Schedule, seen: Seen, now: Nanos) -> Option<Nanos> {
         state.since_draw += seen.samples + seen.passed;
         let mean = self.mean.0 as f64;
         let lasted = now.0.saturating_sub(state.set_at.0) as f64;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flame_events::Glance;
-use flame_profile::{Hz, Nanos};
+use flame_profile::{Cpu, Hz, Nanos};
 
 use crate::config::{Rate, SamplerConfig};
 use crate::descriptor::Descriptor;
@@ -11,20 +11,16 @@ use crate::event_type::EventType;
 use crate::open::Plan;
 use crate::pacer::{Pacer, Seen};
 
-/// Flame wakes up after each sample as long as that makes no more wake-ups a second on all CPUs
-/// together: at 15 us each that is under a percent of one CPU.
-const WAKE_UPS: u64 = 500;
+/// The reader of a CPU wakes up after each sample as long as that makes no more wake-ups a second.
+const WAKE_UPS: u64 = 1000;
 
-/// Where it would make more, flame wakes up at this interval.
-const BATCH: Duration = Duration::from_millis(10);
+/// Where it would make more, it wakes up at this interval.
+pub(crate) const BATCH: Duration = Duration::from_millis(10);
 
 /// What runs right after an interval was set is missed for a whole interval. On a busy machine that
 /// is the target more often than others, where both run in one scheduling group: at 999 Hz and a
 /// load of 10 to 20, batches of 10 samples had it come out with 96 % coverage.
 const LEAST_BATCH: u64 = 30;
-
-/// Intervals are set at most so many times a second on all CPUs together: each interrupts a CPU.
-const SETTINGS: u64 = 4000;
 
 /// How far the intervals of events that are bound to tasks are off those of the frequency, in parts.
 const OFF: [f64; 2] = [0.02, 0.06];
@@ -63,46 +59,43 @@ pub(crate) enum Pace {
     Fixed,
     /// After each sample.
     EachSample,
-    /// Once in so many samples of a CPU, looked after at this interval.
-    Batches {
-        /// Samples in a batch.
-        samples: u64,
-        /// Time between two looks.
-        every: Duration,
-    },
+    /// Once in so many samples of a CPU.
+    Batches(u64),
 }
 
 impl Pace {
     /// Only the intervals of clocks are drawn: of other events the kernel adapts the period to the
     /// frequency asked for all the time. Who asks for a period gets just that.
-    pub(crate) fn of(config: &SamplerConfig, event: &EventType, cpus: usize) -> Pace {
+    pub(crate) fn of(config: &SamplerConfig, event: &EventType) -> Pace {
         let Rate::Frequency(Hz(hz)) = config.rate else { return Pace::Fixed };
         if config.fixed_period || !event.is_clock() {
             return Pace::Fixed;
         }
-        let cpus = cpus as u64;
-        if hz.saturating_mul(cpus) <= WAKE_UPS {
+        if hz <= WAKE_UPS {
             return Pace::EachSample;
         }
-        let every = BATCH.max(Duration::from_micros(1_000_000 * cpus / SETTINGS));
-        let samples = u128::from(hz) * every.as_micros() / 1_000_000;
-        let samples = match u64::try_from(samples).unwrap_or(u64::MAX) {
-            0 | 1 => 1,
-            samples => samples.max(LEAST_BATCH),
-        };
-        Pace::Batches { samples, every }
+        let samples = u128::from(hz) * BATCH.as_micros() / 1_000_000;
+        Pace::Batches(u64::try_from(samples).unwrap_or(u64::MAX).max(LEAST_BATCH))
     }
 
-    /// The pacer, where there is one.
-    pub(crate) fn pacer(self, config: &SamplerConfig) -> Option<Pacer> {
+    /// The pacer of a CPU, where there is one.
+    pub(crate) fn pacer(self, config: &SamplerConfig, cpu: Cpu) -> Option<Pacer> {
         let Rate::Frequency(Hz(hz)) = config.rate else { return None };
         let mean = Nanos(1_000_000_000 / hz.max(1));
         let batch = match self {
             Pace::Fixed => return None,
             Pace::EachSample => 1,
-            Pace::Batches { samples, .. } => samples,
+            Pace::Batches(samples) => samples,
         };
-        Some(Pacer::new(mean, batch, config.seed))
+        Some(Pacer::new(mean, batch, config.seed.map(|seed| seed.wrapping_add(cpu.0.into()))))
+    }
+}
+
+/// Whether a reader is woken by each sample, to look at the stack while it stands still.
+pub(crate) fn wakes_at_samples(config: &SamplerConfig, event: &EventType) -> bool {
+    match config.rate {
+        Rate::Frequency(Hz(hz)) => hz <= WAKE_UPS && !event.is_occurrence(),
+        Rate::Period(period) => event.is_clock() && period >= 1_000_000_000 / WAKE_UPS,
     }
 }
 
@@ -131,18 +124,18 @@ mod tests {
     use crate::config::Target;
 
     #[track_caller]
-    fn check(hz: u64, cpus: usize, expect: Pace) {
+    fn check(hz: u64, expect: Pace) {
         let rate = Rate::Frequency(Hz(hz));
         let config = SamplerConfig { rate, ..SamplerConfig::new(Target::System, 0) };
-        assert_eq!(Pace::of(&config, &EventType::cpu_clock(), cpus), expect);
+        assert_eq!(Pace::of(&config, &EventType::cpu_clock()), expect);
     }
 
     #[test]
     fn each_sample_is_looked_after_while_there_are_few() {
-        check(99, 2, Pace::EachSample);
-        check(99, 5, Pace::EachSample);
-        check(999, 2, Pace::Batches { samples: LEAST_BATCH, every: BATCH });
-        check(99, 64, Pace::Batches { samples: 1, every: Duration::from_millis(16) });
+        check(99, Pace::EachSample);
+        check(1000, Pace::EachSample);
+        check(1001, Pace::Batches(LEAST_BATCH));
+        check(9999, Pace::Batches(99));
     }
 
     #[test]
@@ -162,6 +155,6 @@ mod tests {
     fn a_period_that_was_asked_for_is_kept() {
         let rate = Rate::Period(1000);
         let config = SamplerConfig { rate, ..SamplerConfig::new(Target::System, 0) };
-        assert_eq!(Pace::of(&config, &EventType::cpu_clock(), 1), Pace::Fixed);
+        assert_eq!(Pace::of(&config, &EventType::cpu_clock()), Pace::Fixed);
     }
 }

@@ -18,6 +18,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use flame_events::{RecordBytes, RecordQueue};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
@@ -30,9 +31,7 @@ const HEADER: usize = 8;
 /// A mapped ring with flame's position in it.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    memory: NonNull<perf_event_mmap_page>,
-    mapped: usize,
-    data: Data,
+    memory: Arc<Memory>,
     /// Up to where records are visible to flame.
     head: u64,
     /// Up to where flame has read; published to the kernel by [`Ring::publish`].
@@ -40,6 +39,26 @@ pub(crate) struct Ring {
     published: u64,
     /// Up to where records were shown by [`Ring::for_each_new`].
     shown: u64,
+    /// Who else looks at the ring.
+    lookout: Option<Arc<Mutex<Lookout>>>,
+}
+
+/// A second look at a ring, by the thread that is woken by its samples: shows each record once, as
+/// soon as it is there, and reads none. What it has not seen yet is never given back to the kernel
+/// while it looks.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    memory: Arc<Memory>,
+    /// Up to where records were shown.
+    shown: u64,
+}
+
+/// The mapped pages.
+#[derive(Debug)]
+struct Memory {
+    page: NonNull<perf_event_mmap_page>,
+    mapped: usize,
+    data: Data,
 }
 
 /// The data pages.
@@ -50,9 +69,8 @@ struct Data {
     size: usize,
 }
 
-impl Ring {
-    /// Maps `size` bytes (a power of two, at least a page) of ring for an open event.
-    pub(crate) fn map(event: impl AsFd, size: usize) -> io::Result<Ring> {
+impl Memory {
+    fn map(event: impl AsFd, size: usize) -> io::Result<Memory> {
         let page = page_size();
         let mapped = page + size;
         let length = NonZeroUsize::new(mapped).expect("a page is not empty");
@@ -61,60 +79,24 @@ impl Ring {
         let memory = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, event, 0)? };
         // SAFETY: the mapping has `page + size` bytes, so its second page is inside.
         let start = unsafe { memory.cast::<u8>().add(page) };
-        let data = Data { start, size };
-        Ok(Ring { memory: memory.cast(), mapped, data, head: 0, tail: 0, published: 0, shown: 0 })
+        Ok(Memory { page: memory.cast(), mapped, data: Data { start, size } })
     }
 
-    /// Makes visible what the kernel has written by now.
-    pub(crate) fn refresh(&mut self) {
+    /// Up to where the kernel has written.
+    fn head(&self) -> u64 {
         // SAFETY: the first page is mapped as long as `self` lives. The kernel writes the field
         // from another CPU, hence the atomic; Acquire pairs with its write barrier, so that the
         // records behind the head are seen whole.
-        let head = unsafe { AtomicU64::from_ptr(&raw mut (*self.memory.as_ptr()).data_head) };
-        self.head = head.load(Ordering::Acquire);
+        let head = unsafe { AtomicU64::from_ptr(&raw mut (*self.page.as_ptr()).data_head) };
+        head.load(Ordering::Acquire)
     }
 
-    /// Gives the space of the records that were read back to the kernel.
-    pub(crate) fn publish(&mut self) {
-        if self.published == self.tail {
-            return;
-        }
-        // SAFETY: as in `refresh`. Only flame writes this field. Release keeps the reads of the
+    /// Tells the kernel up to where it may write anew.
+    fn set_tail(&self, to: u64) {
+        // SAFETY: as in `head`. Only flame writes this field. Release keeps the reads of the
         // records before it.
-        let tail = unsafe { AtomicU64::from_ptr(&raw mut (*self.memory.as_ptr()).data_tail) };
-        tail.store(self.tail, Ordering::Release);
-        self.published = self.tail;
-    }
-
-    /// Shows every record between tail and head, without reading it: it will come again.
-    pub(crate) fn for_each_unread(&self, mut each: impl FnMut(RecordBytes<'_>)) {
-        let mut at = self.tail;
-        while let Some((record_type, misc, size)) = self.header(at) {
-            let (head, tail) = self.bytes(at + HEADER as u64, size - HEADER);
-            each(RecordBytes { record_type, misc, head, tail });
-            at += size as u64;
-        }
-    }
-
-    /// Shows every record that has come since the last call, without reading it.
-    pub(crate) fn for_each_new(&mut self, mut each: impl FnMut(RecordBytes<'_>)) {
-        let mut at = self.shown.max(self.tail);
-        while let Some((record_type, misc, size)) = self.header(at) {
-            let (head, tail) = self.bytes(at + HEADER as u64, size - HEADER);
-            each(RecordBytes { record_type, misc, head, tail });
-            at += size as u64;
-        }
-        self.shown = at;
-    }
-
-    /// Whether there are records that were not read.
-    pub(crate) fn has_unread(&self) -> bool {
-        self.head > self.tail
-    }
-
-    /// Bytes read but not yet given back.
-    fn unpublished(&self) -> u64 {
-        self.tail - self.published
+        let tail = unsafe { AtomicU64::from_ptr(&raw mut (*self.page.as_ptr()).data_tail) };
+        tail.store(to, Ordering::Release);
     }
 
     /// `len` bytes from a position that counts on and on, in two pieces where they wrap. The kernel
@@ -133,10 +115,10 @@ impl Ring {
         }
     }
 
-    /// The header at a position: type, misc, size of the whole record. `None` when there is no
-    /// whole record, or one of impossible size, which only a bug in the kernel could bring.
-    fn header(&self, at: u64) -> Option<(u32, u16, usize)> {
-        let unread = usize::try_from(self.head.checked_sub(at)?).ok()?;
+    /// The record at a position, and its length; `None` when there is no whole record before
+    /// `head`, or one of impossible size, which only a bug in the kernel could bring.
+    fn record(&self, at: u64, head: u64) -> Option<(RecordBytes<'_>, usize)> {
+        let unread = usize::try_from(head.checked_sub(at)?).ok()?;
         if unread < HEADER {
             return None;
         }
@@ -144,41 +126,122 @@ impl Ring {
         let (header, _) = self.bytes(at, HEADER);
         let word = u64::from_ne_bytes(header.try_into().ok()?);
         let size = (word >> 48) as usize;
-        let whole = (HEADER..=unread).contains(&size);
-        whole.then_some((word as u32, (word >> 32) as u16, size))
+        if !(HEADER..=unread).contains(&size) {
+            return None;
+        }
+        let (head, tail) = self.bytes(at + HEADER as u64, size - HEADER);
+        Some((
+            RecordBytes { record_type: word as u32, misc: (word >> 32) as u16, head, tail },
+            size,
+        ))
+    }
+
+    /// Shows every record from a position to the head; returns where they end.
+    fn for_each(&self, mut at: u64, head: u64, mut each: impl FnMut(RecordBytes<'_>)) -> u64 {
+        while let Some((record, size)) = self.record(at, head) {
+            each(record);
+            at += size as u64;
+        }
+        at
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `map` made, and no borrow of it outlives `self`. It
+        // cannot fail for a mapping of ours.
+        let _ = unsafe { munmap(self.page.cast(), self.mapped) };
+    }
+}
+
+// SAFETY: the pages belong to no thread. What the kernel writes meanwhile is read atomically (the
+// head) or not before it is written (the records), and flame writes one field, atomically.
+unsafe impl Send for Memory {}
+
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Ring {
+    /// Maps `size` bytes (a power of two, at least a page) of ring for an open event.
+    pub(crate) fn map(event: impl AsFd, size: usize) -> io::Result<Ring> {
+        let memory = Arc::new(Memory::map(event, size)?);
+        Ok(Ring { memory, head: 0, tail: 0, published: 0, shown: 0, lookout: None })
+    }
+
+    /// A second look at the ring, for another thread: at the records that come from now on.
+    pub(crate) fn lookout(&mut self) -> Arc<Mutex<Lookout>> {
+        let new = || {
+            let memory = Arc::clone(&self.memory);
+            let shown = memory.head();
+            Arc::new(Mutex::new(Lookout { memory, shown }))
+        };
+        Arc::clone(self.lookout.get_or_insert_with(new))
+    }
+
+    /// Makes visible what the kernel has written by now.
+    pub(crate) fn refresh(&mut self) {
+        self.head = self.memory.head();
+    }
+
+    /// Gives the space of the records that were read back to the kernel. While another thread looks
+    /// at the ring nothing is given back, and nobody waits: it may be kept from running for long.
+    pub(crate) fn publish(&mut self) {
+        if self.published == self.tail {
+            return;
+        }
+        if let Some(lookout) = &self.lookout {
+            let Ok(mut lookout) = lookout.try_lock() else { return };
+            lookout.shown = lookout.shown.max(self.tail);
+            self.memory.set_tail(self.tail);
+        } else {
+            self.memory.set_tail(self.tail);
+        }
+        self.published = self.tail;
+    }
+
+    /// Shows every record between tail and head, without reading it: it will come again.
+    pub(crate) fn for_each_unread(&self, each: impl FnMut(RecordBytes<'_>)) {
+        self.memory.for_each(self.tail, self.head, each);
+    }
+
+    /// Shows every record that has come since the last call, without reading it.
+    pub(crate) fn for_each_new(&mut self, each: impl FnMut(RecordBytes<'_>)) {
+        self.shown = self.memory.for_each(self.shown.max(self.tail), self.head, each);
+    }
+
+    /// Bytes read but not yet given back.
+    fn unpublished(&self) -> u64 {
+        self.tail - self.published
+    }
+}
+
+impl Lookout {
+    /// Shows every record that has come since the last call; returns how many bytes of the ring
+    /// they take.
+    pub(crate) fn for_each_new(&mut self, each: impl FnMut(RecordBytes<'_>)) -> u64 {
+        let before = self.shown;
+        self.shown = self.memory.for_each(before, self.memory.head(), each);
+        self.shown - before
     }
 }
 
 impl RecordQueue for Ring {
     fn peek(&self) -> Option<RecordBytes<'_>> {
-        let (record_type, misc, size) = self.header(self.tail)?;
-        let (head, tail) = self.bytes(self.tail + HEADER as u64, size - HEADER);
-        Some(RecordBytes { record_type, misc, head, tail })
+        self.memory.record(self.tail, self.head).map(|(record, _)| record)
     }
 
     fn advance(&mut self) {
-        match self.header(self.tail) {
-            Some((_, _, size)) => self.tail += size as u64,
+        match self.memory.record(self.tail, self.head) {
+            Some((_, size)) => self.tail += size as u64,
             None => self.tail = self.head,
         }
         // Not once a record, which would bounce the cache line; not once a drain either, since a
         // long one would leave a full ring full.
-        if self.unpublished() > self.data.size as u64 / 8 {
+        if self.unpublished() > self.memory.data.size as u64 / 8 {
             self.publish();
         }
     }
 }
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that `map` made, and no borrow of it outlives `self`. It
-        // cannot fail for a mapping of ours.
-        let _ = unsafe { munmap(self.memory.cast(), self.mapped) };
-    }
-}
-
-// SAFETY: the ring is owned memory; nothing about it belongs to one thread.
-unsafe impl Send for Ring {}
 
 /// The size of a page of memory in bytes.
 pub(crate) fn page_size() -> usize {

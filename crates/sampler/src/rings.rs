@@ -114,11 +114,6 @@ impl Rings {
         self.rings.iter_mut().for_each(Ring::publish);
     }
 
-    /// Whether something was seen that was not read.
-    pub(crate) fn has_unread(&self) -> bool {
-        self.rings.iter().any(Ring::has_unread)
-    }
-
     /// Waits until an event wants to be looked after, `timeout` is over, or a signal came.
     pub(crate) fn wait(&mut self, timeout: Duration) {
         let watched = || self.anchors.iter().filter(|anchor| !anchor.hung_up);

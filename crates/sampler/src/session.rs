@@ -1,25 +1,32 @@
 //! A live session: all events of a target open, one ring a CPU, drained in time order.
 
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flame_events::{Event, EventSource, Glance, Horizon, RecordBytes, RecordLayout, drain_kept};
-use flame_profile::{ByteLen, Cpu, Nanos};
+use flame_events::{
+    Event, EventKind, EventSource, Glance, Horizon, RecordBytes, RecordLayout, SampleEvent,
+    drain_kept,
+};
+use flame_profile::{ByteLen, Nanos};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::accounting::Accounted;
 use crate::attach::{chosen_cpus, first_task};
 use crate::by_cpu::CpuSamplers;
-use crate::config::{MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
+use crate::config::{
+    BURST_STACK_COPY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
+};
 use crate::descriptor::Descriptor;
-use crate::error::{Refusal, Refused, SamplerError};
+use crate::error::{Refusal, SamplerError};
 use crate::event_type::EventType;
 use crate::filter::Filter;
 use crate::limits;
 use crate::losses::{Losses, Throttling, for_each_new};
 use crate::occurrences::Occurrences;
 use crate::open::Plan;
-use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing::{self, Offbeat, Pace};
+use crate::readers::{Post, Readers};
 use crate::ring::page_size;
 use crate::rings::Rings;
 pub use crate::scope::{Concession, PerTask, Scope, Taken};
@@ -50,7 +57,9 @@ pub struct Session {
     pub(crate) rings: Rings,
     pub(crate) events: Events,
     pub(crate) filter: Option<Filter>,
-    pub(crate) pacer: Option<Pacer>,
+    /// One for each ring, where events are bound to CPUs.
+    readers: Readers,
+    config: SamplerConfig,
     /// Draws the intervals of events that are bound to tasks.
     pub(crate) offbeat: Option<Offbeat>,
     /// Follows how often the event happens, where flame chooses the period.
@@ -90,16 +99,19 @@ impl Session {
         let first = first_task(&config.target)?;
         let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
         let scope = Scope::of(config, &plan, cpus[0]);
-        // Of what comes in bursts a ring is to hold many.
-        let is_clocked = !plan.event.is_occurrence();
-        if scope != Scope::Cpus && config.copy_grows && plan.stack_copy > 0 && is_clocked {
-            plan.set_stack_copy(MAX_STACK_COPY);
-        }
         let pace = match scope {
-            Scope::Cpus => Pace::of(config, &plan.event, cpus.len()),
+            Scope::Cpus => Pace::of(config, &plan.event),
             Scope::Tasks(_) => Pace::Fixed,
         };
-        plan.wake_at_samples = pace == Pace::EachSample;
+        let wakes = pacing::wakes_at_samples(config, &plan.event);
+        plan.wake_at_samples = scope == Scope::Cpus && wakes;
+        if config.copy_may_be_larger && plan.stack_copy > 0 && !plan.wake_at_samples {
+            plan.set_stack_copy(match (plan.event.is_occurrence(), scope) {
+                (true, _) => BURST_STACK_COPY,
+                (false, Scope::Cpus) => DEFAULT_STACK_COPY,
+                (false, Scope::Tasks(_)) => MAX_STACK_COPY,
+            });
+        }
         let wanted = config.ring_len(cpus.len());
         let mut ring = usize::try_from(wanted.0).unwrap_or(usize::MAX / 4).max(page_size());
         // A sample with its stack copy must fit, with another beside it.
@@ -137,7 +149,8 @@ impl Session {
             rings: Rings::new(ring),
             events: Events::Tasks(Vec::new()),
             filter: None,
-            pacer: pace.pacer(config),
+            readers: Readers::new(),
+            config: config.clone(),
             accounted: Accounted::Tasks { counters: Vec::new(), start: 0 },
             counts_all_cpus: config.cpus.is_none(),
             taken: Taken::default(),
@@ -184,6 +197,7 @@ impl Session {
         // An event whose task has ended cannot be stopped and need not be.
         self.events().for_each(|event| drop(event.disable()));
         self.accounted.disable();
+        self.readers.finish();
         self.counted = Some(self.count());
         self.finished = true;
     }
@@ -209,9 +223,8 @@ impl Session {
         &self.refusals
     }
 
-    /// Whether the kernel would let this process, with the rights that it has now, open events as
-    /// they have to be for larger stack copies and for CPUs that come online. Where neither can
-    /// happen, it would.
+    /// Whether the kernel would let this process, with the rights that it has now, open events for
+    /// CPUs that come online. Where those are not sampled, it would.
     pub fn may_reopen(&self) -> bool {
         let Events::Cpus(samplers) = &self.events else { return true };
         self.rings.cpus().next().is_none_or(|cpu| samplers.may_reopen(&self.plan, cpu))
@@ -229,7 +242,7 @@ impl Session {
 
     /// Whether the intervals between samples are random.
     pub fn is_randomized(&self) -> bool {
-        self.pacer.is_some()
+        self.pace != Pace::Fixed
     }
 
     /// The event that samples are taken of.
@@ -252,35 +265,9 @@ impl Session {
         &self.plan.layout
     }
 
-    /// Bytes of user stack that samples copy at most now.
+    /// Bytes of user stack that samples copy at most.
     pub fn stack_copy(&self) -> ByteLen {
         ByteLen(self.plan.stack_copy.into())
-    }
-
-    /// Lets samples copy so many bytes of user stack from now on (rounded down to a multiple of 8).
-    /// `false` = that cannot be changed: the events of tasks that were inherited are out of reach,
-    /// or the kernel refused, which is among the [refusals](Session::refusals) then.
-    pub fn set_stack_copy(&mut self, bytes: ByteLen) -> bool {
-        let refused = |refusal: &Refusal| refusal.what == Refused::StackCopy;
-        let Events::Cpus(samplers) = &mut self.events else { return false };
-        if !samplers.is_sampling() {
-            return false;
-        }
-        if self.finished || self.plan.stack_copy == 0 || self.refusals.iter().any(refused) {
-            return false;
-        }
-        let before = self.plan.stack_copy;
-        self.plan.set_stack_copy(bytes);
-        let Err(error) = samplers.reopen(&self.plan, &mut self.rings) else {
-            if let Some(occurrences) = &mut self.occurrences {
-                occurrences.reopened(&self.plan, self.rings.cpus().count());
-            }
-            return true;
-        };
-        // What was opened before the refusal copies more; it can be relied on nowhere.
-        self.plan.set_stack_copy(ByteLen(before.into()));
-        self.refusals.push(Refusal { what: Refused::StackCopy, error });
-        false
     }
 
     /// CPU time that the kernel accounted to the target since sampling began; `None` where it
@@ -325,79 +312,56 @@ impl Session {
         losses.without(self.lost_before)
     }
 
-    /// Waits until there is something to do, `timeout` is over, or a signal came: a ring is a
-    /// quarter full, a sample came whose successor is to be scheduled, or is old enough to be
-    /// released.
+    /// Waits until there is something to do, or `timeout` is over: a ring is a quarter full, or,
+    /// where no reader looks after the rings, a stack is to be read on while it may still stand.
     pub fn wait(&mut self, timeout: Duration) {
-        let timeout = match self.pace {
-            // A sample that wakes flame up is too young to be released; the next one mostly comes
-            // before that time is over, and a wake-up less a sample is half of the cost.
-            Pace::EachSample if self.rings.has_unread() => timeout.min(FRESH).min(self.until_due()),
-            Pace::EachSample => timeout.min(self.until_due()),
-            Pace::Batches { every, .. } => timeout.min(every),
-            Pace::Fixed if self.plan.stack_copy > 0 || self.occurrences.is_some() => {
-                timeout.min(FRESH)
-            }
-            _ => timeout,
+        if self.readers.are_there() {
+            self.readers.wait(timeout);
+        } else if self.plan.stack_copy > 0 || self.occurrences.is_some() {
+            self.rings.wait(timeout.min(FRESH));
+        } else {
+            self.rings.wait(timeout);
+        }
+    }
+
+    /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
+    /// of the CPU: what is counted one by one may come by the thousand.
+    pub(crate) fn start_reader(&mut self, position: usize) {
+        let Events::Cpus(samplers) = &self.events else { return };
+        let (Some(cpu), Some(event)) = (self.rings.cpus().nth(position), samplers.event(position))
+        else {
+            return;
         };
-        self.rings.wait(timeout);
-    }
-
-    /// How long it takes until a sample is overdue.
-    fn until_due(&self) -> Duration {
-        let due =
-            self.pacer.as_ref().filter(|_| self.timers_always_run()).and_then(Pacer::next_due);
-        let left = |due: Nanos| (due.0 + GRACE.0).saturating_sub(monotonic_now().0);
-        // Whole milliseconds is what can be waited for: not less than is left.
-        due.map_or(Duration::MAX, |due| Duration::from_millis(left(due) / 1_000_000 + 1))
-    }
-
-    /// Whether timers run all the time, and not just with the tasks that they are for.
-    fn timers_always_run(&self) -> bool {
-        matches!(&self.events, Events::Cpus(samplers) if samplers.timer_always_runs())
+        if self.occurrences.is_some() {
+            return;
+        }
+        let pacer = self.pace.pacer(&self.config, cpu);
+        let post = Post {
+            cpu,
+            woken_by: Arc::clone(event),
+            paced: pacer.map(|pacer| (Arc::clone(event), pacer)),
+            timer_rests: !samplers.timer_always_runs(),
+            strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
+        };
+        let plan = Arc::new(self.plan.clone());
+        if let Some(ring) = self.rings.queues().get_mut(position) {
+            self.readers.start(position, post, &plan, ring);
+        }
     }
 
     /// Looks at what came since the last time, ring by ring.
-    pub(crate) fn look(&mut self) -> Vec<Seen> {
+    pub(crate) fn look(&mut self) {
         let layout = self.plan.layout;
-        // A clock that stands still has not passed anything by.
-        let always = self.timers_always_run();
-        let mut pacer = self.pacer.as_mut().filter(|_| always);
-        let mut all = Vec::new();
         for (position, ring) in self.rings.queues().iter_mut().enumerate() {
-            let mut seen = Seen::default();
             for_each_new(ring, &layout, |glance, time| {
                 self.throttling.look(position, glance, time);
-                if let (Some(occurrences), Glance::Sample { .. }) = (&mut self.occurrences, glance)
-                {
-                    occurrences.see(position, time);
+                if let Glance::Sample { .. } = glance {
+                    self.readers.note(position, time);
+                    if let Some(occurrences) = &mut self.occurrences {
+                        occurrences.see(position, time);
+                    }
                 }
-                if let (Some(pacer), Glance::Sample { .. }) = (&mut pacer, glance)
-                    && pacer.note(position, time, &mut seen)
-                {
-                    return;
-                }
-                pacing::note(&mut seen, glance, time);
             });
-            if let Some(pacer) = &mut pacer {
-                pacer.note_silence(position, monotonic_now(), &mut seen);
-            }
-            all.push(seen);
-        }
-        all
-    }
-
-    /// Sets when the next samples come.
-    fn set_intervals(&mut self, all: Vec<Seen>) {
-        let (Some(pacer), Events::Cpus(samplers)) = (&mut self.pacer, &self.events) else { return };
-        let new = |seen: &(usize, Seen)| seen.1 != Seen::default();
-        for (position, mut seen) in all.into_iter().enumerate().filter(new) {
-            let now = samplers.timer_now(position, &self.plan, monotonic_now());
-            seen.last = seen.last.min(now);
-            let interval = pacer.next(position, seen, now);
-            if let (Some(interval), Some(event)) = (interval, samplers.event(position)) {
-                pacing::set(&self.plan, event, interval);
-            }
         }
     }
 
@@ -413,11 +377,7 @@ impl Session {
             if let Some(cpu) = self.rings.cpus().nth(position) {
                 self.accounted.add_cpu(cpu);
             }
-            if let (Some(pacer), Some(event)) = (&mut self.pacer, samplers.event(position)) {
-                let now = samplers.timer_now(position, &self.plan, monotonic_now());
-                let first = pacer.restart(position, now);
-                pacing::set(&self.plan, event, first);
-            }
+            self.start_reader(position);
         }
     }
 }
@@ -433,57 +393,51 @@ impl EventSource for Session {
         self.finish();
     }
 
-    fn copy_stacks(&mut self, bytes: ByteLen) -> Option<ByteLen> {
-        self.set_stack_copy(bytes).then(|| self.stack_copy())
-    }
-
     /// Live, the last millisecond is kept back; after [`Session::finish`] nothing is. Records that
     /// cannot be decoded are handed over as [`flame_events::EventKind::Undecodable`]. Where all
     /// tasks are seen, only the target's records are handed over.
     fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), SamplerError> {
         // The clock is read first: what is written from now on is younger.
+        let settled = monotonic_now().saturating_since(SETTLE);
+        self.rings.refresh();
+        if !self.finished || self.occurrences.is_some() {
+            self.look();
+        }
+        self.follow_occurrences();
         let horizon = match self.finished {
             true => Horizon::End,
-            false => Horizon::Until(monotonic_now().saturating_since(SETTLE)),
+            false => Horizon::Until(self.readers.horizon(settled)),
         };
-        self.rings.refresh();
-        let mut seen = match self.finished && self.occurrences.is_none() {
-            true => Vec::new(),
-            false => self.look(),
-        };
-        self.follow_occurrences();
-        if self.pace == Pace::EachSample {
-            self.set_intervals(std::mem::take(&mut seen));
-        }
         let layout = self.plan.layout;
         // Events of tasks see nobody else; the filter knows their processes.
         let by_task = matches!(self.events, Events::Tasks(_));
-        let (filter, pacer) = (&mut self.filter, &mut self.pacer);
+        let (filter, readers) = (&mut self.filter, RefCell::new(&mut self.readers));
         let (since, strays) = (self.since, &mut self.stray_samples);
-        let mut keep = |record: &RecordBytes<'_>| {
+        let lane = Cell::new(0);
+        let mut keep = |position: usize, record: &RecordBytes<'_>| {
+            lane.set(position);
             let of_target = filter.as_mut().is_none_or(|filter| filter.keep(record)) || by_task;
-            if !matches!(Glance::at(record), Glance::Sample { .. }) {
+            if !of_target || !matches!(Glance::at(record), Glance::Sample { .. }) {
                 return of_target;
             }
             let time = layout.time(record).unwrap_or_default();
-            let stray = pacer.as_mut().is_some_and(|pacer| pacer.is_stray(time));
-            *strays += u64::from(of_target && stray);
-            of_target && !stray && time >= since
+            let stray = readers.borrow_mut().is_stray(position, time);
+            *strays += u64::from(stray);
+            !stray && time >= since
         };
-        let lanes: Vec<Cpu> = self.rings.cpus().collect();
         let occurrences = &mut self.occurrences;
         let mut weighed = |mut event: Event<'_>| {
-            let kept = occurrences.as_mut().is_none_or(|all| all.weigh(&mut event, &lanes));
+            let kept = occurrences.as_mut().is_none_or(|all| all.weigh(&mut event, lane.get()));
             if kept {
-                sink(event);
+                with_rest(event, lane.get(), &mut readers.borrow_mut(), sink);
             }
         };
         drain_kept(self.rings.queues(), &layout, horizon, &mut keep, &mut weighed);
+        if let Horizon::Until(time) = horizon {
+            self.readers.forget_until(time);
+        }
         self.rings.publish();
-        // An interval that is set begins anew. Set before the work, the work would never be sampled
-        // on the CPU that it is done on, and what else runs there too often: by a percent at 999 Hz.
         if !self.finished {
-            self.set_intervals(seen);
             self.follow_hotplug();
         }
         if let Some(filter) = &mut self.filter {
@@ -491,6 +445,24 @@ impl EventSource for Session {
         }
         Ok(())
     }
+}
+
+/// Hands an event of a ring over, a sample with what was read of its stack.
+fn with_rest(
+    event: Event<'_>,
+    lane: usize,
+    readers: &mut Readers,
+    sink: &mut dyn FnMut(Event<'_>),
+) {
+    if !matches!(event.kind, EventKind::Sample(_)) || !readers.reads_stacks(lane) {
+        return sink(event);
+    }
+    let rest = readers.rest(lane, event.time);
+    let mut event: Event<'_> = event;
+    if let EventKind::Sample(SampleEvent { user_stack: Some(stack), .. }) = &mut event.kind {
+        stack.rest = rest;
+    }
+    sink(event);
 }
 
 /// Now, on the clock of the records.

@@ -59,5 +59,5 @@ pub use call::CallBefore;
 pub use code::{Code, CodeAddress, FrameAddress, ModuleId};
 pub use registers::Registers;
 pub use section::{Section, UnwindSections};
-pub use stack_copy::{StackCopy, StackLimit, StackSource, Unreadable};
+pub use stack_copy::{StackCopy, StackLimit, Unreadable};
 pub use unwinder::{CfiUnwinder, DEFAULT_FRAME_LIMIT, Unwinder};

@@ -1,6 +1,4 @@
-//! The copied part of a thread's stack, or another source of its words.
-
-use std::fmt;
+//! The bytes of a thread's stack: those that were copied, and those that were read beyond.
 
 use flame_profile::{ProcessAddress, StackEnd};
 
@@ -36,32 +34,24 @@ impl Unreadable {
     }
 }
 
-/// Where words of a stack come from besides a copy: the memory of a live process, say.
-pub trait StackSource: fmt::Debug {
-    /// The 8 bytes at `address` as a little-endian number.
-    ///
-    /// # Errors
-    /// When they cannot be had.
-    fn word(&self, address: ProcessAddress) -> Result<u64, Unreadable>;
-}
-
 /// A copy of the stack from the stack pointer upwards, as one or two slices of a ring buffer.
 ///
 /// ```text
-/// start (= stack pointer)                             start + len
-/// | head ........................... | tail ........ |
-/// lower addresses, callees                            higher addresses, callers
+/// start (= stack pointer)
+/// | head ................ | tail ........ | rest, where it was read ... |
+/// lower addresses, callees                    higher addresses, callers
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct StackCopy<'a> {
     start: u64,
     head: &'a [u8],
     tail: &'a [u8],
+    rest: &'a [u8],
+    /// Where another stack starts, and its bytes.
+    other: (u64, &'a [u8]),
     limit: StackLimit,
     /// Where the walk is on another stack than the one that was copied: its stack pointer there.
     elsewhere: Option<u64>,
-    /// Asked for every word that the copy does not have.
-    source: Option<&'a dyn StackSource>,
 }
 
 impl<'a> StackCopy<'a> {
@@ -72,14 +62,18 @@ impl<'a> StackCopy<'a> {
         tail: &'a [u8],
         limit: StackLimit,
     ) -> StackCopy<'a> {
-        StackCopy { start: start.0, head, tail, limit, elsewhere: None, source: None }
+        let (rest, other) = (&[][..], (0, &[][..]));
+        StackCopy { start: start.0, head, tail, rest, other, limit, elsewhere: None }
     }
 
-    /// A stack whose every word is asked of `source`.
-    pub fn of_source(start: ProcessAddress, source: &'a dyn StackSource) -> StackCopy<'a> {
-        let limit = StackLimit::CopyFull;
-        let source = Some(source);
-        StackCopy { start: start.0, head: &[], tail: &[], limit, elsewhere: None, source }
+    /// The same with the bytes that follow `tail`.
+    pub fn with_rest(self, rest: &'a [u8]) -> StackCopy<'a> {
+        StackCopy { rest, ..self }
+    }
+
+    /// The same with the bytes of another stack, on which a signal has come.
+    pub fn with_interrupted(self, start: ProcessAddress, bytes: &'a [u8]) -> StackCopy<'a> {
+        StackCopy { other: (start.0, bytes), ..self }
     }
 
     /// Notes that a frame with that stack pointer was interrupted by a signal. Handlers may run on
@@ -90,9 +84,9 @@ impl<'a> StackCopy<'a> {
         }
     }
 
-    /// Whether nothing was copied, and nothing can be asked for either.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.tail.is_empty() && self.source.is_none()
+        self.head.is_empty() && self.tail.is_empty() && self.rest.is_empty()
     }
 
     /// The 8 bytes at `address` as a little-endian number.
@@ -115,17 +109,17 @@ impl<'a> StackCopy<'a> {
     /// # Errors
     /// When not all of them were copied.
     pub(crate) fn read_small(&self, address: u64, size: u8) -> Result<u64, Unreadable> {
-        if let Some(source) = self.source {
-            let word = source.word(ProcessAddress(address))?;
-            let kept = u64::MAX.checked_shr(64 - 8 * u32::from(size.min(8))).unwrap_or(0);
-            return Ok(word & kept);
-        }
         let mut word = [0; 8];
         for (index, byte) in word.iter_mut().take(usize::from(size)).enumerate() {
             let address = address.checked_add(index as u64).ok_or(Unreadable::OutsideStack)?;
             *byte = self.byte(address)?;
         }
         Ok(u64::from_le_bytes(word))
+    }
+
+    fn other_byte(&self, address: u64) -> Option<u8> {
+        let (start, bytes) = self.other;
+        bytes.get(offset(address, start)?).copied()
     }
 
     fn byte(&self, address: u64) -> Result<u8, Unreadable> {
@@ -138,14 +132,22 @@ impl<'a> StackCopy<'a> {
             true => Unreadable::NotCopied,
             false => Unreadable::OutsideStack,
         };
-        let distance = address.checked_sub(self.start).ok_or(missing)?;
-        let offset = usize::try_from(distance).map_err(|_| missing)?;
-        let byte = match offset.checked_sub(self.head.len()) {
-            None => self.head.get(offset),
-            Some(offset) => self.tail.get(offset),
+        let Some(offset) = offset(address, self.start) else {
+            return self.other_byte(address).ok_or(missing);
         };
-        byte.copied().ok_or(missing)
+        let beyond = offset.checked_sub(self.head.len());
+        let byte = match beyond.map(|offset| (offset, offset.checked_sub(self.tail.len()))) {
+            None => self.head.get(offset),
+            Some((offset, None)) => self.tail.get(offset),
+            Some((_, Some(offset))) => self.rest.get(offset),
+        };
+        byte.copied().or_else(|| self.other_byte(address)).ok_or(missing)
     }
+}
+
+/// How many bytes an address is behind another.
+fn offset(address: u64, start: u64) -> Option<usize> {
+    usize::try_from(address.checked_sub(start)?).ok()
 }
 
 #[cfg(test)]
@@ -171,24 +173,29 @@ mod tests {
         check(StackLimit::CopyFull, START + 16, Ok(0x1716_1514_1312_1110));
     }
 
-    #[derive(Debug)]
-    struct Doubled;
-
-    impl StackSource for Doubled {
-        fn word(&self, address: ProcessAddress) -> Result<u64, Unreadable> {
-            if address.0 < START { Err(Unreadable::OutsideStack) } else { Ok(address.0 * 2) }
+    #[test]
+    fn words_are_read_in_the_rest_and_across_its_start() {
+        let bytes: Vec<u8> = (0..32).collect();
+        for (first, second) in [(0, 0), (0, 5), (3, 20), (16, 16)] {
+            let (copy, rest) = bytes.split_at(second);
+            let (head, tail) = copy.split_at(first);
+            let copy = StackCopy::new(ProcessAddress(START), head, tail, StackLimit::CopyFull);
+            let copy = copy.with_rest(rest);
+            assert_eq!(copy.read_u64(START + 2), Ok(0x0908_0706_0504_0302), "{first} {second}");
+            assert_eq!(copy.read_u64(START + 24), Ok(0x1f1e_1d1c_1b1a_1918));
+            assert_eq!(copy.read_u64(START + 25), Err(Unreadable::NotCopied));
         }
     }
 
     #[test]
-    fn words_of_a_source_are_cut_to_the_size_asked_for() {
-        let stack = StackCopy::of_source(ProcessAddress(START), &Doubled);
-        assert_eq!(stack.read_u64(START + 8), Ok(2 * START + 16));
-        assert_eq!(stack.read_small(START + 8, 8), Ok(2 * START + 16));
-        assert_eq!(stack.read_small(START + 8, 2), Ok((2 * START + 16) & 0xffff));
-        assert_eq!(stack.read_small(START + 8, 0), Ok(0));
-        assert_eq!(stack.read_u64(START - 8), Err(Unreadable::OutsideStack));
-        assert!(!stack.is_empty());
+    fn words_of_an_interrupted_stack_are_read() {
+        for other in [START - 0x1000, START + 0x1_0000] {
+            let copy = StackCopy::new(ProcessAddress(START), &[1; 16], &[], StackLimit::CopyFull);
+            let copy = copy.with_rest(&[2; 8]).with_interrupted(ProcessAddress(other), &[3; 16]);
+            assert_eq!(copy.read_u64(other + 8), Ok(0x0303_0303_0303_0303));
+            assert_eq!(copy.read_u64(START + 12), Ok(0x0202_0202_0101_0101));
+            assert!(copy.read_u64(other + 16).is_err());
+        }
     }
 
     #[test]

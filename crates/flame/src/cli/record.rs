@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_recorder::DEFAULT_MAX_DEPTH;
 use flame_sampler::{
-    CallGraph, EventType, FIRST_STACK_COPY, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
+    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
 use super::picture::PictureArgs;
@@ -146,18 +146,10 @@ pub(crate) struct SamplingArgs {
 
     /// How stacks are walked: `dwarf[,BYTES]`, fp or none
     ///
-    /// Without BYTES, 16 KiB of stack are copied with each sample, and more once too many stacks
-    /// stay cut.
+    /// Without BYTES, 16 KiB of stack are copied with each sample, and what lies beyond is read while
+    /// the thread stands still; where that is not possible, up to 64 KiB are copied.
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
     pub(crate) call_graph: StackWalk,
-
-    /// What completes stacks that go on beyond their copy: off, read or all
-    ///
-    /// `read`: the memory of the process, where it still agrees with the copy. `all`: also other
-    /// stacks of the thread that were read; these are guesses, marked and counted as such.
-    #[arg(long, value_name = "HOW", default_value = "all", hide_short_help = true)]
-    #[arg(hide_possible_values = true)]
-    pub(crate) complete: Complete,
 
     /// Frames kept of a stack, from the innermost on
     ///
@@ -266,33 +258,11 @@ pub(crate) struct OutputArgs {
     pub(crate) no_annotate: bool,
 }
 
-/// How stacks are walked, and whether the copies of them may become larger.
+/// How stacks are walked, and whether copies of them may be larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackWalk {
     pub(crate) how: CallGraph,
-    pub(crate) copy_grows: bool,
-}
-
-/// What completes stacks that go on beyond their copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Complete {
-    /// Nothing: they stay truncated.
-    Off,
-    /// The memory of the process.
-    Read,
-    /// That, and other stacks of the thread that were read.
-    #[default]
-    All,
-}
-
-impl From<Complete> for flame_recorder::Complete {
-    fn from(complete: Complete) -> flame_recorder::Complete {
-        match complete {
-            Complete::Off => flame_recorder::Complete::Off,
-            Complete::Read => flame_recorder::Complete::Read,
-            Complete::All => flame_recorder::Complete::All,
-        }
-    }
+    pub(crate) copy_may_be_larger: bool,
 }
 
 /// A parsed CPU list; a type of its own, since clap would take a Vec for repeated values.
@@ -355,11 +325,11 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 
 fn call_graph(text: &str) -> Result<StackWalk, String> {
     let (how, bytes) = text.split_once(',').map_or((text, None), |(how, bytes)| (how, Some(bytes)));
-    let walk = |how| Ok(StackWalk { how, copy_grows: bytes.is_none() });
+    let walk = |how| Ok(StackWalk { how, copy_may_be_larger: bytes.is_none() });
     match (how, bytes) {
         ("none", None) => walk(CallGraph::None),
         ("fp", None) => walk(CallGraph::FramePointers),
-        ("dwarf", None) => walk(CallGraph::Dwarf(FIRST_STACK_COPY)),
+        ("dwarf", None) => walk(CallGraph::Dwarf(DEFAULT_STACK_COPY)),
         ("dwarf", Some(bytes)) => {
             let number = bytes.parse::<u64>().ok();
             let number = number.filter(|bytes| (8..=MAX_STACK_COPY.0).contains(bytes));

@@ -90,7 +90,6 @@ pub(super) fn of_refusals(session: &Session) -> Vec<Note> {
     let note = |refusal: &Refusal| {
         let why = failure(&refusal.error);
         Note::plain(match refusal.what {
-            Refused::StackCopy => format!("stacks were not copied further: {}", why.what()),
             Refused::Cpu(cpu) => {
                 format!("CPU {cpu} came online and was not sampled: {}", why.what())
             }

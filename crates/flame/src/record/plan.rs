@@ -42,7 +42,6 @@ impl Plan {
         let mut recorder = RecorderConfig::new(target);
         recorder.options = Options {
             max_depth: sampling.max_depth,
-            complete: sampling.complete.into(),
             files: Arc::new(files.clone()),
             debug_places: debug_files::places(&args.symbols),
             symbols: symbols::config(&args.symbols),
@@ -80,7 +79,7 @@ fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
         _ => Privilege::All,
     };
     config.call_graph = sampling.call_graph.how;
-    config.copy_grows = sampling.call_graph.copy_grows;
+    config.copy_may_be_larger = sampling.call_graph.copy_may_be_larger;
     config.inherit = !sampling.no_inherit;
     config.descendants = !sampling.no_children;
     config.per_task = sampling.per_task;

@@ -1,9 +1,8 @@
 //! Flame's own place among the programs that want to run.
 //!
-//! On a machine with more to do than CPUs, a sampler that waits its turn for a tenth of a second
-//! loses samples, and sets random intervals too late. It needs little CPU time, but it needs it
-//! soon: while it records, it goes first, where it may. What it launched was started before, and
-//! keeps its own priority.
+//! On a machine with more to do than CPUs, who empties the rings must not wait its turn for a second,
+//! or samples are lost. It needs little CPU time: while it records, it goes first, where it may. What
+//! it launched was started before, and keeps its own priority.
 
 use rustix::process::{getpriority_process, setpriority_process};
 

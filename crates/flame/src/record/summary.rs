@@ -208,7 +208,7 @@ fn most_without_info(health: &Health) -> Option<String> {
 
 /// What became of stacks that went on beyond their copy; `None` if there were none.
 fn beyond_copies(health: &Health) -> Option<String> {
-    if health.completed.is_empty() && health.not_completed.is_empty() {
+    if health.read_on == 0 && health.not_read.is_empty() {
         return None;
     }
     let kib = |bytes: Option<ByteLen>| bytes.map_or(0.0, |bytes| bytes.0 as f64 / 1024.0);
@@ -219,10 +219,11 @@ fn beyond_copies(health: &Health) -> Option<String> {
         kib(copies.mean_asked())
     );
     let walked = Weight(health.walked().map(|(_, count)| count).sum());
-    for (how, count) in &health.completed {
-        text += &format!(", {} {how}", percent(Weight(*count).share_of(walked)));
+    if health.read_on > 0 {
+        let share = percent(Weight(health.read_on).share_of(walked));
+        text += &format!(", {share} read on from the process");
     }
-    for (why, count) in &health.not_completed {
+    for (why, count) in &health.not_read {
         text += &format!(", {} {why}", group_thousands(*count));
     }
     Some(text)

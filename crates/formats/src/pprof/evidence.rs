@@ -14,7 +14,6 @@ fn word(evidence: Evidence) -> Option<&'static str> {
         Evidence::Copied => None,
         Evidence::ReadFromProcess => Some("read-from-process"),
         Evidence::GuessedFrames => Some("guessed-frames"),
-        Evidence::OtherStack => Some("other-stack"),
     }
 }
 

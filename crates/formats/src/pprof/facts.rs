@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use flame_profile::{
-    ByteLen, Completion, Coverage, Health, Hz, Meta, Missing, Nanos, NotCompleted, Occurrences,
-    StackCopies, StackEnd,
+    ByteLen, Coverage, Health, Hz, Meta, Missing, Nanos, NotRead, Occurrences, StackCopies,
+    StackEnd,
 };
 
 const FOR_PEOPLE: &str = "flame: ";
@@ -75,6 +75,7 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
         ("health.stray_samples", health.stray_samples),
         ("health.idle_samples", health.idle_samples),
         ("health.skipped_lines", health.skipped_lines),
+        ("health.read_on", health.read_on),
     ];
     for (key, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         fact(key, count.to_string());
@@ -82,11 +83,8 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     for (end, count) in &health.stack_ends {
         fact("health.stack_end", format!("{count} {}", stack_end_word(*end)));
     }
-    for (how, count) in &health.completed {
-        fact("health.completed", format!("{count} {}", completion_word(*how)));
-    }
-    for (why, count) in &health.not_completed {
-        fact("health.not_completed", format!("{count} {}", not_completed_word(*why)));
+    for (why, count) in &health.not_read {
+        fact("health.not_read", format!("{count} {}", not_read_word(*why)));
     }
     if health.stack_copies != StackCopies::default() {
         let StackCopies { samples, asked, copied } = health.stack_copies;
@@ -143,8 +141,7 @@ impl FactReader {
         let table = matches!(
             key,
             "health.stack_end"
-                | "health.completed"
-                | "health.not_completed"
+                | "health.not_read"
                 | "health.no_unwind_info"
                 | "health.unnamed"
                 | "health.note"
@@ -199,6 +196,7 @@ impl FactReader {
             "undecodable_records" => health.undecodable_records = value.parse().ok()?,
             "idle_samples" => health.idle_samples = value.parse().ok()?,
             "skipped_lines" => health.skipped_lines = value.parse().ok()?,
+            "read_on" => health.read_on = value.parse().ok()?,
             "occurrences" => {
                 let (sampled, happened) = value.split_once(' ')?;
                 let (sampled, happened) = (sampled.parse().ok()?, happened.parse().ok()?);
@@ -232,8 +230,7 @@ impl FactReader {
         let health = &mut self.health;
         let sum = match table {
             "stack_end" => health.stack_ends.entry(stack_end_of(rest)?).or_default(),
-            "completed" => health.completed.entry(completion_of(rest)?).or_default(),
-            "not_completed" => health.not_completed.entry(not_completed_of(rest)?).or_default(),
+            "not_read" => health.not_read.entry(not_read_of(rest)?).or_default(),
             "no_unwind_info" => health.no_unwind_info.entry(rest.to_owned()).or_default(),
             "unnamed" => {
                 let (word, image) = rest.split_once(' ')?;
@@ -300,29 +297,20 @@ fn stack_end_of(word: &str) -> Option<StackEnd> {
 }
 
 /// Written into files: never changes, unlike what `Display` shows.
-fn completion_word(how: Completion) -> &'static str {
-    match how {
-        Completion::ReadFromProcess => "read-from-process",
-        Completion::EarlierStack => "earlier-stack",
-    }
-}
-
-fn completion_of(word: &str) -> Option<Completion> {
-    Completion::ALL.into_iter().find(|how| completion_word(*how) == word)
-}
-
-/// Written into files: never changes, unlike what `Display` shows.
-fn not_completed_word(why: NotCompleted) -> &'static str {
+fn not_read_word(why: NotRead) -> &'static str {
     match why {
-        NotCompleted::Changed => "changed",
-        NotCompleted::Unreadable => "unreadable",
-        NotCompleted::Ambiguous => "ambiguous",
-        NotCompleted::NotAsked => "not-asked",
+        NotRead::NoReader => "no-reader",
+        NotRead::Late => "late",
+        NotRead::RealTime => "real-time",
+        NotRead::Denied => "denied",
+        NotRead::Unreadable => "unreadable",
+        NotRead::Changed => "changed",
+        NotRead::TooDeep => "too-deep",
     }
 }
 
-fn not_completed_of(word: &str) -> Option<NotCompleted> {
-    NotCompleted::ALL.into_iter().find(|why| not_completed_word(*why) == word)
+fn not_read_of(word: &str) -> Option<NotRead> {
+    NotRead::ALL.into_iter().find(|why| not_read_word(*why) == word)
 }
 
 const MISSINGS: [Missing; 8] = [

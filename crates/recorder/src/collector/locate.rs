@@ -53,7 +53,8 @@ impl Collector {
             let address = self.frames[index].lookup_address();
             let location = self.locate(pid, address).unwrap_or_else(|| {
                 self.jit_frames.push((index, address));
-                CodeLocation::Anonymous(pid, address)
+                // Until it is known which code it was.
+                CodeLocation::Unmapped(address)
             });
             locations.push(location);
         }

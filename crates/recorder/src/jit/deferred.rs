@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 
 use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, StackEnd};
-use rustc_hash::FxHashSet;
 
 use super::super::location::CodeLocation;
 
@@ -39,11 +38,6 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// The processes of which samples wait.
-    pub(crate) fn processes(&self) -> FxHashSet<Pid> {
-        self.samples.iter().map(|sample| sample.pid).collect()
-    }
-
     /// Lets a sample wait.
     pub(crate) fn push(&mut self, sample: DeferredSample) {
         self.locations += sample.path.len();

@@ -142,7 +142,7 @@ fn a_task_without_user_registers_is_complete_with_its_kernel_stack() {
 fn a_stack_without_unwind_information_stands_under_its_mark() {
     let mut cut = sample(1, &[], &[]);
     cut.user_registers = Some(vec![0x7ffe_0000, 0x1008]);
-    cut.user_stack = Some(StackBytes { head: &[0; 16], tail: &[], reached_limit: false });
+    cut.user_stack = Some(StackBytes { head: &[0; 16], ..StackBytes::default() });
     let profile = collect(
         SP_AND_IP,
         vec![named(1, "app"), mapped(1, 0x1000, b"//anon"), event(EventKind::Sample(cut))],

@@ -35,7 +35,7 @@ impl Machine {
                 last: Nanos(*new.last().unwrap()),
                 ..Seen::default()
             };
-            if let Some(interval) = self.pacer.next(0, seen, Nanos(self.now)) {
+            if let Some(interval) = self.pacer.next(seen, Nanos(self.now)) {
                 self.interval = interval.0;
                 next = self.now + self.interval;
             }
@@ -95,7 +95,7 @@ fn a_cpu_that_was_away_is_not_caught_up_with() {
     let mut pacer = Pacer::new(MEAN, 1, Some(1));
     pacer.start(Nanos(0));
     let now = Nanos(MEAN.0 * 1000);
-    let interval = pacer.next(0, Seen { samples: 1, last: now, ..Seen::default() }, now).unwrap();
+    let interval = pacer.next(Seen { samples: 1, last: now, ..Seen::default() }, now).unwrap();
     assert!((MEAN.0 / 2..=MEAN.0 * 3 / 2).contains(&interval.0), "{interval:?}");
 }
 
@@ -110,14 +110,14 @@ fn samples_with_rests(seed: u64, batch: u64, busy: impl Fn(u64) -> bool) -> usiz
         now = if due == ring && busy(due) { due + 20_000 } else { ring + GRACE.0 + 500_000 };
         let mut seen = Seen::default();
         while due <= now {
-            if busy(due) && !pacer.note(0, Nanos(due), &mut seen) {
+            if busy(due) && !pacer.note(Nanos(due), &mut seen) {
                 (seen.samples, seen.last) = (seen.samples + 1, Nanos(due));
             }
             due += interval;
         }
         counted += seen.samples;
-        pacer.note_silence(0, Nanos(now), &mut seen);
-        if let Some(new) = pacer.next(0, seen, Nanos(now)) {
+        pacer.note_silence(Nanos(now), &mut seen);
+        if let Some(new) = pacer.next(seen, Nanos(now)) {
             (interval, due) = (new.0, now + new.0);
         }
     }
@@ -144,7 +144,7 @@ fn lost_records_do_not_raise_the_rate() {
     pacer.start(Nanos(0));
     let now = Nanos(MEAN.0 * 5);
     let interval = pacer
-        .next(0, Seen { samples: 1, last: now, disturbed: true, ..Seen::default() }, now)
+        .next(Seen { samples: 1, last: now, disturbed: true, ..Seen::default() }, now)
         .unwrap();
     assert!(interval.0 >= MEAN.0 / 2, "{interval:?}");
 }

@@ -25,7 +25,7 @@ fn ring_and_kernel() -> (Ring, Kernel) {
 impl Kernel {
     /// Writes a record of `size` bytes in all whose body repeats `fill`, if there is room.
     fn write(&mut self, fill: u8, size: usize) -> bool {
-        let page = self.view.memory.as_ptr();
+        let page = self.view.memory.page.as_ptr();
         // SAFETY: the page is mapped as long as the view lives.
         let tail = unsafe { AtomicU64::from_ptr(&raw mut (*page).data_tail) };
         if self.head + size as u64 - tail.load(Ordering::Acquire) > SIZE as u64 {
@@ -36,7 +36,7 @@ impl Kernel {
         for byte in header.to_ne_bytes().into_iter().chain(body) {
             let at = (self.head & (SIZE as u64 - 1)) as usize;
             // SAFETY: `at` is inside the data pages, in the part that the reader gave back.
-            unsafe { self.view.data.start.as_ptr().add(at).write(byte) };
+            unsafe { self.view.memory.data.start.as_ptr().add(at).write(byte) };
             self.head += 1;
         }
         // SAFETY: as above.
@@ -99,7 +99,7 @@ fn a_record_of_impossible_size_ends_the_reading_of_what_is_there() {
     let (mut ring, mut kernel) = ring_and_kernel();
     assert!(kernel.write(1, 64));
     // SAFETY: the size field of the first record's header is inside the data pages.
-    unsafe { kernel.view.data.start.as_ptr().add(6).write(0) };
+    unsafe { kernel.view.memory.data.start.as_ptr().add(6).write(0) };
     assert_eq!(read_all(&mut ring), []);
     ring.advance();
     assert!(kernel.write(2, 64));

@@ -1,0 +1,148 @@
+//! What a sample copied of a stack, without decoding anything else: for who has no time to.
+//!
+//! ```text
+//!   identifier | ip | pid, tid | time | cpu | [period] | [n, n addresses] | abi, registers |
+//!   size, size bytes of stack | how many of them were copied
+//! ```
+//!
+//! Source: PERF_RECORD_SAMPLE in perf_event_open(2).
+
+use flame_profile::{Nanos, ProcessAddress, Tid};
+use linux_perf_event_reader::RecordType;
+
+use crate::decode::{RecordBytes, RecordLayout};
+use crate::event::StackBytes;
+
+const TASK_AT: usize = 16;
+const TIME_AT: usize = 24;
+const PERIOD_AT: usize = 40;
+
+/// The copied part of the stack of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct CopiedStack<'a> {
+    /// The thread that ran.
+    pub tid: Tid,
+    /// When.
+    pub time: Nanos,
+    /// Where the copy starts.
+    pub stack_pointer: ProcessAddress,
+    /// The bytes.
+    pub bytes: StackBytes<'a>,
+}
+
+impl RecordLayout {
+    /// The stack of a sample of an event with user registers and a stack copy. `stack_pointer` is the
+    /// bit of that register. `None` of other records, and of tasks without a user stack.
+    pub fn copied_stack<'a>(
+        &self,
+        record: &RecordBytes<'a>,
+        stack_pointer: u32,
+    ) -> Option<CopiedStack<'a>> {
+        let fields = self.fields();
+        let asked = fields.user_registers >> stack_pointer & 1 == 1 && fields.user_stack > 0;
+        if RecordType(record.record_type) != RecordType::SAMPLE || !asked {
+            return None;
+        }
+        let mut at = PERIOD_AT;
+        at += if fields.fixed_period.is_none() { 8 } else { 0 };
+        if fields.callchain {
+            let addresses = usize::try_from(word(record, at)?).ok()?;
+            at = addresses.checked_mul(8)?.checked_add(at + 8)?;
+        }
+        let has_registers = word(record, at)? != 0;
+        at += 8;
+        let below = fields.user_registers & ((1 << stack_pointer) - 1);
+        let register = word(record, at + 8 * below.count_ones() as usize)?;
+        at += 8 * fields.user_registers.count_ones() as usize;
+        let size = usize::try_from(word(record, at)?).ok()?;
+        if !has_registers || size == 0 {
+            return None;
+        }
+        at += 8;
+        let copied = usize::try_from(word(record, at.checked_add(size)?)?).ok()?.min(size);
+        let in_head = |position: usize| position.min(record.head.len());
+        let in_tail = |position: usize| position.saturating_sub(record.head.len());
+        Some(CopiedStack {
+            tid: Tid((word(record, TASK_AT)? >> 32) as u32),
+            time: Nanos(word(record, TIME_AT)?),
+            stack_pointer: ProcessAddress(register),
+            bytes: StackBytes {
+                head: record.head.get(in_head(at)..in_head(at + copied))?,
+                tail: record.tail.get(in_tail(at)..in_tail(at + copied))?,
+                reached_limit: copied == size,
+                ..StackBytes::default()
+            },
+        })
+    }
+}
+
+/// Eight bytes of a record's body, in the machine's byte order.
+fn word(record: &RecordBytes<'_>, at: usize) -> Option<u64> {
+    if let Some(bytes) = record.head.get(at..).and_then(<[u8]>::first_chunk) {
+        return Some(u64::from_ne_bytes(*bytes));
+    }
+    let mut bytes = record.head.iter().chain(record.tail).skip(at);
+    let mut word = [0; 8];
+    for byte in &mut word {
+        *byte = *bytes.next()?;
+    }
+    Some(u64::from_ne_bytes(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::SampleFields;
+    use crate::event::{Event, EventKind};
+
+    /// Registers 7 (sp) and 8 (ip) of x86-64.
+    const SP_AND_IP: u64 = 0x180;
+
+    fn layout(callchain: bool, fixed_period: Option<u64>) -> RecordLayout {
+        let fields =
+            SampleFields { callchain, user_registers: SP_AND_IP, user_stack: 16, fixed_period };
+        RecordLayout::new(fields)
+    }
+
+    fn body(callchain: bool, fixed_period: Option<u64>, copied: u64) -> Vec<u8> {
+        let mut words = vec![77, 0x1000, 41 | 42 << 32, 9_000, 1];
+        words.extend(fixed_period.is_none().then_some(10));
+        words.extend(callchain.then_some([3, u64::MAX - 511, 1, 2]).into_iter().flatten());
+        words.extend([2, 0x7ffe_0000, 0x1000, 16, 0x1111, 0x2222, copied]);
+        words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect()
+    }
+
+    /// It is what decoding everything gives, wherever the record wraps around the end of its ring.
+    #[test]
+    fn a_copy_is_that_of_the_decoded_sample() {
+        for (chain, period, copied) in [(true, None, 16), (false, None, 8), (true, Some(1), 0)] {
+            let (layout, body) = (layout(chain, period), body(chain, period, copied));
+            for split in 0..=body.len() {
+                let (head, tail) = body.split_at(split);
+                let record = RecordBytes { record_type: 9, misc: 0, head, tail };
+                let stack = layout.copied_stack(&record, 7).unwrap();
+                assert_eq!((stack.tid, stack.time), (Tid(42), Nanos(9_000)), "{split}");
+                assert_eq!(stack.stack_pointer, ProcessAddress(0x7ffe_0000));
+                let bytes = [stack.bytes.head, stack.bytes.tail].concat();
+                let Ok(Event { kind: EventKind::Sample(sample), .. }) = layout.decode(&record)
+                else {
+                    panic!("{split}")
+                };
+                let expect = sample.user_stack.unwrap();
+                assert_eq!(bytes, [expect.head, expect.tail].concat(), "{split}");
+                assert_eq!(stack.bytes.reached_limit, expect.reached_limit);
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_that_ends_early_has_none() {
+        let (layout, body) = (layout(true, None), body(true, None, 16));
+        for len in 0..body.len() {
+            let record = RecordBytes { record_type: 9, misc: 0, head: &body[..len], tail: &[] };
+            assert!(layout.copied_stack(&record, 7).is_none(), "{len}");
+        }
+        let other = RecordBytes { record_type: 3, misc: 0, head: &body, tail: &[] };
+        assert!(layout.copied_stack(&other, 7).is_none());
+    }
+}

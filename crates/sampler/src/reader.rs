@@ -1,0 +1,284 @@
+//! One thread a CPU, pinned to it, that is woken by each sample: it reads what the copy of the stack
+//! lacks while the target stands still, and draws the next interval there and then.
+//!
+//! ```text
+//!   sampled thread  ───────▶| sample                          |──────▶ goes on
+//!   reader                  | woken: looks, reads, draws, waits |
+//! ```
+//!
+//! A reader of the real-time class goes before every thread that is not, so the target cannot go on
+//! before it waits again. Readers look at their ring and take nothing out of it: records are drained
+//! by the session, to which each hands over what it read. What unwinding and names take is not done
+//! here.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flame_events::Glance;
+use flame_profile::{Cpu, Nanos, NotRead, Tid};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::SigSet;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::descriptor::Descriptor;
+use crate::hand_over::Giver;
+use crate::open::Plan;
+use crate::pacer::{GRACE, Pacer, Seen};
+use crate::pacing;
+use crate::realtime;
+use crate::rest::{SCRATCH, Wanted};
+use crate::ring::Lookout;
+use crate::session::monotonic_now;
+use crate::strangers::Strangers;
+use crate::turns::Turns;
+
+/// How old a sample may be when it is looked at: half of the readers look after 30 us.
+const FRESH: Nanos = Nanos(2_000_000);
+
+/// How old it may be where nothing ran in between: so long does a virtual machine stand still that has
+/// to share its CPUs.
+const OLDEST: Nanos = Nanos(20_000_000);
+
+/// The number of all idle tasks.
+const IDLE_TASK: Tid = Tid(0);
+
+/// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// What a reader and the session share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Whether stacks are read.
+    reads: AtomicBool,
+    /// The time of the last sample that the reader is done with.
+    done_until: AtomicU64,
+}
+
+impl Shared {
+    /// Whether the reader reads stacks; not yet before it runs.
+    pub(crate) fn reads_stacks(&self) -> bool {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// The time of the last sample that the reader is done with.
+    pub(crate) fn done_until(&self) -> Nanos {
+        Nanos(self.done_until.load(Ordering::Acquire))
+    }
+}
+
+/// Rings when a ring is to be emptied.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rung: Mutex<bool>,
+    ringing: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *lock(&self.rung) = true;
+        self.ringing.notify_one();
+    }
+
+    /// Waits until it rings, or `timeout` is over.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        let rung = lock(&self.rung);
+        let waited = self.ringing.wait_timeout_while(rung, timeout, |rung| !*rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+}
+
+/// Everything that a reader works with.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) cpu: Cpu,
+    /// An event whose samples, and those of the ring's other events, wake the reader.
+    pub(crate) woken_by: Arc<Descriptor>,
+    /// The event that samples, where its intervals are drawn, and what draws them.
+    pub(crate) paced: Option<(Arc<Descriptor>, Pacer)>,
+    /// Whether its timer runs only while tasks of a control group do.
+    pub(crate) timer_rests: bool,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) lookout: Arc<Mutex<Lookout>>,
+    /// Hangs up when the recording is over.
+    pub(crate) end: Arc<OwnedFd>,
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) strangers: Arc<Strangers>,
+    pub(crate) giver: Giver,
+}
+
+/// What a reader keeps from one look to the next.
+#[derive(Debug)]
+struct Work {
+    reads: bool,
+    scratch: Vec<u8>,
+    /// Bytes of the ring that came since the bell rang.
+    filled: u64,
+    /// Whether there was no sample when one was overdue.
+    is_idle: bool,
+    turns: Turns,
+    /// For how long the reader had run when it drew last.
+    own: Nanos,
+}
+
+impl Work {
+    /// Whether something else may have run on the CPU since a sample of that age.
+    fn is_late(&self, age: Nanos) -> bool {
+        let waited = || self.turns.waited_since().is_none_or(|waited| waited > FRESH);
+        age > OLDEST || age > FRESH && waited()
+    }
+}
+
+impl Reader {
+    /// Looks after its CPU until the recording is over.
+    pub(crate) fn run(mut self) {
+        // Signals are for the threads that know what to do.
+        let _ = SigSet::all().thread_block();
+        let mut here = CpuSet::new();
+        let own = nix::unistd::Pid::from_raw(0);
+        let pinned = here.set(self.cpu.0 as usize).and_then(|()| sched_setaffinity(own, &here));
+        let entered = realtime::enter();
+        tracing::debug!(cpu = self.cpu.0, ?pinned, ?entered, "reader");
+        // Elsewhere, or behind the target, it would see the stack as it is later.
+        let reads = pinned.is_ok() && entered.is_ok() && self.plan.reads_stacks();
+        self.shared.reads.store(reads, Ordering::Relaxed);
+        // Memory that is there already: to ask for it later takes locks that others hold.
+        let scratch = if reads { vec![1; SCRATCH] } else { Vec::new() };
+        let mut work = Work {
+            reads,
+            scratch,
+            filled: 0,
+            is_idle: false,
+            turns: Turns::of_this_thread(),
+            own: own_time(),
+        };
+        self.start_pacing();
+        while self.wait(&work) {
+            self.look(&mut work);
+            if work.reads {
+                work.turns.begin();
+            }
+        }
+        self.look(&mut work);
+    }
+
+    fn start_pacing(&mut self) {
+        let now = self.timer_now();
+        if let Some((event, pacer)) = &mut self.paced {
+            pacing::set(&self.plan, event, pacer.start(now));
+        }
+    }
+
+    /// Waits for samples or for one that is overdue; `false` when the recording is over.
+    fn wait(&self, work: &Work) -> bool {
+        let timeout = match &self.paced {
+            None => Duration::MAX,
+            Some(_) if work.is_idle => IDLE,
+            Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
+            Some(_) => pacing::BATCH,
+        };
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::NONE);
+        let mut waiting = [
+            PollFd::new(self.woken_by.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.end.as_fd(), PollFlags::empty()),
+        ];
+        let _ = poll(&mut waiting, timeout);
+        // The CPU went offline, or the recording is over.
+        let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
+        waiting.iter().all(|fd| !fd.revents().is_some_and(|events| events.intersects(hung_up)))
+    }
+
+    /// Looks at what came, reads the stack that stands still, and draws the next interval.
+    fn look(&mut self, work: &mut Work) {
+        let now = monotonic_now();
+        let always = !self.timer_rests;
+        let (mut seen, giver) = (Seen::default(), &mut self.giver);
+        let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
+        let mut newest: Option<(Nanos, Option<Wanted>)> = None;
+        let (plan, strangers) = (&self.plan, &self.strangers);
+        work.filled += lock(&self.lookout).for_each_new(|record| {
+            let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
+            let time = time.unwrap_or_default();
+            if let Glance::Sample { tid, .. } = glance {
+                let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
+                let wanted = if is_wanted { Wanted::of(&record, &plan.layout) } else { None };
+                newest = Some((time, wanted));
+                if let Some(pacer) = &mut pacer
+                    && pacer.note(time, &mut seen)
+                {
+                    giver.give_stray(time);
+                    return;
+                }
+            }
+            pacing::note(&mut seen, glance, time);
+        });
+        // Before anything else: the target may be woken up on another CPU.
+        if let Some((time, Some(wanted))) = newest {
+            let read = match work.is_late(now.saturating_since(time)) {
+                true => Err(NotRead::Late),
+                false => wanted.read(&mut work.scratch),
+            };
+            giver.give(wanted.time(), read, &work.scratch);
+        }
+        if let Some(pacer) = &mut pacer {
+            pacer.note_silence(monotonic_now(), &mut seen);
+        }
+        self.draw(seen, &mut work.own);
+        work.is_idle = newest.is_none();
+        if let Some((time, _)) = newest {
+            self.shared.done_until.store(time.0, Ordering::Release);
+        }
+        if work.filled >= self.plan.wake_after as u64 || self.giver.is_filling() {
+            work.filled = 0;
+            self.bell.ring();
+        }
+    }
+
+    /// Sets when the next sample comes.
+    fn draw(&mut self, mut seen: Seen, own_before: &mut Nanos) {
+        if seen == Seen::default() {
+            return;
+        }
+        let (now, own) = (self.timer_now(), own_time());
+        // A control group's clock does not run meanwhile.
+        if !self.timer_rests {
+            seen.own = own.saturating_since(*own_before);
+        }
+        *own_before = own;
+        let Some((event, pacer)) = &mut self.paced else { return };
+        seen.last = seen.last.min(now);
+        if let Some(interval) = pacer.next(seen, now) {
+            pacing::set(&self.plan, event, interval);
+        }
+    }
+
+    /// Now, on the clock by which the event's timer runs: that of a control group stands still while
+    /// none of its tasks runs.
+    fn timer_now(&self) -> Nanos {
+        match &self.paced {
+            Some((event, _)) if self.timer_rests => self.plan.read(event).running,
+            _ => monotonic_now(),
+        }
+    }
+}
+
+/// How long it takes until a sample is overdue that was due at a time: whole milliseconds, which is
+/// what can be waited for, and not less than is left.
+fn until(due: Nanos) -> Duration {
+    let left = (due.0 + GRACE.0).saturating_sub(monotonic_now().0);
+    Duration::from_millis(left / 1_000_000 + 1)
+}
+
+/// For how long this thread has run.
+fn own_time() -> Nanos {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
+    Nanos::from(time.unwrap_or_default())
+}
+
+/// A lock whose holders do not panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

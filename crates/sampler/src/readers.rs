@@ -1,0 +1,166 @@
+//! The readers of all CPUs: started with the recording, ended with it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use flame_events::Rest;
+use flame_profile::{Cpu, Nanos};
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use crate::descriptor::Descriptor;
+use crate::hand_over::{self, Taker};
+use crate::open::Plan;
+use crate::pacer::Pacer;
+use crate::reader::{Bell, Reader, Shared};
+use crate::ring::Ring;
+use crate::strangers::Strangers;
+
+/// How long samples wait for a reader that has not seen them yet.
+const PATIENCE: Nanos = Nanos(20_000_000);
+
+/// How long readers get to end.
+const LAST_LOOK: Duration = Duration::from_millis(100);
+
+/// All readers, in the order of the rings.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    bell: Arc<Bell>,
+    /// Its closing ends the readers that have the other end.
+    end: Option<(OwnedFd, Arc<OwnedFd>)>,
+    lanes: Vec<Lane>,
+}
+
+/// The reader of one ring.
+#[derive(Debug, Default)]
+struct Lane {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// What the reader hands over; nothing before it is started.
+    taker: Option<Taker>,
+    /// The time of the newest sample that is in the ring.
+    newest: Nanos,
+}
+
+/// What the events of one CPU are, for its reader.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) cpu: Cpu,
+    pub(crate) woken_by: Arc<Descriptor>,
+    pub(crate) paced: Option<(Arc<Descriptor>, Pacer)>,
+    pub(crate) timer_rests: bool,
+    /// Whose stacks nobody wants.
+    pub(crate) strangers: Arc<Strangers>,
+}
+
+impl Readers {
+    /// None yet.
+    pub(crate) fn new() -> Readers {
+        Readers { bell: Arc::default(), end: None, lanes: Vec::new() }
+    }
+
+    /// Whether the reader of the ring at that position reads stacks: it has the right to go first.
+    pub(crate) fn reads_stacks(&self, position: usize) -> bool {
+        self.lanes.get(position).is_some_and(|lane| lane.shared.reads_stacks())
+    }
+
+    /// Whether there are any.
+    pub(crate) fn are_there(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// Starts the reader of the ring at that position, or another one in its place.
+    pub(crate) fn start(&mut self, position: usize, post: Post, plan: &Arc<Plan>, ring: &mut Ring) {
+        let Some(end) = self.end() else { return };
+        if self.lanes.len() <= position {
+            self.lanes.resize_with(position + 1, Lane::default);
+        }
+        let lane = &mut self.lanes[position];
+        let (giver, taker) = hand_over::ends();
+        (lane.shared, lane.taker) = (Arc::default(), Some(taker));
+        let reader = Reader {
+            cpu: post.cpu,
+            woken_by: post.woken_by,
+            paced: post.paced,
+            timer_rests: post.timer_rests,
+            plan: Arc::clone(plan),
+            lookout: ring.lookout(),
+            end,
+            bell: Arc::clone(&self.bell),
+            shared: Arc::clone(&lane.shared),
+            strangers: post.strangers,
+            giver,
+        };
+        // The kernel keeps 15 bytes of a name.
+        let named = thread::Builder::new().name(format!("flame-cpu{}", post.cpu.0));
+        match named.spawn(move || reader.run()) {
+            Ok(thread) => lane.thread = Some(thread),
+            Err(error) => tracing::debug!(%error, "no reader"),
+        }
+    }
+
+    fn end(&mut self) -> Option<Arc<OwnedFd>> {
+        if self.end.is_none() {
+            let (theirs, ours) = pipe2(OFlag::O_CLOEXEC).ok()?;
+            self.end = Some((ours, Arc::new(theirs)));
+        }
+        self.end.as_ref().map(|(_, theirs)| Arc::clone(theirs))
+    }
+
+    /// Ends them all. One that waits for the memory of a target is left behind.
+    pub(crate) fn finish(&mut self) {
+        self.end = None;
+        let deadline = Instant::now() + LAST_LOOK;
+        for thread in self.lanes.iter_mut().filter_map(|lane| lane.thread.take()) {
+            while !thread.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_micros(100));
+            }
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.newest = Nanos(0));
+    }
+
+    /// Waits until a ring is to be emptied, or `timeout` is over.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        self.bell.wait(timeout);
+    }
+
+    /// Takes note of a sample in the ring at that position.
+    pub(crate) fn note(&mut self, position: usize, time: Nanos) {
+        if let Some(lane) = self.lanes.get_mut(position) {
+            lane.newest = lane.newest.max(time);
+        }
+    }
+
+    /// Up to when samples may be released that have settled until then: those that a reader is done
+    /// with, or had its time for.
+    pub(crate) fn horizon(&self, settled: Nanos) -> Nanos {
+        let behind = self.lanes.iter().filter(|lane| lane.thread.is_some());
+        let behind = behind.map(|lane| (lane.shared.done_until(), lane.newest));
+        let behind = behind.filter(|(done, newest)| done < newest).map(|(done, _)| done);
+        let given_up = settled.saturating_since(PATIENCE);
+        behind.min().map_or(settled, |done| done.clamp(given_up, settled))
+    }
+
+    /// Leaves what was read for samples up to that time and not asked about.
+    pub(crate) fn forget_until(&mut self, time: Nanos) {
+        self.lanes.iter_mut().filter_map(|lane| lane.taker.as_mut()).for_each(|taker| {
+            taker.forget_until(time);
+        });
+    }
+
+    /// Whether nothing stands behind the sample of that time; it is asked about once.
+    pub(crate) fn is_stray(&mut self, position: usize, time: Nanos) -> bool {
+        self.taker(position).is_some_and(|taker| taker.is_stray(time))
+    }
+
+    /// What was read for the sample of that time; samples of a ring are asked about in their order.
+    pub(crate) fn rest(&mut self, position: usize, time: Nanos) -> Rest<'_> {
+        self.taker(position).map_or_else(Rest::default, |taker| taker.rest(time))
+    }
+
+    fn taker(&mut self, position: usize) -> Option<&mut Taker> {
+        self.lanes.get_mut(position)?.taker.as_mut()
+    }
+}

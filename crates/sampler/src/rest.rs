@@ -1,0 +1,179 @@
+//! What a stack has beyond its copy, read while the thread that was sampled cannot go on.
+//!
+//! ```text
+//!   stack pointer                    copied                           end of the stack
+//!   | copy in the sample ..... |known| rest ............................ |
+//!                              ^ read from here: what was copied must still stand there
+//! ```
+//!
+//! Who reads runs on the CPU that was sampled and goes before the target, so the stack stands as the
+//! sample saw it: of 105,032 stacks that were read so, each was. Whether that holds for a stack is
+//! checked all the same: the thread must not be of a class that goes before the reader, and the last
+//! words of the copy must be what is read.
+
+use std::io::IoSliceMut;
+
+use flame_events::{RecordBytes, RecordLayout};
+use flame_profile::{Nanos, NotRead, ProcessAddress, Tid};
+use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+
+use crate::realtime;
+use crate::signal_frame;
+
+/// How much is read at most of a stack. Those that go further stay truncated.
+pub(crate) const MOST: usize = 1 << 20;
+
+/// How much is read at most of a stack that a signal has interrupted.
+const MOST_INTERRUPTED: usize = 256 * 1024;
+
+/// The most bytes that one sample needs.
+pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED;
+
+/// How many bytes of the copy are read once more, to compare them.
+const KNOWN: usize = 64;
+
+/// The bit of the stack pointer among the registers (PERF_REG_X86_SP, PERF_REG_ARM64_SP).
+const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
+
+/// A stack to be read on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    time: Nanos,
+    tid: Tid,
+    /// The first byte that was not copied.
+    from: ProcessAddress,
+    /// The last bytes that were, the first `known` of them.
+    last: [u8; KNOWN],
+    known: usize,
+    /// The stack pointer that a signal has found, where its handler runs on another stack.
+    interrupted: Option<ProcessAddress>,
+}
+
+/// What was read of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// How many bytes follow the copy.
+    pub(crate) rest: usize,
+    /// Where the interrupted stack starts, and how many bytes of it follow `rest`.
+    pub(crate) interrupted: Option<(ProcessAddress, usize)>,
+}
+
+impl Wanted {
+    /// The stack of a sample; `None` where there is none to be read on.
+    pub(crate) fn of(record: &RecordBytes<'_>, layout: &RecordLayout) -> Option<Wanted> {
+        let stack = layout.copied_stack(record, STACK_POINTER)?;
+        let (head, tail) = (stack.bytes.head, stack.bytes.tail);
+        let len = head.len() + tail.len();
+        let known = len.min(KNOWN);
+        let mut last = [0; KNOWN];
+        let end = head.iter().chain(tail).skip(len - known);
+        last.iter_mut().zip(end).for_each(|(to, from)| *to = *from);
+        let sp = stack.stack_pointer;
+        let interrupted = [head, tail].into_iter().find_map(|part| signal_frame::find(part, sp));
+        let from = ProcessAddress(sp.0.checked_add(len as u64)?);
+        Some(Wanted { time: stack.time, tid: stack.tid, from, last, known, interrupted })
+    }
+
+    /// When the sample was taken.
+    pub(crate) fn time(&self) -> Nanos {
+        self.time
+    }
+
+    /// Reads it into `scratch`, of at least [`SCRATCH`] bytes.
+    ///
+    /// # Errors
+    /// Why it was not read.
+    pub(crate) fn read(&self, scratch: &mut [u8]) -> Result<Read, NotRead> {
+        if realtime::is_ahead(self.tid) {
+            return Err(NotRead::RealTime);
+        }
+        let (first, second) = scratch.split_at_mut(MOST);
+        let base = ProcessAddress(self.from.0.saturating_sub(self.known as u64));
+        let read = self.read_at(base, first)?;
+        if first.get(..self.known.min(read)) != self.last.get(..self.known) {
+            return Err(NotRead::Changed);
+        }
+        first.copy_within(self.known..read, 0);
+        let rest = read - self.known;
+        let other =
+            self.interrupted.and_then(|start| Some((start, self.read_at(start, second).ok()?)));
+        if let Some((_, len)) = other {
+            scratch.copy_within(MOST..MOST + len, rest);
+        }
+        Ok(Read { rest, interrupted: other })
+    }
+
+    fn read_at(&self, base: ProcessAddress, into: &mut [u8]) -> Result<usize, NotRead> {
+        let base = usize::try_from(base.0).map_err(|_| NotRead::Unreadable)?;
+        let remote = [RemoteIoVec { base, len: into.len() }];
+        // Numbers of tasks are below 2^22.
+        let tid = nix::unistd::Pid::from_raw(i32::try_from(self.tid.0).unwrap_or(0));
+        process_vm_readv(tid, &mut [IoSliceMut::new(into)], &remote).map_err(|errno| match errno {
+            Errno::EPERM => NotRead::Denied,
+            _ => NotRead::Unreadable,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stack in this process, of which everything up to `from` was copied.
+    fn wanted(stack: &[u8], from: usize) -> Wanted {
+        let known = from.min(KNOWN);
+        let mut last = [0; KNOWN];
+        last[..known].copy_from_slice(&stack[from - known..from]);
+        let tid = Tid(nix::unistd::gettid().as_raw() as u32);
+        let from = ProcessAddress(stack.as_ptr() as u64 + from as u64);
+        Wanted { time: Nanos(7), tid, from, last, known, interrupted: None }
+    }
+
+    fn stack() -> Vec<u8> {
+        (0..2 * MOST).map(|index| (index / 7) as u8).collect()
+    }
+
+    fn scratch() -> Vec<u8> {
+        vec![0; SCRATCH]
+    }
+
+    #[test]
+    fn the_rest_follows_the_copy() {
+        let (stack, mut scratch) = (stack(), scratch());
+        for from in [0, 5, KNOWN, 16_384] {
+            let read = wanted(&stack, from).read(&mut scratch);
+            let rest = MOST - from.min(KNOWN);
+            assert_eq!(read, Ok(Read { rest, interrupted: None }), "{from}");
+            assert_eq!(scratch[..rest], stack[from..from + rest], "{from}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_stack_follows_the_rest() {
+        let (stack, other, mut scratch) = (stack(), vec![9; MOST_INTERRUPTED], scratch());
+        let start = ProcessAddress(other.as_ptr() as u64);
+        let wanted = Wanted { interrupted: Some(start), ..wanted(&stack, 1000) };
+        let (rest, len) = (MOST - KNOWN, MOST_INTERRUPTED);
+        let read = wanted.read(&mut scratch);
+        assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)) }));
+        assert_eq!(scratch[rest..rest + len], other);
+    }
+
+    #[test]
+    fn a_copy_that_does_not_stand_any_more_has_no_rest() {
+        let mut stack = stack();
+        let wanted = wanted(&stack, 1000);
+        stack[999] ^= 1;
+        assert_eq!(wanted.read(&mut scratch()), Err(NotRead::Changed));
+    }
+
+    #[test]
+    fn what_cannot_be_read_has_a_reason() {
+        let stack = stack();
+        let nowhere = Wanted { from: ProcessAddress(0x1000), known: 0, ..wanted(&stack, 1) };
+        assert_eq!(nowhere.read(&mut scratch()), Err(NotRead::Unreadable));
+        let nobody = Wanted { tid: Tid(0x7fff_ffff), ..wanted(&stack, 1) };
+        assert_eq!(nobody.read(&mut scratch()), Err(NotRead::Unreadable));
+    }
+}

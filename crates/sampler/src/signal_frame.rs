@@ -1,0 +1,82 @@
+//! Where the stack goes on that a signal has interrupted, when its handler runs on another one.
+//!
+//! The kernel writes a `ucontext` onto the handler's stack: which alternate stack the thread has, and
+//! all registers of what was interrupted. Here it is only looked for, to read that stack as well;
+//! which frames it has is said by unwind information. So bytes that merely look like one cost a
+//! reading, and put nothing into a stack.
+//!
+//! ```text
+//!   uc_flags | uc_link = 0 | ss_sp | ss_flags | ss_size | ... sp ...      words of eight bytes
+//! ```
+//!
+//! Sources: struct rt_sigframe in arch/x86/include/asm/sigframe.h and arch/arm64/kernel/signal.c,
+//! sigaltstack(2).
+
+use flame_profile::ProcessAddress;
+
+/// The word of the interrupted stack pointer.
+const STACK_POINTER: usize = if cfg!(target_arch = "aarch64") { 54 } else { 20 };
+
+/// The largest value of uc_flags.
+const FLAGS: u64 = 0xff;
+
+/// The largest alternate stack that is believed.
+const LARGEST: u64 = 1 << 30;
+
+/// The stack pointer of what was interrupted, if these bytes of a stack (from `stack_pointer` or
+/// above upwards) have the frame of a handler on an alternate stack, and the other is elsewhere.
+pub(crate) fn find(bytes: &[u8], stack_pointer: ProcessAddress) -> Option<ProcessAddress> {
+    let word = |index: usize| {
+        let bytes = bytes.get(index * 8..)?.first_chunk()?;
+        Some(u64::from_ne_bytes(*bytes))
+    };
+    let is_within = |address: u64, start: u64, len: u64| {
+        address.checked_sub(start).is_some_and(|offset| offset < len)
+    };
+    let words = (bytes.len() / 8).saturating_sub(STACK_POINTER);
+    (0..words).find_map(|at| {
+        if word(at + 1)? != 0 || word(at)? > FLAGS {
+            return None;
+        }
+        let (start, len, interrupted) = (word(at + 2)?, word(at + 4)?, word(at + STACK_POINTER)?);
+        let is_frame = len <= LARGEST && is_within(stack_pointer.0, start, len);
+        let leaves = is_frame && interrupted != 0 && !is_within(interrupted, start, len);
+        leaves.then_some(ProcessAddress(interrupted))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACK: u64 = 0x7000_0000;
+
+    /// A frame behind some words, of a handler that interrupted a stack at that address.
+    fn bytes(interrupted: u64, len: u64) -> Vec<u8> {
+        let mut words = vec![5; 12];
+        words.extend([7, 0, STACK, 0, len]);
+        words.resize(12 + STACK_POINTER, 1);
+        words.push(interrupted);
+        words.push(2);
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn the_interrupted_stack_is_found_if_it_is_another() {
+        let sp = ProcessAddress(STACK + 0x800);
+        let found = |interrupted, len| find(&bytes(interrupted, len), sp);
+        assert_eq!(found(0x7ffe_0000, 0x2000), Some(ProcessAddress(0x7ffe_0000)));
+        // The handler's own, a thread without an alternate stack, one that the handler is not on.
+        assert_eq!(found(STACK + 0x900, 0x2000), None);
+        assert_eq!(found(0x7ffe_0000, 0), None);
+        assert_eq!(found(0x7ffe_0000, 0x800), None);
+    }
+
+    #[test]
+    fn frames_that_are_not_whole_are_none() {
+        let all = bytes(0x7ffe_0000, 0x2000);
+        for len in 0..all.len() - 8 {
+            assert_eq!(find(&all[..len], ProcessAddress(STACK)), None, "{len}");
+        }
+    }
+}
