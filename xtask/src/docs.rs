@@ -23,7 +23,10 @@ const REQUESTS: &str = include_str!("docs/requests.c");
 const ROUNDS: &str = "100000";
 /// Distinct stacks of the input that flame is recorded with.
 const STACKS: u64 = 200_000;
+/// The function whose callers and callees are shown.
+const AROUND: &str = "flame_profile::folded::read::FoldedReader::read_lines";
 const WIDTH: u32 = 1300;
+const PHONE: (u32, u32) = (390, 800);
 /// Higher graphs show their lower part, as they do in a window.
 const HEIGHT: u32 = 900;
 
@@ -39,6 +42,8 @@ struct Shot {
     search: &'static str,
     /// The function that the mouse points at.
     point_at: &'static str,
+    /// On the screen of a phone.
+    phone: bool,
 }
 
 /// Records, draws and takes all pictures, or those of a part.
@@ -71,7 +76,7 @@ fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
 
 fn shot(name: &'static str, directory: &Path, svg: &str) -> Shot {
     let svg = directory.join(svg);
-    Shot { name, svg, scripts: true, dark: false, search: "", point_at: "" }
+    Shot { name, svg, scripts: true, dark: false, search: "", point_at: "", phone: false }
 }
 
 fn record_cpu(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
@@ -89,8 +94,31 @@ fn record_cpu(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
     let mut invert = Command::new(flame);
     invert.current_dir(directory).args(["render", "cpu.folded", "-o", "icicle.svg"]);
     succeed(invert.args(["--inverted", "--title", "flame render, as an icicle"]))?;
+    let mut around = Command::new(flame);
+    around.current_dir(directory).args(["render", "cpu.folded", "-o", "around.svg"]);
+    succeed(around.args(["--around", AROUND, "--title", "flame render, around one function"]))?;
+    // Deep stacks: higher than any window.
+    let frames: Vec<String> = (0..150).map(|n| format!("visit_{}", n * 7 % 41)).collect();
+    let deep: String = (20..150)
+        .map(|depth| format!("parser;{} {}\n", frames[..depth].join(";"), 1 + depth * 7 % 13))
+        .collect();
+    fs::write(directory.join("deep.folded"), deep)?;
+    let mut render = Command::new(flame);
+    render.current_dir(directory).args(["render", "deep.folded", "-o", "tall.svg"]);
+    succeed(render.args(["--title", "a recursive parser"]))?;
+    fs::create_dir(directory.join("builds"))?;
+    for (from, to) in [("cpu", "build-41"), ("icicle", "build-41-icicle"), ("tall", "parser")] {
+        let to = format!("builds/{to}.svg");
+        fs::copy(directory.join(format!("{from}.svg")), directory.join(to))?;
+    }
+    succeed(Command::new(flame).args(["render", "--index"]).arg(directory.join("builds")))?;
     Ok(vec![
         shot("cpu.png", directory, "cpu.svg"),
+        Shot { phone: true, point_at: AROUND, ..shot("phone.png", directory, "cpu.svg") },
+        Shot { search: "read|fold", ..shot("search.png", directory, "cpu.svg") },
+        shot("around.png", directory, "around.svg"),
+        shot("tall.png", directory, "tall.svg"),
+        Shot { scripts: false, ..shot("index.png", directory, "builds/index.html") },
         shot("icicle.png", directory, "icicle.svg"),
         Shot { scripts: false, ..shot("still.png", directory, "cpu.svg") },
     ])
@@ -193,15 +221,18 @@ fn flame_width(browser: &mut Browser) -> Result<u32> {
     Ok(width.as_u64().and_then(|width| u32::try_from(width).ok()).unwrap_or(WIDTH))
 }
 
-/// Moves the mouse to the first box of a function.
-fn point(browser: &mut Browser, function: &str) -> Result<()> {
+/// Moves the mouse to the first box of a function, or taps on it.
+fn point(browser: &mut Browser, function: &str, by_finger: bool) -> Result<()> {
     let at = browser.eval(&format!(
         "(r => [r.x + r.width / 2, r.y + r.height / 2])(Array.from(document.querySelectorAll(\
          '#frames g')).find(g => g.firstChild.textContent.startsWith('{function} (')).\
          querySelector('rect').getBoundingClientRect())"
     ))?;
     let of = |index: usize| at[index].as_f64().context("no such box");
-    Ok(browser.move_to(of(0)?, of(1)?)?)
+    match by_finger {
+        true => Ok(browser.tap(of(0)?, of(1)?)?),
+        false => Ok(browser.move_to(of(0)?, of(1)?)?),
+    }
 }
 
 fn take(shot: &Shot) -> Result<()> {
@@ -211,6 +242,9 @@ fn take(shot: &Shot) -> Result<()> {
     browser.allow_scripts(shot.scripts)?;
     if shot.dark {
         browser.emulate_media("prefers-color-scheme", "dark")?;
+    }
+    if shot.phone {
+        browser.emulate_phone(PHONE.0, PHONE.1, 2)?;
     }
     browser.open_file(&shot.svg)?;
     if shot.scripts {
@@ -226,10 +260,17 @@ fn take(shot: &Shot) -> Result<()> {
         browser.eval("document.activeElement.blur()")?;
     }
     if !shot.point_at.is_empty() {
-        point(&mut browser, shot.point_at)?;
+        point(&mut browser, shot.point_at, shot.phone)?;
+    }
+    if shot.phone {
+        browser.screenshot(&docs().join(shot.name))?;
+        println!("docs/{}", shot.name);
+        return Ok(());
     }
     // A low graph needs no blank space below it.
-    let height = browser.eval("+document.documentElement.getAttribute('height')")?;
+    let height = browser.eval(
+        "Math.ceil(+document.documentElement.getAttribute('height') || document.documentElement.scrollHeight)",
+    )?;
     let height = height.as_u64().and_then(|height| u32::try_from(height).ok()).unwrap_or(HEIGHT);
     // A still picture keeps its size, and is shown whole.
     let (width, height) = match shot.scripts {
