@@ -171,8 +171,9 @@ fn no_samples_have_their_reason() {
     why(&["-F", "1", "--", "true"], "the program ended soon");
     if std::thread::available_parallelism().map_or(1, usize::from) > 1 {
         let program = program("exitcode.c");
-        let on_one = ["taskset", "-c", "1", &program, "0.2", "0"];
-        why(&[&["-C", "0", "--"], &on_one[..]].concat(), "only CPU 0 is recorded");
+        // `taskset` itself may run on CPU 0 for a millisecond: too short for so few samples a second.
+        let on_one = ["taskset", "-c", "1", &program, "1", "0"];
+        why(&[&["-F", "9", "-C", "0", "--"], &on_one[..]].concat(), "only CPU 0 is recorded");
     }
     let status = ["--forward-exit", "-F", "1", "--", "sh", "-c", "exit 3"];
     let ended = record_nowhere(&status);

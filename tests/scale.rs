@@ -52,7 +52,7 @@ fn attach_to_crowd(idle: usize) -> Attached {
     finish(flame().arg("record").args(NOWHERE).args(nothing));
     let seconds = begin.elapsed().as_secs_f64();
     let mut flame = start(&["record", "-F", "999", "-p", &crowd.pid_text(), "-o", &path]);
-    flame.wait_for_events(1);
+    flame.wait_for_recording();
     let (mut descriptors, mut pinned_kib) = (0, 0);
     let used = crowd.cpu_seconds();
     wait_until("CPU time of the crowd", || {

@@ -143,7 +143,9 @@ fn call_graph_none_names_the_innermost_function_alone() {
     }
     let folded = at_999(&["--call-graph", "none", "-u", "--", &program("shares.c"), "0.3"]);
     assert_share(folded.with(&["shares", "alpha"]), folded.total(), 0.5, 0.05);
-    assert!(folded.stacks().all(|(frames, _)| frames.len() == 2), "{folded:?}");
+    // What is inlined into that function stands above it.
+    let is_one = |frames: &[String]| frames.iter().skip(2).all(|frame| frame.ends_with("_[i]"));
+    assert!(folded.stacks().all(|(frames, _)| is_one(frames)), "{folded:?}");
 }
 
 #[test]
