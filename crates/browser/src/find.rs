@@ -20,7 +20,7 @@ pub fn find_browser() -> Option<PathBuf> {
     find_in(std::env::var_os(ENV_BROWSER), std::env::var_os("PATH"), &PROGRAMS)
 }
 
-/// Firefox for a test, or [`ENV_FIREFOX`]'s. Without one the test should return: this has said
+/// Firefox for a test, or `FLAME_FIREFOX`'s. Without one the test should return: this has said
 /// `SKIP firefox`.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn firefox_or_skip() -> Option<PathBuf> {

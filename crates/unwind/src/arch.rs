@@ -72,10 +72,6 @@ pub(crate) struct Facts {
     pub(crate) ends_with_call: fn(&[u8]) -> bool,
     /// The target of the direct call that the code ends with, relative to its end.
     pub(crate) direct_call_target: fn(&[u8]) -> Option<i64>,
-    /// The word that holds the target of the call that the code ends with, relative to its end.
-    pub(crate) call_slot: fn(&[u8]) -> Option<i64>,
-    /// The word that holds the target of the stub that the code starts with, relative to its start.
-    pub(crate) stub_slot: fn(&[u8]) -> Option<i64>,
     /// Whether code that starts with these bytes only jumps to where another image's function is.
     pub(crate) is_plt_stub: fn(&[u8]) -> bool,
     /// Whether code that starts with these bytes ends a signal handler (`rt_sigreturn`).

@@ -36,7 +36,6 @@
 //! ```
 
 mod arch;
-mod call;
 mod code;
 mod compile;
 mod expression;
@@ -55,7 +54,6 @@ mod testing;
 mod unwinder;
 
 pub use arch::Architecture;
-pub use call::CallBefore;
 pub use code::{Code, CodeAddress, FrameAddress, ModuleId};
 pub use registers::Registers;
 pub use section::{Section, UnwindSections};

@@ -176,12 +176,6 @@ impl Sample<'_> {
 
     /// The frames, image addresses less the bias, and how the walk ended.
     pub(crate) fn walk(&self) -> (Vec<FrameAddress>, StackEnd) {
-        let (_, frames, end) = self.walk_with_unwinder();
-        (frames, end)
-    }
-
-    /// The same, with the unwinder that walked.
-    pub(crate) fn walk_with_unwinder(&self) -> (CfiUnwinder, Vec<FrameAddress>, StackEnd) {
         let mut unwinder = CfiUnwinder::new(self.architecture);
         let module = unwinder.add_module(self.sections.clone());
         let mut find = |address: ProcessAddress| {
@@ -201,7 +195,7 @@ impl Sample<'_> {
         let stack = StackCopy::new(ProcessAddress(SP), &bytes, &[], self.limit);
         let mut frames = Vec::new();
         let end = unwinder.unwind(&mut find, &registers, &stack, self.frame_limit, &mut frames);
-        (unwinder, frames, end)
+        (frames, end)
     }
 
     /// Asserts on the frames' image addresses, as a text: `+` in front of one means that it is an

@@ -4,8 +4,7 @@ use flame_profile::{ProcessAddress, StackEnd};
 use gimli::UnwindContext;
 
 use crate::arch::{Architecture, Facts};
-use crate::call::CallBefore;
-use crate::code::{Code, CodeAddress, FrameAddress, ModuleId};
+use crate::code::{Code, FrameAddress, ModuleId};
 use crate::compile::Compiled;
 use crate::fallback::BareFrame;
 use crate::module::Module;
@@ -49,9 +48,6 @@ pub struct CfiUnwinder {
     modules: Vec<Module>,
     rows: RowCache,
     context: UnwindContext<usize>,
-    /// The stack pointer of each frame of the last walk.
-    stack_pointers: Vec<ProcessAddress>,
-    caller_stack_pointer: Option<ProcessAddress>,
 }
 
 impl CfiUnwinder {
@@ -62,36 +58,7 @@ impl CfiUnwinder {
             modules: Vec::new(),
             rows: RowCache::default(),
             context: UnwindContext::new(),
-            stack_pointers: Vec::new(),
-            caller_stack_pointer: None,
         }
-    }
-
-    /// The stack pointer that each frame of the last walk had at its address, in the order of the
-    /// frames; zero where it was not known. A caller's is the canonical frame address of what it
-    /// called.
-    pub fn stack_pointers(&self) -> &[ProcessAddress] {
-        &self.stack_pointers
-    }
-
-    /// The stack pointer of the frame that the last walk did not reach any more, because its
-    /// return address lies beyond what was copied ([`StackEnd::CopyTooShort`]); `None` after any
-    /// other end, and where the row that would lead there is of an unusual form.
-    pub fn caller_stack_pointer(&self) -> Option<ProcessAddress> {
-        self.caller_stack_pointer
-    }
-
-    /// Where the function that holds an address begins, as the tables say; `None` where none
-    /// names one. Parts of a function that the compiler moved away count as their own.
-    pub fn function_start(&self, code: CodeAddress) -> Option<ProcessAddress> {
-        let start = self.modules.get(code.module.index())?.function_start(code.address)?;
-        Some(ProcessAddress(start.0.wrapping_add(code.bias)))
-    }
-
-    /// What the bytes before a return address say of how it came about; `code` is what the byte
-    /// before it points to.
-    pub fn call_before(&self, code: Code, return_address: ProcessAddress) -> CallBefore {
-        CallBefore::look(self.facts(), &self.modules, code, return_address)
     }
 
     /// Makes an image known, once however often it is mapped. Costs next to nothing: tables are
@@ -125,16 +92,9 @@ impl CfiUnwinder {
                 return StackEnd::FrameLimit;
             }
             out.push(place.address);
-            let sp = ProcessAddress(registers.get(self.facts().stack_pointer).unwrap_or(0));
-            self.stack_pointers.push(sp);
             let caller = match self.step(find, &place, registers, &stack) {
                 Step::End(StackEnd::Root) if guessed => return StackEnd::Guessed,
-                Step::End(end) => {
-                    let reached = registers.get(self.facts().stack_pointer).map(ProcessAddress);
-                    let is_cut = end == StackEnd::CopyTooShort;
-                    self.caller_stack_pointer = reached.filter(|reached| is_cut && *reached > sp);
-                    return end;
-                }
+                Step::End(end) => return end,
                 Step::Caller(caller) => caller,
                 Step::Guess(caller) => {
                     guessed = true;
@@ -236,8 +196,6 @@ impl Unwinder for CfiUnwinder {
         out: &mut Vec<FrameAddress>,
     ) -> StackEnd {
         out.clear();
-        self.stack_pointers.clear();
-        self.caller_stack_pointer = None;
         let mut registers = *registers;
         let Some(pc) = registers.get(self.facts().program_counter) else {
             return StackEnd::NotRecorded;

@@ -45,9 +45,6 @@ pub(crate) const FACTS: Facts = Facts {
     code_address_mask: (1 << 48) - 1,
     ends_with_call,
     direct_call_target,
-    // Calls go through registers, and stubs load them in steps.
-    call_slot: |_| None,
-    stub_slot: |_| None,
     is_plt_stub,
     is_signal_return,
     signal_frame: &SIGNAL_FRAME,

@@ -70,8 +70,6 @@ pub(crate) const FACTS: Facts = Facts {
     code_address_mask: u64::MAX,
     ends_with_call,
     direct_call_target,
-    call_slot,
-    stub_slot,
     is_plt_stub,
     is_signal_return,
     signal_frame: &SIGNAL_FRAME,
@@ -103,24 +101,6 @@ fn direct_call_target(code: &[u8]) -> Option<i64> {
         [.., 0xe8, a, b, c, d] => Some(i64::from(i32::from_le_bytes([*a, *b, *c, *d]))),
         _ => None,
     }
-}
-
-/// `call *disp32(%rip)`
-fn call_slot(code: &[u8]) -> Option<i64> {
-    match code {
-        [.., 0xff, 0x15, a, b, c, d] => Some(i64::from(i32::from_le_bytes([*a, *b, *c, *d]))),
-        _ => None,
-    }
-}
-
-fn stub_slot(code: &[u8]) -> Option<i64> {
-    let jump = [&[0xf3, 0x0f, 0x1e, 0xfa, 0xf2][..], &[0xf3, 0x0f, 0x1e, 0xfa], &[0xf2], &[]];
-    let jump = jump.into_iter().find_map(|prefix| {
-        Some((prefix.len(), code.strip_prefix(prefix)?.strip_prefix(&[0xff, 0x25])?))
-    });
-    let (prefix, rest) = jump?;
-    let distance = i32::from_le_bytes(*rest.first_chunk()?);
-    Some(prefix as i64 + 6 + i64::from(distance))
 }
 
 /// An optional endbr64, an optional bnd, then `jmp *disp32(%rip)`.
@@ -188,17 +168,6 @@ mod tests {
     fn a_direct_call_tells_its_target() {
         assert_eq!(direct_call_target(&[0x90, 0xe8, 0xf0, 0xff, 0xff, 0xff]), Some(-16));
         assert_eq!(direct_call_target(&[0x41, 0xff, 0xd4]), None);
-    }
-
-    #[test]
-    fn calls_and_stubs_tell_where_their_target_stands() {
-        assert_eq!(call_slot(&[0x90, 0xff, 0x15, 0x10, 0, 0, 0]), Some(0x10));
-        assert_eq!(call_slot(&[0xff, 0xd0]), None);
-        assert_eq!(stub_slot(&[0xff, 0x25, 0x10, 0, 0, 0, 0x68]), Some(0x16));
-        let endbr_bnd = [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0xf0, 0xff, 0xff, 0xff];
-        assert_eq!(stub_slot(&endbr_bnd), Some(11 - 16));
-        assert_eq!(stub_slot(&[0xff, 0x25, 0x10]), None);
-        assert_eq!(stub_slot(&[0x55, 0x48]), None);
     }
 
     #[test]

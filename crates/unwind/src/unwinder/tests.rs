@@ -1,11 +1,11 @@
 //! Each rule that a table can give, on x86-64, with the assembly that it is written for.
 
-use flame_profile::{ProcessAddress, StackEnd};
+use flame_profile::StackEnd;
 
 use crate::testing::{
     AARCH64, BIAS, MAIN, SP, START, Sample, TESTED, X86_64, X86_64_SIGNAL, debug_section, text,
 };
-use crate::{Architecture, CfiUnwinder, CodeAddress, StackLimit, UnwindSections};
+use crate::{StackLimit, UnwindSections};
 
 const RBX: u8 = 3;
 const RBP: u8 = 6;
@@ -309,44 +309,4 @@ fn an_image_without_any_table_has_one_frame() {
     let mut sample = Sample::of(X86_64, &[], &[(RSP, SP), (RIP, PC)], &[IN_MAIN]);
     sample.sections = UnwindSections::default();
     sample.check("+1010", StackEnd::NoUnwindInfo);
-}
-
-#[test]
-fn the_stack_pointers_of_the_frames_are_kept() {
-    // push %rbx; sub $16,%rsp      CFA=rsp+32 rbx=c-16 ra=c-8; main's frame has 24 bytes.
-    let rows = [0x0e, 32, 0x83, 2];
-    let words = [1, 2, 0xb, IN_MAIN, 0, 0, IN_START];
-    let registers = [(RSP, SP), (RIP, PC)];
-    let sample = Sample::of(X86_64, &rows, &registers, &words);
-    let (unwinder, _, end) = sample.walk_with_unwinder();
-    assert_eq!(end, StackEnd::Root);
-    assert_eq!(unwinder.stack_pointers(), [SP, SP + 32, SP + 56].map(ProcessAddress));
-    assert_eq!(unwinder.caller_stack_pointer(), None);
-}
-
-#[test]
-fn a_cut_walk_says_where_its_last_frame_ends() {
-    let rows = [0x0e, 32, 0x83, 2];
-    let registers = [(RSP, SP), (RIP, PC)];
-    let words = [1, 2, 0xb, IN_MAIN, 0, 0];
-    let mut sample = Sample::of(X86_64, &rows, &registers, &words);
-    sample.limit = StackLimit::CopyFull;
-    let (unwinder, _, end) = sample.walk_with_unwinder();
-    assert_eq!(end, StackEnd::CopyTooShort);
-    assert_eq!(unwinder.stack_pointers(), [SP, SP + 32].map(ProcessAddress));
-    assert_eq!(unwinder.caller_stack_pointer(), Some(ProcessAddress(SP + 56)));
-}
-
-#[test]
-fn functions_begin_where_the_tables_say() {
-    let sample = Sample::of(X86_64, &[], &[(RSP, SP), (RIP, PC)], &[]);
-    let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
-    let module = unwinder.add_module(sample.sections.clone());
-    let start = |address| {
-        let code = CodeAddress::new(module, ProcessAddress(BIAS + address), BIAS);
-        unwinder.function_start(code)
-    };
-    assert_eq!(start(MAIN + 0x20), Some(ProcessAddress(BIAS + MAIN)));
-    assert_eq!(start(MAIN), Some(ProcessAddress(BIAS + MAIN)));
-    assert_eq!(start(TESTED - 1), None);
 }
