@@ -7,8 +7,8 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Folded, Running, Scratch, Target, assert_share, finish, flame, live, program, record_nowhere,
-    start,
+    Folded, Running, Scratch, Target, assert_share, finish, flame, live, live_as_root, program,
+    record_nowhere, start,
 };
 
 /// Attaches to a busy process, sends `signal` after 0.3 s of its time, and reads the result.
@@ -40,6 +40,24 @@ fn terminate_ends_the_recording_and_writes_everything() {
     if live() {
         ended_by(Signal::SIGTERM);
     }
+}
+
+/// The reader of a CPU that a real-time program never leaves does not run while that does.
+#[test]
+fn a_real_time_program_that_never_waits_does_not_hold_a_recording() {
+    if !live_as_root() {
+        return;
+    }
+    let program = program("shares.c");
+    let mut target = Command::new("chrt");
+    target.args(["-f", "50", "taskset", "-c", "0", &program, "60"]);
+    let mut target = Target::spawn(&mut target);
+    assert!(target.line().starts_with("ready"));
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    finish(flame().args(["record", "-a", "-F", "99", "-d", "1s", "-o", &path])).success();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    assert!(folded.with(&["shares"]) > 0);
 }
 
 /// A command in its own process group with flame, as a shell starts it at a terminal.

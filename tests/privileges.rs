@@ -215,12 +215,13 @@ const DAC_READ_SEARCH: u64 = 1 << 2;
 const KILL: u64 = 1 << 5;
 const IPC_LOCK: u64 = 1 << 14;
 const SYS_PTRACE: u64 = 1 << 19;
+const SYS_NICE: u64 = 1 << 23;
 const SYSLOG: u64 = 1 << 34;
 const PERFMON: u64 = 1 << 38;
 const CHECKPOINT_RESTORE: u64 = 1 << 40;
 
 const RECORDING: u64 =
-    DAC_READ_SEARCH | IPC_LOCK | SYS_PTRACE | SYSLOG | PERFMON | CHECKPOINT_RESTORE;
+    DAC_READ_SEARCH | IPC_LOCK | SYS_PTRACE | SYS_NICE | SYSLOG | PERFMON | CHECKPOINT_RESTORE;
 
 /// The number of a line of `/proc/PID/status`, hexadecimal for capabilities.
 fn status(flame: &Running, name: &str) -> u64 {

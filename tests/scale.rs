@@ -119,7 +119,9 @@ fn storm_of_processes_is_recorded_whole_in_bounded_memory() {
     let length = peaks.last().expect("it ran for a while").0;
     let half = peaks.iter().find(|(time, _)| *time >= length / 2.0).expect("it has a middle").1;
     let end = peaks.last().expect("it ran for a while").1;
-    let allowed = half + half / 20 + 1024;
+    // What readers hand over fills its room of 4 MiB a CPU bit by bit.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let allowed = half + half / 20 + 1024 + 4096 * cpus;
     assert!(end <= allowed, "{half} KiB after one half, {end} KiB after both");
 
     assert_eq!(folded.roots(), ["forkstorm"]);

@@ -10,7 +10,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::rest::Read;
 
 /// How many bytes of stacks wait for the session at most. What does not fit is not handed over.
-const BYTES: usize = 8 << 20;
+const BYTES: usize = 4 << 20;
 
 /// How many samples wait at most: those of a second at the highest rate that is looked after one by
 /// one, and some more.

@@ -14,6 +14,11 @@ use crate::pacer::{Pacer, Seen};
 /// The reader of a CPU wakes up after each sample as long as that makes no more wake-ups a second.
 const WAKE_UPS: u64 = 1000;
 
+/// Intervals are drawn one by one up to so many samples a second. Beyond, a timer of a virtual machine's
+/// idle CPU that fires in vain is not told from one that fires late: drawn one by one at 999 Hz, 2,000
+/// processes a second came out with 110 to 116 % coverage, in batches with 95 to 98 %.
+const DRAWN_ONE_BY_ONE: u64 = 250;
+
 /// Where it would make more, it wakes up at this interval.
 pub(crate) const BATCH: Duration = Duration::from_millis(10);
 
@@ -71,7 +76,7 @@ impl Pace {
         if config.fixed_period || !event.is_clock() {
             return Pace::Fixed;
         }
-        if hz <= WAKE_UPS {
+        if hz <= DRAWN_ONE_BY_ONE {
             return Pace::EachSample;
         }
         let samples = u128::from(hz) * BATCH.as_micros() / 1_000_000;
@@ -133,8 +138,8 @@ mod tests {
     #[test]
     fn each_sample_is_looked_after_while_there_are_few() {
         check(99, Pace::EachSample);
-        check(1000, Pace::EachSample);
-        check(1001, Pace::Batches(LEAST_BATCH));
+        check(250, Pace::EachSample);
+        check(999, Pace::Batches(LEAST_BATCH));
         check(9999, Pace::Batches(99));
     }
 

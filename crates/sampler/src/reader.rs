@@ -12,7 +12,7 @@
 //! here.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::SigSet;
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, gettid};
 
 use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
@@ -34,6 +35,9 @@ use crate::ring::Lookout;
 use crate::session::monotonic_now;
 use crate::strangers::Strangers;
 use crate::turns::Turns;
+
+/// Nearly all stacks are shorter than that.
+const MOST_STACKS: usize = 256 * 1024;
 
 /// How old a sample may be when it is looked at: half of the readers look after 30 us.
 const FRESH: Nanos = Nanos(2_000_000);
@@ -55,12 +59,30 @@ pub(crate) struct Shared {
     reads: AtomicBool,
     /// The time of the last sample that the reader is done with.
     done_until: AtomicU64,
+    /// The reader's thread; 0 before it runs.
+    thread: AtomicI32,
 }
 
 impl Shared {
     /// Whether the reader reads stacks; not yet before it runs.
     pub(crate) fn reads_stacks(&self) -> bool {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Lets the reader run on any CPU. On its own it may never run again: a real-time thread of a higher
+    /// priority goes before it for as long as it likes, and a process does not end before its threads
+    /// have.
+    pub(crate) fn unpin(&self) {
+        let mut anywhere = CpuSet::new();
+        for cpu in 0..CpuSet::count() {
+            let _ = anywhere.set(cpu);
+        }
+        let thread = self.thread.load(Ordering::Relaxed);
+        if thread != 0
+            && let Err(error) = sched_setaffinity(Pid::from_raw(thread), &anywhere)
+        {
+            tracing::debug!(%error, thread, "reader stays on its CPU");
+        }
     }
 
     /// The time of the last sample that the reader is done with.
@@ -137,8 +159,8 @@ impl Reader {
     pub(crate) fn run(mut self) {
         // Signals are for the threads that know what to do.
         let _ = SigSet::all().thread_block();
-        let mut here = CpuSet::new();
-        let own = nix::unistd::Pid::from_raw(0);
+        let (mut here, own) = (CpuSet::new(), gettid());
+        self.shared.thread.store(own.as_raw(), Ordering::Relaxed);
         let pinned = here.set(self.cpu.0 as usize).and_then(|()| sched_setaffinity(own, &here));
         let entered = realtime::enter();
         tracing::debug!(cpu = self.cpu.0, ?pinned, ?entered, "reader");
@@ -146,7 +168,8 @@ impl Reader {
         let reads = pinned.is_ok() && entered.is_ok() && self.plan.reads_stacks();
         self.shared.reads.store(reads, Ordering::Relaxed);
         // Memory that is there already: to ask for it later takes locks that others hold.
-        let scratch = if reads { vec![1; SCRATCH] } else { Vec::new() };
+        let mut scratch = vec![0; if reads { SCRATCH } else { 0 }];
+        scratch.iter_mut().take(MOST_STACKS).for_each(|byte| *byte = 1);
         let mut work = Work {
             reads,
             scratch,

@@ -44,6 +44,12 @@ struct Lane {
     newest: Nanos,
 }
 
+impl Lane {
+    fn runs(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
 /// What the events of one CPU are, for its reader.
 #[derive(Debug)]
 pub(crate) struct Post {
@@ -112,12 +118,14 @@ impl Readers {
     /// Ends them all. One that waits for the memory of a target is left behind.
     pub(crate) fn finish(&mut self) {
         self.end = None;
-        let deadline = Instant::now() + LAST_LOOK;
-        for thread in self.lanes.iter_mut().filter_map(|lane| lane.thread.take()) {
-            while !thread.is_finished() && Instant::now() < deadline {
+        for _ in 0..2 {
+            let deadline = Instant::now() + LAST_LOOK;
+            while self.lanes.iter().any(Lane::runs) && Instant::now() < deadline {
                 thread::sleep(Duration::from_micros(100));
             }
+            self.lanes.iter().filter(|lane| lane.runs()).for_each(|lane| lane.shared.unpin());
         }
+        self.lanes.iter_mut().for_each(|lane| drop(lane.thread.take()));
         self.lanes.iter_mut().for_each(|lane| lane.newest = Nanos(0));
     }
 
