@@ -139,7 +139,10 @@ fn threads_flag_puts_the_process_name_before_the_threads_own() {
         return;
     }
     let folded = record(&["-F", "999", "--threads", "--", &program("threads.c"), "0.1"]);
-    assert_eq!(folded.roots_besides("threads"), ["threads/early", "threads/late"]);
+    let mut roots = folded.roots_besides("threads");
+    // Chance decides whether a thread is met when it has given up its number already.
+    roots.retain(|root| *root != "threads/[exiting]");
+    assert_eq!(roots, ["threads/early", "threads/late"]);
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub enum NotRead {
     NoReader,
     /// The reader came too late to be sure that the thread had not gone on.
     Late,
+    /// It was read, or could have been, and there was no room to keep it: the recording does not keep
+    /// up with such stacks at such a rate.
+    NoRoom,
     /// The thread is of a real-time class, which may go on while the reader reads.
     RealTime,
     /// The memory of the process is not for this user to read.
@@ -45,9 +48,10 @@ pub enum NotRead {
 
 impl NotRead {
     /// All of them.
-    pub const ALL: [NotRead; 7] = [
+    pub const ALL: [NotRead; 8] = [
         NotRead::NoReader,
         NotRead::Late,
+        NotRead::NoRoom,
         NotRead::RealTime,
         NotRead::Denied,
         NotRead::Unreadable,
@@ -61,6 +65,7 @@ impl fmt::Display for NotRead {
         f.write_str(match self {
             NotRead::NoReader => "could not be read at the moment of the sample",
             NotRead::Late => "would have been read too late",
+            NotRead::NoRoom => "read and not kept, for lack of room",
             NotRead::RealTime => "of threads of a real-time class",
             NotRead::Denied => "not allowed to be read",
             NotRead::Unreadable => "not in memory",

@@ -18,8 +18,9 @@ type Values = [u64; 2];
 pub(crate) struct ThreadKey {
     pub(crate) name: Arc<str>,
     pub(crate) process: Arc<str>,
-    pub(crate) pid: Pid,
-    pub(crate) tid: Tid,
+    /// Nothing where it was given up before the sample; the same below.
+    pub(crate) pid: Option<Pid>,
+    pub(crate) tid: Option<Tid>,
 }
 
 /// What a row is told from others by: the position of its thread, its stack, and what that rests on.

@@ -31,6 +31,10 @@ mod locate;
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
+/// What the kernel writes for the numbers of a task that has given them up and still runs, in the
+/// kernel, to its end.
+const GIVEN_UP: u32 = u32::MAX;
+
 /// Where code was found, and what became known of it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Collected {
@@ -74,6 +78,8 @@ pub(crate) struct Collector {
     aggregator: Aggregator,
     deferred: Deferred,
     unknown_name: Arc<str>,
+    /// The name of a thread that is so far gone that it has no number any more.
+    exiting_name: Arc<str>,
     short_tasks: ShortTasks,
     samples: u64,
 }
@@ -106,6 +112,7 @@ impl Collector {
             aggregator: Aggregator::default(),
             deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
+            exiting_name: "[exiting]".into(),
             short_tasks: ShortTasks::default(),
             samples: 0,
         }
@@ -395,10 +402,16 @@ impl Collector {
     }
 
     fn thread(&mut self, sample: &SampleEvent<'_>) -> usize {
-        let name = |tid| self.processes.thread_name(tid).unwrap_or(&self.unknown_name).clone();
+        let name = |tid| match self.processes.thread_name(tid) {
+            Some(name) => name.clone(),
+            None if tid == Tid(GIVEN_UP) => self.exiting_name.clone(),
+            None => self.unknown_name.clone(),
+        };
         let (pid, tid) = (sample.pid, sample.tid);
-        let key = ThreadKey { name: name(tid), process: name(Tid(pid.0)), pid, tid };
-        self.aggregator.thread(key)
+        let (name, process) = (name(tid), name(Tid(pid.0)));
+        let pid = Some(pid).filter(|pid| pid.0 != GIVEN_UP);
+        let tid = Some(tid).filter(|tid| tid.0 != GIVEN_UP);
+        self.aggregator.thread(ThreadKey { name, process, pid, tid })
     }
 }
 

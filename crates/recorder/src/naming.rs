@@ -69,14 +69,14 @@ pub(super) fn name_all(
     for ((thread, stack, evidence), values) in &rows.rows {
         let Some(key) = rows.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
-        if key.pid == Pid(0) && ends_idle(profile, stack, &idle) {
+        if key.pid == Some(Pid(0)) && ends_idle(profile, stack, &idle) {
             profile.health.idle_samples += values[0];
             profile.health.samples -= values[0];
             continue;
         }
         let name = profile.intern(&key.name);
         let process = Some(profile.intern(&key.process));
-        let (pid, tid) = (Some(key.pid), Some(key.tid));
+        let (pid, tid) = (key.pid, key.tid);
         let thread = profile.add_whole_thread(Thread { name, process, pid, tid });
         profile.add_sample_of(thread, stack, *evidence, values);
         count_unnamed(profile, stack, values[0], &unnamed);

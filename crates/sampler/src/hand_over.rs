@@ -58,8 +58,8 @@ impl Giver {
         let bytes = read.map_or(0, len_of);
         let given = scratch.get(..bytes).unwrap_or_default();
         let fits = self.heads.slots() > 0 && self.bytes.push_entire_slice(given).is_ok();
-        let read = if fits { read } else { Err(NotRead::Late) };
-        // Where there is no room, the sample has nothing, as if the reader had come too late.
+        let read = if fits { read } else { Err(NotRead::NoRoom) };
+        // Where there is no room even for that, the sample counts as one that was looked at too late.
         let _ = self.heads.push(Head { time, read });
     }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_late_and_what_follows_is_right() {
+    fn what_does_not_fit_is_said_and_what_follows_is_right() {
         let (mut giver, mut taker) = ends();
         let stack = vec![1; BYTES / 2];
         (1..=3).for_each(|time| giver.give(Nanos(time), read(stack.len()), &stack));
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(taker.rest(Nanos(1)), plain(&stack));
         giver.give(Nanos(4), read(2), b"hi");
         assert_eq!(taker.rest(Nanos(2)), plain(&stack));
-        assert_eq!(taker.rest(Nanos(3)), Rest::NotRead(NotRead::Late));
+        assert_eq!(taker.rest(Nanos(3)), Rest::NotRead(NotRead::NoRoom));
         assert_eq!(taker.rest(Nanos(4)), plain(b"hi"));
         assert!(!giver.is_filling());
     }

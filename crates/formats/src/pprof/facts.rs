@@ -301,6 +301,7 @@ fn not_read_word(why: NotRead) -> &'static str {
     match why {
         NotRead::NoReader => "no-reader",
         NotRead::Late => "late",
+        NotRead::NoRoom => "no-room",
         NotRead::RealTime => "real-time",
         NotRead::Denied => "denied",
         NotRead::Unreadable => "unreadable",

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use flame_events::{Event, FileId, MappingEvent, SampleEvent, StackBytes};
 use flame_profile::{
-    Annotations, ByteLen, CallTree, FileOffset, Missing, Pid, ProcessAddress, StackEnd, Tid,
-    TreeOptions, ValueType, write_folded,
+    Annotations, ByteLen, CallTree, FileOffset, Missing, Pid, ProcessAddress, RootFrame, StackEnd,
+    Tid, TreeOptions, ValueType, write_folded,
 };
 
 use flame_symbolize::{Files, ImageFile};
@@ -136,6 +136,18 @@ fn a_task_without_user_registers_is_complete_with_its_kernel_stack() {
     assert_eq!(profile.health.stack_ends.get(&StackEnd::Root), Some(&1));
     let expect = "kworker;[kernel+0x1fe010]_[k];[kernel+0x1fe001]_[k] 1\n";
     assert_eq!(folded(&profile, 0), expect);
+}
+
+#[test]
+fn a_thread_without_a_number_is_called_exiting_and_keeps_its_process() {
+    let mut late = sample(2, &[KERNEL_ADDRESS], &[]);
+    late.tid = Tid(u32::MAX);
+    let profile = collect(SP_AND_IP, vec![named(2, "app"), event(EventKind::Sample(late))]);
+    let root = RootFrame { process: true, pid: true, tid: true };
+    let tree = CallTree::from_profile(&profile, &TreeOptions { root, ..TreeOptions::default() });
+    let mut out = Vec::new();
+    write_folded(&tree, Annotations::Write, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), "app/[exiting]-2;[kernel+0x1fe001]_[k] 1\n");
 }
 
 #[test]
