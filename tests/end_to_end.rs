@@ -36,6 +36,8 @@ mod hostile_storms;
 #[cfg(test)]
 mod occurrences;
 #[cfg(test)]
+mod off_cpu;
+#[cfg(test)]
 mod outputs;
 #[cfg(test)]
 mod privileges;

@@ -8,13 +8,14 @@
 use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
 use linux_perf_event_reader::constants::{
     PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_CONTEXT_USER, PERF_RECORD_MISC_MMAP_BUILD_ID,
+    PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
 };
 use linux_perf_event_reader::{
     BranchSampleFormat, Endianness, EventRecord, Mmap2FileId, Mmap2Record, RawData, RawEventRecord,
     ReadFormat, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
 };
 
-use crate::event::{Event, EventKind, MappingEvent, Rest, SampleEvent, StackBytes};
+use crate::event::{Event, EventKind, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo};
 use crate::images::FileId;
 use crate::kernel_symbol::{self, KernelSymbolEvent};
 
@@ -183,6 +184,12 @@ impl RecordLayout {
             EventRecord::Exit(exit) => {
                 EventKind::Exit { pid: Pid(exit.pid as u32), tid: Tid(exit.tid as u32) }
             }
+            EventRecord::ContextSwitch(_) => {
+                let task = raw.common_data().map_err(|_| short())?;
+                let (Some(pid), Some(tid)) = (task.pid, task.tid) else { return Err(short()) };
+                let to = switch_to(record.misc);
+                EventKind::Switch { pid: Pid(pid as u32), tid: Tid(tid as u32), to }
+            }
             EventRecord::Lost(lost) => EventKind::Lost { count: lost.count },
             EventRecord::Throttle(_) => EventKind::Throttle,
             EventRecord::Unthrottle(_) => EventKind::Unthrottle,
@@ -208,6 +215,16 @@ impl RecordLayout {
             user_registers: registers,
             user_stack: sample.user_stack.map(|(bytes, len)| stack_bytes(bytes, len)),
         }
+    }
+}
+
+fn switch_to(misc: u16) -> SwitchTo {
+    if misc & PERF_RECORD_MISC_SWITCH_OUT == 0 {
+        SwitchTo::Running
+    } else if misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0 {
+        SwitchTo::Preempted
+    } else {
+        SwitchTo::Waiting
     }
 }
 

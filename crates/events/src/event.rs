@@ -56,6 +56,15 @@ pub enum EventKind<'a> {
         /// The task that ended.
         tid: Tid,
     },
+    /// A thread was taken off its CPU, or got one.
+    Switch {
+        /// Its process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// Which of the two.
+        to: SwitchTo,
+    },
     /// The kernel made or removed code of its own, such as a BPF program.
     KernelSymbol(KernelSymbolEvent),
     /// Records did not fit into the ring.
@@ -71,6 +80,17 @@ pub enum EventKind<'a> {
     Other,
     /// A record that could not be decoded.
     Undecodable(DecodeError),
+}
+
+/// What became of a thread at a context switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchTo {
+    /// It runs.
+    Running,
+    /// It waits for something.
+    Waiting,
+    /// It could have gone on, but another thread got its CPU.
+    Preempted,
 }
 
 /// A sample as the kernel recorded it; borrows from the record.
@@ -173,6 +193,11 @@ pub trait EventSource {
     /// Waits until there may be something to drain, so long at most. Only a live source has
     /// something to wait for.
     fn wait(&mut self, _timeout: Duration) {}
+
+    /// The time now, on the clock of the events. Only a live source has one.
+    fn now(&self) -> Option<Nanos> {
+        None
+    }
 
     /// Makes no more events; those that there are can still be drained.
     fn stop(&mut self) {}

@@ -50,6 +50,13 @@ pub enum Glance {
         /// The task.
         tid: Tid,
     },
+    /// A thread was taken off its CPU, or got one.
+    Switch {
+        /// Its process; 0 for the idle task.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+    },
     /// Records were dropped before this one.
     Lost,
     /// The kernel stopped an event for a while.
@@ -62,6 +69,9 @@ pub enum Glance {
 
 /// Where a sample says whose it is: behind its identifier and instruction pointer.
 const SAMPLE_TASK_AT: usize = 16;
+
+/// Where the other records do, from their end: before time, CPU and identifier.
+const TASK_FROM_END: usize = 32;
 
 impl Glance {
     /// Looks at a record of an event that was opened with [`crate::RecordLayout::sample_type`].
@@ -86,6 +96,11 @@ impl Glance {
                 Glance::Fork { pid: Pid(word(0)?), parent: Pid(word(4)?), tid: Tid(word(8)?) }
             }
             RecordType::EXIT => Glance::Exit { pid: Pid(word(0)?), tid: Tid(word(8)?) },
+            RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
+                let len = record.head.len() + record.tail.len();
+                let at = len.checked_sub(TASK_FROM_END)?;
+                Glance::Switch { pid: Pid(word(at)?), tid: Tid(word(at + 4)?) }
+            }
             RecordType::LOST => Glance::Lost,
             RecordType::THROTTLE => Glance::Throttle,
             RecordType::UNTHROTTLE => Glance::Unthrottle,
@@ -136,6 +151,10 @@ mod tests {
         check(RecordType::COMM, exec, &[7, 8], Glance::Comm { pid, tid, exec: true });
         check(RecordType::FORK, 0, &[7, 5, 8, 6], Glance::Fork { pid, tid, parent: Pid(5) });
         check(RecordType::EXIT, 0, &[7, 5, 8, 6], Glance::Exit { pid, tid });
+        let switched = [7, 8, 1, 2, 0, 0, 3, 4];
+        check(RecordType::SWITCH, 0, &switched, Glance::Switch { pid, tid });
+        let with_other = [&[5, 6][..], &switched].concat();
+        check(RecordType::SWITCH_CPU_WIDE, 0, &with_other, Glance::Switch { pid, tid });
         check(RecordType::LOST, 0, &[], Glance::Lost);
     }
 

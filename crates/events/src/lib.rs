@@ -33,6 +33,7 @@ pub use copied_stack::CopiedStack;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
 pub use event::{
     Event, EventKind, EventSource, InterruptedStack, MappingEvent, Rest, SampleEvent, StackBytes,
+    SwitchTo,
 };
 pub use glance::Glance;
 pub use images::{FileId, ImageKey, ImageTable};

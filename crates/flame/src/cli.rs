@@ -24,7 +24,7 @@ pub(crate) use filter::FilterArgs;
 pub(crate) use fold::FoldArgs;
 pub(crate) use input::InputArgs;
 pub(crate) use picture::{PictureArgs, Width};
-pub(crate) use record::{OutputArgs, ProcessName, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use record::{Mode, OutputArgs, ProcessName, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use uboot::{FtraceEvents, UbootArgs, UbootCommand};

@@ -9,6 +9,7 @@ mod palette;
 mod picture;
 mod place;
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -266,7 +267,7 @@ impl Outputs {
 
     /// How SVGs look; `title` is what is known where the user named nothing.
     pub(crate) fn svg_config(&self, title: Option<&str>, footer: &[String]) -> SvgConfig {
-        self.picture.svg(title, footer)
+        self.picture.svg(title, footer, None)
     }
 
     /// Whether folded text says which code is the kernel's and so on.
@@ -331,9 +332,14 @@ impl Outputs {
         mut out: &mut dyn Write,
     ) -> io::Result<()> {
         let target = shown.profile.and_then(|profile| profile.meta.target.as_deref());
-        let title = shown.title.or(target);
+        let value = shown.tree.value_type();
+        let title = shown.title.or(target).map(|title| titled(title, value));
+        let title = title.as_deref();
         match format {
-            Format::Svg => write_svg(shown.tree, &self.picture.svg(title, shown.footer), &mut out),
+            Format::Svg => {
+                let config = self.picture.svg(title, shown.footer, Some(value));
+                write_svg(shown.tree, &config, &mut out)
+            }
             Format::Folded => write_folded(shown.tree, self.annotations, &mut out),
             Format::Text => write_text(shown.tree, &self.text_config(title, shown), &mut out),
             Format::Pprof => match shown.profile {
@@ -345,7 +351,8 @@ impl Outputs {
                 write_text(shown.tree, &self.text_config(title, shown), &mut out)
             }
             Format::Terminal => {
-                write_terminal(shown.tree, &self.picture.terminal(title, self.color), &mut out)
+                let config = self.picture.terminal(title, self.color, value);
+                write_terminal(shown.tree, &config, &mut out)
             }
             Format::Json => write_json(shown.tree, &mut out),
             Format::Csv => write_csv(shown.tree, &mut out),
@@ -383,6 +390,14 @@ impl RawOutput {
     /// Writes it; `None` for what is no file.
     pub(crate) fn write(&self, write: WriteWith<'_>) -> Result<Option<Written>, Failure> {
         self.0.write(write).map_err(|error| cannot_write(&self.0, &error, None))
+    }
+}
+
+/// A title says what boxes weigh, where that is not what people take for granted.
+fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
+    match value.name.as_str() {
+        "off-cpu" => Cow::Owned(format!("{title}, off-CPU time")),
+        _ => Cow::Borrowed(title),
     }
 }
 

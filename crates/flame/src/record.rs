@@ -49,6 +49,7 @@ const DEFAULTS: Defaults = Defaults {
 
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    plan::check(&args.sampling)?;
     let number = args.sampling.run_number;
     if let (Some(times), None) = (args.sampling.repeat, number) {
         return repeat::run(times, args, cli);

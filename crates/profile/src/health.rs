@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::completion::{NotRead, StackCopies};
+use crate::off_cpu::OffCpuTime;
 use crate::units::{Nanos, Weight};
 
 /// How the walk of one user stack ended.
@@ -172,6 +173,8 @@ pub struct Health {
     pub coverage: Option<Coverage>,
     /// How often the event happened, for profiles of events that the kernel counts one by one.
     pub occurrences: Option<Occurrences>,
+    /// All waits, for profiles of time off CPU.
+    pub off_cpu: Option<OffCpuTime>,
     /// Anything else that whoever reads the profile must know, as whole sentences.
     pub notes: Vec<String>,
 }
@@ -266,6 +269,9 @@ impl Health {
         }
         if let Some(seen) = self.occurrences {
             parts.push(format!("{} of {} that happened", seen.sampled, seen.happened));
+        }
+        if let Some(off_cpu) = self.off_cpu {
+            parts.push(format!("off CPU {off_cpu}"));
         }
         parts.join(", ")
     }

@@ -39,6 +39,7 @@ mod ids;
 mod image;
 mod interner;
 mod meta;
+mod off_cpu;
 mod profile;
 mod readable;
 mod shared_bytes;
@@ -60,6 +61,7 @@ pub use ids::{Cpu, FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, 
 pub use image::{BuildId, Image};
 pub use interner::StringTable;
 pub use meta::Meta;
+pub use off_cpu::OffCpuTime;
 pub use profile::{Profile, Sample, Thread};
 pub use readable::{is_direction_mark, readable};
 pub use shared_bytes::SharedBytes;

@@ -44,6 +44,11 @@ impl Tally {
         }
     }
 
+    /// The same, where samples stand for the time behind an event and not for events.
+    pub(crate) fn of_waits(self) -> Tally {
+        Tally { happened: None, ..self }
+    }
+
     /// Adds it to a profile, whose health has what LOST records told of. Those miss the end of a
     /// recording; what the events say misses nothing, but not every kernel counts it.
     pub(crate) fn complete(&self, profile: &mut Profile) {

@@ -23,10 +23,12 @@ use crate::config::{Options, SAMPLES_VALUE, Stream};
 use crate::images::{Images, OpenImage};
 use crate::jit::{Deferred, DeferredSample, JitCode, JitNames, JitTarget};
 use crate::location::CodeLocation;
+use crate::off_cpu::OffCpu;
 use crate::proc;
 use crate::short_tasks::ShortTasks;
 
 mod locate;
+mod waits;
 
 /// From here on addresses are the kernel's, on both architectures.
 const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
@@ -81,6 +83,8 @@ pub(crate) struct Collector {
     /// The name of a thread that is so far gone that it has no number any more.
     exiting_name: Arc<str>,
     short_tasks: ShortTasks,
+    /// Where samples stand for time off CPU.
+    off_cpu: Option<OffCpu<DeferredSample>>,
     samples: u64,
 }
 
@@ -114,6 +118,7 @@ impl Collector {
             unknown_name: "[unknown]".into(),
             exiting_name: "[exiting]".into(),
             short_tasks: ShortTasks::default(),
+            off_cpu: options.waits.map(OffCpu::new),
             samples: 0,
         }
     }
@@ -151,7 +156,9 @@ impl Collector {
                 tracing::debug!(%error, "record left out");
                 self.collected.health.undecodable_records += 1;
             }
+            EventKind::Switch { pid, tid, to } => self.take_switch(pid, tid, to),
             kind => {
+                self.follow_waits(&kind);
                 self.short_tasks.apply(&kind);
                 self.processes.apply(event.time, &kind);
                 self.collected.jit.apply(&kind, &self.processes);
@@ -220,7 +227,7 @@ impl Collector {
         if matches!(self.locations.first(), Some(CodeLocation::Unmapped(_))) {
             self.collected.health.outside_mappings += 1;
         }
-        let thread = self.thread(sample);
+        let thread = self.thread_of(sample.pid, sample.tid);
         self.samples += 1;
         let mut path = Vec::with_capacity(1 + self.locations.len() + sample.kernel_chain.len());
         if end.is_truncated() {
@@ -232,15 +239,11 @@ impl Collector {
         let jit = self.jit_frames.iter().map(place).collect();
         path.extend(self.locations.iter().rev());
         path.extend(kernel_locations(&sample.kernel_chain));
-        self.take_in(DeferredSample {
-            time,
-            pid: sample.pid,
-            thread,
-            path,
-            jit,
-            end: (end, evidence),
-            period: sample.period,
-        });
+        let (pid, period, end) = (sample.pid, sample.period, (end, evidence));
+        let taken = DeferredSample { time, pid, thread, path, jit, end, period };
+        if let Some(known) = self.wait(sample.tid, taken) {
+            self.take_in(known);
+        }
     }
 
     /// Samples of code that may be known better soon wait; the others need not.
@@ -401,13 +404,12 @@ impl Collector {
         }
     }
 
-    fn thread(&mut self, sample: &SampleEvent<'_>) -> usize {
+    fn thread_of(&mut self, pid: Pid, tid: Tid) -> usize {
         let name = |tid| match self.processes.thread_name(tid) {
             Some(name) => name.clone(),
             None if tid == Tid(GIVEN_UP) => self.exiting_name.clone(),
             None => self.unknown_name.clone(),
         };
-        let (pid, tid) = (sample.pid, sample.tid);
         let (name, process) = (name(tid), name(Tid(pid.0)));
         let pid = Some(pid).filter(|pid| pid.0 != GIVEN_UP);
         let tid = Some(tid).filter(|tid| tid.0 != GIVEN_UP);

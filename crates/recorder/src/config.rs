@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use flame_profile::{ByteLen, ValueType};
-use flame_sampler::{Privilege, SamplerConfig, Session, Target};
+use flame_profile::{ByteLen, Nanos, ValueType};
+use flame_sampler::{
+    DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Session, Target,
+};
 use flame_symbolize::SymbolizeConfig;
 use flame_unwind::Architecture;
 
@@ -50,6 +52,32 @@ impl RecorderConfig {
         let sampler = SamplerConfig::new(target, registers);
         RecorderConfig { sampler, options: Options::default() }
     }
+
+    /// The same, of the time that threads spend off their CPUs: the event is `context-switches`, and
+    /// each sample stands for the time until the thread runs again.
+    pub fn off_cpu(target: Target, kept: Waits) -> RecorderConfig {
+        let mut config = RecorderConfig::new(target);
+        config.sampler.event = Some(EventType::context_switches());
+        config.sampler.rate = Rate::Frequency(DEFAULT_COUNTING_FREQUENCY);
+        config.sampler.switches = true;
+        config.options.waits = Some(kept);
+        config
+    }
+}
+
+/// Which times off CPU are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// No shorter ones.
+    pub shortest: Nanos,
+    /// No longer ones.
+    pub longest: Nanos,
+}
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits { shortest: Nanos(0), longest: Nanos(u64::MAX) }
+    }
 }
 
 /// What becomes of samples, wherever they come from.
@@ -63,6 +91,10 @@ pub struct Options {
     pub memory: Arc<dyn TargetMemory>,
     /// Where debug files are looked for besides the usual places. Default: nowhere.
     pub debug_places: DebugPlaces,
+    /// Whether samples of context switches stand for the time until the thread runs again, and which
+    /// of those times are shown. The source must tell of all switches, see
+    /// [`SamplerConfig::switches`].
+    pub waits: Option<Waits>,
     /// How names are looked up.
     pub symbols: SymbolizeConfig,
     /// The kernel's symbols. The default is to open `/proc/kallsyms` when names are wanted first.
@@ -79,6 +111,7 @@ impl Default for Options {
             files: Arc::new(LiveFiles::default()),
             memory: Arc::new(LiveFiles::default()),
             debug_places: DebugPlaces::default(),
+            waits: None,
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),
         }

@@ -67,6 +67,7 @@ mod live_files;
 mod location;
 mod mapped_files;
 mod naming;
+mod off_cpu;
 mod proc;
 mod process_root;
 mod recorder;
@@ -78,7 +79,9 @@ mod target;
 
 pub use accounting::{ProcessTimes, Times};
 pub use collector::SeenImage;
-pub use config::{DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream};
+pub use config::{
+    DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream, Waits,
+};
 pub use debug_places::DebugPlaces;
 pub use images::image_name;
 pub use jit::JitTarget;

@@ -21,4 +21,10 @@ pub(super) enum CodeLocation {
     Truncated,
     /// Not code: frames above were left out, because there are more than were asked for.
     BeyondMaxDepth,
+    /// Not code: the thread could have gone on, but another one got its CPU.
+    Preempted,
+    /// Not code: time of a thread that no sample stands for.
+    NotSampled,
+    /// Not code: the thread waited already when the recording began.
+    WaitedBefore,
 }

@@ -23,6 +23,15 @@ pub(super) const TRUNCATED: &str = "[truncated stack]";
 /// The name of the frame under which stacks stand that are deeper than asked for.
 pub(super) const BEYOND_MAX_DEPTH: &str = "[frames beyond --max-depth]";
 
+/// The innermost frame of a thread that was taken off its CPU although it could have gone on.
+const PREEMPTED: &str = "[preempted]";
+
+/// The only frame of waits that were not sampled, and that no sample of about their length stands for.
+const NOT_SAMPLED: &str = "[waits not sampled]";
+
+/// The only frame of a thread that has waited since before the recording.
+const WAITED_BEFORE: &str = "[waiting since before the recording]";
+
 /// Functions in which a CPU waits for work. Samples of the idle task that end in one of them are no
 /// use of CPU time; others of that task, such as interrupts that it handles, are.
 const IDLE_FUNCTIONS: &[&str] = &[
@@ -162,6 +171,10 @@ struct Namer<'c> {
 
 type Unnamed = Option<(String, Missing)>;
 
+fn mark(profile: &mut Profile, name: &str) -> (Location, Unnamed) {
+    (Location::named(profile.add_frame(name, FrameKind::Mark)), None)
+}
+
 impl<'c> Namer<'c> {
     fn new(
         rows: &Rows,
@@ -184,14 +197,11 @@ impl<'c> Namer<'c> {
             return (*known, None);
         }
         let (location, unnamed) = match entry {
-            CodeLocation::Truncated => {
-                let frame = profile.add_frame(TRUNCATED, FrameKind::Mark);
-                (Location::named(frame), None)
-            }
-            CodeLocation::BeyondMaxDepth => {
-                let frame = profile.add_frame(BEYOND_MAX_DEPTH, FrameKind::Mark);
-                (Location::named(frame), None)
-            }
+            CodeLocation::Truncated => mark(profile, TRUNCATED),
+            CodeLocation::BeyondMaxDepth => mark(profile, BEYOND_MAX_DEPTH),
+            CodeLocation::Preempted => mark(profile, PREEMPTED),
+            CodeLocation::NotSampled => mark(profile, NOT_SAMPLED),
+            CodeLocation::WaitedBefore => mark(profile, WAITED_BEFORE),
             CodeLocation::Kernel(address) => self.kernel_location(profile, address),
             CodeLocation::Jit(id) => self.jit_location(profile, id),
             CodeLocation::Unmapped(address) => {

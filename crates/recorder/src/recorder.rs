@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
-use flame_profile::{Health, Hz, Meta, Nanos, Profile};
-use flame_sampler::{Rate, SamplerError, Session, Target};
+use flame_profile::{Health, Hz, Meta, Nanos, Profile, ValueType};
+use flame_sampler::{Privilege, Rate, SamplerError, Session, Target};
 
 use crate::SharedFiles;
 use crate::accounting::{ProcessTimes, Tally};
@@ -86,7 +86,13 @@ impl Recorder {
     ) -> Result<Recorder, SamplerError> {
         let RecorderConfig { sampler, options } = config;
         let source = Session::open(&sampler)?;
-        let stream = Stream::from(&source);
+        let mut stream = Stream::from(&source);
+        if options.waits.is_some() {
+            if source.privilege() != Privilege::All {
+                return Err(SamplerError::Denied { what: "context switches", level: 1 });
+            }
+            stream.value = ValueType::new("off-cpu", "nanoseconds");
+        }
         let mut recorder = Recorder::of_source(source, stream, options);
         // Once events are open: what is mapped between then and now is in the records, too.
         recorder.enter_existing(&sampler.target);
@@ -94,6 +100,7 @@ impl Recorder {
         // Not before: on a machine with thousands of processes that takes seconds.
         recorder.source.begin()?;
         recorder.begin_time();
+        recorder.begin_waits(&sampler.target);
         recorder.ask = Tally::of_session;
         let taken = &recorder.source.taken().processes;
         recorder.times = ProcessTimes::begin(&sampler, taken);
@@ -106,7 +113,21 @@ impl Recorder {
         };
         let event = Some(recorder.source.event().to_string());
         recorder.meta = Meta { event, frequency, period, ..recorder.meta };
+        if recorder.collector.waits().is_some() {
+            let event = Some(recorder.stream.value.name.clone());
+            recorder.meta = Meta { event, frequency: None, period: None, ..recorder.meta };
+        }
         Ok(recorder)
+    }
+
+    /// Who waits already is known of processes and threads that were named.
+    fn begin_waits(&mut self, target: &Target) {
+        let only = match target {
+            Target::Threads(tids) => Some(tids.as_slice()),
+            _ => None,
+        };
+        let now = self.source.now().unwrap_or_default();
+        self.collector.begin_waits(now, &self.source.taken().processes, only);
     }
 
     fn enter_existing(&mut self, target: &Target) {
@@ -215,8 +236,10 @@ impl<S: EventSource> Recorder<S> {
     pub fn stop(&mut self) -> Result<(), S::Error> {
         if self.stopped.is_none() {
             self.source.stop();
+            let now = self.source.now();
             self.stopped = Some(Instant::now());
             self.drain()?;
+            self.collector.end_waits(now);
             self.tally = Some(self.look());
         }
         Ok(())
@@ -225,7 +248,7 @@ impl<S: EventSource> Recorder<S> {
     fn look(&self) -> Tally {
         let mut tally = (self.ask)(&self.source);
         tally.accounted = self.times.at_least(tally.accounted);
-        tally
+        if self.collector.waits().is_some() { tally.of_waits() } else { tally }
     }
 
     /// The CPU time that the kernel accounted to the target until sampling stopped; `None` where
@@ -291,6 +314,7 @@ impl<S: EventSource> Recorder<S> {
         profile.health = Health { lost_records: self.lost, ..health };
         naming::name_all(rows, collected, &self.symbolizer, &mut profile);
         self.tally.unwrap_or_else(|| self.look()).complete(&mut profile);
+        profile.health.off_cpu = self.collector.waits();
         profile
     }
 }

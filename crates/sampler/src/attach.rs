@@ -47,7 +47,7 @@ impl Scope {
             return Scope::Tasks(PerTask::AskedFor);
         }
         let is_fast = matches!(config.rate, Rate::Frequency(hz) if hz > FASTEST_BY_CPU);
-        if plan.counts_occurrences() || is_fast {
+        if plan.counts_occurrences() || is_fast || config.samples_by_thread() {
             return Scope::Tasks(PerTask::NothingMissed);
         }
         match plan.open(&Who::Everyone, cpu, Records::All) {

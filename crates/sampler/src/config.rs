@@ -120,6 +120,8 @@ pub struct SamplerConfig {
     pub per_task: bool,
     /// Whether the interval between samples is always the same, rather than drawn around its mean.
     pub fixed_period: bool,
+    /// Whether it is recorded, too, when threads are taken off their CPU and when they get one.
+    pub switches: bool,
     /// What random intervals are drawn from; `None` = from the system's randomness.
     pub seed: Option<u64>,
     /// Bytes of ring a CPU, rounded up to a power of two; `None` = what the rate and the stack copy
@@ -143,9 +145,16 @@ impl SamplerConfig {
             cpus: None,
             per_task: false,
             fixed_period: false,
+            switches: false,
             seed: None,
             ring: None,
         }
+    }
+
+    /// Whether each thread has its own period: one that is switched all the time must not keep others
+    /// from being sampled that wait for long.
+    pub(crate) fn samples_by_thread(&self) -> bool {
+        self.switches && !matches!(self.target, Target::System | Target::Cgroup(_))
     }
 
     /// Bytes of ring for each of so many CPUs, a power of two: by default a quarter of a second of

@@ -71,6 +71,16 @@ impl EventType {
         EventType::known(6)
     }
 
+    /// Pages of memory that were not there when they were first used.
+    pub fn page_faults() -> EventType {
+        EventType::known(8)
+    }
+
+    /// Threads taken off their CPUs.
+    pub fn context_switches() -> EventType {
+        EventType::known(11)
+    }
+
     fn known(index: usize) -> EventType {
         let (name, kind, config, _) = EVENTS[index];
         let clock = name.ends_with("-clock");
@@ -167,5 +177,7 @@ mod tests {
     fn the_clocks_count_nanoseconds() {
         assert!(EventType::cpu_clock().is_clock());
         assert!(!EventType::cycles().is_clock());
+        assert_eq!(EventType::context_switches().name, "context-switches");
+        assert_eq!(EventType::page_faults().name, "page-faults");
     }
 }

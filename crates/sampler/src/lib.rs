@@ -52,6 +52,7 @@ mod session;
 mod signal_frame;
 mod spawn;
 mod strangers;
+mod switch_rates;
 mod threads;
 mod turns;
 

@@ -15,6 +15,7 @@ use crate::losses::{Losses, for_each_new};
 use crate::open::Plan;
 use crate::pacing;
 use crate::session::{Events, Session, monotonic_now};
+use crate::switch_rates::SwitchRates;
 
 /// How often threads are listed at most while their events are opened anew.
 const ROUNDS: usize = 10;
@@ -30,6 +31,8 @@ pub(crate) struct Occurrences {
     samplers: Vec<Descriptor>,
     /// What was lost by those that are closed already.
     closed: Losses,
+    /// Where each thread has its own period.
+    by_thread: Option<SwitchRates>,
 }
 
 impl Occurrences {
@@ -40,6 +43,7 @@ impl Occurrences {
             counting: Counting::new(hz, config.seed),
             samplers: Vec::new(),
             closed: Losses::default(),
+            by_thread: config.samples_by_thread().then(|| SwitchRates::new(hz, config.seed)),
         })
     }
 
@@ -51,6 +55,7 @@ impl Occurrences {
     /// Counts from now on, samples of a time before `since` excepted.
     pub(crate) fn begin(&mut self, now: Nanos, since: Nanos) {
         self.counting.begin(now, since);
+        self.by_thread.iter_mut().for_each(|rates| rates.begin(now));
     }
 
     /// Whether each occurrence in the target's tasks is sampled now.
@@ -78,8 +83,17 @@ impl Occurrences {
         self.counting.see(position, time);
     }
 
+    /// A thread was switched, away from its CPU or back.
+    pub(crate) fn switched(&mut self, tid: Tid) {
+        self.by_thread.iter_mut().for_each(|rates| rates.see(tid));
+    }
+
     /// Says what a sample of the ring at that position stands for; whether it is to be kept.
     pub(crate) fn weigh(&mut self, event: &mut Event<'_>, position: usize) -> bool {
+        // What a switch stands for is known by its time, and by those of the others.
+        if self.by_thread.is_some() {
+            return true;
+        }
         let EventKind::Sample(sample) = &mut event.kind else { return true };
         sample.period = self.counting.weight_of(position, event.time);
         sample.period > 0
@@ -102,7 +116,10 @@ impl Session {
         if !self.finished {
             let result = match counting.stage() {
                 Stage::Every if counting.is_flooded(now) => self.choose_occurrences(),
-                Stage::Every => Ok(()),
+                Stage::Every => {
+                    occurrences.by_thread.iter_mut().for_each(|rates| rates.forget(now));
+                    Ok(())
+                }
                 Stage::Cpus | Stage::Tasks => self.change_periods(now),
             };
             if let Err(error) = result {
@@ -133,6 +150,7 @@ impl Session {
         if let Some(count) = count {
             occurrences.counting.spread(count);
         }
+        occurrences.by_thread.iter_mut().for_each(|rates| rates.draw(monotonic_now()));
         let by_cpu = matches!(self.events, Events::Cpus(_));
         let stage = if by_cpu { Stage::Cpus } else { Stage::Tasks };
         self.plan.period = occurrences.counting.start(stage, count, monotonic_now());
@@ -162,9 +180,16 @@ impl Session {
         if occurrences.samplers.len() > MOST_DRAWN {
             return Ok(());
         }
-        let Some(period) = occurrences.counting.next_opening(now) else { return Ok(()) };
+        if let Some(rates) = &mut occurrences.by_thread {
+            if !rates.is_time(now) {
+                return Ok(());
+            }
+            rates.draw(now);
+        } else {
+            let Some(period) = occurrences.counting.next_opening(now) else { return Ok(()) };
+            self.plan.period = period;
+        }
         occurrences.close_samplers(&self.plan);
-        self.plan.period = period;
         self.open_samplers_of_tasks()
     }
 
@@ -183,6 +208,8 @@ impl Session {
             }
             let inherited = if round == 0 { BTreeSet::new() } else { self.started_threads() };
             for tid in new.into_iter().filter(|tid| !inherited.contains(tid)) {
+                let rates = self.occurrences.iter().find_map(|all| all.by_thread.as_ref());
+                self.plan.period = rates.map_or(self.plan.period, |rates| rates.period(tid));
                 for cpu in &cpus {
                     match self.add_sampler_of(tid, *cpu) {
                         Err(SamplerError::NoSuchThread { .. }) => break,

@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) inherit: bool,
     /// Whether sampling begins at the task's exec rather than at once.
     pub(crate) on_exec: bool,
+    /// Whether it is recorded when threads are taken off their CPU and when they get one.
+    pub(crate) switches: bool,
     /// Bytes in a ring that make a reader be woken up.
     pub(crate) wake_after: usize,
     /// Whether each sample wakes a reader up, besides.
@@ -114,6 +116,7 @@ impl Plan {
             on_exec: matches!(config.target, Target::Launched(_)),
             user_chain: config.call_graph == CallGraph::FramePointers
                 && privilege != Privilege::Kernel,
+            switches: config.switches,
             wake_after: 0,
             wake_at_samples: false,
             stack_copy: user_stack,
@@ -252,6 +255,7 @@ impl Plan {
         attributes.read_format = FORMAT_TIMES | if self.counts_lost { FORMAT_LOST } else { 0 };
         // Since 5.1, and so wherever PERF_FORMAT_LOST is.
         attributes.set_ksymbol(u64::from(self.counts_lost && side_band));
+        attributes.set_context_switch(u64::from(self.switches && side_band));
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
         Descriptor::open(builder)

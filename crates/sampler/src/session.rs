@@ -361,6 +361,11 @@ impl Session {
                         occurrences.see(position, time);
                     }
                 }
+                if let (Glance::Switch { tid, .. }, Some(occurrences)) =
+                    (glance, &mut self.occurrences)
+                {
+                    occurrences.switched(tid);
+                }
             });
         }
     }
@@ -387,6 +392,10 @@ impl EventSource for Session {
 
     fn wait(&mut self, timeout: Duration) {
         Session::wait(self, timeout);
+    }
+
+    fn now(&self) -> Option<Nanos> {
+        Some(monotonic_now())
     }
 
     fn stop(&mut self) {

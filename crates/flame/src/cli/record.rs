@@ -25,7 +25,7 @@ Examples:
   flame record -p 4242 -d 10s -o out.svg -o out.folded
   flame record -F 999 -o - -- make | grep parse
   sudo flame record -a -d 30s -o out.svg       every process, kernel stacks too
-  flame record -e page-faults -- ./prog        where memory is first touched
+  sudo flame record --mode off-cpu -p 4242     where it waits, and for how long
   flame record --repeat 3 -o old.pb.gz -- ./old    three runs, for flame diff";
 
 const USAGE: &str = "\
@@ -114,9 +114,9 @@ pub(crate) struct List<T>(pub(crate) Vec<T>);
 pub(crate) struct SamplingArgs {
     /// Samples a second, or `max` for the kernel's limit [default: 99]
     ///
-    /// Of events that the kernel counts one by one (page-faults, context-switches) the default is
-    /// 999. Up to 1,000 occurrences a second are all sampled; of more, each sample stands for as
-    /// many as the kernel's own counter says.
+    /// Of events that the kernel counts one by one (page-faults, context-switches, --mode off-cpu)
+    /// the default is 999. Up to 1,000 occurrences a second are all sampled; of more, each sample
+    /// stands for as many as the kernel's own counter says.
     #[arg(short = 'F', long = "freq", alias = "frequency", value_name = "HZ", value_parser = frequency, conflicts_with = "period")]
     pub(crate) frequency: Option<Hz>,
 
@@ -135,6 +135,21 @@ pub(crate) struct SamplingArgs {
     /// or kernel code.
     #[arg(short, long, value_name = "EVENT")]
     pub(crate) event: Option<EventType>,
+
+    /// What is measured [default: cpu]
+    ///
+    /// cpu: where threads run. off-cpu: where they wait, weighed by how long until they run again;
+    /// takes the right to sample the kernel. faults: where memory is first touched.
+    #[arg(long, value_name = "MODE", conflicts_with = "event")]
+    pub(crate) mode: Option<Mode>,
+
+    /// Of --mode off-cpu, waits of at least that time only: 1us, 10ms
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
+    pub(crate) min_block: Option<Duration>,
+
+    /// Of --mode off-cpu, waits of at most that time only
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
+    pub(crate) max_block: Option<Duration>,
 
     /// Kernel code only
     #[arg(short, conflicts_with = "user")]
@@ -213,6 +228,17 @@ pub(crate) struct SamplingArgs {
     /// Exit with the launched program's status
     #[arg(long, hide_short_help = true)]
     pub(crate) forward_exit: bool,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// Where threads run.
+    Cpu,
+    /// Where they wait.
+    OffCpu,
+    /// Where memory is first touched.
+    Faults,
 }
 
 /// Outputs, several of one profile.

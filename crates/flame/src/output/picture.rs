@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flame_profile::{CallTree, SiblingOrder, TooLarge, Weight};
+use flame_profile::{CallTree, SiblingOrder, TooLarge, ValueType, Weight};
 use flame_render::{
-    ColourConfig, Direction, NameAttributes, Shorten, SvgConfig, TerminalConfig, Variation,
-    clean_name, name_colours,
+    ColourConfig, Direction, Hue, NameAttributes, Palette, Shorten, SvgConfig, TerminalConfig,
+    Variation, clean_name, name_colours,
 };
 
 use flame_sampler::Credentials;
@@ -115,8 +115,16 @@ impl Picture {
     }
 
     /// How an SVG looks; `title` is what is known of the profile.
-    pub(super) fn svg(&self, title: Option<&str>, footer: &[String]) -> SvgConfig {
+    pub(super) fn svg(
+        &self,
+        title: Option<&str>,
+        footer: &[String],
+        value: Option<&ValueType>,
+    ) -> SvgConfig {
         let mut config = self.config.clone();
+        if let Some(value) = value {
+            config.colours.palette = self.palette_of(value);
+        }
         if let (None, Some(title)) = (&self.args.title, title) {
             config.title = title.to_owned();
         }
@@ -126,13 +134,31 @@ impl Picture {
         config
     }
 
+    /// The palette that was asked for; else that of a value which is no CPU time, as people know it
+    /// from pictures of waiting and of memory.
+    fn palette_of(&self, value: &ValueType) -> Palette {
+        let chosen = self.config.colours.palette;
+        match value.name.as_str() {
+            _ if self.args.colors.is_some() || chosen != Palette::default() => chosen,
+            "off-cpu" => Palette::Single(Hue::Io),
+            "page-faults" | "minor-faults" | "major-faults" => Palette::Single(Hue::Mem),
+            _ => chosen,
+        }
+    }
+
     /// How a terminal shows a tree.
-    pub(super) fn terminal(&self, title: Option<&str>, color: Color) -> TerminalConfig {
+    pub(super) fn terminal(
+        &self,
+        title: Option<&str>,
+        color: Color,
+        value: &ValueType,
+    ) -> TerminalConfig {
+        let palette = self.palette_of(value);
         TerminalConfig {
             title: self.args.title.clone().or_else(|| title.map(str::to_owned)),
             columns: terminal::columns_of_stdout(),
             depth: color.depth_of_stdout(),
-            colours: self.config.colours.clone(),
+            colours: ColourConfig { palette, ..self.config.colours.clone() },
             direction: self.config.direction,
             count_name: self.args.countname.clone(),
         }

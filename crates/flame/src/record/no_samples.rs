@@ -13,8 +13,7 @@ use nix::unistd::Uid;
 use super::plan::Plan;
 use crate::message::{Failure, this_command_with};
 
-const WAITS: &str =
-    "-e context-switches, to see where it waits (needs the right to sample the kernel)";
+const WAITS: &str = "--mode off-cpu, to see where it waits (needs the right to sample the kernel)";
 
 /// A recording without samples.
 #[derive(Debug)]

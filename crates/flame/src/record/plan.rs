@@ -4,13 +4,15 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flame_recorder::{LiveFiles, Options, RecorderConfig};
+use flame_profile::Nanos;
+use flame_recorder::{LiveFiles, Options, RecorderConfig, Waits};
 use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Target,
 };
 
 use super::debug_files;
-use crate::cli::{RecordArgs, SamplingArgs};
+use crate::cli::{Mode, RecordArgs, SamplingArgs};
+use crate::message::Failure;
 use crate::symbols;
 
 /// What is to be done.
@@ -39,7 +41,10 @@ impl Plan {
     /// What the command line and the environment say.
     pub(super) fn of(args: &RecordArgs, target: Target, files: LiveFiles) -> Plan {
         let sampling = &args.sampling;
-        let mut recorder = RecorderConfig::new(target);
+        let mut recorder = match sampling.mode {
+            Some(Mode::OffCpu) => RecorderConfig::off_cpu(target, waits(sampling)),
+            _ => RecorderConfig::new(target),
+        };
         recorder.options = Options {
             max_depth: sampling.max_depth,
             files: Arc::new(files.clone()),
@@ -62,11 +67,40 @@ impl Plan {
     }
 }
 
+/// Refuses options that the mode does not have.
+pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
+    let waits = sampling.mode == Some(Mode::OffCpu);
+    let limits = sampling.min_block.is_some() || sampling.max_block.is_some();
+    if limits && !waits {
+        return Err(Failure::new("--min-block and --max-block are for --mode off-cpu")
+            .why("other modes measure no waits"));
+    }
+    if waits && (sampling.kernel || sampling.user) {
+        return Err(Failure::new("--mode off-cpu has no -k and -u")
+            .why("threads leave their CPUs in the kernel, whatever code made them wait")
+            .or_try("flame render --hide, on the recording"));
+    }
+    Ok(())
+}
+
+fn waits(sampling: &SamplingArgs) -> Waits {
+    let all = Waits::default();
+    Waits {
+        shortest: sampling.min_block.map_or(all.shortest, Nanos::from),
+        longest: sampling.max_block.map_or(all.longest, Nanos::from),
+    }
+}
+
 fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
-    config.event = sampling.event.clone();
+    match sampling.mode {
+        Some(Mode::OffCpu) => {}
+        Some(Mode::Faults) => config.event = Some(EventType::page_faults()),
+        Some(Mode::Cpu) | None => config.event.clone_from(&sampling.event),
+    }
     config.rate = match (sampling.period, sampling.frequency) {
         (Some(period), _) => Rate::Period(period),
         (None, Some(frequency)) => Rate::Frequency(frequency),
+        (None, None) if config.switches => config.rate,
         // Where each is a fact of its own, many are wanted.
         (None, None) if config.event.as_ref().is_some_and(EventType::is_occurrence) => {
             Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)

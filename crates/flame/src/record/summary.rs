@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flame_profile::{
-    ByteLen, CallTree, Health, LabelId, Meta, Missing, Nanos, Occurrences, Profile, StackEnd,
-    Weight, functions,
+    ByteLen, CallTree, FrameKind, Health, LabelId, Meta, Missing, Nanos, Occurrences, Profile,
+    StackEnd, Weight, functions,
 };
 use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Taken};
@@ -130,6 +130,9 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
     }
     if let Some(seen) = health.occurrences {
         line("counted", counted(seen, paint));
+    }
+    if let Some(off_cpu) = health.off_cpu {
+        line("off CPU", off_cpu.to_string());
     }
     if let Some(share) = health.complete_share() {
         let shown = floor_percent(share);
@@ -260,18 +263,40 @@ fn unnamed(health: &Health) -> Option<String> {
 
 fn top_functions(tree: &CallTree, paint: Paint) -> String {
     let total = tree.total();
-    let shares = functions(tree);
-    let top: Vec<_> =
-        shares.iter().filter(|share| share.self_weight > Weight(0)).take(TOP).collect();
-    let Some(most) = top.first().map(|share| share.self_weight) else { return String::new() };
-    let mut text = format!("\n  {}\n", paint.dim("   self   function"));
+    // All waits are in the scheduler: what counts is from where the program went there.
+    let waits = tree.value_type().name == "off-cpu";
+    let mut top: Vec<(LabelId, Weight)> = match waits {
+        true => last_of_the_program(tree),
+        false => functions(tree).iter().map(|share| (share.label, share.self_weight)).collect(),
+    };
+    top.retain(|(_, weight)| *weight > Weight(0));
+    top.truncate(TOP);
+    let Some((_, most)) = top.first().copied() else { return String::new() };
+    let heading = if waits { "   time   waits in" } else { "   self   function" };
+    let mut text = format!("\n  {}\n", paint.dim(heading));
     let room = terminal::width().saturating_sub(BAR + 14);
-    for share in top {
-        let percentage = percent(share.self_weight.share_of(total));
-        let bar = paint.orange(&bar(share.self_weight.share_of(most)));
-        text += &format!("  {percentage:>8} {bar} {}\n", shortened(name(tree, share.label), room));
+    for (label, weight) in top {
+        let percentage = percent(weight.share_of(total));
+        let bar = paint.orange(&bar(weight.share_of(most)));
+        text += &format!("  {percentage:>8} {bar} {}\n", shortened(name(tree, label), room));
     }
     text + "\n"
+}
+
+/// The innermost frames that are not the kernel's, with what was spent in them and in the kernel
+/// for them, heaviest first.
+fn last_of_the_program(tree: &CallTree) -> Vec<(LabelId, Weight)> {
+    let mut weights: BTreeMap<LabelId, Weight> = BTreeMap::new();
+    for node in tree.nodes().iter().skip(1) {
+        let mut at = node;
+        while tree.label(at).kind == FrameKind::Kernel && at.depth > 1 {
+            at = &tree.nodes()[at.parent.index()];
+        }
+        weights.entry(at.label).or_default().0 += node.self_weight.0;
+    }
+    let mut all: Vec<(LabelId, Weight)> = weights.into_iter().collect();
+    all.sort_by_key(|(label, weight)| (std::cmp::Reverse(*weight), *label));
+    all
 }
 
 fn name(tree: &CallTree, label: LabelId) -> &str {

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use flame_profile::{
-    ByteLen, Coverage, Health, Hz, Meta, Missing, Nanos, NotRead, Occurrences, StackCopies,
-    StackEnd,
+    ByteLen, Coverage, Health, Hz, Meta, Missing, Nanos, NotRead, Occurrences, OffCpuTime,
+    StackCopies, StackEnd,
 };
 
 const FOR_PEOPLE: &str = "flame: ";
@@ -98,6 +98,9 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     }
     if let Some(Occurrences { sampled, happened }) = health.occurrences {
         fact("health.occurrences", format!("{sampled} {happened}"));
+    }
+    if let Some(off_cpu) = health.off_cpu {
+        fact("health.off_cpu", off_cpu.to_numbers().map(|number| number.to_string()).join(" "));
     }
     if let Some(Coverage { sampled, accounted }) = health.coverage {
         fact("health.coverage", format!("{} {}", sampled.0, accounted.0));
@@ -201,6 +204,11 @@ impl FactReader {
                 let (sampled, happened) = value.split_once(' ')?;
                 let (sampled, happened) = (sampled.parse().ok()?, happened.parse().ok()?);
                 health.occurrences = Some(Occurrences { sampled, happened });
+            }
+            "off_cpu" => {
+                let numbers = value.split(' ').map(str::parse);
+                let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;
+                health.off_cpu = Some(OffCpuTime::from_numbers(numbers.try_into().ok()?));
             }
             "coverage" => {
                 let (sampled, accounted) = value.split_once(' ')?;

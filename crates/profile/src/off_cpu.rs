@@ -1,0 +1,78 @@
+//! What a recording of waits knows of all time that its threads spent off their CPUs.
+
+use std::fmt;
+
+use crate::units::Nanos;
+
+/// Sums over all waits, whether they were sampled or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffCpuTime {
+    /// Of all waits that are shown.
+    pub time: Nanos,
+    /// Of that, what began before the recording.
+    pub before: Nanos,
+    /// Of that, what threads were preempted for: they could have gone on.
+    pub preempted: Nanos,
+    /// How many waits began in the recording.
+    pub waits: u64,
+    /// How many of those were sampled.
+    pub sampled: u64,
+    /// How many waits were left out because they were shorter or longer than asked for.
+    pub left_out: u64,
+    /// Of how many it is not known when the thread came back.
+    pub unpaired: u64,
+}
+
+impl OffCpuTime {
+    /// The numbers, in the order of the fields.
+    pub fn to_numbers(self) -> [u64; 7] {
+        let OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired } = self;
+        [time.0, before.0, preempted.0, waits, sampled, left_out, unpaired]
+    }
+
+    /// What [`OffCpuTime::to_numbers`] gave.
+    pub fn from_numbers(numbers: [u64; 7]) -> OffCpuTime {
+        let [time, before, preempted, waits, sampled, left_out, unpaired] = numbers;
+        let (time, before, preempted) = (Nanos(time), Nanos(before), Nanos(preempted));
+        OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired }
+    }
+}
+
+impl fmt::Display for OffCpuTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |time: Nanos| format!("{:.3} s", time.as_secs_f64());
+        write!(f, "{} in {} waits", seconds(self.time), self.waits)?;
+        if self.preempted > Nanos(0) {
+            write!(f, ", {} of it preempted", seconds(self.preempted))?;
+        }
+        if self.before > Nanos(0) {
+            write!(f, ", {} since before the recording", seconds(self.before))?;
+        }
+        if self.sampled < self.waits && self.sampled > 0 {
+            write!(f, ", {} waits sampled", self.sampled)?;
+        }
+        if self.left_out > 0 {
+            write!(f, ", {} of other lengths left out", self.left_out)?;
+        }
+        if self.unpaired > 0 {
+            write!(f, ", {} whose end is not known left out", self.unpaired)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_there_is_is_said_and_numbers_survive() {
+        let mut all = OffCpuTime { time: Nanos(1_500_000_000), waits: 3, ..OffCpuTime::default() };
+        assert_eq!(all.to_string(), "1.500 s in 3 waits");
+        (all.preempted, all.sampled, all.unpaired) = (Nanos(2_000_000), 2, 1);
+        let expect = "1.500 s in 3 waits, 0.002 s of it preempted, 2 waits sampled, \
+                      1 whose end is not known left out";
+        assert_eq!(all.to_string(), expect);
+        assert_eq!(OffCpuTime::from_numbers(all.to_numbers()), all);
+    }
+}

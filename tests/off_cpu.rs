@@ -1,0 +1,167 @@
+//! Time off CPU, held against what programs measured of themselves.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::{
+    Ended, Folded, Scratch, Target, finish, flame, live, live_as_root, program, run, start,
+    wait_until,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Two times that were measured apart: to 2 %, or 1 ms and what a busy machine puts between two
+/// readings of a clock.
+#[track_caller]
+fn assert_time(seen: u64, truth: u64, what: &str) {
+    let allowed = (truth / 50).max(1_000_000) + 1_000_000;
+    assert!(seen.abs_diff(truth) <= allowed, "{what}: {seen} ns of {truth}");
+}
+
+/// Records a program; what it wrote to stdout, and the folded waits.
+#[track_caller]
+fn waits(options: &[&str], arguments: &[&str]) -> (Ended, Folded) {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "--mode", "off-cpu", "-o", &path]).args(options);
+    let ended = finish(command.arg("--").args(arguments)).success();
+    (ended, Folded::parse(&fs::read_to_string(&path).unwrap()))
+}
+
+/// What the program says of its functions.
+fn truth(ended: &Ended) -> BTreeMap<&str, u64> {
+    let lines = ended.stdout.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(name, time)| (name, time.parse().unwrap())).collect()
+}
+
+/// Holds each function's waits against what the program says of it.
+#[track_caller]
+fn check_functions(ended: &Ended, folded: &Folded, expect: &[&str]) {
+    let truth = truth(ended);
+    assert!(truth.keys().eq(expect), "{}", ended.stdout);
+    for (name, time) in truth {
+        // Interrupts, of which a disk makes many, are in no thread's CPU time.
+        if name == "in_disk" {
+            assert!((1..=time).contains(&folded.with(&[name])), "{name} in\n{}", ended.stderr);
+            continue;
+        }
+        assert_time(folded.with(&[name]), time, &format!("{name} in\n{}", ended.stderr));
+    }
+}
+
+#[test]
+fn sleeps_locks_pipes_sockets_and_disks_have_their_times() {
+    if !live() {
+        return;
+    }
+    let program = program("waits.c");
+    let by_cpu = waits(&[], &[&program]);
+    let by_task = waits(&["--per-task"], &[&program]);
+    for (ended, folded) in [by_cpu, by_task] {
+        let functions = ["in_disk", "in_lock", "in_naps", "in_pipe", "in_socket"];
+        check_functions(&ended, &folded, &functions);
+        assert_eq!(folded.roots(), ["waits"]);
+        assert_eq!(folded.with_any(|frame| frame.starts_with("[waits not")), 0);
+        assert!(ended.stderr.contains("waits in"), "{}", ended.stderr);
+    }
+}
+
+/// Only some of the switches are sampled then; the long naps before must not stand for short waits.
+/// What a switch itself takes, some microseconds, is time off CPU to flame and CPU time to the
+/// scheduler.
+#[test]
+fn a_flood_of_short_waits_and_a_long_one_keep_their_times() {
+    if !live() {
+        return;
+    }
+    let (ended, folded) = waits(&[], &[&program("waits.c"), "flood", "2"]);
+    let truth = truth(&ended);
+    assert_time(folded.with(&["in_naps"]), truth["in_naps"], &ended.stderr);
+    let short = folded.total() - folded.with(&["in_naps"]);
+    let share = short as f64 / (truth["in_ping"] + truth["in_pong"]) as f64;
+    assert!((0.98..1.4).contains(&share), "{share} of the truth\n{}", ended.stderr);
+    let unknown = folded.with(&["[waits not sampled]"]) as f64 / short as f64;
+    assert!(unknown < 0.3, "{unknown} has no stack\n{}", ended.stderr);
+    assert!(ended.stderr.contains(" waits sampled"), "{}", ended.stderr);
+}
+
+#[test]
+fn who_waits_all_the_time_has_waited_all_the_time() {
+    if !live() {
+        return;
+    }
+    let mut target = Target::start(&program("threads.c"), &["60", "wait"]);
+    let scratch = Scratch::new();
+    let (path, text) = (scratch.file("out.folded"), scratch.file("out.pb.gz"));
+    let pid = target.pid_text();
+    let named = || target.threads_named("early").len() == 2;
+    wait_until("two threads that wait", named);
+    let out = ["-o", &path, "-o", &text];
+    run(&[&["record", "--mode", "off-cpu", "-p", &pid, "-d", "1"][..], &out].concat()).success();
+    assert!(target.is_running());
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    assert_eq!(folded.roots(), ["early", "threads"]);
+    assert_eq!(folded.total(), folded.with_any(|frame| frame.starts_with("[waiting since before")));
+    for (root, threads) in [("threads", 1), ("early", 2)] {
+        let seen = folded.of(root).total() as f64 / (threads * SECOND) as f64;
+        assert!((1.0..1.2).contains(&seen), "{seen} s of one in a thread of {root}");
+    }
+}
+
+/// What runs and what waits is all there is: the CPU time of a thread that sleeps for half of its
+/// time, and its waits, are the time that passed.
+#[test]
+fn a_thread_that_is_preempted_is_told_from_one_that_waits() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let program = program("shares.c");
+    let mut rival = Command::new("taskset");
+    let rival = Target::spawn(rival.args(["-c", "0", &program, "60"]));
+    let mut target = Command::new("taskset");
+    let target = Target::spawn(target.args(["-c", "0", &program, "60"]));
+    rival.wait_for_cpu(0.1);
+    target.wait_for_cpu(0.1);
+    let before = target.cpu_seconds();
+    let mut flame = start(&["record", "--mode", "off-cpu", "-p", &target.pid_text(), "-o", &path]);
+    flame.wait_for_recording();
+    std::thread::sleep(Duration::from_secs(2));
+    flame.signal(Signal::SIGINT);
+    let ended = flame.end().success();
+    let ran = target.cpu_seconds() - before;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let preempted = folded.with(&["[preempted]"]);
+    assert_time(preempted, folded.total(), &ended.stderr);
+    let seconds = preempted as f64 / SECOND as f64;
+    assert!(seconds > 0.5, "preempted for {seconds} s, ran for {ran} s\n{}", ended.stderr);
+}
+
+#[test]
+fn limits_leave_out_waits_and_say_how_many() {
+    if !live() {
+        return;
+    }
+    let program = program("waits.c");
+    let (ended, folded) = waits(&["--min-block", "100ms"], &[&program]);
+    assert_eq!(folded.with(&["in_naps"]), 0, "{}", ended.stderr);
+    assert!(folded.with(&["in_pipe"]) > SECOND / 4);
+    assert!(ended.stderr.contains("of other lengths left out"), "{}", ended.stderr);
+    let (_, folded) = waits(&["--max-block", "100ms"], &[&program]);
+    assert!(folded.with(&["in_naps"]) > SECOND / 4);
+    assert_eq!(folded.with(&["in_pipe"]), 0);
+}
+
+#[test]
+fn what_off_cpu_does_not_have_is_refused() {
+    run(&["record", "--mode", "off-cpu", "-u", "--", "true"]).error(1, &["off-cpu", "-u", "why:"]);
+    run(&["record", "--min-block", "1ms", "--mode", "cpu", "--", "true"])
+        .error(1, &["--min-block", "why:"]);
+    run(&["record", "--mode", "off-cpu", "-e", "cycles", "--", "true"]).error(2, &["--mode"]);
+}

@@ -1,0 +1,157 @@
+// waits [flood SECONDS]: threads that wait for known times, and say for how long each did.
+//
+// A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
+// threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
+// once before that.
+#define _GNU_SOURCE
+#include "cpu.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int pipe_ends[2], socket_ends[2], back[2];
+
+static uint64_t wall_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// Runs a statement and prints how long its thread did not run.
+#define MEASURED(name, statement)                                                   \
+    do {                                                                            \
+        uint64_t wall = wall_ns(), cpu = cpu_ns();                                  \
+        statement;                                                                  \
+        printf(name " %lu\n", (wall_ns() - wall) - (cpu_ns() - cpu));               \
+    } while (0)
+
+FUNCTION static void nap(long ms) {
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_naps(void) {
+    for (int i = 0; i < 10; i++) {
+        nap(30);
+    }
+}
+
+FUNCTION static void in_lock(void) {
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_pipe(void) {
+    char byte;
+    if (read(pipe_ends[0], &byte, 1) != 1) {
+        abort();
+    }
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_socket(void) {
+    char byte;
+    if (recv(socket_ends[0], &byte, 1, 0) != 1) {
+        abort();
+    }
+    NO_TAIL_CALL();
+}
+
+// Four times 4 MiB, each until the disk has them.
+FUNCTION static void in_disk(void) {
+    static char block[4 << 20];
+    char path[] = "/var/tmp/flame-waits-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    for (int i = 0; i < 4; i++) {
+        memset(block, i, sizeof block);
+        if (write(file, block, sizeof block) < 0 || fsync(file) < 0) {
+            abort();
+        }
+    }
+    close(file);
+}
+
+static void *lock_thread(void *unused) {
+    (void)unused;
+    MEASURED("in_lock", in_lock());
+    return NULL;
+}
+
+static void *pipe_thread(void *unused) {
+    (void)unused;
+    MEASURED("in_pipe", in_pipe());
+    return NULL;
+}
+
+static void *socket_thread(void *unused) {
+    (void)unused;
+    MEASURED("in_socket", in_socket());
+    return NULL;
+}
+
+// Gets a byte and gives it back, until there is none.
+FUNCTION static void in_pong(void) {
+    char byte;
+    while (read(pipe_ends[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1) {
+    }
+}
+
+static void *pong_thread(void *unused) {
+    (void)unused;
+    MEASURED("in_pong", in_pong());
+    return NULL;
+}
+
+FUNCTION static void in_ping(uint64_t end) {
+    char byte = 0;
+    while (wall_ns() < end) {
+        if (write(pipe_ends[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1) {
+            abort();
+        }
+    }
+}
+
+static void flood(uint64_t ns) {
+    pthread_t pong;
+    pthread_create(&pong, NULL, pong_thread, NULL);
+    MEASURED("in_naps", in_naps());
+    MEASURED("in_ping", in_ping(wall_ns() + ns));
+    close(pipe_ends[1]);
+    pthread_join(pong, NULL);
+}
+
+int main(int argc, char **argv) {
+    if (pipe(pipe_ends) || pipe(back) || socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends)) {
+        abort();
+    }
+    if (argc > 2 && strcmp(argv[1], "flood") == 0) {
+        flood(ns_argument(argc, argv, 2, 1.0));
+        return 0;
+    }
+    pthread_t threads[3];
+    pthread_mutex_lock(&lock);
+    pthread_create(&threads[0], NULL, lock_thread, NULL);
+    pthread_create(&threads[1], NULL, pipe_thread, NULL);
+    pthread_create(&threads[2], NULL, socket_thread, NULL);
+    MEASURED("in_naps", in_naps());
+    pthread_mutex_unlock(&lock);
+    MEASURED("in_disk", in_disk());
+    if (write(pipe_ends[1], "", 1) != 1) {
+        abort();
+    }
+    nap(200);
+    if (send(socket_ends[1], "", 1, 0) != 1) {
+        abort();
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    return 0;
+}
