@@ -14,7 +14,7 @@ use flame_render::{Background, DeltaColours, MinWidth, Palette, Rgb};
 #[command(next_help_heading = "Output")]
 pub(crate) struct PictureArgs {
     /// Headline
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub(crate) title: Option<String>,
 
     /// Second line under the headline
