@@ -67,6 +67,7 @@ pub use event_type::{EventType, EventUnit, ParseEventError};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use losses::Losses;
 pub use probe::{Feature, probe};
+pub use realtime::may_go_first;
 pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
 pub use threads::{descendants_of, is_alive, is_stopped, parent_of, process_of, threads_of};

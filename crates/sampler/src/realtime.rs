@@ -28,6 +28,12 @@ pub(crate) fn enter() -> io::Result<()> {
     }
 }
 
+/// Whether this process may have readers that run before what they look at.
+pub fn may_go_first() -> bool {
+    let tried = std::thread::spawn(|| enter().is_ok()).join();
+    tried.unwrap_or(false)
+}
+
 /// Whether a thread may run before a reader does. One that has ended may not.
 pub(crate) fn is_ahead(tid: Tid) -> bool {
     let Ok(tid) = libc::pid_t::try_from(tid.0) else { return false };

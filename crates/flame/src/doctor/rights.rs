@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use caps::Capability;
 use flame_events::parse_maps;
+use flame_sampler::may_go_first;
 use nix::unistd::{AccessFlags, Uid, User, access};
 
 use super::check::Check;
@@ -15,6 +16,7 @@ use crate::message::rights::{by_root, has, more_rights, setcap_with};
 const USEFUL: &[(Capability, &str)] = &[
     (Capability::CAP_PERFMON, "perfmon"),
     (Capability::CAP_SYS_PTRACE, "sys_ptrace"),
+    (Capability::CAP_SYS_NICE, "sys_nice"),
     (Capability::CAP_SYSLOG, "syslog"),
     (Capability::CAP_DAC_READ_SEARCH, "dac_read_search"),
     (Capability::CAP_CHECKPOINT_RESTORE, "checkpoint_restore"),
@@ -24,7 +26,7 @@ const USEFUL: &[(Capability, &str)] = &[
 
 /// The checks of all rights.
 pub(super) fn examine() -> Vec<Check> {
-    let mut checks = vec![capabilities(), memory(), deleted_files(), bpf()];
+    let mut checks = vec![capabilities(), memory(), deep_stacks(), deleted_files(), bpf()];
     checks.extend(directories());
     checks
 }
@@ -63,6 +65,23 @@ fn memory() -> Check {
             let why = format!("kernel.yama.ptrace_scope is {level}, which lasts until a reboot");
             Check::missing(name, why)
         }
+    };
+    check.optional()
+}
+
+/// Stacks beyond their copy are read at the moment of the sample, by readers that nothing overtakes.
+fn deep_stacks() -> Check {
+    let name = "deep stacks";
+    let check = match may_go_first() {
+        true => {
+            Check::ok(name, "read whole at the moment of the sample, where events see all tasks")
+        }
+        false => Check::limited(
+            name,
+            "no right to the real-time class: stacks deeper than 16 to 64 KiB stay cut. Needs \
+             CAP_SYS_NICE, or a limit of real-time priority (ulimit -r)",
+        )
+        .fix(more_rights()),
     };
     check.optional()
 }

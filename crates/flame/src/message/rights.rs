@@ -74,7 +74,9 @@ pub(crate) fn more_rights() -> String {
         return setcap_command();
     }
     let perfmon = if needs_admin() { "SYS_ADMIN" } else { "PERFMON" };
-    format!("docker run --cap-add {perfmon} --cap-add SYS_PTRACE --cap-add SYSLOG ...")
+    format!(
+        "docker run --cap-add {perfmon} --cap-add SYS_PTRACE --cap-add SYS_NICE --cap-add SYSLOG ..."
+    )
 }
 
 /// What lowers kernel.perf_event_paranoid to that level; root, whom it does not bind, lacks a
@@ -98,7 +100,10 @@ fn setcap_command() -> String {
 /// The same, with further capabilities: `cap_checkpoint_restore,`.
 pub(crate) fn setcap_with(further: &str) -> String {
     let admin = if needs_admin() { "cap_sys_admin" } else { "cap_perfmon" };
-    format!("sudo setcap {further}{admin},cap_sys_ptrace,cap_syslog=ep {}", quoted(&own_path()))
+    format!(
+        "sudo setcap {further}{admin},cap_sys_ptrace,cap_sys_nice,cap_syslog=ep {}",
+        quoted(&own_path())
+    )
 }
 
 /// Everything that would lift a refusal: `level` is the highest that allows it to everybody, if any
