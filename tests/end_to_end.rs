@@ -70,4 +70,6 @@ mod support;
 #[cfg(test)]
 mod targets;
 #[cfg(test)]
+mod tracepoints;
+#[cfg(test)]
 mod uboot;

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod debug_files;
+mod events;
 mod explain;
 mod names;
 mod no_samples;
@@ -49,6 +50,9 @@ const DEFAULTS: Defaults = Defaults {
 
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
+    if let Some(text) = &args.sampling.list_events {
+        return events::list(text, cli);
+    }
     plan::check(&args.sampling)?;
     let number = args.sampling.run_number;
     if let (Some(times), None) = (args.sampling.repeat, number) {

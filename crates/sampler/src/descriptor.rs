@@ -4,6 +4,7 @@
 //! nothing of output redirection, both are done here.
 #![expect(unsafe_code, reason = "perf_event ioctls take a descriptor by number and raw arguments")]
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -40,6 +41,16 @@ impl Descriptor {
         // SAFETY: the descriptor is an open perf event, and the kernel only reads the eight bytes
         // at that address, which live until the call is over.
         check(unsafe { ioctls::PERIOD(self.0.as_raw_fd(), address) })
+    }
+
+    /// Only occurrences of a tracepoint for which the filter holds are counted and sampled.
+    ///
+    /// # Errors
+    /// EINVAL where the kernel does not understand it, or the event takes none.
+    pub(crate) fn set_filter(&self, filter: &str) -> io::Result<()> {
+        let mut text = CString::new(filter)?.into_bytes_with_nul();
+        // SAFETY: the descriptor is an open perf event, and the kernel copies the text up to its end.
+        check(unsafe { ioctls::SET_FILTER(self.0.as_raw_fd(), text.as_mut_ptr().cast()) })
     }
 
     /// Lets this event write into the ring of `other`, which must be of the same CPU.

@@ -63,6 +63,16 @@ pub enum SamplerError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The kernel does not take the filter.
+    #[error("event {event} does not take the filter {filter}")]
+    Filter {
+        /// The event's name.
+        event: String,
+        /// What was typed.
+        filter: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// More samples a second than the kernel allows.
     #[error("{asked} is more than the kernel allows")]
     FrequencyTooHigh {

@@ -1,4 +1,5 @@
-//! Events by name: `cycles`, `cpu-clock`, `r1a8`, with the modifiers `:u` and `:k`.
+//! Events by name: `cycles`, `cpu-clock`, `r1a8`, with the modifiers `:u` and `:k`, and tracepoints:
+//! `sched:sched_process_exec`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,6 +7,7 @@ use std::str::FromStr;
 use perf_event_open_sys::bindings;
 
 use crate::config::Privilege;
+use crate::tracepoints::{self, TracepointError};
 
 /// What an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct EventType {
     pub unit: EventUnit,
     /// What a modifier restricts it to.
     pub privilege: Option<Privilege>,
+    /// Which occurrences of a tracepoint are meant, in the kernel's words; all where there is none.
+    pub filter: Option<String>,
     pub(crate) kind: u32,
     pub(crate) config: u64,
 }
@@ -51,13 +55,25 @@ const EVENTS: &[(&str, u32, u32, &[&str])] = &[
 
 /// The text is not an event that flame can sample.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown event '{text}': it is one of {}, or rNNN in hexadecimal, with :u or :k", names())]
-pub struct ParseEventError {
-    text: String,
+pub enum ParseEventError {
+    /// No event is called so.
+    #[error(
+        "unknown event '{text}': it is one of {}, a tracepoint (GROUP:NAME), or rNNN in hexadecimal, \
+         with :u or :k",
+        event_names().join(", ")
+    )]
+    Unknown {
+        /// What was typed.
+        text: String,
+    },
+    /// It looks like a tracepoint, and there is none.
+    #[error(transparent)]
+    Tracepoint(#[from] TracepointError),
 }
 
-fn names() -> String {
-    EVENTS.iter().map(|event| event.0).collect::<Vec<_>>().join(", ")
+/// The events that every kernel knows by name, whatever the machine has of them.
+pub fn event_names() -> Vec<&'static str> {
+    EVENTS.iter().map(|event| event.0).collect()
 }
 
 impl EventType {
@@ -85,12 +101,18 @@ impl EventType {
         let (name, kind, config, _) = EVENTS[index];
         let clock = name.ends_with("-clock");
         let unit = if clock { EventUnit::Nanoseconds } else { EventUnit::Count };
-        EventType { name: name.to_owned(), unit, privilege: None, kind, config: config.into() }
+        let (name, config) = (name.to_owned(), config.into());
+        EventType { name, unit, privilege: None, filter: None, kind, config }
     }
 
     /// Whether the CPU counts it: then it shares counters with other events.
     pub fn is_hardware(&self) -> bool {
         matches!(self.kind, HARDWARE | bindings::PERF_TYPE_RAW)
+    }
+
+    /// Whether it is a place in the kernel's code.
+    pub fn is_tracepoint(&self) -> bool {
+        self.kind == bindings::PERF_TYPE_TRACEPOINT
     }
 
     /// Whether the kernel itself counts it, one by one: page faults, context switches.
@@ -119,25 +141,35 @@ impl FromStr for EventType {
     type Err = ParseEventError;
 
     fn from_str(text: &str) -> Result<EventType, ParseEventError> {
-        let unknown = || ParseEventError { text: text.to_owned() };
-        let (name, privilege) = match text.split_once(':') {
-            None => (text, None),
+        let unknown = || ParseEventError::Unknown { text: text.to_owned() };
+        let (name, privilege) = match text.rsplit_once(':') {
             Some((name, "u")) => (name, Some(Privilege::User)),
             Some((name, "k")) => (name, Some(Privilege::Kernel)),
             Some((name, "uk" | "ku")) => (name, Some(Privilege::All)),
-            Some(_) => return Err(unknown()),
+            _ => (text, None),
         };
         let known = EVENTS.iter().position(|event| event.0 == name || event.3.contains(&name));
-        let event = match (known, name.strip_prefix('r')) {
-            (Some(index), _) => EventType::known(index),
-            (None, Some(digits)) => EventType {
-                name: name.to_owned(),
-                unit: EventUnit::Count,
-                privilege: None,
-                kind: bindings::PERF_TYPE_RAW,
-                config: u64::from_str_radix(digits, 16).map_err(|_| unknown())?,
-            },
-            (None, None) => return Err(unknown()),
+        let counted = |kind, config| EventType {
+            name: name.to_owned(),
+            unit: EventUnit::Count,
+            privilege: None,
+            filter: None,
+            kind,
+            config,
+        };
+        let event = match (known, name.split_once(':'), name.strip_prefix('r')) {
+            (Some(index), ..) => EventType::known(index),
+            (None, Some((event, _)), _) if EVENTS.iter().any(|known| known.0 == event) => {
+                return Err(unknown());
+            }
+            (None, Some(_), _) => {
+                counted(bindings::PERF_TYPE_TRACEPOINT, tracepoints::number(name)?)
+            }
+            (None, None, Some(digits)) => {
+                let config = u64::from_str_radix(digits, 16).map_err(|_| unknown())?;
+                counted(bindings::PERF_TYPE_RAW, config)
+            }
+            (None, None, None) => return Err(unknown()),
         };
         Ok(EventType { privilege, ..event })
     }

@@ -54,6 +54,7 @@ mod spawn;
 mod strangers;
 mod switch_rates;
 mod threads;
+mod tracepoints;
 mod turns;
 
 pub use cgroup::{Cgroup, CgroupError};
@@ -63,7 +64,7 @@ pub use config::{
 };
 pub use cpus::parse_cpu_list;
 pub use error::{Refusal, Refused, SamplerError};
-pub use event_type::{EventType, EventUnit, ParseEventError};
+pub use event_type::{EventType, EventUnit, ParseEventError, event_names};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
 pub use losses::Losses;
 pub use probe::{Feature, probe};
@@ -71,3 +72,4 @@ pub use realtime::may_go_first;
 pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
 pub use threads::{descendants_of, is_alive, is_stopped, parent_of, process_of, threads_of};
+pub use tracepoints::{TracepointError, tracepoints};

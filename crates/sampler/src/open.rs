@@ -170,7 +170,12 @@ impl Plan {
             (attributes.type_, attributes.config) = (self.event.kind, self.event.config);
         }
         attributes.read_format = 0;
-        Descriptor::open(builder)
+        self.filtered(Descriptor::open(builder)?)
+    }
+
+    fn filtered(&self, event: Descriptor) -> io::Result<Descriptor> {
+        self.event.filter.iter().try_for_each(|filter| event.set_filter(filter))?;
+        Ok(event)
     }
 
     /// Finds the plan that the kernel accepts for one task, giving way step by step.
@@ -185,9 +190,31 @@ impl Plan {
         check_frequency(config.rate)?;
         let mut plan = Plan::asked(config);
         let mut concessions = Vec::new();
+        // Of a kernel that refuses the event anyway, its own answer is the better one.
+        let filter = plan.event.filter.take();
+        let found = plan.probe_event(config, &who, cpu, &mut concessions);
+        found?;
+        plan.event.filter = filter;
+        if let (Some(filter), Err(source)) =
+            (&plan.event.filter, plan.open(&who, cpu, Records::All))
+        {
+            let (event, filter) = (plan.event.to_string(), filter.clone());
+            return Err(SamplerError::Filter { event, filter, source });
+        }
+        Ok((plan, concessions))
+    }
+
+    fn probe_event(
+        &mut self,
+        config: &SamplerConfig,
+        who: &Who,
+        cpu: Cpu,
+        concessions: &mut Vec<Concession>,
+    ) -> Result<(), SamplerError> {
+        let plan = self;
         loop {
-            let error = match plan.open(&who, cpu, Records::All) {
-                Ok(_) => return Ok((plan, concessions)),
+            let error = match plan.open(who, cpu, Records::All) {
+                Ok(_) => return Ok(()),
                 Err(error) => error,
             };
             match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
@@ -205,7 +232,7 @@ impl Plan {
                     concessions.push(Concession::NoPmu);
                 }
                 Errno::EINVAL | Errno::E2BIG if plan.counts_lost => plan.counts_lost = false,
-                _ => return Err(plan.refusal(error, &who)),
+                _ => return Err(plan.refusal(error, who)),
             }
         }
     }
@@ -220,6 +247,7 @@ impl Plan {
             Who::Cgroup(group) => builder.observe_cgroup(group.directory()),
         };
         let side_band = records != Records::Samples;
+        let side_band_only = records == Records::SideBand;
         let on_exec = self.on_exec && matches!(who, Who::Task(_));
         builder
             .enabled(!on_exec)
@@ -258,7 +286,8 @@ impl Plan {
         attributes.set_context_switch(u64::from(self.switches && side_band));
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
-        Descriptor::open(builder)
+        let event = Descriptor::open(builder)?;
+        if side_band_only { Ok(event) } else { self.filtered(event) }
     }
 
     fn sample_by_rate(&self, builder: &mut Builder<'_>) {

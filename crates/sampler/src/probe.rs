@@ -8,7 +8,6 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use nix::unistd::mkstemp;
 use perf_event::events::Software;
@@ -16,9 +15,7 @@ use perf_event::{Builder, ReadFormat};
 use perf_event_open_sys::bindings;
 
 use crate::config::{MAX_STACK_COPY, Privilege};
-
-/// Where tracefs is mounted, the second place being that of old systems.
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+use crate::tracepoints::{self, TracepointError};
 
 /// The number of the kernel's event source for probes in user code.
 const UPROBE_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
@@ -94,7 +91,10 @@ pub fn probe(feature: Feature, privilege: Privilege) -> io::Result<()> {
         }
         Feature::Cgroups => first_success(CGROUPS, |group| open_cgroup(group, privilege)),
         Feature::Tracepoints => {
-            let id = tracepoint_id("sched/sched_switch")?;
+            let id = tracepoints::number("sched:sched_switch").map_err(|error| match error {
+                TracepointError::NotReadable => io::ErrorKind::PermissionDenied.into(),
+                _ => io::Error::from_raw_os_error(nix::libc::ENOENT),
+            })?;
             open(Kind::plain((bindings::PERF_TYPE_TRACEPOINT, id)), feature, privilege)
         }
         Feature::Uprobes => open_uprobe(privilege),
@@ -185,16 +185,9 @@ fn stack_registers() -> u64 {
     1 << stack | 1 << counter
 }
 
-fn tracepoint_id(name: &str) -> io::Result<u64> {
-    let read =
-        |tracefs: &str| fs::read_to_string(Path::new(tracefs).join("events").join(name).join("id"));
-    let text = first_success(TRACEFS, read)?;
-    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
 /// The first success, or else the error that says most: a refusal, or the first that is not "no such
 /// file".
-fn first_success<'p, T>(
+pub(crate) fn first_success<'p, T>(
     paths: impl IntoIterator<Item = &'p str>,
     attempt: impl Fn(&str) -> io::Result<T>,
 ) -> io::Result<T> {

@@ -131,10 +131,18 @@ pub(crate) struct SamplingArgs {
     /// Event to sample [default: cycles, or cpu-clock where there is no PMU]
     ///
     /// cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock, page-faults,
-    /// context-switches and others of perf, or rNNN for a raw event; :u and :k restrict it to user
-    /// or kernel code.
+    /// context-switches and others of perf, a tracepoint (block:block_rq_issue), or rNNN for a raw
+    /// event; :u and :k restrict it to user or kernel code. --list-events names all there are.
     #[arg(short, long, value_name = "EVENT")]
     pub(crate) event: Option<EventType>,
+
+    /// Of a tracepoint, only what the kernel's filter lets through: 'bytes > 4096'
+    #[arg(long, value_name = "FILTER", requires = "event", hide_short_help = true)]
+    pub(crate) filter: Option<String>,
+
+    /// List the events that can be sampled, or those whose names hold TEXT, and do nothing else
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", hide_short_help = true)]
+    pub(crate) list_events: Option<String>,
 
     /// What is measured [default: cpu]
     ///

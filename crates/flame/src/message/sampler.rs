@@ -34,6 +34,12 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
                 .why("this machine (or virtual machine) does not offer that event")
                 .or_try("-e cpu-clock, which every machine has")
         }
+        SamplerError::Filter { event, filter, source } => {
+            let path = event.replace(':', "/");
+            Failure::new(format!("cannot filter {event} by '{filter}': {}", reason(source)))
+                .why("a filter compares fields of a tracepoint: prev_pid > 0 && comm ~ \"x*\"")
+                .or_try(format!("cat /sys/kernel/tracing/events/{path}/format"))
+        }
         SamplerError::FrequencyTooHigh { asked, limit } => too_fast(*asked, *limit),
         SamplerError::TooManyFiles { needed, limit } => {
             let failure = Failure::new("cannot sample so many threads: out of file descriptors")

@@ -75,6 +75,11 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
         return Err(Failure::new("--min-block and --max-block are for --mode off-cpu")
             .why("other modes measure no waits"));
     }
+    let is_tracepoint = sampling.event.as_ref().is_some_and(EventType::is_tracepoint);
+    if sampling.filter.is_some() && !is_tracepoint {
+        return Err(Failure::new("--filter is for tracepoints: -e GROUP:NAME")
+            .why("the kernel filters by the fields of a tracepoint; other events have none"));
+    }
     if waits && (sampling.kernel || sampling.user) {
         return Err(Failure::new("--mode off-cpu has no -k and -u")
             .why("threads leave their CPUs in the kernel, whatever code made them wait")
@@ -95,7 +100,12 @@ fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
     match sampling.mode {
         Some(Mode::OffCpu) => {}
         Some(Mode::Faults) => config.event = Some(EventType::page_faults()),
-        Some(Mode::Cpu) | None => config.event.clone_from(&sampling.event),
+        Some(Mode::Cpu) | None => {
+            config.event.clone_from(&sampling.event);
+            if let Some(event) = &mut config.event {
+                event.filter.clone_from(&sampling.filter);
+            }
+        }
     }
     config.rate = match (sampling.period, sampling.frequency) {
         (Some(period), _) => Rate::Period(period),
