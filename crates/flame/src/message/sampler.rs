@@ -1,5 +1,7 @@
 //! Errors of the sampler in words for the user.
 
+use std::io;
+
 use flame_profile::{Hz, Tid};
 use flame_render::clean_name;
 use flame_sampler::{CgroupError, SamplerError};
@@ -34,12 +36,7 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
                 .why("this machine (or virtual machine) does not offer that event")
                 .or_try("-e cpu-clock, which every machine has")
         }
-        SamplerError::Filter { event, filter, source } => {
-            let path = event.replace(':', "/");
-            Failure::new(format!("cannot filter {event} by '{filter}': {}", reason(source)))
-                .why("a filter compares fields of a tracepoint: prev_pid > 0 && comm ~ \"x*\"")
-                .or_try(format!("cat /sys/kernel/tracing/events/{path}/format"))
-        }
+        SamplerError::Filter { event, filter, source } => bad_filter(event, filter, source),
         SamplerError::FrequencyTooHigh { asked, limit } => too_fast(*asked, *limit),
         SamplerError::TooManyFiles { needed, limit } => {
             let failure = Failure::new("cannot sample so many threads: out of file descriptors")
@@ -114,6 +111,14 @@ pub(crate) fn cgroup_failure(error: &CgroupError) -> Failure {
     }
 }
 
+/// The kernel did not understand a filter.
+fn bad_filter(event: &str, filter: &str, source: &io::Error) -> Failure {
+    let path = event.replace(':', "/");
+    Failure::new(format!("cannot filter {event} by '{filter}': {}", reason(source)))
+        .why("a filter compares fields of a tracepoint: prev_pid > 0 && comm ~ \"x*\"")
+        .or_try(format!("cat /sys/kernel/tracing/events/{path}/format"))
+}
+
 fn too_fast(asked: Hz, limit: Hz) -> Failure {
     Failure::new(format!("cannot sample at {asked}: more than the kernel allows"))
         .why(format!(
@@ -144,7 +149,6 @@ fn task_denied(tid: Tid, owner: Option<u32>) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
 
     use flame_profile::ByteLen;
 
