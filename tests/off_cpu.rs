@@ -161,6 +161,7 @@ fn limits_leave_out_waits_and_say_how_many() {
 #[test]
 fn what_off_cpu_does_not_have_is_refused() {
     run(&["record", "--mode", "off-cpu", "-u", "--", "true"]).error(1, &["off-cpu", "-u", "why:"]);
+    run(&["record", "--mode", "off-cpu", "-C", "0"]).error(1, &["off-cpu", "-C", "why:"]);
     run(&["record", "--min-block", "1ms", "--mode", "cpu", "--", "true"])
         .error(1, &["--min-block", "why:"]);
     run(&["record", "--mode", "off-cpu", "-e", "cycles", "--", "true"]).error(2, &["--mode"]);

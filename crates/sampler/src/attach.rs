@@ -20,7 +20,7 @@ use crate::occurrences::Occurrences;
 use crate::open::{Plan, Records, Who};
 use crate::pacing::Offbeat;
 use crate::rings::with_count;
-use crate::session::{Concession, Events, PerTask, Scope, Session, monotonic_now};
+use crate::session::{Concession, Events, PerTask, Scope, Session};
 use crate::threads;
 
 /// How often threads are listed at most while a target is attached to: a process that starts threads
@@ -99,7 +99,7 @@ impl Session {
         if let (Target::System | Target::Cgroup(_), Some(occurrences)) =
             (&config.target, &mut self.occurrences)
         {
-            occurrences.start_with_cpus(&mut self.plan, monotonic_now());
+            occurrences.start_with_cpus(&mut self.plan, config);
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ const MOST_OF_A_CPU: u64 = 2000;
 
 /// The mean period of all CPUs' occurrences before anything is known of them: a machine that compiles
 /// has 100,000 page faults a second.
-const FIRST_MEAN: f64 = 64.0;
+pub(crate) const FIRST_MEAN: f64 = 64.0;
 
 /// How often the rate is looked at.
 const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
@@ -170,6 +170,11 @@ impl Counting {
         }
     }
 
+    /// Samples a second that are wanted.
+    pub(crate) fn frequency(&self) -> u64 {
+        self.frequency
+    }
+
     /// How samples are chosen now.
     pub(crate) fn stage(&self) -> Stage {
         self.stage
@@ -229,9 +234,9 @@ impl Counting {
     }
 
     /// Samples every so manieth occurrence on all CPUs from the start, however many there will be.
-    pub(crate) fn start_anywhere(&mut self, now: Nanos) -> u64 {
+    pub(crate) fn start_anywhere(&mut self, mean: f64, now: Nanos) -> u64 {
         self.start(Stage::Cpus, None, now);
-        self.mean = FIRST_MEAN;
+        self.mean = mean.max(1.0);
         self.set_all(now)
     }
 

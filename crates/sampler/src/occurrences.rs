@@ -3,12 +3,15 @@
 //! [`Counting`] says what to do; this does it.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use flame_events::{Event, EventKind, Glance};
 use flame_profile::{Cpu, Hz, Nanos, Tid};
 
-use crate::config::{Rate, SamplerConfig};
-use crate::counting::{Counting, Stage};
+use crate::config::{Rate, SamplerConfig, Target};
+use crate::counting::{Counting, FIRST_MEAN, Stage};
 use crate::descriptor::Descriptor;
 use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::{Losses, for_each_new};
@@ -16,6 +19,9 @@ use crate::open::Plan;
 use crate::pacing;
 use crate::session::{Events, Session, monotonic_now};
 use crate::switch_rates::SwitchRates;
+
+/// How long the machine's switches are counted, to know how many come.
+const SWITCHES_SEEN: Duration = Duration::from_millis(20);
 
 /// How often threads are listed at most while their events are opened anew.
 const ROUNDS: usize = 10;
@@ -47,9 +53,16 @@ impl Occurrences {
         })
     }
 
-    /// All tasks are meant: events are bound to CPUs from the start.
-    pub(crate) fn start_with_cpus(&mut self, plan: &mut Plan, now: Nanos) {
-        plan.period = self.counting.start_anywhere(now);
+    /// All tasks are meant: events are bound to CPUs from the start. A period that turns out to be too
+    /// long is only left behind by as many occurrences, so that the first one matters where they are
+    /// rare.
+    pub(crate) fn start_with_cpus(&mut self, plan: &mut Plan, config: &SamplerConfig) {
+        let mean = match (&config.target, config.switches) {
+            (Target::System, true) => switches_a_second() / self.counting.frequency() as f64,
+            (_, true) => 1.0,
+            _ => FIRST_MEAN,
+        };
+        plan.period = self.counting.start_anywhere(mean, monotonic_now());
     }
 
     /// Counts from now on, samples of a time before `since` excepted.
@@ -105,6 +118,18 @@ impl Occurrences {
             self.closed += plan.read(&sampler);
         }
     }
+}
+
+/// Context switches of the machine, as they come now.
+fn switches_a_second() -> f64 {
+    let all = || {
+        let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("ctxt "));
+        line.and_then(|count| count.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let (before, since) = (all(), Instant::now());
+    thread::sleep(SWITCHES_SEEN);
+    all().saturating_sub(before) as f64 / since.elapsed().as_secs_f64()
 }
 
 impl Session {

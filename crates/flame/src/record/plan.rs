@@ -85,6 +85,10 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
             .why("threads leave their CPUs in the kernel, whatever code made them wait")
             .or_try("flame render --hide, on the recording"));
     }
+    if waits && sampling.cpus.is_some() {
+        return Err(Failure::new("--mode off-cpu has no -C")
+            .why("a thread that leaves one CPU may come back on another"));
+    }
     Ok(())
 }
 
