@@ -15,7 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-sampler", &["flame-events", "flame-profile"]),
     ("flame-unwind", &["flame-events", "flame-profile"]),
     ("flame-symbolize", &["flame-profile"]),
-    ("flame-formats", &["flame-events", "flame-profile", "flame-threads"]),
+    ("flame-perf-data", &["flame-events", "flame-profile", "flame-recorder", "flame-symbolize"]),
+    ("flame-formats", &["flame-perf-data", "flame-profile", "flame-threads"]),
     (
         "flame-recorder",
         &["flame-events", "flame-profile", "flame-sampler", "flame-symbolize", "flame-unwind"],
@@ -46,6 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "flame-events",
             "flame-formats",
+            "flame-perf-data",
             "flame-profile",
             "flame-render",
             "flame-symbolize",

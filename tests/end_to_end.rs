@@ -40,6 +40,8 @@ mod off_cpu;
 #[cfg(test)]
 mod outputs;
 #[cfg(test)]
+mod perf_data;
+#[cfg(test)]
 mod privileges;
 #[cfg(test)]
 mod profiles;

@@ -1,7 +1,8 @@
 //! Record bytes decoded into events.
 //!
-//! The fields of a record depend on the attributes that its event was opened with; all events of a
-//! recording share one [`RecordLayout`]. The parsing of single records is that of
+//! The fields of a record depend on the attributes that its event was opened with. All events of a
+//! live recording share one [`RecordLayout`]; those of a file have one each, made of what the file
+//! says of them ([`crate::Attributes`]). The parsing of single records is that of
 //! linux-perf-event-reader, which serves live rings and perf.data alike. Sources:
 //! perf_event_open(2), include/uapi/linux/perf_event.h.
 
@@ -11,12 +12,13 @@ use linux_perf_event_reader::constants::{
     PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
 };
 use linux_perf_event_reader::{
-    BranchSampleFormat, Endianness, EventRecord, Mmap2FileId, Mmap2Record, RawData, RawEventRecord,
-    ReadFormat, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
+    BranchSampleFormat, Endianness, EventRecord, Mmap2FileId, Mmap2Record, MmapRecord, RawData,
+    RawEventRecord, ReadFormat, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat,
+    SampleRecord,
 };
 
 use crate::event::{Event, EventKind, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo};
-use crate::images::FileId;
+use crate::images::{FileBuildId, FileId};
 use crate::kernel_symbol::{self, KernelSymbolEvent};
 
 /// Where the length of its build ID stands in the body of a mapping record that has one.
@@ -82,11 +84,62 @@ pub struct SampleFields {
     pub fixed_period: Option<u64>,
 }
 
+/// Where samples have values of counters (PERF_SAMPLE_READ).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountsPart {
+    /// Behind this many bytes of the body.
+    pub(crate) start: usize,
+    /// Which values there are: PERF_FORMAT_ flags.
+    pub(crate) format: u64,
+}
+
+impl CountsPart {
+    /// How many bytes the part has in a sample; `None` where that is beyond the sample's end.
+    fn len(self, body: &[u8], endian: Endianness) -> Option<usize> {
+        const TIMES: u64 = 0b11;
+        const ID: u64 = 1 << 2;
+        const GROUP: u64 = 1 << 3;
+        const LOST: u64 = 1 << 4;
+        let has = |flag: u64| usize::from(self.format & flag != 0);
+        let times = (self.format & TIMES).count_ones() as usize;
+        let each = 1 + has(ID) + has(LOST);
+        let words = match self.format & GROUP {
+            0 => each + times,
+            _ => {
+                let number = *body.get(self.start..)?.first_chunk()?;
+                let number = match endian {
+                    Endianness::LittleEndian => u64::from_le_bytes(number),
+                    Endianness::BigEndian => u64::from_be_bytes(number),
+                };
+                let members = usize::try_from(number).ok().filter(|count| *count <= body.len())?;
+                1 + times + members * each
+            }
+        };
+        Some(words * 8)
+    }
+}
+
+/// Behind how many bytes of a sample its call chain starts, where nothing of a counter is before it.
+pub(crate) fn start_of_chain(format: SampleFormat) -> usize {
+    let before = SampleFormat::IDENTIFIER
+        | SampleFormat::IP
+        | SampleFormat::TID
+        | SampleFormat::TIME
+        | SampleFormat::ADDR
+        | SampleFormat::ID
+        | SampleFormat::STREAM_ID
+        | SampleFormat::CPU
+        | SampleFormat::PERIOD;
+    8 * format.intersection(before).bits().count_ones() as usize
+}
+
 /// How to read the records of events that were all opened alike.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordLayout {
     fields: SampleFields,
     parse_info: RecordParseInfo,
+    /// Where samples have values of counters, which are left out.
+    counts: Option<CountsPart>,
 }
 
 impl RecordLayout {
@@ -113,12 +166,26 @@ impl RecordLayout {
             // Behind identifier, ip and pid/tid.
             sample_record_time_offset_from_start: Some(24),
         };
-        RecordLayout { fields, parse_info }
+        RecordLayout { fields, parse_info, counts: None }
+    }
+
+    /// The layout that attributes of an event make.
+    pub(crate) fn of_parts(
+        fields: SampleFields,
+        parse_info: RecordParseInfo,
+        counts: Option<CountsPart>,
+    ) -> RecordLayout {
+        RecordLayout { fields, parse_info, counts }
     }
 
     /// The `sample_type` that events must be opened with (`sample_id_all` too).
     pub fn sample_type(&self) -> u64 {
         Self::sample_type_of(self.fields)
+    }
+
+    /// Whether samples say where a thread was without what called it.
+    pub fn has_no_chain(&self) -> bool {
+        !self.parse_info.sample_format.contains(SampleFormat::CALLCHAIN)
     }
 
     fn sample_type_of(fields: SampleFields) -> u64 {
@@ -144,6 +211,11 @@ impl RecordLayout {
         RawEventRecord::new(record_type, record.misc, record.raw(), self.parse_info)
     }
 
+    /// The identifier of the event that a record is of; `None` when it has none.
+    pub fn id(&self, record: &RecordBytes<'_>) -> Option<u64> {
+        self.record(record).id()
+    }
+
     /// The time of a record; `None` when it is too short to have one.
     pub fn time(&self, record: &RecordBytes<'_>) -> Option<Nanos> {
         self.record(record).timestamp().map(Nanos)
@@ -163,12 +235,21 @@ impl RecordLayout {
             len: record.head.len() + record.tail.len(),
         };
         if record.record_type == kernel_symbol::RECORD_TYPE {
-            let symbol = KernelSymbolEvent::parse(record).ok_or_else(short)?;
+            let trailer = self.parse_info.common_data_offset_from_end.unwrap_or(0);
+            let endian = self.parse_info.endian;
+            let symbol = KernelSymbolEvent::parse(record, trailer, endian).ok_or_else(short)?;
             return Ok(Event { time, kind: EventKind::KernelSymbol(symbol) });
         }
+        let raw = match RecordType(record.record_type) {
+            RecordType::SAMPLE => {
+                RawEventRecord { data: self.sample_body(record).ok_or_else(short)?, ..raw }
+            }
+            _ => raw,
+        };
         let kind = match raw.parse().map_err(|_| short())? {
             EventRecord::Sample(sample) => EventKind::Sample(self.sample(&sample)),
             EventRecord::Mmap2(mmap) => mapping(&mmap),
+            EventRecord::Mmap(mmap) => mapping_without_file(&mmap),
             EventRecord::Comm(comm) => EventKind::Comm {
                 pid: Pid(comm.pid as u32),
                 tid: Tid(comm.tid as u32),
@@ -191,11 +272,43 @@ impl RecordLayout {
                 EventKind::Switch { pid: Pid(pid as u32), tid: Tid(tid as u32), to }
             }
             EventRecord::Lost(lost) => EventKind::Lost { count: lost.count },
+            EventRecord::Raw(raw) if raw.record_type == RecordType::LOST_SAMPLES => {
+                let count = self.first_word(&raw.data).ok_or_else(short)?;
+                EventKind::Lost { count }
+            }
             EventRecord::Throttle(_) => EventKind::Throttle,
             EventRecord::Unthrottle(_) => EventKind::Unthrottle,
             _ => EventKind::Other,
         };
         Ok(Event { time, kind })
+    }
+
+    /// The body of a sample as its parser takes it: without values of counters, and with a call
+    /// chain that is no longer than the record. `None` of one that is cut short.
+    fn sample_body<'a>(&self, record: &RecordBytes<'a>) -> Option<RawData<'a>> {
+        let mut body = record.raw();
+        if let (Some(counts), []) = (self.counts, record.tail) {
+            let len = counts.len(record.head, self.parse_info.endian)?;
+            let behind = record.head.get(counts.start.checked_add(len)?..)?;
+            body = RawData::Split(record.head.get(..counts.start)?, behind);
+        }
+        if self.parse_info.sample_format.contains(SampleFormat::CALLCHAIN) {
+            let mut chain = body;
+            chain.skip(start_of_chain(self.parse_info.sample_format)).ok()?;
+            let most = chain.len() as u64 / 8;
+            self.first_word(&chain).filter(|len| *len <= most)?;
+        }
+        Some(body)
+    }
+
+    fn first_word(&self, data: &RawData<'_>) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let mut data = *data;
+        data.read_exact(&mut bytes).ok()?;
+        Some(match self.parse_info.endian {
+            Endianness::LittleEndian => u64::from_le_bytes(bytes),
+            Endianness::BigEndian => u64::from_be_bytes(bytes),
+        })
     }
 
     fn sample<'a>(&self, sample: &SampleRecord<'a>) -> SampleEvent<'a> {
@@ -280,13 +393,14 @@ fn stack_bytes(bytes: RawData<'_>, copied: u64) -> StackBytes<'_> {
 
 fn mapping<'a>(mmap: &Mmap2Record<'a>) -> EventKind<'a> {
     let file = match &mmap.file_id {
+        Mmap2FileId::BuildId(id) => FileBuildId::new(id).map_or(FileId::None, FileId::BuildId),
         Mmap2FileId::InodeAndVersion(id) if id.inode != 0 => FileId::Inode {
             major: id.major,
             minor: id.minor,
             inode: id.inode,
             generation: Some(id.inode_generation),
         },
-        _ => FileId::None,
+        Mmap2FileId::InodeAndVersion(_) => FileId::None,
     };
     EventKind::Mapping(MappingEvent {
         pid: Pid(mmap.pid as u32),
@@ -294,6 +408,22 @@ fn mapping<'a>(mmap: &Mmap2Record<'a>) -> EventKind<'a> {
         end: ProcessAddress(mmap.address.saturating_add(mmap.length)),
         offset: FileOffset(mmap.page_offset),
         file,
+        path: mmap.path.as_slice(),
+    })
+}
+
+/// Code that a record of the older kind tells of, which does not say which file it was. Data that
+/// was mapped comes in such records, too.
+fn mapping_without_file<'a>(mmap: &MmapRecord<'a>) -> EventKind<'a> {
+    if !mmap.is_executable {
+        return EventKind::Other;
+    }
+    EventKind::Mapping(MappingEvent {
+        pid: Pid(mmap.pid as u32),
+        start: ProcessAddress(mmap.address),
+        end: ProcessAddress(mmap.address.saturating_add(mmap.length)),
+        offset: FileOffset(mmap.page_offset),
+        file: FileId::None,
         path: mmap.path.as_slice(),
     })
 }

@@ -1,5 +1,7 @@
 //! Images: the distinct files that were mapped as code, each with one id.
 
+use std::fmt;
+
 use flame_profile::{ImageId, readable};
 use rustc_hash::FxHashMap;
 
@@ -21,6 +23,39 @@ pub enum FileId {
         /// `/proc/PID/maps` has not.
         generation: Option<u64>,
     },
+    /// A file, by what its linker wrote into it.
+    BuildId(FileBuildId),
+}
+
+/// A build ID as a record has it: at most 20 bytes, at least one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileBuildId {
+    len: u8,
+    bytes: [u8; FileBuildId::MAX_LEN],
+}
+
+impl FileBuildId {
+    /// The longest that a record has room for.
+    pub const MAX_LEN: usize = 20;
+
+    /// The ID of those bytes; `None` when there are none, or more than fit.
+    pub fn new(id: &[u8]) -> Option<FileBuildId> {
+        let mut bytes = [0; FileBuildId::MAX_LEN];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        let len = u8::try_from(id.len()).ok().filter(|len| *len > 0)?;
+        Some(FileBuildId { len, bytes })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Debug for FileBuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 /// What makes two mappings be of the same image.
@@ -39,7 +74,7 @@ impl FileId {
             FileId::Inode { major, minor, inode, .. } => {
                 FileId::Inode { major, minor, inode, generation: None }
             }
-            FileId::None => FileId::None,
+            other => other,
         }
     }
 }

@@ -5,16 +5,16 @@
 
 use flame_profile::{ByteLen, ProcessAddress};
 
+use linux_perf_event_reader::Endianness;
+
 use crate::decode::RecordBytes;
+use crate::fields::Fields;
 
 /// The record's number.
 pub(crate) const RECORD_TYPE: u32 = 17;
 
 /// Address, length, type and flags stand before the name.
 const NAME_AT: usize = 16;
-
-/// What every record of flame's ends with: pid/tid, time, cpu, identifier.
-const TRAILER_LEN: usize = 32;
 
 const TYPE_BPF: u16 = 1;
 const FLAG_UNREGISTER: u16 = 1;
@@ -36,18 +36,26 @@ pub struct KernelSymbolEvent {
 
 impl KernelSymbolEvent {
     /// The event in the body of a record; `None` for one that is cut short.
-    pub(crate) fn parse(record: &RecordBytes<'_>) -> Option<KernelSymbolEvent> {
+    ///
+    /// The last `trailer_len` bytes say who and when.
+    pub(crate) fn parse(
+        record: &RecordBytes<'_>,
+        trailer_len: u8,
+        endian: Endianness,
+    ) -> Option<KernelSymbolEvent> {
         let body = [record.head, record.tail].concat();
-        let fields = body.get(..body.len().checked_sub(TRAILER_LEN)?)?;
+        let fields = body.get(..body.len().checked_sub(usize::from(trailer_len))?)?;
         let name = fields.get(NAME_AT..)?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or(name);
-        let number = |at: usize| Some(u16::from_le_bytes(*fields.get(at..)?.first_chunk()?));
+        let mut numbers = Fields::new(fields, endian);
+        let (start, len) = (numbers.u64()?, numbers.u32()?);
+        let (kind, flags) = (numbers.u16()?, numbers.u16()?);
         Some(KernelSymbolEvent {
-            start: ProcessAddress(u64::from_le_bytes(*fields.first_chunk()?)),
-            len: ByteLen(u32::from_le_bytes(*fields.get(8..)?.first_chunk()?).into()),
+            start: ProcessAddress(start),
+            len: ByteLen(len.into()),
             name: name.to_vec(),
-            is_bpf: number(12)? == TYPE_BPF,
-            is_removed: number(14)? & FLAG_UNREGISTER != 0,
+            is_bpf: kind == TYPE_BPF,
+            is_removed: flags & FLAG_UNREGISTER != 0,
         })
     }
 }
@@ -55,6 +63,9 @@ impl KernelSymbolEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What every record of flame's ends with: pid/tid, time, cpu, identifier.
+    const TRAILER_LEN: usize = 32;
 
     /// A record of a BPF program of 4 KiB that is loaded, with the trailer.
     fn body() -> Vec<u8> {
@@ -67,7 +78,8 @@ mod tests {
     }
 
     fn parse(head: &[u8], tail: &[u8]) -> Option<KernelSymbolEvent> {
-        KernelSymbolEvent::parse(&RecordBytes { record_type: RECORD_TYPE, misc: 0, head, tail })
+        let record = RecordBytes { record_type: RECORD_TYPE, misc: 0, head, tail };
+        KernelSymbolEvent::parse(&record, TRAILER_LEN as u8, Endianness::LittleEndian)
     }
 
     #[test]

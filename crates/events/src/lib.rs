@@ -18,9 +18,11 @@
 //! assert_eq!(found.mapping.to_file_offset(found.address), FileOffset(0x1234));
 //! ```
 
+mod attributes;
 mod copied_stack;
 mod decode;
 mod event;
+mod fields;
 mod glance;
 mod images;
 mod kernel_symbol;
@@ -29,15 +31,18 @@ mod merge;
 mod processes;
 mod space;
 
+pub use attributes::{Attributes, Sampling};
 pub use copied_stack::CopiedStack;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
 pub use event::{
     Event, EventKind, EventSource, InterruptedStack, MappingEvent, Rest, SampleEvent, StackBytes,
     SwitchTo,
 };
+pub use fields::Fields;
 pub use glance::Glance;
-pub use images::{FileId, ImageKey, ImageTable};
+pub use images::{FileBuildId, FileId, ImageKey, ImageTable};
 pub use kernel_symbol::KernelSymbolEvent;
+pub use linux_perf_event_reader::Endianness;
 pub use maps::{Around, ParsedMapping, parse_maps};
 pub use merge::{Horizon, RecordQueue, drain_in_order, drain_kept};
 pub use processes::{Found, Processes};

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use flame_formats::{
-    FORMATS, PprofError, ReadError, ReadInput, ReadOptions, Skipped, Source, files_in, read_input,
+    FORMATS, Names, NamesOf, PprofError, ReadError, ReadInput, ReadOptions, Skipped, Source,
+    files_in, read_input,
 };
 use flame_profile::{Health, Profile, ValueType, Weight};
 use flame_render::{clean_name, group_thousands};
@@ -14,6 +15,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};
 use crate::message::{Failure, reason, warn_with};
+use crate::symbols;
 
 /// An input with lines that could not be read.
 #[derive(Debug)]
@@ -59,7 +61,13 @@ pub(crate) fn is_piped() -> bool {
 
 /// How inputs are read as the arguments want it.
 pub(crate) fn options(args: &InputArgs) -> ReadOptions {
-    ReadOptions { format: args.from, strict: args.strict, ..ReadOptions::default() }
+    let of = args.clone();
+    let names = NamesOf::new(move || Names {
+        debug_places: symbols::debug_places(&of.debug_dirs),
+        symbols: symbols::config(of.no_inline),
+        sysroot: of.sysroot.clone(),
+    });
+    ReadOptions { format: args.from, strict: args.strict, names, ..ReadOptions::default() }
 }
 
 /// Reads an input.
@@ -116,9 +124,6 @@ fn failure(path: &Path, error: &ReadError) -> Failure {
         ReadError::UnknownFormat { looks } => {
             let failure = cannot(" as a profile".to_owned()).why(format!("it {looks}"));
             match looks.as_str() {
-                looks if looks.contains("perf.data") => {
-                    failure.or_try("perf script -i FILE | flame render")
-                }
                 looks if looks.contains("picture or a page") => {
                     failure.or_try("the profile that it was made of")
                 }

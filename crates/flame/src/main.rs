@@ -56,15 +56,15 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
             doctor::run(args, cli)
         }
         Command::Render(args) => {
-            privileges::keep_for_named_files();
+            privileges::keep_for_profiles();
             render::run(args, cli)
         }
         Command::Fold(args) => {
-            privileges::keep_for_named_files();
+            privileges::keep_for_profiles();
             fold::run(args, cli)
         }
         Command::Diff(args) => {
-            privileges::keep_for_named_files();
+            privileges::keep_for_profiles();
             diff::run(args, cli)
         }
         Command::Uboot(args) => {

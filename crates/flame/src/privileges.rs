@@ -74,6 +74,12 @@ pub(crate) fn keep_for_named_files() {
     keep_at_most(&[]);
 }
 
+/// For a command that reads profiles besides: those of `perf record` have addresses in the kernel,
+/// whose names it tells some only.
+pub(crate) fn keep_for_profiles() {
+    keep_at_most(&[Capability::CAP_SYSLOG]);
+}
+
 /// For a command that only looks whether a recording would work.
 pub(crate) fn keep_for_doctor() {
     keep_at_most(&[OPENING, LOOKING, &[READING], TOLD].concat());

@@ -88,10 +88,11 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
         options.samples.kinds = job.marked.unwrap_or_default();
     }
     let inputs = Inputs::read(&job.profiles, &options, &outputs)?;
-    let Inputs { tree, profile, health, skipped } = inputs;
+    let Inputs { tree, profile, health, notes, skipped } = inputs;
     say_skipped(&skipped, cli);
-    if !cli.quiet && profile.is_none() {
-        health.notes.iter().for_each(|note| warn(note, cli.color));
+    if !cli.quiet {
+        let notes = if profile.is_none() { &health.notes } else { &notes };
+        notes.iter().for_each(|note| warn(note, cli.color));
     }
     if let Some(failure) = outputs.missing(&tree) {
         return Err(failure);

@@ -3,14 +3,13 @@
 use std::env;
 use std::path::PathBuf;
 
-use flame_symbolize::{IndexCache, SymbolizeConfig};
+use flame_recorder::DebugPlaces;
+use flame_symbolize::{Budget, IndexCache, SymbolizeConfig};
 use nix::unistd::{Uid, User};
 
-use crate::cli::SymbolArgs;
-
-/// What the options say, with the index of the user whom flame runs as.
-pub(crate) fn config(args: &SymbolArgs) -> SymbolizeConfig {
-    SymbolizeConfig { inlined: !args.no_inline, index: open_index(), ..SymbolizeConfig::default() }
+/// With or without inlined functions, and with the index of the user whom flame runs as.
+pub(crate) fn config(no_inline: bool) -> SymbolizeConfig {
+    SymbolizeConfig { inlined: !no_inline, index: open_index(), ..SymbolizeConfig::default() }
 }
 
 /// `$XDG_CACHE_HOME/flame` or `~/.cache/flame`, where it can be trusted.
@@ -22,6 +21,22 @@ fn open_index() -> Option<IndexCache> {
             tracing::info!(directory = %directory.display(), %error, "no index of symbols");
             None
         }
+    }
+}
+
+/// Where debug files are looked for, as the command line and the environment say.
+pub(crate) fn debug_places(directories: &[PathBuf]) -> DebugPlaces {
+    let budget = Budget::default();
+    DebugPlaces { directories: directories.to_vec(), cache: debuginfod_cache(), budget }
+}
+
+/// debuginfod's cache, where its own clients have it. Under sudo it is root's: what is in the
+/// caller's place leads where the caller wants, and what root wrote there would be in the way.
+pub(crate) fn debuginfod_cache() -> Option<PathBuf> {
+    let named = env::var_os("DEBUGINFOD_CACHE_PATH").filter(|value| !value.is_empty());
+    match named.filter(|_| !is_environment_of_caller()) {
+        Some(path) => Some(PathBuf::from(path)),
+        None => Some(cache_home()?.join("debuginfod_client")),
     }
 }
 

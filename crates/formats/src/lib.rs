@@ -78,6 +78,7 @@ mod ktap;
 mod ljp;
 mod macos_sample;
 mod massif;
+mod perf_data;
 mod perf_script;
 mod pmcstat;
 mod procstack;
@@ -91,11 +92,13 @@ mod wall_clock_profiler;
 mod xctrace;
 mod xdebug;
 
+pub use flame_perf_data::Names;
+
 pub use decompress::{is_packed, read_unpacked};
 pub use error::{NoSuchEvent, ReadError};
 pub use folder::files_in;
 pub use merge::{Merge, MergeError};
-pub use options::{Kinds, ReadOptions, SampleOptions, Selection};
+pub use options::{Kinds, NamesOf, ReadOptions, SampleOptions, Selection};
 pub use pprof::{MAX_INFLATED, PprofError, read_pprof, write_pprof};
 pub use read::{InputContent, ReadInput, Whole, read_input};
 pub use registry::{Content, FORMATS, InputFormat};

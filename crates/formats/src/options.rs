@@ -1,5 +1,9 @@
 //! What is asked of the readers.
 
+use std::fmt;
+use std::sync::Arc;
+
+use flame_perf_data::Names;
 use flame_profile::{Nanos, TreeOptions};
 
 use crate::InputFormat;
@@ -17,6 +21,37 @@ pub struct ReadOptions {
     pub strict: bool,
     /// Which samples are taken, and how they are named.
     pub samples: SampleOptions,
+    /// Where the names of code are looked for, in formats that have addresses alone.
+    pub names: NamesOf,
+}
+
+/// Where names are looked for, found out when a format needs it: that may open files of flame's own.
+#[derive(Clone)]
+pub struct NamesOf(Arc<dyn Fn() -> Names + Send + Sync>);
+
+impl NamesOf {
+    /// Found out that way.
+    pub fn new(find: impl Fn() -> Names + Send + Sync + 'static) -> NamesOf {
+        NamesOf(Arc::new(find))
+    }
+
+    /// Finds it out.
+    pub(crate) fn find(&self) -> Names {
+        (self.0)()
+    }
+}
+
+impl Default for NamesOf {
+    /// The usual places.
+    fn default() -> NamesOf {
+        NamesOf::new(Names::default)
+    }
+}
+
+impl fmt::Debug for NamesOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NamesOf")
+    }
 }
 
 impl Default for ReadOptions {
@@ -27,6 +62,7 @@ impl Default for ReadOptions {
             threads: 1,
             strict: false,
             samples: SampleOptions::default(),
+            names: NamesOf::default(),
         }
     }
 }

@@ -6,13 +6,13 @@
 //!
 //! Source: tools/perf/builtin-script.c of Linux.
 
-mod event;
 mod frame;
 mod header;
 mod parser;
 
 use std::sync::{Mutex, PoisonError};
 
+use flame_perf_data::{base_name, is_meant};
 use flame_profile::{FrameKind, ValueType};
 
 use crate::blocks::Blocks;
@@ -105,15 +105,14 @@ fn ask(block: &[u8], sink: &mut Sink) -> Asked {
     let is_record = |text: &[u8]| text.starts_with(b"PERF_RECORD_");
     let mut headers = headers.filter(|header| !is_record(header.event) && !is_record(header.rest));
     let asked = sink.options().event.clone().map(String::into_bytes);
-    let is_meant =
-        |event: &[u8]| asked.as_deref().is_none_or(|asked| event::is_meant(asked, event));
-    let first = headers.find(|header| is_meant(header.event)).unwrap_or_default();
+    let is_asked = |event: &[u8]| asked.as_deref().is_none_or(|asked| is_meant(asked, event));
+    let first = headers.find(|header| is_asked(header.event)).unwrap_or_default();
     if let Some(time) = first.time {
         sink.start_at(time);
     }
     let event = match &asked {
         Some(asked) => asked.clone(),
-        None => event::base(first.event).to_vec(),
+        None => base_name(first.event).to_vec(),
     };
     let has_period = first.period.is_some();
     if has_period && !event.is_empty() {

@@ -8,7 +8,7 @@ use crate::registry::Reader;
 use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
 use crate::source::Source;
-use crate::{InputFormat, MAX_INFLATED, ReadError, ReadOptions, Stacks, read_pprof};
+use crate::{InputFormat, MAX_INFLATED, ReadError, ReadOptions, Stacks, perf_data, read_pprof};
 
 /// What an input holds, and what is to be said of it.
 #[derive(Debug)]
@@ -76,6 +76,7 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
     let (content, skipped) = match &format.reader {
         Reader::Folded => read_folded(&mut source, &head, options)?,
         Reader::Pprof => return read_binary(source, format, &head, options),
+        Reader::PerfData => return perf_data::read(source, format, &head, options),
         Reader::Stacks(read) => {
             let mut sink = Sink::new(options);
             let threads = options.threads.max(1);
@@ -90,7 +91,10 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
 }
 
 /// What is said of packed data that is cut short.
-fn broken_end(source: &Source, options: &ReadOptions) -> Result<Option<String>, ReadError> {
+pub(crate) fn broken_end(
+    source: &Source,
+    options: &ReadOptions,
+) -> Result<Option<String>, ReadError> {
     let Some(trouble) = source.trouble() else { return Ok(None) };
     let what = format!("its compressed data is broken or cut off: {trouble}");
     match options.strict {
@@ -119,8 +123,7 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
 /// What people hand over by mistake: some lines of it would pass for stacks.
 fn looks_like(head: &Head<'_>) -> Option<String> {
     let text = head.text();
-    let starts: [(&[u8], &str); 9] = [
-        (b"PERFILE2", "is a perf.data file, which flame does not read yet"),
+    let starts: [(&[u8], &str); 8] = [
         (b"<!DOCTYPE", "is a picture or a page already"),
         (b"<html", "is a picture or a page already"),
         (b"\x7fELF", "is an executable or a library"),

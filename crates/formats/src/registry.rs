@@ -9,9 +9,9 @@ use crate::input::Input;
 use crate::sink::Sink;
 use crate::{
     ReadError, bcc, bpftrace, callgrind, chrome_trace, cpuprofile, dhat, dtrace, eu_stack, firefox,
-    gdb, ghc, go_raw, instruments, java_exceptions, ktap, ljp, macos_sample, massif, perf_script,
-    pmcstat, procstack, python_stacks, speedscope, systemtap, thread_dump, visual_studio, vtune,
-    wall_clock_profiler, xctrace, xdebug,
+    gdb, ghc, go_raw, instruments, java_exceptions, ktap, ljp, macos_sample, massif, perf_data,
+    perf_script, pmcstat, procstack, python_stacks, speedscope, systemtap, thread_dump,
+    visual_studio, vtune, wall_clock_profiler, xctrace, xdebug,
 };
 
 /// A format that is read.
@@ -47,10 +47,13 @@ pub(crate) enum Reader {
     Folded,
     /// pprof, a whole profile.
     Pprof,
+    /// perf.data: records of which a recorder makes a whole profile.
+    PerfData,
 }
 
 /// All formats, in the order in which they are looked for.
 pub const FORMATS: &[InputFormat] = &[
+    perf_data::FORMAT,
     // JSON and XML, by keys that no other format has.
     speedscope::FORMAT,
     firefox::FORMAT,
@@ -95,7 +98,7 @@ const PPROF: InputFormat = InputFormat {
     name: "pprof",
     description: "pprof protobuf, gzipped or not (flame, Go, gperftools, pprof-rs, async-profiler)",
     content: Content::Binary,
-    detect: |head| head.is_binary() && !head.bytes().starts_with(b"PERFILE2"),
+    detect: |head| head.is_binary(),
     reader: Reader::Pprof,
 };
 

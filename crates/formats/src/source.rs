@@ -144,6 +144,14 @@ impl Source {
         }
     }
 
+    /// The file that it is, where it is one that is read as it stands.
+    pub(crate) fn file(&self) -> Option<&File> {
+        match &self.place {
+            Place::File(file, ..) => Some(file),
+            _ => None,
+        }
+    }
+
     /// All bytes, at most `limit` of them.
     pub(crate) fn bytes(mut self, limit: u64) -> Result<Vec<u8>, ReadError> {
         match self.place {
@@ -209,7 +217,7 @@ impl Source {
         }
     }
 
-    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
         match &self.place {
             Place::File(file, ..) => file.read_at(into, at),
             Place::Memory(bytes) | Place::Stream(bytes, _) => {

@@ -14,7 +14,7 @@ use flame_formats::{ReadError, read_input};
 use flame_profile::{Annotations, SiblingOrder, TreeOptions, ValueType, write_folded};
 
 /// Those that have tests of their own.
-const OWN_TESTS: [&str; 2] = ["pprof", "folded"];
+const OWN_TESTS: [&str; 3] = ["pprof", "folded", "perf-data"];
 
 struct Case {
     format: &'static InputFormat,

@@ -78,6 +78,8 @@ pub enum Missing {
     Stripped,
     /// /proc/kallsyms hides its addresses (kernel.kptr_restrict).
     KernelHidden,
+    /// The kernel's symbols are those of another kernel than was recorded.
+    OtherKernel,
 }
 
 impl fmt::Display for Missing {
@@ -91,6 +93,7 @@ impl fmt::Display for Missing {
             Missing::NoSymbol => "no symbol covers the address",
             Missing::Stripped => "stripped of its symbols",
             Missing::KernelHidden => "kernel addresses hidden",
+            Missing::OtherKernel => "recorded on another kernel than runs here",
         })
     }
 }

@@ -103,10 +103,13 @@ impl MappedFiles {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => break,
                 Err(_) => continue,
             };
-            let status = &opened.status;
-            let is_mapped =
-                self.is_mapped(key.file, status, candidate.namespace.unwrap_or(namespace));
-            if !is_mapped || FileTimes::of(status).are_after(seen.time, namespace) {
+            let is_known = self.files.is_mapped(key, &candidate.path, &opened);
+            let is_mapped = is_known.unwrap_or_else(|| {
+                let status = &opened.status;
+                self.is_mapped(key.file, status, candidate.namespace.unwrap_or(namespace))
+                    && !FileTimes::of(status).are_after(seen.time, namespace)
+            });
+            if !is_mapped {
                 reason = Missing::FileReplaced;
                 continue;
             }
@@ -129,7 +132,10 @@ impl MappedFiles {
 
     /// Whether a file is the one that was mapped.
     fn is_mapped(&mut self, mapped: FileId, status: &FileStatus, namespace: Namespace) -> bool {
-        let FileId::Inode { major, minor, inode, .. } = mapped else { return true };
+        let FileId::Inode { major, minor, inode, .. } = mapped else {
+            // A build ID was compared before, by who knows of it.
+            return mapped == FileId::None;
+        };
         if status.inode != inode {
             return false;
         }

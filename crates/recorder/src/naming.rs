@@ -1,13 +1,14 @@
 //! Rows of locations become a profile with names.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use flame_events::Processes;
 use flame_profile::{
     Frame, FrameId, FrameKind, Image, ImageAddress, ImageId, Location, LocationId, Missing, Pid,
     ProcessAddress, Profile, StackId, Thread,
 };
-use flame_symbolize::{SymbolFrame, Symbolized};
+use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::aggregator::Rows;
@@ -228,6 +229,9 @@ impl<'c> Namer<'c> {
                 }
                 None => Missing::NoSymbol,
             },
+            Err(KernelError::Io { source, .. }) if source.kind() == ErrorKind::Unsupported => {
+                Missing::OtherKernel
+            }
             Err(_) => Missing::KernelHidden,
         };
         unnamed(profile, "kernel", relative, FrameKind::Kernel, missing)

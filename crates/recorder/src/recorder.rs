@@ -170,6 +170,12 @@ impl<S: EventSource> Recorder<S> {
         self.meta.start = Some(Nanos::from(since_1970));
     }
 
+    /// Leaves addresses in the kernel without names: the events are of another kernel than the one
+    /// that runs.
+    pub fn leave_kernel_unnamed(&mut self) {
+        self.symbolizer.has_other_kernel();
+    }
+
     /// Where the events come from.
     pub fn source(&self) -> &S {
         &self.source

@@ -54,6 +54,12 @@ impl Symbolizer {
         }
     }
 
+    /// Has the kernel's symbols taken for those of another kernel.
+    pub(crate) fn has_other_kernel(&mut self) {
+        self.open_kernel = || Err(io::ErrorKind::Unsupported.into());
+        self.kallsyms = None;
+    }
+
     /// What is at an address of an image that was looked up.
     pub(crate) fn at(&self, image: ImageId, address: ImageAddress) -> Option<&Symbolized> {
         self.known.get(&(image, address))

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
+use flame_events::ImageKey;
 use flame_profile::{Pid, ProcessAddress, Tid};
 use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 
@@ -65,6 +66,12 @@ pub trait TargetFiles: Debug + Send + Sync {
 
     /// How its file system relates to ours.
     fn namespace(&self, pid: Pid) -> Namespace;
+
+    /// Whether a file that was found at `path` is the one that was mapped, where somebody knows;
+    /// else its device, inode and times tell.
+    fn is_mapped(&self, _key: &ImageKey, _path: &Path, _found: &OpenFile) -> Option<bool> {
+        None
+    }
 
     /// The vdso of the kernel that the processes run on.
     fn vdso(&self) -> Option<ImageFile>;

@@ -12,9 +12,9 @@ use super::record::OutputArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  perf script | flame fold > out.folded
-  flame fold out.perf -o out.svg              or any other output
-  flame fold out.perf --event instructions --comm nginx --time 2..5
+  flame fold perf.data > out.folded           perf itself is not needed
+  perf script | flame fold -o out.svg         or any other output
+  flame fold perf.data --event instructions --comm nginx --time 2..5
   flame fold day1/ day2/ -o week.pb.gz        all files of folders, summed up
   flame fold --list-formats";
 

@@ -124,6 +124,9 @@ impl Images {
             // Level 1 shows them to root.
             Missing::KernelHidden if is_root() => "sysctl kernel.kptr_restrict=1".to_owned(),
             Missing::KernelHidden => "sudo sysctl kernel.kptr_restrict=0, or sudo flame".to_owned(),
+            Missing::OtherKernel => {
+                "read it on the machine, and in the boot, of the recording".to_owned()
+            }
             Missing::FileReplaced => "record it again: its file is another one by now".to_owned(),
             Missing::FileUnreadable if is_root() => {
                 "record it again: its file was gone when it was to be read".to_owned()

@@ -10,7 +10,6 @@ use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Target,
 };
 
-use super::debug_files;
 use crate::cli::{Mode, RecordArgs, SamplingArgs};
 use crate::message::Failure;
 use crate::symbols;
@@ -48,8 +47,8 @@ impl Plan {
         recorder.options = Options {
             max_depth: sampling.max_depth,
             files: Arc::new(files.clone()),
-            debug_places: debug_files::places(&args.symbols),
-            symbols: symbols::config(&args.symbols),
+            debug_places: symbols::debug_places(&args.symbols.debug_dirs),
+            symbols: symbols::config(args.symbols.no_inline),
             ..recorder.options
         };
         set_sampling(&mut recorder.sampler, sampling);

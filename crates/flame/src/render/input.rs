@@ -16,6 +16,8 @@ pub(super) struct Inputs {
     /// The profile, where it was one and nothing else.
     pub(super) profile: Option<Profile>,
     pub(super) health: Health,
+    /// What is to be said of how they were read, besides what the profile says.
+    pub(super) notes: Vec<String>,
     /// The inputs with lines that could not be read.
     pub(super) skipped: Vec<SkippedOf>,
 }
@@ -31,9 +33,10 @@ impl Inputs {
         let alone = paths.len() == 1;
         let mut merge = Merge::default();
         let (mut health, mut skipped_of) = (Health::default(), Vec::new());
-        let mut only = None;
+        let (mut only, mut said) = (None, Vec::new());
         for path in paths {
             let ReadInput { content, skipped, notes, .. } = read(path, options)?;
+            said.extend(notes.iter().cloned());
             health.notes.extend(notes);
             health.skipped_lines += skipped.count();
             if skipped.count() > 0 {
@@ -43,7 +46,8 @@ impl Inputs {
                 InputContent::Folded(parts, _) if alone => {
                     outputs.check_folded(path)?;
                     let tree = parts.finish(ValueType::samples(), order);
-                    return Inputs { tree, profile: None, health, skipped: skipped_of }
+                    let (notes, skipped) = (said, skipped_of);
+                    return Inputs { tree, profile: None, health, notes, skipped }
                         .unless_empty(paths);
                 }
                 InputContent::Folded(parts, columns) => {
@@ -71,7 +75,8 @@ impl Inputs {
             added.map_err(|error| refused(path, &error))?;
         }
         let tree = merge.finish(order);
-        Inputs { tree, profile: only, health, skipped: skipped_of }.unless_empty(paths)
+        let (notes, skipped) = (said, skipped_of);
+        Inputs { tree, profile: only, health, notes, skipped }.unless_empty(paths)
     }
 
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {

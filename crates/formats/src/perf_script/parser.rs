@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use flame_perf_data::is_meant;
 use flame_profile::FrameKind;
 use memchr::memchr;
 
-use super::event::is_meant;
 use super::frame::{self, FrameLine};
 use super::header::{self, Header};
 use super::looks_like_frame;

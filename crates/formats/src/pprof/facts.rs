@@ -322,7 +322,7 @@ fn not_read_of(word: &str) -> Option<NotRead> {
     NotRead::ALL.into_iter().find(|why| not_read_word(*why) == word)
 }
 
-const MISSINGS: [Missing; 8] = [
+const MISSINGS: [Missing; 9] = [
     Missing::NotMapped,
     Missing::NoPerfMap,
     Missing::FileUnreadable,
@@ -331,6 +331,7 @@ const MISSINGS: [Missing; 8] = [
     Missing::NoSymbol,
     Missing::Stripped,
     Missing::KernelHidden,
+    Missing::OtherKernel,
 ];
 
 /// Written into files: never changes, unlike what `Display` shows.
@@ -344,6 +345,7 @@ fn missing_word(missing: Missing) -> &'static str {
         Missing::NoSymbol => "no-symbol",
         Missing::Stripped => "stripped",
         Missing::KernelHidden => "kernel-hidden",
+        Missing::OtherKernel => "other-kernel",
     }
 }
 

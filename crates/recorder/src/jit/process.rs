@@ -306,7 +306,7 @@ impl Dump {
     fn find(&mut self, pid: Pid, files: &SharedFiles) {
         let is_it = |file: &File| match self.id {
             FileId::Inode { inode, .. } => file.metadata().is_ok_and(|data| data.ino() == inode),
-            FileId::None => false,
+            FileId::None | FileId::BuildId(_) => false,
         };
         let open = |root| files.open_in_root(root, &self.path, pid).ok();
         if self.file.is_none() {

@@ -11,8 +11,8 @@ use flame_recorder::SeenImage;
 use flame_symbolize::ImageFile;
 
 use super::super::signals::StopSignals;
-use super::cache;
 use crate::privileges;
+use crate::symbols::debuginfod_cache;
 use crate::terminal::Paint;
 
 /// The share of samples from which on an image's debug information is worth a download: a
@@ -104,7 +104,7 @@ fn config() -> Option<FetchConfig> {
     if servers.is_empty() {
         return None;
     }
-    let mut config = FetchConfig::new(servers, cache()?);
+    let mut config = FetchConfig::new(servers, debuginfod_cache()?);
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok().filter(|n| *n > 0);
     if let Some(seconds) = number("DEBUGINFOD_MAXTIME") {
         config.deadline = Duration::from_secs(seconds);

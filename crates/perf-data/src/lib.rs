@@ -1,0 +1,30 @@
+//! perf.data, the file that `perf record` writes, into events and profiles, without perf.
+//!
+//! [`PerfData`] reads the file: its header, the attributes of its events, what it says about the
+//! machine, and its records, which it hands on in order of time as a live session does.
+//! [`read_profile`] has a recorder make a profile of them.
+
+mod bytes;
+mod error;
+mod event_names;
+mod facts;
+mod files;
+mod header;
+mod machine;
+mod notes;
+mod read;
+mod recorded_events;
+mod records;
+mod rounds;
+mod source;
+mod unpack;
+
+pub use bytes::{Forward, ReadAt};
+pub use error::PerfDataError;
+pub use event_names::{base_name, is_meant};
+pub use facts::Facts;
+pub use files::Written;
+pub use header::recognise;
+pub use read::{Names, ReadConfig, ReadProfile, SampleOf, Takes, read_profile};
+pub use recorded_events::RecordedEvent;
+pub use source::{KernelPlace, Left, PerfData};
