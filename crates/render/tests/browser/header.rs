@@ -132,6 +132,18 @@ fn on_a_phone_everything_has_its_full_size_and_speaks_of_fingers() {
     graph.wait_until("document.getElementById('details').textContent === 'parse'");
     assert_eq!(graph.text("more"), "total 60.00%, self 50.00%, 60,000 samples");
     assert_eq!(graph.names().len(), 10);
+    graph.browser.touch_start(x, y).unwrap();
+    graph.wait_until("document.getElementById('panel')");
+    graph.browser.touch_end().unwrap();
+    assert_eq!(graph.eval("document.querySelector('.row').textContent"), "Zoom", "without its key");
+    let (row_x, row_y) = graph.middle_of(".row");
+    graph.browser.tap(row_x, row_y).unwrap();
+    graph.wait_until("document.querySelectorAll('#frames g').length === 5");
+    let (undo_x, undo_y) = graph.middle_of("#undo");
+    graph.browser.tap(undo_x, undo_y).unwrap();
+    graph.wait_until("document.querySelectorAll('#frames g').length === 10");
+    graph.browser.tap(x, y).unwrap();
+    graph.wait_until("document.getElementById('details').textContent === 'parse'");
     graph.browser.tap(x, y).unwrap();
     graph.wait_until("document.querySelectorAll('#frames g').length === 5");
     // Fingers are as wide as 36 pixels.

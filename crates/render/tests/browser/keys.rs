@@ -146,6 +146,19 @@ fn names_and_stacks_are_copied() {
     graph.check_quiet();
 }
 
+/// As over http: there is no clipboard to write to, and documents that are SVG have no commands.
+#[test]
+fn a_page_that_may_not_use_the_clipboard_says_so() {
+    let Some(mut graph) = Graph::open("no_copy", &tree_of(&server())) else { return };
+    graph.eval("delete Object.getPrototypeOf(navigator).clipboard");
+    graph.hover("sys_read");
+    graph.browser.press("c").unwrap();
+    graph.wait_until("document.getElementById('details').textContent.includes('clipboard')");
+    assert_eq!(graph.text("details"), "This page may not use the clipboard.");
+    assert_eq!(graph.eval("document.querySelectorAll('textarea').length"), 0);
+    graph.check_quiet();
+}
+
 #[test]
 fn a_finger_tells_zooms_and_a_long_press_opens_the_menu() {
     let Some(mut graph) = Graph::open("touch", &tree_of(&server())) else { return };

@@ -34,6 +34,9 @@ function openChoice(at, key, choices) {
 const chooseOrder = () => openChoice(button.order, 'order', orders().map(order => [order, `Order ${ORDERS[order]}`]));
 const chooseSides = () => openChoice(button.sides, 'sides', SIDES.map(sides => [sides, SHOWN[sides][1]]));
 
+// Fingers have no keys.
+const forDevice = rows => coarse ? rows.filter(row => row[2]).map(([text, , act]) => [text, '', act]) : rows;
+
 function openMenu(cell, x, y) {
   const rows = [['Zoom', 'Enter', () => zoomTo(cell)]];
   if (!cell.thin) rows.push(['Copy name', 'c', () => copyName(cell)]);
@@ -42,7 +45,7 @@ function openMenu(cell, x, y) {
   if (cell.node && !cell.thin) rows.push(['Focus: only stacks with this function', 'f', () => focusOn(cell)]);
   if (cell.node && !cell.thin && !diff) rows.push(['Callers and callees of this function', 'a', () => lookAround(cell)]);
   if (!cell.thin) rows.push(['Search for this function', 's', () => searchName(cell)]);
-  openPanel(rows, x, y, 'Frame');
+  openPanel(forDevice(rows), x, y, 'Frame');
 }
 
 function searchName(cell) {
@@ -73,5 +76,5 @@ function openHelp() {
     ...(diff ? [] : [['Callers and callees of its function', 'a']]),
     ['More on a box', 'm, right click, long press'],
   ];
-  openPanel(coarse ? rows.filter(row => row[2]).map(([text, , act]) => [text, '', act]) : rows, width, y, 'Keys');
+  openPanel(forDevice(rows), width, y, 'Keys');
 }

@@ -16,7 +16,12 @@ function copyByHand(text) {
   box.append(area);
   root.append(box);
   area.select();
-  const done = document.execCommand('copy');
+  let done = false;
+  try {
+    done = document.execCommand('copy');
+  } catch (refused) {
+    // Documents that are not HTML have no commands.
+  }
   box.remove();
   if (before && before.focus) before.focus({ preventScroll: true });
   return done;
