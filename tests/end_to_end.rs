@@ -50,6 +50,8 @@ mod render;
 #[cfg(test)]
 mod render_idle;
 #[cfg(test)]
+mod render_looks;
+#[cfg(test)]
 mod render_open;
 #[cfg(test)]
 mod rights;
