@@ -26,6 +26,8 @@ const SIZES: [u32; 3] = [10_000, 50_000, 200_000];
 const LARGEST: u32 = 1_000_000;
 /// A largest graph must be ready in the time that flamegraph.pl's takes with so many frames.
 const READY_AS: u32 = 50_000;
+/// The most seconds that the first change of order may take a largest graph.
+const ORDER: f64 = 0.3;
 
 /// A time of a picture.
 type Time = fn(&Times) -> f64;
@@ -82,6 +84,10 @@ impl Picture {
     /// The median of one of the times, in seconds.
     fn median(&self, time: impl Fn(&Times) -> f64) -> Option<f64> {
         median(&self.times.iter().map(time).collect::<Vec<f64>>())
+    }
+
+    fn median_order(&self) -> Option<f64> {
+        median(&self.times.iter().filter_map(|times| times.order).collect::<Vec<f64>>())
     }
 
     fn megabytes(&self) -> Result<f64> {
@@ -170,6 +176,8 @@ impl Bench {
             let medians = (ours.median(time), theirs.and_then(|theirs| theirs.median(time)));
             self.row(table, frames, name, most, Unit::Milliseconds, medians);
         }
+        let name = format!("order, {frames} frames");
+        table.row(&name, "", Unit::Milliseconds, vec![ours.median_order(), None]);
         Ok(())
     }
 
@@ -210,6 +218,12 @@ impl Bench {
             let name = format!("{name}, {LARGEST} frames");
             table.row(&name, "", Unit::Milliseconds, vec![ours.median(time), None]);
         }
+        let name = format!("order, {LARGEST} frames");
+        let order = ours.median_order();
+        if order.is_some_and(|order| order > ORDER) {
+            self.missed.push(name.clone());
+        }
+        table.row(&name, "300 ms", Unit::Milliseconds, vec![order, None]);
         Ok(())
     }
 }

@@ -129,7 +129,9 @@ impl Picture<'_> {
 
     fn write_frames(&self, chunks: &Chunks<'_>, out: &mut impl Write) -> io::Result<()> {
         let Picture { subject, geometry, panes, .. } = *self;
-        write!(out, r#"<g id="frames" class="frames" fill="{INK}" stroke-width="1""#)?;
+        // Said once, not by a rule that browsers try on every box.
+        write!(out, r#"<g id="frames" class="frames" cursor="pointer" fill="{INK}" "#)?;
+        out.write_all(br#"stroke-width="1""#)?;
         if geometry.font_size != sizes::UI_FONT_SIZE {
             write!(out, r#" font-size="{}""#, geometry.font_size)?;
         }

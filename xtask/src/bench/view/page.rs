@@ -21,6 +21,8 @@ pub(super) struct Times {
     pub(super) zoom: f64,
     pub(super) unzoom: f64,
     pub(super) search: f64,
+    /// The first change of order; flamegraph.pl's pictures have one order.
+    pub(super) order: Option<f64>,
 }
 
 /// Runs before anything of the page: notes when all is there and two frames were painted since.
@@ -76,7 +78,21 @@ pub(super) fn measure(path: &Path, launch: &Launch) -> Result<Times> {
         timed(&format!("const at = {TARGET}.querySelector('rect'); return timed(() => {CLICK});"))?;
     let unzoom = timed("return timed(() => unzoom());")?;
     let search = timed("return timed(() => search('rehash'));")?;
-    Ok(Times { ready, answer, zoom, unzoom, search })
+    let has_orders = browser.eval("document.querySelector('#order') !== null")? == json!(true);
+    let order = match has_orders {
+        true => Some(first_order(&mut browser)?),
+        false => None,
+    };
+    Ok(Times { ready, answer, zoom, unzoom, search, order })
+}
+
+/// The time until the boxes stand in another order for the first time.
+fn first_order(browser: &mut Browser) -> Result<f64> {
+    browser.eval("search('')")?;
+    pause(browser, 1_000)?;
+    let key = "document.documentElement.dispatchEvent(\
+               new KeyboardEvent('keydown', { key: 'o', bubbles: true }))";
+    seconds(&browser.eval(&format!("(() => {{ {TIMED} return timed(() => {key}); }})()"))?)
 }
 
 /// A browser that has come to rest, and loads the picture then.
