@@ -1,5 +1,5 @@
 //! `cargo xtask docs [PART]`: the pictures of the documentation, from real recordings in a real
-//! browser; all of them, or those of `cpu`, `java`, `diff` or `terminal`.
+//! browser; all of them, or those of `du`, `cpu`, `java`, `diff` or `terminal`.
 //!
 //! Each run records anew, so the pictures differ a little from run to run. They are to be looked at
 //! before they are committed.
@@ -58,7 +58,8 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
 
 fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
     type Part = fn(&Path, &Path) -> Result<Vec<Shot>>;
-    let parts: [(&str, Part); 4] = [
+    let parts: [(&str, Part); 5] = [
+        ("du", record_du),
         ("cpu", record_cpu),
         ("java", record_java),
         ("diff", compare),
@@ -66,7 +67,7 @@ fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
     ];
     let chosen = parts.iter().filter(|(name, _)| part.is_none_or(|part| part == *name));
     let chosen: Vec<_> = chosen.collect();
-    ensure!(!chosen.is_empty(), "parts are cpu, java, diff and terminal");
+    ensure!(!chosen.is_empty(), "parts are du, cpu, java, diff and terminal");
     let flame = bench::build_flame()?;
     for (_, record) in chosen {
         record(&flame, directory)?.iter().try_for_each(take)?;
@@ -77,6 +78,14 @@ fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
 fn shot(name: &'static str, directory: &Path, svg: &str) -> Shot {
     let svg = directory.join(svg);
     Shot { name, svg, scripts: true, dark: false, search: "", point_at: "", phone: false }
+}
+
+/// A first picture: a program that everybody has.
+fn record_du(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
+    let mut record = Command::new(flame);
+    record.current_dir(directory).args(["record", "-q", "-F", "999", "-o", "du.svg", "--"]);
+    succeed(record.args(["du", "-sh", "/usr"]))?;
+    Ok(vec![shot("flame.png", directory, "du.svg")])
 }
 
 fn record_cpu(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
