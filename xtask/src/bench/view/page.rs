@@ -54,6 +54,9 @@ const TARGET: &str = "Array.from(document.querySelectorAll('#frames g')).map(g =
 /// A click on [`TARGET`].
 const CLICK: &str = "at.dispatchEvent(new MouseEvent('click', { bubbles: true }))";
 
+/// A mouse that gets there.
+const MOVE: &str = "new PointerEvent('pointermove', { bubbles: true })";
+
 /// Opens a picture twice, to click at once and to use it at leisure.
 pub(super) fn measure(path: &Path, launch: &Launch) -> Result<Times> {
     let mut browser = open(path, launch)?;
@@ -69,7 +72,8 @@ pub(super) fn measure(path: &Path, launch: &Launch) -> Result<Times> {
         "new Promise(done => (function look() { \
          if (window.readyAt) done(window.readyAt); else setTimeout(look, 20); })())",
     )?)?;
-    // Nobody clicks in the very moment in which a picture is there.
+    // Nobody clicks in the very moment in which a picture is there, nor without moving there first.
+    browser.eval(&format!("{TARGET}.dispatchEvent({MOVE})"))?;
     pause(&mut browser, 1_000)?;
     let mut timed = |act: &str| -> Result<f64> {
         seconds(&browser.eval(&format!("(() => {{ {TIMED} {act} }})()"))?)
