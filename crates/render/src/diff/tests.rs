@@ -173,12 +173,12 @@ fn places(tree: &DiffTree, view: DiffView) -> Vec<(String, usize)> {
 
 /// The fill of what changed the other way round.
 fn mirrored(look: usize) -> usize {
-    let (new, gone) = (2 * STEPS + 3, 3 * STEPS + 5);
+    let (noise, gone) = (2 * STEPS + 1, 3 * STEPS + 4);
     match look {
         0 => 0,
         _ if look <= STEPS => look + STEPS,
         _ if look <= 2 * STEPS => look - STEPS,
-        _ if look < new => 4 * STEPS + 3 - look,
+        _ if look == noise => noise,
         _ if look < gone => look + STEPS + 2,
         _ => look - STEPS - 2,
     }
