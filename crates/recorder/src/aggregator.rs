@@ -2,7 +2,7 @@
 //! the values. Memory grows with distinct stacks, not with time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use flame_profile::{Evidence, Health, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
 use indexmap::{IndexMap, IndexSet};
@@ -25,6 +25,19 @@ pub(crate) struct ThreadKey {
 
 /// What a row is told from others by: the position of its thread, its stack, and what that rests on.
 type RowKey = (usize, StackId, Evidence);
+
+/// Where a sample was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenStack {
+    /// The position of its thread.
+    pub(crate) thread: usize,
+    pub(crate) stack: StackId,
+    /// How the stack ends, and what it rests on.
+    pub(crate) end: (StackEnd, Evidence),
+}
+
+/// Where a thread waits, once it is known which code that was.
+pub(crate) type Wait = Arc<OnceLock<SeenStack>>;
 
 /// Takes in samples.
 #[derive(Clone, Debug, Default)]
@@ -49,16 +62,19 @@ impl Aggregator {
         self.threads.insert_full(key).0
     }
 
-    /// Adds a sample with its stack, outermost frame first.
-    pub(crate) fn add(
-        &mut self,
-        thread: usize,
-        path: &[CodeLocation],
-        (end, evidence): (StackEnd, Evidence),
-        period: u64,
-    ) {
-        let push = |stack, location: &CodeLocation| self.stacks.push(stack, *location);
-        let stack = path.iter().fold(StackId::EMPTY, push);
+    /// The stack of a path, outermost frame first.
+    pub(crate) fn stack(&mut self, path: &[CodeLocation]) -> StackId {
+        path.iter().fold(StackId::EMPTY, |stack, location| self.inside(stack, *location))
+    }
+
+    /// A stack with one more frame inside.
+    pub(crate) fn inside(&mut self, stack: StackId, location: CodeLocation) -> StackId {
+        self.stacks.push(stack, location)
+    }
+
+    /// Adds a sample.
+    pub(crate) fn add(&mut self, seen: SeenStack, period: u64) {
+        let SeenStack { thread, stack, end: (end, evidence) } = seen;
         *self.ends.entry(end).or_default() += 1;
         add(self.rows.entry((thread, stack, evidence)).or_default(), [1, period]);
     }

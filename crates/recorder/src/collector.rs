@@ -18,7 +18,7 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
 use crate::SharedFiles;
-use crate::aggregator::{Aggregator, Rows, ThreadKey, kernel_locations};
+use crate::aggregator::{Aggregator, Rows, SeenStack, ThreadKey, Wait, kernel_locations};
 use crate::config::{Options, SAMPLES_VALUE, Stream};
 use crate::images::{Images, OpenImage};
 use crate::jit::{Deferred, DeferredSample, JitCode, JitNames, JitTarget};
@@ -84,7 +84,9 @@ pub(crate) struct Collector {
     exiting_name: Arc<str>,
     short_tasks: ShortTasks,
     /// Where samples stand for time off CPU.
-    off_cpu: Option<OffCpu<DeferredSample>>,
+    off_cpu: Option<OffCpu<Wait>>,
+    /// Waits that are over, of samples that are not settled.
+    unsettled: Vec<(Wait, bool, Nanos)>,
     samples: u64,
 }
 
@@ -119,6 +121,7 @@ impl Collector {
             exiting_name: "[exiting]".into(),
             short_tasks: ShortTasks::default(),
             off_cpu: options.waits.map(OffCpu::new),
+            unsettled: Vec::new(),
             samples: 0,
         }
     }
@@ -240,10 +243,8 @@ impl Collector {
         path.extend(self.locations.iter().rev());
         path.extend(kernel_locations(&sample.kernel_chain));
         let (pid, period, end) = (sample.pid, sample.period, (end, evidence));
-        let taken = DeferredSample { time, pid, thread, path, jit, end, period };
-        if let Some(known) = self.wait(sample.tid, taken) {
-            self.take_in(known);
-        }
+        let waits = self.wait(pid, sample.tid);
+        self.take_in(DeferredSample { time, pid, thread, path, jit, end, period, waits });
     }
 
     /// Samples of code that may be known better soon wait; the others need not.
@@ -260,9 +261,10 @@ impl Collector {
         loop {
             let jit = &self.collected.jit;
             let settled = |sample: &DeferredSample| all || !jit.is_open(sample.pid, sample.time);
-            let Some(sample) = self.deferred.pop_if(settled) else { return };
+            let Some(sample) = self.deferred.pop_if(settled) else { break };
             self.intern(sample);
         }
+        self.add_settled_waits();
     }
 
     fn intern(&mut self, mut sample: DeferredSample) {
@@ -270,7 +272,12 @@ impl Collector {
             let id = self.collected.jit.locate(sample.pid, *address, sample.time, &self.processes);
             sample.path[*position] = CodeLocation::Jit(id);
         }
-        self.aggregator.add(sample.thread, &sample.path, sample.end, sample.period);
+        let stack = self.aggregator.stack(&sample.path);
+        let seen = SeenStack { thread: sample.thread, stack, end: sample.end };
+        match sample.waits {
+            Some(wait) => _ = wait.set(seen),
+            None => self.aggregator.add(seen, sample.period),
+        }
     }
 
     /// Fills `self.frames` with the user frames, innermost first; how that ended, and what it rests

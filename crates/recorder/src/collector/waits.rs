@@ -6,7 +6,7 @@ use flame_events::{EventKind, SwitchTo};
 use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, StackEnd, Tid};
 
 use super::Collector;
-use crate::jit::DeferredSample;
+use crate::aggregator::{SeenStack, Wait};
 use crate::location::CodeLocation;
 use crate::off_cpu::{OffCpu, Spell, SpellStack};
 
@@ -31,11 +31,12 @@ impl Collector {
         off_cpu.begin(now, threads.filter(waits));
     }
 
-    /// A sample of a context switch: how long it stands for is not known yet.
-    pub(super) fn wait(&mut self, tid: Tid, sample: DeferredSample) -> Option<DeferredSample> {
-        let Some(off_cpu) = &mut self.off_cpu else { return Some(sample) };
-        off_cpu.sampled(sample.pid, tid, sample);
-        None
+    /// A sample of a context switch: how long it stands for is not known yet, and where it was may not
+    /// be.
+    pub(super) fn wait(&mut self, pid: Pid, tid: Tid) -> Option<Wait> {
+        let wait = Wait::default();
+        self.off_cpu.as_mut()?.sampled(pid, tid, Arc::clone(&wait));
+        Some(wait)
     }
 
     /// A thread left its CPU, or came back.
@@ -58,21 +59,37 @@ impl Collector {
         spells.into_iter().for_each(|spell| self.take_spell(spell));
     }
 
-    fn take_spell(&mut self, spell: Spell<DeferredSample>) {
+    fn take_spell(&mut self, spell: Spell<Wait>) {
         let mark = match spell.stack {
             SpellStack::Before => CodeLocation::WaitedBefore,
             SpellStack::NotSampled => CodeLocation::NotSampled,
-            SpellStack::Sampled(mut sample) => {
-                sample.path.extend(spell.preempted.then_some(CodeLocation::Preempted));
-                sample.period = spell.duration.0;
-                return self.take_in(sample);
+            SpellStack::Sampled(wait) => {
+                return match wait.get() {
+                    Some(seen) => self.add_wait(*seen, spell.preempted, spell.duration),
+                    None => self.unsettled.push((wait, spell.preempted, spell.duration)),
+                };
             }
         };
-        let mut path = vec![mark];
-        path.extend(spell.preempted.then_some(CodeLocation::Preempted));
         let thread = self.thread_of(spell.pid, spell.tid);
-        let end = (StackEnd::NotRecorded, Evidence::Copied);
-        self.aggregator.add(thread, &path, end, spell.duration.0);
+        let stack = self.aggregator.stack(&[mark]);
+        let seen = SeenStack { thread, stack, end: (StackEnd::NotRecorded, Evidence::Copied) };
+        self.add_wait(seen, spell.preempted, spell.duration);
+    }
+
+    fn add_wait(&mut self, mut seen: SeenStack, preempted: bool, duration: Nanos) {
+        if preempted {
+            seen.stack = self.aggregator.inside(seen.stack, CodeLocation::Preempted);
+        }
+        self.aggregator.add(seen, duration.0);
+    }
+
+    /// Adds the waits of samples that have been settled meanwhile.
+    pub(super) fn add_settled_waits(&mut self) {
+        let is_settled = |(wait, ..): &mut (Wait, bool, Nanos)| wait.get().is_some();
+        let settled: Vec<_> = self.unsettled.extract_if(.., is_settled).collect();
+        for (wait, preempted, duration) in settled {
+            wait.get().into_iter().for_each(|seen| self.add_wait(*seen, preempted, duration));
+        }
     }
 
     /// A thread begins or ends, or it is not known which did.

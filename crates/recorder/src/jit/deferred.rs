@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, StackEnd};
 
+use super::super::aggregator::Wait;
 use super::super::location::CodeLocation;
 
 /// How many locations wait at most, 16 bytes each; the oldest samples give way.
@@ -28,6 +29,8 @@ pub(crate) struct DeferredSample {
     pub(crate) end: (StackEnd, Evidence),
     /// What the sample stands for.
     pub(crate) period: u64,
+    /// Who asks where it was, if that is of a wait.
+    pub(crate) waits: Option<Wait>,
 }
 
 /// Samples that wait, oldest first.
