@@ -6,47 +6,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, ImageKey, KernelSymbolEvent, Processes, Rest, SampleEvent};
-use flame_profile::{
-    ByteLen, Evidence, Health, ImageId, Nanos, NotRead, Pid, ProcessAddress, StackEnd, Tid,
-};
+use flame_events::{Event, EventKind, ImageKey, SampleEvent};
+use flame_profile::{Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
 use flame_symbolize::ImageFile;
-use flame_unwind::{
-    Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
-};
-use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
 
-use crate::SharedFiles;
 use crate::aggregator::{Aggregator, Rows, SeenStack, ThreadKey, Wait, kernel_locations};
 use crate::config::{Options, SAMPLES_VALUE, Stream};
-use crate::images::{Images, OpenImage};
-use crate::jit::{Deferred, DeferredSample, JitCode, JitNames, JitTarget};
+use crate::images::OpenImage;
+use crate::jit::{Deferred, DeferredSample, JitTarget};
 use crate::location::CodeLocation;
+use crate::locator::Locator;
 use crate::off_cpu::OffCpu;
-use crate::proc;
 use crate::short_tasks::ShortTasks;
+use crate::walker::Walker;
 
-mod locate;
 mod waits;
-
-/// From here on addresses are the kernel's, on both architectures.
-const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
 /// What the kernel writes for the numbers of a task that has given them up and still runs, in the
 /// kernel, to its end.
 const GIVEN_UP: u32 = u32::MAX;
-
-/// Where code was found, and what became known of it meanwhile.
-#[derive(Debug)]
-pub(crate) struct Collected {
-    pub(crate) images: Images,
-    /// What the kernel said it made while running, in order; by each event that heard of it.
-    pub(crate) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
-    pub(crate) jit: JitCode,
-    pub(crate) jit_names: JitNames,
-    pub(crate) health: Health,
-}
 
 /// An image that samples have hit.
 #[derive(Clone, Copy, Debug)]
@@ -62,21 +40,10 @@ pub struct SeenImage<'r> {
 /// Takes events one by one.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    register_mask: u64,
-    wants_user: bool,
-    processes: Processes,
-    files: SharedFiles,
-    unwinder: CfiUnwinder,
-    max_depth: usize,
-    stack_asked: ByteLen,
-    /// The user frames of the sample that is being taken in, innermost first.
-    frames: Vec<FrameAddress>,
-    /// The same as locations.
-    locations: Vec<CodeLocation>,
-    /// Which of them are code without a file.
-    jit_frames: Vec<(usize, ProcessAddress)>,
+    locator: Locator,
+    walker: Walker,
+    health: Health,
     now: Nanos,
-    collected: Collected,
     aggregator: Aggregator,
     deferred: Deferred,
     unknown_name: Arc<str>,
@@ -92,29 +59,11 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(stream: &Stream, options: &Options) -> Collector {
-        let files = &options.files;
-        let mut images = Images::new(files.clone(), options.memory.clone());
-        images.look_for_debug_files(options.debug_places.clone());
-        let jit = JitCode::new(files.clone());
         Collector {
-            register_mask: stream.user_registers,
-            wants_user: stream.has_user,
-            processes: Processes::default(),
-            files: files.clone(),
-            unwinder: CfiUnwinder::new(Architecture::NATIVE),
-            max_depth: options.max_depth,
-            stack_asked: stream.stack_copy,
-            frames: Vec::new(),
-            locations: Vec::new(),
-            jit_frames: Vec::new(),
+            locator: Locator::new(options),
+            walker: Walker::new(stream, options),
+            health: Health::default(),
             now: Nanos(0),
-            collected: Collected {
-                images,
-                kernel_code: IndexSet::default(),
-                jit,
-                jit_names: JitNames::default(),
-                health: Health::default(),
-            },
             aggregator: Aggregator::default(),
             deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
@@ -128,12 +77,12 @@ impl Collector {
 
     /// Enters a process that ran before.
     pub(crate) fn enter(&mut self, pid: Pid) {
-        proc::enter(&mut self.processes, pid, &*self.files);
+        self.locator.enter(pid);
     }
 
-    /// What was found, and the processes that it is of.
-    pub(crate) fn collected(&self) -> (&Collected, &Processes) {
-        (&self.collected, &self.processes)
+    /// What code was found.
+    pub(crate) fn locator(&self) -> &Locator {
+        &self.locator
     }
 
     /// Tasks that have ended so far.
@@ -149,29 +98,25 @@ impl Collector {
     /// Takes in one event.
     pub(crate) fn take(&mut self, event: Event<'_>) {
         self.now = event.time;
+        self.locator.apply(&event);
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
-            EventKind::Throttle => self.collected.health.throttled += 1,
-            EventKind::KernelSymbol(symbol) if !symbol.is_removed => {
-                self.collected.kernel_code.insert(symbol);
-            }
+            EventKind::Throttle => self.health.throttled += 1,
             EventKind::Undecodable(error) => {
                 tracing::debug!(%error, "record left out");
-                self.collected.health.undecodable_records += 1;
+                self.health.undecodable_records += 1;
             }
             EventKind::Switch { pid, tid, to } => self.take_switch(pid, tid, to),
             kind => {
                 self.follow_waits(&kind);
                 self.short_tasks.apply(&kind);
-                self.processes.apply(event.time, &kind);
-                self.collected.jit.apply(&kind, &self.processes);
             }
         }
     }
 
     /// Looks at what runtimes have written about their code. Call it before events are taken in.
     pub(crate) fn look_at_jit_code(&mut self) {
-        self.collected.jit.look();
+        self.locator.jit.look();
         self.intern_settled(false);
     }
 
@@ -183,18 +128,19 @@ impl Collector {
 
     /// All rows, when all events were taken in.
     pub(crate) fn last_rows(&mut self) -> (Rows, Health) {
-        self.collected.jit.finish();
+        self.locator.jit.finish();
         self.intern_settled(true);
         let aggregator = mem::take(&mut self.aggregator);
         self.rows_of(aggregator)
     }
 
     fn rows_of(&mut self, aggregator: Aggregator) -> (Rows, Health) {
-        self.collected.images.give_up_rewritten();
-        let mut health = self.collected.health.clone();
+        self.locator.images.give_up_rewritten();
+        let mut health = self.health.clone();
         let rows = aggregator.into_rows(&mut health);
-        self.collected.jit_names = self.collected.jit.names();
-        health.notes.extend(self.collected.jit.note());
+        self.locator.jit_names = self.locator.jit.names();
+        health.notes.extend(self.locator.notes.iter().cloned());
+        health.notes.extend(self.locator.jit.note());
         health.short_tasks = self.short_tasks.unseen();
         (rows, health)
     }
@@ -203,8 +149,8 @@ impl Collector {
     pub(crate) fn images<'r>(&'r self, rows: &Rows) -> Vec<SeenImage<'r>> {
         let samples = samples_by_image(rows).into_iter();
         let seen = |(id, samples)| {
-            let key = self.processes.image(id)?;
-            let file = match self.collected.images.get(id) {
+            let key = self.locator.processes.image(id)?;
+            let file = match self.locator.images.get(id) {
                 Some(OpenImage::File(file, _)) => Some(file),
                 _ => None,
             };
@@ -215,32 +161,30 @@ impl Collector {
 
     /// The processes that ran code without a file.
     pub(crate) fn jit_targets(&self) -> Vec<JitTarget> {
-        self.collected.jit.targets()
+        self.locator.jit.targets()
     }
 
     fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
-        // A process that no event told of: its records were lost, or it began to exist between
-        // the opening of events and the reading of /proc.
-        if !self.processes.knows(sample.pid) {
-            proc::enter(&mut self.processes, sample.pid, &*self.files);
-        }
+        self.locator.enter_unknown(sample.pid);
         self.short_tasks.saw(sample.tid);
-        let (end, evidence) = self.walk(sample);
-        self.locate_frames(sample.pid);
-        if matches!(self.locations.first(), Some(CodeLocation::Unmapped(_))) {
-            self.collected.health.outside_mappings += 1;
+        let (end, evidence) = self.walker.walk(sample, &mut self.locator, &mut self.health);
+        let (frames, unwinder) = self.walker.walked();
+        self.locator.locate_all(sample.pid, frames, unwinder);
+        if end.is_truncated() {
+            self.locator.count_cut(sample.pid, end, frames.last().copied(), &mut self.health);
         }
         let thread = self.thread_of(sample.pid, sample.tid);
         self.samples += 1;
-        let mut path = Vec::with_capacity(1 + self.locations.len() + sample.kernel_chain.len());
-        if end.is_truncated() {
-            path.push(mark_of(end));
-            self.count_cut(sample.pid, end);
+        let (locations, jit) = self.locator.located();
+        if matches!(locations.first(), Some(CodeLocation::Unmapped(_))) {
+            self.health.outside_mappings += 1;
         }
-        let last = path.len() + self.locations.len();
+        let mut path = Vec::with_capacity(1 + locations.len() + sample.kernel_chain.len());
+        path.extend(end.is_truncated().then(|| mark_of(end)));
+        let last = path.len() + locations.len();
         let place = |(index, address): &(usize, ProcessAddress)| (last - 1 - index, *address);
-        let jit = self.jit_frames.iter().map(place).collect();
-        path.extend(self.locations.iter().rev());
+        let jit = jit.iter().map(place).collect();
+        path.extend(locations.iter().rev());
         path.extend(kernel_locations(&sample.kernel_chain));
         let (pid, period, end) = (sample.pid, sample.period, (end, evidence));
         let waits = self.wait(pid, sample.tid);
@@ -249,7 +193,7 @@ impl Collector {
 
     /// Samples of code that may be known better soon wait; the others need not.
     fn take_in(&mut self, sample: DeferredSample) {
-        if !sample.jit.is_empty() && self.collected.jit.is_open(sample.pid, sample.time) {
+        if !sample.jit.is_empty() && self.locator.jit.is_open(sample.pid, sample.time) {
             self.deferred.push(sample);
         } else {
             self.intern(sample);
@@ -259,7 +203,7 @@ impl Collector {
     /// Takes in the samples of which nothing more will become known, or all of them.
     fn intern_settled(&mut self, all: bool) {
         loop {
-            let jit = &self.collected.jit;
+            let jit = &self.locator.jit;
             let settled = |sample: &DeferredSample| all || !jit.is_open(sample.pid, sample.time);
             let Some(sample) = self.deferred.pop_if(settled) else { break };
             self.intern(sample);
@@ -269,7 +213,8 @@ impl Collector {
 
     fn intern(&mut self, mut sample: DeferredSample) {
         for (position, address) in &sample.jit {
-            let id = self.collected.jit.locate(sample.pid, *address, sample.time, &self.processes);
+            let id =
+                self.locator.jit.locate(sample.pid, *address, sample.time, &self.locator.processes);
             sample.path[*position] = CodeLocation::Jit(id);
         }
         let stack = self.aggregator.stack(&sample.path);
@@ -280,139 +225,8 @@ impl Collector {
         }
     }
 
-    /// Fills `self.frames` with the user frames, innermost first; how that ended, and what it rests
-    /// on.
-    fn walk(&mut self, sample: &SampleEvent<'_>) -> (StackEnd, Evidence) {
-        self.frames.clear();
-        if !self.wants_user {
-            return (StackEnd::NotRecorded, Evidence::Copied);
-        }
-        if let Some(values) = &sample.user_registers {
-            return self.walk_copy(sample, values.iter().copied());
-        }
-        if self.register_mask != 0 {
-            // Registers were asked for and there are none: a task without user memory, a kernel
-            // thread or one that is exiting. Its stack is the kernel's alone.
-            return (StackEnd::Root, Evidence::Copied);
-        }
-        let chain = sample.user_chain.iter().enumerate();
-        self.frames.extend(chain.map(|(index, address)| match index {
-            0 => FrameAddress::Instruction(*address),
-            _ => FrameAddress::Return(*address),
-        }));
-        if self.frames.len() > self.max_depth {
-            self.frames.truncate(self.max_depth);
-            return (StackEnd::FrameLimit, Evidence::Copied);
-        }
-        if !self.frames.is_empty() {
-            return (StackEnd::ChainEnd, Evidence::Copied);
-        }
-        if sample.kernel_chain.is_empty() && sample.ip < KERNEL_START {
-            self.frames.push(FrameAddress::Instruction(sample.ip));
-        }
-        (StackEnd::NotRecorded, Evidence::Copied)
-    }
-
-    fn walk_copy(
-        &mut self,
-        sample: &SampleEvent<'_>,
-        values: impl IntoIterator<Item = u64>,
-    ) -> (StackEnd, Evidence) {
-        let registers = Registers::from_perf(Architecture::NATIVE, self.register_mask, values);
-        let bytes = sample.user_stack.unwrap_or_default();
-        let copied = ByteLen((bytes.head.len() + bytes.tail.len()) as u64);
-        self.collected.health.stack_copies.add(self.stack_asked, copied);
-        let start = registers.stack_pointer(Architecture::NATIVE).unwrap_or_default();
-        // A copy that stops short need not have come to the end of the stack: the kernel skips
-        // pages that are not in memory, such as those of a large array nobody has written to yet.
-        let copy = StackCopy::new(start, bytes.head, bytes.tail, StackLimit::CopyFull);
-        let end = match self.unwind(sample.pid, &registers, &copy) {
-            StackEnd::CopyTooShort => return self.walk_on(sample, &registers, &copy),
-            // Nothing was copied. In the middle of an exec the registers are those of the old
-            // program, whose memory is gone already: there is no user stack.
-            StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {
-                self.frames.clear();
-                StackEnd::NotRecorded
-            }
-            // Code of the program itself ran, so there is a stack.
-            StackEnd::NotRecorded if !self.frames.is_empty() => {
-                return self.walk_on(sample, &registers, &copy);
-            }
-            end => end,
-        };
-        let evidence = match end {
-            StackEnd::Guessed => Evidence::GuessedFrames,
-            _ => Evidence::Copied,
-        };
-        (end, evidence)
-    }
-
-    /// Walks a stack that goes on beyond its copy, in what was read of it.
-    fn walk_on(
-        &mut self,
-        sample: &SampleEvent<'_>,
-        registers: &Registers,
-        copy: &StackCopy<'_>,
-    ) -> (StackEnd, Evidence) {
-        let bytes = sample.user_stack.unwrap_or_default();
-        // Where the stack pointer leads may be nothing to be read.
-        let cut = if bytes.reached_limit { StackEnd::CopyTooShort } else { StackEnd::BadValue };
-        let health = &mut self.collected.health;
-        let whole = match bytes.rest {
-            Rest::Read { bytes: &[], interrupted: None } => Err(NotRead::Unreadable),
-            Rest::Read { bytes, interrupted: None } => Ok(copy.with_rest(bytes)),
-            Rest::Read { bytes, interrupted: Some(other) } => {
-                Ok(copy.with_rest(bytes).with_interrupted(other.start, other.bytes))
-            }
-            Rest::NotRead(why) => Err(why),
-        };
-        let whole = match whole {
-            Ok(whole) => whole,
-            Err(why) => {
-                *health.not_read.entry(why).or_default() += 1;
-                return (cut, Evidence::Copied);
-            }
-        };
-        match self.unwind(sample.pid, registers, &whole) {
-            StackEnd::CopyTooShort | StackEnd::NotRecorded => {
-                *self.collected.health.not_read.entry(NotRead::TooDeep).or_default() += 1;
-                (cut, Evidence::ReadFromProcess)
-            }
-            StackEnd::Guessed => (StackEnd::Guessed, Evidence::GuessedFrames),
-            end => {
-                self.collected.health.read_on += u64::from(end == StackEnd::Root);
-                (end, Evidence::ReadFromProcess)
-            }
-        }
-    }
-
-    /// Walks one stack into `self.frames`.
-    fn unwind(&mut self, pid: Pid, registers: &Registers, stack: &StackCopy<'_>) -> StackEnd {
-        loop {
-            // An image that is met for the first time is opened, and the walk begun anew.
-            let mut unopened = None;
-            let mut find = |address: ProcessAddress| {
-                let Some(found) = self.processes.find(pid, address) else {
-                    return Code::NotCode;
-                };
-                if self.processes.behind(pid, address).is_some() {
-                    unopened.get_or_insert(found);
-                    return Code::NotCode;
-                }
-                self.collected.images.code(&found).unwrap_or_else(|| {
-                    unopened.get_or_insert(found);
-                    Code::NotCode
-                })
-            };
-            let (limit, frames) = (self.max_depth, &mut self.frames);
-            let end = self.unwinder.unwind(&mut find, registers, stack, limit, frames);
-            let Some(found) = unopened else { return end };
-            self.open_image(pid, &found);
-        }
-    }
-
     fn thread_of(&mut self, pid: Pid, tid: Tid) -> usize {
-        let name = |tid| match self.processes.thread_name(tid) {
+        let name = |tid| match self.locator.processes.thread_name(tid) {
             Some(name) => name.clone(),
             None if tid == Tid(GIVEN_UP) => self.exiting_name.clone(),
             None => self.unknown_name.clone(),

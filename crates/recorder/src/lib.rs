@@ -65,6 +65,7 @@ mod images;
 mod jit;
 mod live_files;
 mod location;
+mod locator;
 mod mapped_files;
 mod naming;
 mod off_cpu;
@@ -76,6 +77,7 @@ mod runtimes;
 mod short_tasks;
 mod symbolizer;
 mod target;
+mod walker;
 
 pub use accounting::{ProcessTimes, Times};
 pub use collector::SeenImage;

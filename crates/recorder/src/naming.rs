@@ -12,9 +12,10 @@ use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::aggregator::Rows;
-use crate::collector::{Collected, samples_by_image};
+use crate::collector::samples_by_image;
 use crate::images::{OpenImage, image_name};
 use crate::location::{CodeLocation, JitId};
+use crate::locator::Locator;
 use crate::relative::KernelBases;
 use crate::symbolizer::Symbolizer;
 
@@ -54,15 +55,10 @@ const IDLE_FUNCTIONS: &[&str] = &[
 ];
 
 /// Puts rows into `profile`, with what `symbols` knows of their addresses.
-pub(super) fn name_all(
-    rows: &Rows,
-    (collected, processes): (&Collected, &Processes),
-    symbols: &Symbolizer,
-    profile: &mut Profile,
-) {
-    let mut namer = Namer::new(rows, collected, processes, symbols);
+pub(super) fn name_all(rows: &Rows, code: &Locator, symbols: &Symbolizer, profile: &mut Profile) {
+    let mut namer = Namer::new(rows, code, symbols);
     // Readers of profiles take the first image for the program.
-    if let Some(program) = program(rows, processes) {
+    if let Some(program) = program(rows, &code.processes) {
         namer.profile_image(profile, program);
     }
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
@@ -162,8 +158,7 @@ fn ends_idle(profile: &Profile, stack: StackId, idle: &FxHashSet<FrameId>) -> bo
 
 /// Everything that names are looked up in.
 struct Namer<'c> {
-    collected: &'c Collected,
-    processes: &'c Processes,
+    code: &'c Locator,
     images: FxHashMap<ImageId, ImageId>,
     symbols: &'c Symbolizer,
     bases: KernelBases,
@@ -177,19 +172,14 @@ fn mark(profile: &mut Profile, name: &str) -> (Location, Unnamed) {
 }
 
 impl<'c> Namer<'c> {
-    fn new(
-        rows: &Rows,
-        collected: &'c Collected,
-        processes: &'c Processes,
-        symbols: &'c Symbolizer,
-    ) -> Namer<'c> {
+    fn new(rows: &Rows, code: &'c Locator, symbols: &'c Symbolizer) -> Namer<'c> {
         let in_kernel = |(_, _, entry)| match entry {
             CodeLocation::Kernel(address) => Some(address),
             _ => None,
         };
         let bases = KernelBases::of(rows.stacks.nodes().filter_map(in_kernel));
         let (images, known) = (FxHashMap::default(), FxHashMap::default());
-        Namer { collected, processes, images, symbols, bases, known }
+        Namer { code, images, symbols, bases, known }
     }
 
     /// The location of an entry, and why it has no name if it has none.
@@ -238,8 +228,8 @@ impl<'c> Namer<'c> {
     }
 
     fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {
-        let address = self.collected.jit.place_in_mapping(id);
-        let Some(found) = self.collected.jit_names.get(id) else {
+        let address = self.code.jit.place_in_mapping(id);
+        let Some(found) = self.code.jit_names.get(id) else {
             return unnamed(profile, "anon", address, FrameKind::Jit, Missing::NoPerfMap);
         };
         let name = profile.intern(&found.name);
@@ -256,7 +246,7 @@ impl<'c> Namer<'c> {
         offset: flame_profile::FileOffset,
     ) -> (Location, Unnamed) {
         let path = self.image_path(image);
-        let (address, missing) = match self.collected.images.get(image) {
+        let (address, missing) = match self.code.images.get(image) {
             Some(OpenImage::File(file, _)) => match file.to_image_address(offset) {
                 Some(address) => match self.symbols.at(image, address) {
                     Some(Symbolized::Frames(frames)) => {
@@ -272,7 +262,7 @@ impl<'c> Namer<'c> {
             Some(OpenImage::Unusable(missing)) => (ImageAddress(offset.0), *missing),
             Some(OpenImage::Anonymous) | None => (ImageAddress(offset.0), Missing::NotMapped),
         };
-        let start = match (self.collected.images.get(image), missing) {
+        let start = match (self.code.images.get(image), missing) {
             // The samples of a function without a name stay together.
             (Some(OpenImage::File(file, _)), Missing::NoSymbol | Missing::Stripped) => {
                 file.function_start(address)
@@ -287,8 +277,8 @@ impl<'c> Namer<'c> {
 
     /// What an image is called: memory that is an executable by its own name.
     fn image_path(&self, id: ImageId) -> String {
-        let is_file = matches!(self.collected.images.get(id), Some(OpenImage::File(..)));
-        self.processes.image(id).map_or_else(String::new, |key| match is_file {
+        let is_file = matches!(self.code.images.get(id), Some(OpenImage::File(..)));
+        self.code.processes.image(id).map_or_else(String::new, |key| match is_file {
             true => key.display_path(),
             false => image_name(key),
         })
@@ -301,7 +291,7 @@ impl<'c> Namer<'c> {
         }
         let path = self.image_path(id);
         let (mut build_id, mut range) = (None, (0, u64::MAX, 0));
-        if let Some(OpenImage::File(file, _)) = self.collected.images.get(id) {
+        if let Some(OpenImage::File(file, _)) = self.code.images.get(id) {
             build_id = file.build_id().cloned();
             // Locations carry addresses of the image, so its mapping is that of its own segments.
             let code = || file.segments().iter().filter(|segment| segment.executable);

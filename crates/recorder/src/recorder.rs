@@ -281,7 +281,7 @@ impl<S: EventSource> Recorder<S> {
     /// What was there to name the code of processes that has no names, and why it was not believed;
     /// after [`Recorder::read_processes`].
     pub fn refused_code(&self) -> Vec<String> {
-        self.collector.collected().0.jit.refused()
+        self.collector.locator().jit.refused()
     }
 
     /// The images that stacks have, after [`Recorder::read_processes`].
@@ -310,15 +310,15 @@ impl<S: EventSource> Recorder<S> {
     }
 
     fn named(&mut self, rows: &Rows, health: Health) -> Profile {
-        let collected = self.collector.collected();
-        self.symbolizer.look_up(&rows.stacks, collected.0);
+        let code = self.collector.locator();
+        self.symbolizer.look_up(&rows.stacks, code);
         let mut profile = Profile::new(self.stream.value_types());
         profile.default_value = self.stream.default_value();
         let end = self.stopped.unwrap_or_else(Instant::now);
         let duration = end.saturating_duration_since(self.started);
         profile.meta = Meta { duration: Some(Nanos::from(duration)), ..self.meta.clone() };
         profile.health = Health { lost_records: self.lost, ..health };
-        naming::name_all(rows, collected, &self.symbolizer, &mut profile);
+        naming::name_all(rows, code, &self.symbolizer, &mut profile);
         self.tally.unwrap_or_else(|| self.look()).complete(&mut profile);
         profile.health.off_cpu = self.collector.waits();
         profile

@@ -13,10 +13,10 @@ use flame_symbolize::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::collector::Collected;
 use crate::config::{KALLSYMS, Options};
 use crate::images::OpenImage;
 use crate::location::CodeLocation;
+use crate::locator::Locator;
 
 /// What is known of addresses.
 #[derive(Debug)]
@@ -71,14 +71,14 @@ impl Symbolizer {
     }
 
     /// Looks up what is new in stacks.
-    pub(crate) fn look_up(&mut self, stacks: &StackTable<CodeLocation>, collected: &Collected) {
+    pub(crate) fn look_up(&mut self, stacks: &StackTable<CodeLocation>, code: &Locator) {
         let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
         let needs_kernel = !self.has_kernel && stacks.nodes().any(|(_, _, entry)| in_kernel(entry));
         if needs_kernel {
             self.open_kernel();
         }
         let kallsyms = self.kallsyms.take_if(|_| needs_kernel);
-        let (ids, jobs) = self.unknown(stacks, collected);
+        let (ids, jobs) = self.unknown(stacks, code);
         // The kernel takes as long to print its symbols as everything else takes together.
         let (kernel, answers) = thread::scope(|scope| {
             let read = |file| KernelSymbols::read(file, Path::new(KALLSYMS));
@@ -95,11 +95,11 @@ impl Symbolizer {
         }
         if let Ok(symbols) = &mut self.kernel {
             // What is loaded no longer is not in the table.
-            for code in collected.kernel_code.iter().skip(self.kernel_code) {
-                let module = code.is_bpf.then_some("bpf");
-                symbols.insert(code.start, code.len, &code.name, module);
+            for made in code.kernel_code.iter().skip(self.kernel_code) {
+                let module = made.is_bpf.then_some("bpf");
+                symbols.insert(made.start, made.len, &made.name, module);
             }
-            self.kernel_code = collected.kernel_code.len();
+            self.kernel_code = code.kernel_code.len();
         }
         for ((id, (_, addresses)), answers) in ids.into_iter().zip(&jobs).zip(answers) {
             let keys = addresses.iter().map(|address| (id, *address));
@@ -111,12 +111,12 @@ impl Symbolizer {
     fn unknown(
         &self,
         stacks: &StackTable<CodeLocation>,
-        collected: &Collected,
+        code: &Locator,
     ) -> (Vec<ImageId>, Vec<(ImageFile, Vec<ImageAddress>)>) {
         let mut wanted: FxHashMap<ImageId, Vec<ImageAddress>> = FxHashMap::default();
         for (_, _, entry) in stacks.nodes() {
             if let CodeLocation::Image(image, offset) = entry
-                && let Some(OpenImage::File(file, _)) = collected.images.get(image)
+                && let Some(OpenImage::File(file, _)) = code.images.get(image)
                 && let Some(address) = file.to_image_address(offset)
                 && !self.known.contains_key(&(image, address))
             {
@@ -126,7 +126,7 @@ impl Symbolizer {
         let mut wanted: Vec<(ImageId, Vec<ImageAddress>)> = wanted.into_iter().collect();
         wanted.sort();
         let file = |(id, mut addresses): (ImageId, Vec<ImageAddress>)| {
-            let Some(OpenImage::File(file, _)) = collected.images.get(id) else { return None };
+            let Some(OpenImage::File(file, _)) = code.images.get(id) else { return None };
             addresses.sort_unstable();
             addresses.dedup();
             Some((id, (file.clone(), addresses)))

@@ -17,7 +17,7 @@ impl Collector {
     /// The recording begins, with these processes and threads of them; `None` for all their threads.
     pub(crate) fn begin_waits(&mut self, now: Nanos, pids: &[Pid], only: Option<&[Tid]>) {
         let Some(off_cpu) = &mut self.off_cpu else { return };
-        let files = Arc::clone(&self.files);
+        let files = self.locator.files();
         let is_meant = |tid: &Tid| only.is_none_or(|only| only.contains(tid));
         let of = |pid: &Pid| {
             let (pid, threads) = (*pid, files.threads(*pid));

@@ -1,0 +1,179 @@
+//! Registers and stack bytes of a sample become addresses, and how the walk ended.
+
+use flame_events::{Rest, SampleEvent};
+use flame_profile::{ByteLen, Evidence, Health, NotRead, Pid, ProcessAddress, StackEnd};
+use flame_unwind::{
+    Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
+};
+
+use crate::config::{Options, Stream};
+use crate::locator::{KERNEL_START, Locator};
+
+/// Walks user stacks.
+#[derive(Debug)]
+pub(crate) struct Walker {
+    register_mask: u64,
+    wants_user: bool,
+    max_depth: usize,
+    stack_asked: ByteLen,
+    unwinder: CfiUnwinder,
+    /// The user frames of the last sample, innermost first.
+    frames: Vec<FrameAddress>,
+}
+
+impl Walker {
+    pub(crate) fn new(stream: &Stream, options: &Options) -> Walker {
+        Walker {
+            register_mask: stream.user_registers,
+            wants_user: stream.has_user,
+            max_depth: options.max_depth,
+            stack_asked: stream.stack_copy,
+            unwinder: CfiUnwinder::new(Architecture::NATIVE),
+            frames: Vec::new(),
+        }
+    }
+
+    /// The user frames of the last sample, innermost first, and what learns of images that they meet.
+    pub(crate) fn walked(&mut self) -> (&[FrameAddress], &mut CfiUnwinder) {
+        (&self.frames, &mut self.unwinder)
+    }
+
+    /// Fills `self.frames` with the user frames, innermost first; how that ended, and what it rests
+    /// on.
+    pub(crate) fn walk(
+        &mut self,
+        sample: &SampleEvent<'_>,
+        code: &mut Locator,
+        health: &mut Health,
+    ) -> (StackEnd, Evidence) {
+        self.frames.clear();
+        if !self.wants_user {
+            return (StackEnd::NotRecorded, Evidence::Copied);
+        }
+        if let Some(values) = &sample.user_registers {
+            return self.walk_copy(sample, values.iter().copied(), code, health);
+        }
+        if self.register_mask != 0 {
+            // Registers were asked for and there are none: a task without user memory, a kernel
+            // thread or one that is exiting. Its stack is the kernel's alone.
+            return (StackEnd::Root, Evidence::Copied);
+        }
+        let chain = sample.user_chain.iter().enumerate();
+        self.frames.extend(chain.map(|(index, address)| match index {
+            0 => FrameAddress::Instruction(*address),
+            _ => FrameAddress::Return(*address),
+        }));
+        if self.frames.len() > self.max_depth {
+            self.frames.truncate(self.max_depth);
+            return (StackEnd::FrameLimit, Evidence::Copied);
+        }
+        if !self.frames.is_empty() {
+            return (StackEnd::ChainEnd, Evidence::Copied);
+        }
+        if sample.kernel_chain.is_empty() && sample.ip < KERNEL_START {
+            self.frames.push(FrameAddress::Instruction(sample.ip));
+        }
+        (StackEnd::NotRecorded, Evidence::Copied)
+    }
+
+    fn walk_copy(
+        &mut self,
+        sample: &SampleEvent<'_>,
+        values: impl IntoIterator<Item = u64>,
+        code: &mut Locator,
+        health: &mut Health,
+    ) -> (StackEnd, Evidence) {
+        let registers = Registers::from_perf(Architecture::NATIVE, self.register_mask, values);
+        let bytes = sample.user_stack.unwrap_or_default();
+        let copied = ByteLen((bytes.head.len() + bytes.tail.len()) as u64);
+        health.stack_copies.add(self.stack_asked, copied);
+        let start = registers.stack_pointer(Architecture::NATIVE).unwrap_or_default();
+        // A copy that stops short need not have come to the end of the stack: the kernel skips
+        // pages that are not in memory, such as those of a large array nobody has written to yet.
+        let copy = StackCopy::new(start, bytes.head, bytes.tail, StackLimit::CopyFull);
+        let end = match self.unwind(sample.pid, &registers, &copy, code) {
+            StackEnd::CopyTooShort => return self.walk_on(sample, &registers, &copy, code, health),
+            // Nothing was copied. In the middle of an exec the registers are those of the old
+            // program, whose memory is gone already: there is no user stack.
+            StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {
+                self.frames.clear();
+                StackEnd::NotRecorded
+            }
+            // Code of the program itself ran, so there is a stack.
+            StackEnd::NotRecorded if !self.frames.is_empty() => {
+                return self.walk_on(sample, &registers, &copy, code, health);
+            }
+            end => end,
+        };
+        let evidence = match end {
+            StackEnd::Guessed => Evidence::GuessedFrames,
+            _ => Evidence::Copied,
+        };
+        (end, evidence)
+    }
+
+    /// Walks a stack that goes on beyond its copy, in what was read of it.
+    fn walk_on(
+        &mut self,
+        sample: &SampleEvent<'_>,
+        registers: &Registers,
+        copy: &StackCopy<'_>,
+        code: &mut Locator,
+        health: &mut Health,
+    ) -> (StackEnd, Evidence) {
+        let bytes = sample.user_stack.unwrap_or_default();
+        // Where the stack pointer leads may be nothing to be read.
+        let cut = if bytes.reached_limit { StackEnd::CopyTooShort } else { StackEnd::BadValue };
+        let whole = match bytes.rest {
+            Rest::Read { bytes: &[], interrupted: None } => Err(NotRead::Unreadable),
+            Rest::Read { bytes, interrupted: None } => Ok(copy.with_rest(bytes)),
+            Rest::Read { bytes, interrupted: Some(other) } => {
+                Ok(copy.with_rest(bytes).with_interrupted(other.start, other.bytes))
+            }
+            Rest::NotRead(why) => Err(why),
+        };
+        let whole = match whole {
+            Ok(whole) => whole,
+            Err(why) => {
+                *health.not_read.entry(why).or_default() += 1;
+                return (cut, Evidence::Copied);
+            }
+        };
+        match self.unwind(sample.pid, registers, &whole, code) {
+            StackEnd::CopyTooShort | StackEnd::NotRecorded => {
+                *health.not_read.entry(NotRead::TooDeep).or_default() += 1;
+                (cut, Evidence::ReadFromProcess)
+            }
+            StackEnd::Guessed => (StackEnd::Guessed, Evidence::GuessedFrames),
+            end => {
+                health.read_on += u64::from(end == StackEnd::Root);
+                (end, Evidence::ReadFromProcess)
+            }
+        }
+    }
+
+    /// Walks one stack into `self.frames`.
+    fn unwind(
+        &mut self,
+        pid: Pid,
+        registers: &Registers,
+        stack: &StackCopy<'_>,
+        code: &mut Locator,
+    ) -> StackEnd {
+        loop {
+            // An image that is met for the first time is opened, and the walk begun anew.
+            let mut unopened = None;
+            let mut find = |address: ProcessAddress| match code.code(pid, address) {
+                Ok(code) => code,
+                Err(found) => {
+                    unopened.get_or_insert(found);
+                    Code::NotCode
+                }
+            };
+            let (limit, frames) = (self.max_depth, &mut self.frames);
+            let end = self.unwinder.unwind(&mut find, registers, stack, limit, frames);
+            let Some(found) = unopened else { return end };
+            code.open(pid, &found, &mut self.unwinder);
+        }
+    }
+}
