@@ -1,5 +1,7 @@
 //! What triggers a sample and what it weighs.
 
+use std::fs;
+
 use crate::support::{
     Ended, Folded, Scratch, assert_count, assert_share, finish, flame, live, live_as_root, program,
     record, record_nowhere, run,
@@ -72,6 +74,28 @@ fn page_faults_are_counted_one_by_one_where_they_happen() {
     let every = ["-e", "page-faults", "-c", "1", "--call-graph", "dwarf,8192"];
     let folded = record(&[&every[..], &["--", &program, "500", "0"]].concat());
     assert_eq!(folded.with(&["main", "touch_pages"]), 500);
+}
+
+#[test]
+fn modes_name_what_is_measured_and_pictures_have_its_colours() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (text, whole) = (scratch.file("out.folded"), scratch.file("out.pb.gz"));
+    let program = program("events.c");
+    let options = ["record", "--mode", "faults", "-c", "1", "-o", &text, "-o", &whole, "--"];
+    run(&[&options[..], &[&program, "500", "0"]].concat()).success();
+    let folded = Folded::parse(&fs::read_to_string(&text).unwrap());
+    assert_eq!(folded.with(&["main", "touch_pages"]), 500);
+    let drawn = |options: &[&str]| {
+        let path = scratch.file("out.svg");
+        run(&[&["render", &whole, "-o", &path], options].concat()).success();
+        fs::read_to_string(&path).unwrap()
+    };
+    assert_eq!(drawn(&[]), drawn(&["--colors", "mem"]));
+    assert_ne!(drawn(&[]), drawn(&["--colors", "hot"]));
+    assert_ne!(drawn(&["--value", "samples"]), drawn(&[]));
 }
 
 #[test]
