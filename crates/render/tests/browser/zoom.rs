@@ -160,3 +160,22 @@ fn frames_that_round_to_no_width_at_all_are_still_found() {
     assert_eq!(graph.text("matched"), "Matched: <0.01% (1 frame, 1 samples)");
     graph.check_quiet();
 }
+
+/// However many siblings there are, each can be reached.
+#[test]
+fn a_run_of_which_nothing_can_be_drawn_alone_is_parted() {
+    let stacks: Vec<_> = (0..100_000).map(|n| (format!("m;s{n:05}"), 1)).collect();
+    let Some(mut graph) = Graph::open("parted", &tree_of(&stacks)) else { return };
+    let all = "… 100,000 frames, 100%";
+    assert_eq!(graph.names(), ["all", "m", all]);
+    graph.click(all);
+    let parts = graph.names().split_off(2);
+    assert!((50..=51).contains(&parts.len()), "{parts:?}");
+    assert!(parts.iter().all(|part| part.starts_with("… ")), "{parts:?}");
+    graph.click(&parts[0]);
+    graph.wait_until("!document.querySelector('[data-drawing]')");
+    let names = graph.names().split_off(2);
+    assert_eq!(names[..2], ["s00000", "s00001"]);
+    assert!(names.len() > 1_900, "{}", names.len());
+    graph.check_quiet();
+}

@@ -29,7 +29,10 @@ function layoutPane(whole, pane, at) {
   const base = start[view.first], span = Number(sumOf(view.first, view.last, total));
   if (span === 0) return cells;
   const edge = w => left + Math.floor(Number(w - base) * width / span + 0.5);
-  const pending = siblings(view.first, view.last, edge, left + width, at).reverse();
+  // A run that fills the width may hold nothing that can be drawn alone, and is parted then: each part
+  // can be zoomed into.
+  const widest = view.last > end[view.first] ? width / 50 : Infinity;
+  const pending = siblings(view.first, view.last, edge, left + width, at, widest).reverse();
   while (pending.length) {
     const cell = pending.pop();
     cells.push(cell);
@@ -42,13 +45,13 @@ function layoutPane(whole, pane, at) {
 }
 
 // Sums of fractions may be off in their last digit; no box sticks out of the one that it stands on.
-function siblings(first, last, edge, most, pane) {
+function siblings(first, last, edge, most, pane, widest = Infinity) {
   const row = [], { start, total } = panes[pane];
   for (let i = first; i < last; i = end[i]) {
     const left = Math.min(edge(start[i]), most), right = Math.min(edge(start[i] + total[i]), most);
     const thin = right - left < data.minWidth;
     const before = row[row.length - 1];
-    if (thin && before && before.thin && before.right === left) {
+    if (thin && before && before.thin && before.right === left && right - before.left <= widest) {
       before.last = end[i];
       before.weight += total[i];
       before.right = right;
