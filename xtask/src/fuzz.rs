@@ -22,6 +22,7 @@ const RUSTFLAGS: &str = "-Cpasses=sancov-module -Ccodegen-units=1 \
 const TARGETS: &[(&str, u32)] = &[
     ("records", 4096),
     ("maps", 4096),
+    ("perf_data", 4096),
     ("perf_map", 4096),
     ("jitdump", 4096),
     ("folded", 4096),
@@ -41,6 +42,7 @@ const TARGETS: &[(&str, u32)] = &[
 const CHECKED: &[&str] = &[
     "flame-events",
     "flame-formats",
+    "flame-perf-data",
     "flame-profile",
     "flame-symbolize",
     "flame-uboot",

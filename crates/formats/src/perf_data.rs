@@ -8,9 +8,9 @@ use flame_perf_data::{
     Forward, PerfDataError, ReadAt, ReadConfig, ReadProfile, SampleOf, Takes, Written,
     read_profile, recognise,
 };
-use flame_profile::{FrameKind, Location, Profile, StackId};
+use flame_profile::{Location, Profile, StackId};
 
-use crate::options::{Kinds, SampleOptions, Selection};
+use crate::options::{SampleOptions, Selection};
 use crate::read::{InputContent, ReadInput, broken_end};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::skipped::{Place, Skipped};
@@ -114,10 +114,9 @@ fn takes(selection: &Selection) -> Option<Takes<'static>> {
     }))
 }
 
-/// The profile with the kinds of code that are to be told apart, and without the callers that are
-/// not asked for.
+/// The profile without the callers that are not asked for.
 fn shaped(profile: Profile, samples: &SampleOptions) -> Profile {
-    if samples.kinds == Kinds::default() && samples.skip_after.is_empty() {
+    if samples.skip_after.is_empty() {
         return profile;
     }
     let mut shaped = Profile::new(profile.value_types().to_vec());
@@ -133,11 +132,6 @@ fn shaped(profile: Profile, samples: &SampleOptions) -> Profile {
         let cut = cut(&profile, &mut location, samples);
         for frame in &mut location.frames {
             let mut whole = profile.frame(*frame);
-            whole.kind = match whole.kind {
-                FrameKind::Kernel if !samples.kinds.kernel => FrameKind::User,
-                FrameKind::Jit if !samples.kinds.jit => FrameKind::User,
-                kind => kind,
-            };
             whole.name = shaped.intern(profile.text(whole.name));
             whole.file = whole.file.map(|file| shaped.intern(profile.text(file)));
             *frame = shaped.add_whole_frame(whole);

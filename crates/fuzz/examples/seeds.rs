@@ -78,6 +78,7 @@ fn write(directory: &Path) -> Result<()> {
         save(directory, "demangle", &format!("name-{number}"), name)?;
     }
     save(directory, "records", "hand-made", &records())?;
+    save(directory, "perf_data", "stream", &perf_data())?;
     save(directory, "pprof", "raw", &pprof()?)?;
     for (name, input) in uboot() {
         save(directory, "uboot", name, &input)?;
@@ -267,6 +268,36 @@ fn records() -> Vec<u8> {
         &record(2, &[7, 12], b"", &trailer),
         &record(4, &[ids, ids, 3_000], b"", &trailer),
     ])
+}
+
+/// What `perf record -o -` writes: two events, two samples of a process, a round, and AUX data.
+fn perf_data() -> Vec<u8> {
+    let record = |kind: u32, parts: &[&[u64]], rest: &[u8]| {
+        let len = 8 + rest.len() + 8 * parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut record = (u64::from(kind) | (len as u64) << 48).to_le_bytes().to_vec();
+        record.extend(parts.iter().flat_map(|p| p.iter()).flat_map(|word| word.to_le_bytes()));
+        record.extend_from_slice(rest);
+        record
+    };
+    // Software events with IP, TID, TIME, CALLCHAIN, ID and PERIOD, and all records with ids.
+    let attributes = |config: u64| [1 | 64 << 32, config, 1000, 0x167, 0, 1 << 18, 0, 0];
+    let (ids, context) = (42 | 43 << 32, -512_i64 as u64);
+    let chain = [7, 3, context, 0x40_1000, 0x40_2000];
+    let sample = |id, time| record(9, &[&[0x40_1000, ids, time, id], &chain], b"");
+    let mut file = b"PERFILE2".to_vec();
+    file.extend(16_u64.to_le_bytes());
+    file.extend(record(64, &[&attributes(0), &[1]], b""));
+    file.extend(record(64, &[&attributes(2), &[2]], b""));
+    file.extend(record(80, &[&[3]], b"\x08\0\0\0machine\0\0\0\0\0"));
+    file.extend(record(10, &[&[ids, 0x40_0000, 0x4000, 0, 8, 99, 1, 5]], b"/bin/a\0\0"));
+    file.extend(sample(1, 50));
+    file.extend(sample(1, 40));
+    file.extend(record(68, &[], b""));
+    file.extend(sample(2, 45));
+    file.extend(record(71, &[&[16, 0, 0, 0, 0]], b""));
+    file.extend([0; 16]);
+    file.extend(record(68, &[], b""));
+    file
 }
 
 /// A profile as pprof, not compressed, so that mutations reach what is read.

@@ -184,7 +184,12 @@ impl Collector {
         let last = path.len() + locations.len();
         let place = |(index, address): &(usize, ProcessAddress)| (last - 1 - index, *address);
         let jit = jit.iter().map(place).collect();
-        path.extend(locations.iter().rev());
+        let is_chain = sample.user_registers.is_none();
+        path.extend(locations.iter().enumerate().rev().map(|(index, location)| match location {
+            // What a register that is no frame pointer led to: another one in each sample.
+            CodeLocation::Unmapped(_) if is_chain && index > 0 => CodeLocation::NoCaller,
+            location => *location,
+        }));
         path.extend(kernel_locations(&sample.kernel_chain));
         let (pid, period, end) = (sample.pid, sample.period, (end, evidence));
         let waits = self.wait(pid, sample.tid);

@@ -17,6 +17,8 @@ pub(super) enum CodeLocation {
     Jit(JitId),
     /// In no executable memory that is known.
     Unmapped(ProcessAddress),
+    /// Not code: a chain of frame pointers led there.
+    NoCaller,
     /// Not code: frames above are missing.
     Truncated,
     /// Not code: frames above were left out, because there are more than were asked for.

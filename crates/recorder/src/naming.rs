@@ -195,6 +195,11 @@ impl<'c> Namer<'c> {
             CodeLocation::WaitedBefore => mark(profile, WAITED_BEFORE),
             CodeLocation::Kernel(address) => self.kernel_location(profile, address),
             CodeLocation::Jit(id) => self.jit_location(profile, id),
+            CodeLocation::NoCaller => {
+                let frame = profile.add_frame("[unmapped]", FrameKind::User);
+                let missing = ("[unmapped]".to_owned(), Missing::NotMapped);
+                (Location::named(frame), Some(missing))
+            }
             CodeLocation::Unmapped(address) => {
                 unnamed(profile, "unmapped", address, FrameKind::User, Missing::NotMapped)
             }

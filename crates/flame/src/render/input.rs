@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flame_formats::{InputContent, Merge, MergeError, ReadInput, ReadOptions};
-use flame_profile::{CallTree, Health, Profile, TreeOptions, ValueType};
+use flame_profile::{CallTree, Health, PlainKinds, Profile, TreeOptions, ValueType};
 
 use crate::inputs::{SkippedOf, nothing, nothing_in, read, too_large};
 use crate::message::Failure;
@@ -35,7 +35,7 @@ impl Inputs {
         let (mut health, mut skipped_of) = (Health::default(), Vec::new());
         let (mut only, mut said) = (None, Vec::new());
         for path in paths {
-            let ReadInput { content, skipped, notes, .. } = read(path, options)?;
+            let ReadInput { format, content, skipped, notes } = read(path, options)?;
             said.extend(notes.iter().cloned());
             health.notes.extend(notes);
             health.skipped_lines += skipped.count();
@@ -58,7 +58,14 @@ impl Inputs {
                     outputs.check_sums(&path.display().to_string())?;
                     check_value(outputs, profile.value_types())?;
                     health.notes.extend(profile.health.notes.iter().cloned());
-                    let added = merge.add_profile(&profile, &outputs.tree_options(&profile));
+                    let kinds = options.samples.kinds;
+                    let plain = match format.name {
+                        "perf-data" => PlainKinds { kernel: !kinds.kernel, jit: !kinds.jit },
+                        // A profile says itself what its code is.
+                        _ => PlainKinds::default(),
+                    };
+                    let tree = TreeOptions { plain, ..outputs.tree_options(&profile) };
+                    let added = merge.add_profile(&profile, &tree);
                     only = Some(*profile).filter(|_| alone);
                     added
                 }
