@@ -122,7 +122,11 @@ fn commands_that_do_not_record_keep_nothing_that_recording_takes() {
         let mut roots = flame();
         roots.args(&arguments).current_dir(scratch.path());
         let capabilities = "+dac_read_search,+perfmon,+sys_ptrace,+syslog";
-        let cases = [(roots, ROOTS_FILES), (as_nobody_with(&scratch, capabilities, &arguments), 0)];
+        // As root the kernel's names, for perf.data.
+        let cases = [
+            (roots, ROOTS_FILES | SYSLOG),
+            (as_nobody_with(&scratch, capabilities, &arguments), 0),
+        ];
         for (mut command, expect) in cases {
             let flame = Running::new(&mut command);
             // It waits for the other end of the FIFO.

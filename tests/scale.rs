@@ -234,5 +234,10 @@ fn what_is_lost_while_nobody_reads_is_told() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     let lost = lost(&ended);
     assert!(lost >= 100, "{lost} lost: the rings hold an eighth of a second");
-    assert_accounted(folded.total(), lost, 4999.0, said(&ended.stdout, "total"));
+    let (samples, due) = (folded.total(), 4999.0 * said(&ended.stdout, "total"));
+    // While nobody draws intervals each CPU keeps its last one, which is half as long as the mean or up
+    // to half longer: for a quarter of the time here, since what is in the rings comes out.
+    let told = (samples + lost) as f64 / due;
+    assert!((0.87..1.5).contains(&told), "{samples} samples and {lost} lost of {due:.0}");
+    assert!(samples as f64 <= due * 1.03, "{samples} samples of {due:.0}");
 }

@@ -75,9 +75,13 @@ pub(crate) fn keep_for_named_files() {
 }
 
 /// For a command that reads profiles besides: those of `perf record` have addresses in the kernel,
-/// whose names it tells some only.
+/// whose names it tells some only. Not for who has the right by this binary alone: a file with
+/// addresses made up would be a way to find out where the kernel is.
 pub(crate) fn keep_for_profiles() {
-    keep_at_most(&[Capability::CAP_SYSLOG]);
+    match Uid::current().is_root() {
+        true => keep_at_most(&[Capability::CAP_SYSLOG]),
+        false => keep_for_named_files(),
+    }
 }
 
 /// For a command that only looks whether a recording would work.
