@@ -268,7 +268,8 @@ fn names_of_another_machine_need_its_build_ids_or_its_files() {
         assert_shares(&Folded::parse(&ended.stdout), "shares");
         let taken =
             ended.stderr.contains("files of --sysroot are taken for those of the recording");
-        assert_eq!(taken, !has_ids, "{}", ended.stderr);
+        // perf keeps no build ID of a library that only calls, and is never met at work itself.
+        assert!(taken || has_ids, "{}", ended.stderr);
         fs::create_dir(scratch.file("empty")).unwrap();
         assert_eq!(named(&folded(&scratch, &["perf.data", "--sysroot", "empty"])), 0);
     }
