@@ -143,7 +143,8 @@ mod tests {
     fn proftool_takes_the_rest_of_a_long_line_for_another_line() {
         let long = format!("exclude-func {}\n", "a".repeat(300));
         assert!(Rules::parse(long.as_bytes(), Reading::Whole).is_ok());
-        let problem = format!("{} is neither include-func nor exclude-func", "a".repeat(114));
+        // The start of it is quoted.
+        let problem = format!("{}... is neither include-func nor exclude-func", "a".repeat(40));
         refuses(long.as_bytes(), Reading::Proftool, 2, &problem);
         let windows = Rules::parse(b"exclude-func puts$\r\n", Reading::Proftool).unwrap();
         assert!(windows.keeps(b"puts"));
