@@ -7,7 +7,7 @@ use linux_perf_event_reader::{
     BranchSampleFormat, Endianness, ReadFormat, RecordIdParseInfo, RecordParseInfo, SampleFormat,
 };
 
-use crate::decode::{CountsPart, RecordLayout, SampleFields, start_of_chain};
+use crate::decode::{BEFORE_CHAIN, CountsPart, RecordLayout, SampleFields, start_of_chain};
 use crate::fields::Fields;
 
 /// The shortest that there is.
@@ -96,15 +96,7 @@ impl Attributes {
     pub fn layout(&self, endian: Endianness) -> RecordLayout {
         let all = SampleFormat::from_bits_truncate(self.sample_type);
         // What stands behind the copied stack is of no use here, and changes with each kernel.
-        let read = SampleFormat::IDENTIFIER
-            | SampleFormat::IP
-            | SampleFormat::TID
-            | SampleFormat::TIME
-            | SampleFormat::ADDR
-            | SampleFormat::ID
-            | SampleFormat::STREAM_ID
-            | SampleFormat::CPU
-            | SampleFormat::PERIOD
+        let read = BEFORE_CHAIN
             | SampleFormat::CALLCHAIN
             | SampleFormat::RAW
             | SampleFormat::BRANCH_STACK

@@ -119,18 +119,20 @@ impl CountsPart {
     }
 }
 
+/// What stands before the call chain of a sample, 8 bytes each, besides values of counters.
+pub(crate) const BEFORE_CHAIN: SampleFormat = SampleFormat::IDENTIFIER
+    .union(SampleFormat::IP)
+    .union(SampleFormat::TID)
+    .union(SampleFormat::TIME)
+    .union(SampleFormat::ADDR)
+    .union(SampleFormat::ID)
+    .union(SampleFormat::STREAM_ID)
+    .union(SampleFormat::CPU)
+    .union(SampleFormat::PERIOD);
+
 /// Behind how many bytes of a sample its call chain starts, where nothing of a counter is before it.
 pub(crate) fn start_of_chain(format: SampleFormat) -> usize {
-    let before = SampleFormat::IDENTIFIER
-        | SampleFormat::IP
-        | SampleFormat::TID
-        | SampleFormat::TIME
-        | SampleFormat::ADDR
-        | SampleFormat::ID
-        | SampleFormat::STREAM_ID
-        | SampleFormat::CPU
-        | SampleFormat::PERIOD;
-    8 * format.intersection(before).bits().count_ones() as usize
+    8 * format.intersection(BEFORE_CHAIN).bits().count_ones() as usize
 }
 
 /// How to read the records of events that were all opened alike.

@@ -143,9 +143,11 @@ impl<S: Clone> OffCpu<S> {
         if !self.counts(pid, tid) {
             return;
         }
+        let earlier = self.away.remove(&tid);
         // With a time it is of an earlier switch, from which the thread came back unseen.
-        let sampled = self.away.remove(&tid).filter(|away| away.since.is_none());
-        let sample = sampled.and_then(|away| away.sample);
+        let unseen = |away: &Away<S>| away.since.is_some();
+        self.sums.unpaired += u64::from(earlier.as_ref().is_some_and(|a| unseen(a) && !a.before));
+        let sample = earlier.filter(|away| !unseen(away)).and_then(|away| away.sample);
         let before = now < self.begun;
         let away = Away { pid, since: Some(now), preempted, before, sample };
         self.away.insert(tid, away);
@@ -374,6 +376,11 @@ mod tests {
         all.left(Nanos(7000), PID, TID, false);
         assert_eq!(all.came_back(Nanos(7001), TID), spell(1, SpellStack::Sampled("write")));
         assert_eq!((all.sums().unpaired, all.sums().time), (2, Nanos(1)));
+        // The same, of switches that were not sampled.
+        all.left(Nanos(8000), PID, TID, false);
+        all.left(Nanos(9000), PID, TID, false);
+        assert_eq!(all.came_back(Nanos(9007), TID), []);
+        assert_eq!((all.sums().unpaired, all.sums().time), (3, Nanos(8)));
     }
 
     #[test]
