@@ -15,7 +15,7 @@ usage:
   cargo xtask test            the tests that need neither perf_event nor a browser
   cargo xtask fuzz [--seconds N] [TARGET]
                               every parser, or one, under libFuzzer for N (5) seconds each
-  cargo xtask vm              flame on Debian's kernels, in QEMU: rights, and what is refused
+  cargo xtask vm              flame on machines in QEMU: other kernels and processors
       --machine NAME  one machine; --case PART  some cases
       --short        fewer cases, as in ci
       --write        the table goes to docs/machines.md

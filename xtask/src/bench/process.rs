@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -55,16 +55,20 @@ pub(crate) fn run_reading(command: &mut Command, input: Stdio, log: PathBuf) -> 
     let pid = child.id();
     let mut peak_rss = 0;
     let mut looks: Vec<(f64, f64)> = Vec::new();
+    let mut readers = 0.0_f64;
     // Its times can still be read when it has ended, until somebody waits for it.
     let cpu_seconds = loop {
         let (state, seconds) = times(pid).context("the command's entry in /proc")?;
         if state == "Z" {
-            break seconds;
+            break seconds + readers;
         }
         peak_rss = peak_rss.max(high_water(pid).unwrap_or(0));
         let now = start.elapsed().as_secs_f64();
-        if looks.last().is_none_or(|(last, _)| now - last >= LOOK_INTERVAL) {
-            looks.extend(threads_cpu(pid).map(|cpu| (now, cpu)));
+        if looks.last().is_none_or(|(last, _)| now - last >= LOOK_INTERVAL)
+            && let Some((own, of_readers)) = threads_cpu(pid)
+        {
+            looks.push((now, own + of_readers));
+            readers = of_readers.max(readers);
         }
         thread::sleep(WATCH_INTERVAL);
     };
@@ -91,13 +95,27 @@ fn times(pid: u32) -> Option<(String, f64)> {
     Some(((*fields.first()?).to_owned(), ticks as f64 * TICK))
 }
 
-/// The CPU time of all threads that a process has now, in seconds.
-fn threads_cpu(pid: u32) -> Option<f64> {
+/// The CPU time in seconds that all threads of a process have now, and that of the processes in its
+/// memory: flame's readers, which have its name.
+fn threads_cpu(pid: u32) -> Option<(f64, f64)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let times =
-        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
-    let nanos = times.filter_map(|text| text.split(' ').next()?.parse::<f64>().ok());
-    Some(nanos.sum::<f64>() / 1e9)
+    let (mut own, mut readers) = (0.0, 0.0);
+    for task in tasks.filter_map(|task| Some(task.ok()?.path())) {
+        own += seconds_of(&task).unwrap_or(0.0);
+        let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+        for child in children.split_ascii_whitespace().map(|pid| Path::new("/proc").join(pid)) {
+            if fs::read_to_string(child.join("comm")).is_ok_and(|comm| comm == "flame\n") {
+                readers += seconds_of(&child).unwrap_or(0.0);
+            }
+        }
+    }
+    Some((own, readers))
+}
+
+/// The CPU time of a task, by its directory in /proc.
+fn seconds_of(task: &Path) -> Option<f64> {
+    let text = fs::read_to_string(task.join("schedstat")).ok()?;
+    Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
 /// CPU seconds a second between a third and three quarters of a run of that many seconds.

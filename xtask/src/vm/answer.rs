@@ -77,6 +77,8 @@ pub(super) struct Summary {
     pub(super) samples: f64,
     /// Percent.
     pub(super) complete: f64,
+    /// Percent that have frames which are guessed, and marked so.
+    pub(super) guessed: f64,
     /// Percent; `None` where it is not known.
     pub(super) coverage: Option<f64>,
     pub(super) lost: f64,
@@ -89,7 +91,13 @@ impl Summary {
         let samples = said.lines().find(|line| line.contains(" samples of "));
         let samples = samples.and_then(|line| line.split(' ').next());
         let samples = samples.and_then(|number| number.replace(',', "").parse().ok());
+        let samples: Option<f64> = samples;
+        let guessed = said.split_once(" with guessed frames").map_or(0.0, |(before, _)| {
+            let word = before.rsplit(['(', ' ']).next().unwrap_or_default();
+            word.replace(',', "").parse().unwrap_or(0.0)
+        });
         Ok(Summary {
+            guessed: guessed * 100.0 / samples.unwrap_or(1.0).max(1.0),
             samples: samples.with_context(|| format!("no samples in: {said}"))?,
             complete: word("complete")?,
             coverage: number(said, "coverage"),
@@ -99,7 +107,7 @@ impl Summary {
 }
 
 /// The number behind the first word of a line.
-fn number(text: &str, word: &str) -> Option<f64> {
+pub(super) fn number(text: &str, word: &str) -> Option<f64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     lines.find_map(|mut words| {
         let number = (words.next() == Some(word)).then(|| words.next()).flatten()?;

@@ -67,14 +67,14 @@ pub(super) fn run(
 }
 
 fn command(machine: &Machine, kernel: &Kernel, image: &Path) -> Command {
-    let mut command = Command::new("qemu-system-x86_64");
-    // One thread for all CPUs: with several, QEMU 7.2 runs half of an instruction that the kernel
-    // replaces on another CPU, as it does when events are opened, and the kernel panics (int3).
-    command.args(["-accel", "tcg,thread=single"]);
+    // Others have work to do as well.
+    let mut command = Command::new("nice");
+    command.args(machine.arch.qemu()).args(machine.options);
     command.args(["-nographic", "-no-reboot", "-nic", "none"]);
     command.args(["-smp", &machine.cpus.to_string(), "-m", &machine.megabytes.to_string()]);
     command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(image);
-    command.args(["-append", "console=ttyS0 quiet loglevel=1 panic=-1"]);
+    let line = format!("console={} quiet loglevel=1 panic=-1", machine.arch.console());
+    command.args(["-append", &line]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     command
 }

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::cases::Case;
+use super::machine::Arch;
 use super::packages::run;
 
 /// The first program of a machine, and what its cases share.
@@ -18,18 +19,22 @@ const LIB: &str = include_str!("guest/lib.sh");
 /// Libraries that flame or a program is linked with.
 const LIBRARIES: [&str; 3] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1"];
 
-/// Where they are, and the loader, below the root of this machine and of those.
-const LIBRARY_PLACE: &str = "lib/x86_64-linux-gnu";
-const LOADER: &str = "lib64/ld-linux-x86-64.so.2";
-
-/// Programs: the name in the machine, and the source below tests/programs.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("burn", "exitcode.c"),
-    ("events", "events.c"),
-    ("shares", "shares.c"),
-    ("syscalls", "syscalls.c"),
-    ("wide_deep", "wide_deep.c"),
+/// Programs: the name in the machine, the source below tests/programs, and options of the compiler.
+const PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("burn", "exitcode.c", &[]),
+    ("crowd", "crowd.c", &[]),
+    ("events", "events.c", &[]),
+    ("lockstep", "lockstep.c", &[]),
+    ("shares", "shares.c", &[]),
+    ("shares_static", "shares.c", &["-static"]),
+    ("shares_fp", "shares.c", &["-fno-omit-frame-pointer"]),
+    ("shares_stripped", "shares.c", &["-rdynamic", "-s"]),
+    ("syscalls", "syscalls.c", &[]),
+    ("wide_deep", "wide_deep.c", &[]),
 ];
+
+/// Only where the processor signs return addresses.
+const SIGNED: (&str, &str, &[&str]) = ("shares_pac", "shares.c", &["-mbranch-protection=standard"]);
 
 /// The files that all machines of a kind have.
 pub(super) struct Root {
@@ -38,24 +43,37 @@ pub(super) struct Root {
 
 impl Root {
     /// Builds flame and the programs. Says why where something is missing that cannot be built.
-    pub(super) fn build(directory: &Path) -> Result<Root> {
-        let place = directory.join("root");
+    pub(super) fn build(directory: &Path, arch: Arch) -> Result<Root> {
+        let place = directory.join("root").join(arch.debian());
         if place.exists() {
             fs::remove_dir_all(&place)?;
         }
-        for name in
-            ["bin", "etc", "proc", "sys", "dev", "tmp", "root", "cases", "lib64", LIBRARY_PLACE]
-        {
+        let (compiler, libraries) = arch.toolchain();
+        let (loader, libraries_there) = arch.loader();
+        for name in [
+            "bin",
+            "etc",
+            "proc",
+            "sys",
+            "dev",
+            "tmp",
+            "root",
+            "cases",
+            "lib",
+            "lib64",
+            libraries_there,
+        ] {
             fs::create_dir_all(place.join(name))?;
         }
-        install(Path::new("/bin/busybox"), &place.join("bin/busybox"))?;
-        install(&flame()?, &place.join("bin/flame"))?;
+        busybox(directory, arch, &place.join("bin/busybox"))?;
+        install(&flame(arch)?, &place.join("bin/flame"))?;
+        run(Command::new(arch.strip()).arg("--strip-debug").arg(place.join("bin/flame")))?;
         for name in LIBRARIES {
-            let library = Path::new(LIBRARY_PLACE).join(name);
-            install(&Path::new("/").join(&library), &place.join(library))?;
+            install(&Path::new(libraries).join(name), &place.join(libraries_there).join(name))?;
         }
-        install(&Path::new("/").join(LOADER), &place.join(LOADER))?;
-        programs(&place.join("bin"))?;
+        let name = Path::new(loader).file_name().context("a loader has a name")?;
+        install(&Path::new(libraries).join(name), &place.join(loader))?;
+        programs(compiler, arch, &place.join("bin"))?;
         fs::write(place.join("init"), INIT)?;
         fs::set_permissions(place.join("init"), fs::Permissions::from_mode(0o755))?;
         fs::write(place.join("lib.sh"), LIB)?;
@@ -82,29 +100,48 @@ impl Root {
 }
 
 /// Builds flame as it is shipped.
-fn flame() -> Result<PathBuf> {
-    eprintln!("== cargo build --release -p flame");
+fn flame(arch: Arch) -> Result<PathBuf> {
+    let target = arch.target();
+    eprintln!("== cargo build --release -p flame, for {target}");
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    command.args(["build", "-q", "--release", "-p", "flame"]).stdin(Stdio::null());
-    ensure!(command.status()?.success(), "flame cannot be built");
-    Ok(PathBuf::from("target/release/flame"))
+    command.args(["build", "-q", "--release", "-p", "flame"]);
+    let mut place = PathBuf::from("target");
+    if arch != Arch::X86 {
+        let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+        command.args(["--target", target]).env(linker, arch.toolchain().0);
+        place.push(target);
+    }
+    ensure!(
+        command.stdin(Stdio::null()).status()?.success(),
+        "flame cannot be built for {target}; is it there? rustup target add {target}"
+    );
+    Ok(place.join("release/flame"))
 }
 
-fn programs(place: &Path) -> Result<()> {
-    for (name, source) in PROGRAMS {
-        let mut command = Command::new("gcc");
+fn programs(compiler: &str, arch: Arch, place: &Path) -> Result<()> {
+    let signed = (arch == Arch::Arm).then_some(&SIGNED);
+    for (name, source, options) in PROGRAMS.iter().chain(signed) {
+        let mut command = Command::new(compiler);
         command.args(["-O2", "-fomit-frame-pointer", "-pthread", "-o"]).arg(place.join(name));
-        run(command.arg(Path::new("tests/programs").join(source)))?;
+        command.arg(Path::new("tests/programs").join(source)).args(*options);
+        run(&mut command)?;
     }
-    let mut command = Command::new("gcc");
+    let mut command = Command::new(compiler);
     run(command.args(["-O2", "-o"]).arg(place.join("setcap")).arg("xtask/src/vm/guest/setcap.c"))
 }
 
-/// Copies a program or library, flame without its debug information: a machine's memory is small.
+/// The host's own where it is of that kind, or else the package's.
+fn busybox(directory: &Path, arch: Arch, place: &Path) -> Result<()> {
+    let host = Path::new("/bin/busybox");
+    if arch == Arch::X86 && host.exists() {
+        return install(host, place);
+    }
+    let busybox = super::packages::file_of(directory, arch, "busybox-static", "bin/busybox")?;
+    install(&busybox, place)
+}
+
+/// Copies a program or library.
 fn install(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
-    if from.ends_with("flame") {
-        run(Command::new("strip").arg("--strip-debug").arg(to))?;
-    }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Kernels out of the distribution's packages, without installing anything: apt gets directories of
-//! its own below target/vm, which needs no rights.
+//! Kernels out of the distribution's packages, for this architecture and others, without installing
+//! anything: apt gets directories of its own below target/vm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The word of the distribution for this processor.
-const ARCH: &str = "amd64";
+use super::machine::Arch;
 
 /// A kernel that was unpacked.
 #[derive(Clone, Debug)]
@@ -19,19 +18,19 @@ pub(super) struct Kernel {
 }
 
 /// The newest kernel of a series such as `6.1.` that the archive has.
-pub(super) fn kernel(directory: &Path, series: &str) -> Result<Kernel> {
-    let release = Apt::new(directory)?.newest(series)?;
+pub(super) fn kernel(directory: &Path, arch: Arch, series: &str) -> Result<Kernel> {
+    let release = Apt::new(directory, arch)?.newest(series)?;
     let package = format!("linux-image-{release}");
-    let image = file_of(directory, &package, &format!("boot/vmlinuz-{release}"))?;
+    let image = file_of(directory, arch, &package, &format!("boot/vmlinuz-{release}"))?;
     Ok(Kernel { release, image })
 }
 
 /// A file out of a package, which is downloaded and unpacked at its first use.
-pub(super) fn file_of(directory: &Path, package: &str, file: &str) -> Result<PathBuf> {
-    let place = directory.join("packages").join(package);
+pub(super) fn file_of(directory: &Path, arch: Arch, package: &str, file: &str) -> Result<PathBuf> {
+    let place = directory.join("packages").join(format!("{package}-{}", arch.debian()));
     let path = place.join(file);
     if !path.exists() {
-        let archive = Apt::new(directory)?.download(package)?;
+        let archive = Apt::new(directory, arch)?.download(package)?;
         fs::create_dir_all(&place)?;
         let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -x -C \"$2\" \"./$3\"";
         let mut unpack = Command::new("sh");
@@ -41,16 +40,17 @@ pub(super) fn file_of(directory: &Path, package: &str, file: &str) -> Result<Pat
     Ok(path)
 }
 
-/// apt with directories of its own.
+/// apt for one architecture.
 struct Apt {
+    arch: Arch,
     directory: PathBuf,
 }
 
 impl Apt {
     /// Reads the archive's lists where that was not done before.
-    fn new(directory: &Path) -> Result<Apt> {
-        let directory = directory.join("apt");
-        let apt = Apt { directory };
+    fn new(directory: &Path, arch: Arch) -> Result<Apt> {
+        let directory = directory.join("apt").join(arch.debian());
+        let apt = Apt { arch, directory };
         let done = apt.directory.join("updated");
         if !done.exists() {
             for part in ["lists/partial", "cache/archives/partial"] {
@@ -66,9 +66,10 @@ impl Apt {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         let place = |name: &str| self.directory.join(name).display().to_string();
+        let arch = self.arch.debian();
         for option in [
-            format!("APT::Architecture={ARCH}"),
-            format!("APT::Architectures={ARCH}"),
+            format!("APT::Architecture={arch}"),
+            format!("APT::Architectures={arch}"),
             format!("Dir::State::Lists={}", place("lists")),
             format!("Dir::State::status={}", place("status")),
             format!("Dir::Cache={}", place("cache")),
@@ -84,7 +85,7 @@ impl Apt {
     fn newest(&self, series: &str) -> Result<String> {
         let listed = self.command("apt-cache").args(["pkgnames", "linux-image-"]).output()?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-        let ending = format!("-{ARCH}");
+        let ending = format!("-{}", self.arch.debian());
         let release = |name: &&str| {
             let version = name.strip_prefix("linux-image-")?.strip_suffix(&ending)?;
             // Neither the cloud kernel nor the real-time one, nor the name that stands for a series.
@@ -100,7 +101,9 @@ impl Apt {
                 .map(Result::ok)
                 .collect::<Vec<_>>()
         });
-        newest.with_context(|| format!("the archive has no kernel {series}* for {}", ARCH))
+        newest.with_context(|| {
+            format!("the archive has no kernel {series}* for {}", self.arch.debian())
+        })
     }
 
     fn download(&self, package: &str) -> Result<PathBuf> {

@@ -20,7 +20,7 @@ until_dropped() {
 
 # rights LEVEL WHO: what that user can record.
 rights() {
-    mkdir $1-$2 && chmod 777 $1-$2 && cd $1-$2
+    mkdir ./$1-$2 && chmod 777 ./$1-$2 && cd ./$1-$2
     level $1
     burn 1000 0 >/dev/null & burner=$!
     as $2 'flame record -F 99 -o own.folded -- syscalls 0.3 >own.log 2>&1'
