@@ -52,7 +52,9 @@ impl Behind {
         let at = |name: &str, unit: &str| {
             values.iter().position(|value| value.name == name && value.unit == unit)
         };
-        if let Some(samples) = samples_of(profile) {
+        let own = values.get(value).map(|value| ValueType::samples_of(&value.name));
+        let own = own.and_then(|own| values.iter().position(|value| *value == own));
+        if let Some(samples) = own.or_else(|| samples_of(profile)) {
             return Behind::Counted(samples);
         }
         let meta = &profile.meta;
@@ -130,6 +132,14 @@ mod tests {
         assert_eq!((behind, behind.per_unit(1)), (Behind::Counted(0), None));
         assert_eq!(behind.per_unit(0), Some(Samples::PerUnit(1.0)));
         assert_eq!(behind.count(&[7, 70_000_000]), 7);
+        let two = [
+            ("samples", "count"),
+            ("cycles", "count"),
+            ("instructions_samples", "count"),
+            ("instructions", "count"),
+        ];
+        let two = profile(&two, "cycles", 1000);
+        assert_eq!([1, 3].map(|value| Behind::of(&two, value)), [0, 2].map(Behind::Counted));
         let alone = profile(&[("cpu", "nanoseconds")], "cpu", 10_000_000);
         let behind = Behind::of(&alone, 0);
         assert_eq!(behind.per_unit(0), Some(Samples::PerUnit(1e-7)));

@@ -211,6 +211,36 @@ mod tests {
     }
 
     #[test]
+    fn tails_are_summed_up_where_it_matters_and_normal_elsewhere() {
+        let half = Margins::Rates { after: 0.5 };
+        // Of `both` samples so many more than half after: the standard deviation is sqrt(both) / 2.
+        let p = |both: f64, more: f64| half.p_value(both / 2.0 - more, both / 2.0 + more, 4.0);
+        let of_normal = |both: f64, more: f64| normal((more - 0.5) / (both.sqrt() / 2.0));
+        assert_eq!(p(1600.0, 28.0), 1.0, "1.4 deviations are no sign");
+        let normal_ones = [
+            (1600.0, 31.0, "clearly less than what is called real"),
+            (1600.0, 120.0, "clearly more"),
+            (90_000.0, 600.0, "of many samples"),
+        ];
+        for (both, more, what) in normal_ones {
+            assert_eq!(p(both, more), of_normal(both, more), "{what}");
+        }
+        let exact_ones = [
+            (1600.0, 80.0, "near what is called real"),
+            (100.0, 30.0, "of few samples"),
+            (400.0, 60.0, "of a deviation of 10"),
+            (40_000.0, 400.0, "of a deviation of 100"),
+        ];
+        for (both, more, what) in exact_ones {
+            let (found, normal) = (p(both, more), of_normal(both, more));
+            assert!(found != normal && (0.1..3.0).contains(&(found / normal)), "{what}: {found}");
+        }
+        // Of so many samples it does not matter that some are taken away.
+        let many = Margins::Shares { before: 1e12, after: 1e12 };
+        assert_eq!(many.p_value(30.0, 10.0, 4.0), half.p_value(30.0, 10.0, 4.0));
+    }
+
+    #[test]
     fn swapped_sides_are_as_surprising() {
         let one = Margins::Shares { before: 300.0, after: 700.0 };
         let two = Margins::Shares { before: 700.0, after: 300.0 };
