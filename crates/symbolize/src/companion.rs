@@ -46,6 +46,17 @@ pub(crate) fn find_companion(image: &ImageFile, search: &DebugSearch) -> Option<
     found.find(|found| has_names(found) && belongs(image, found, checksum))
 }
 
+/// A file that has the name and the place of an image's debug information and does not belong to
+/// it; to be asked where no companion was found.
+pub(crate) fn refused_companion(image: &ImageFile) -> Option<PathBuf> {
+    let elf = image.elf()?;
+    let (link, checksum) = elf.gnu_debuglink().ok().flatten()?;
+    let search = image.search();
+    let mut found = open_all(search.by_link(OsStr::from_bytes(link)), search);
+    let found = found.find(|found| has_names(found) && !belongs(image, found, checksum))?;
+    found.path().map(Path::to_owned)
+}
+
 /// The file with what several debug files have in common, as the one that `dwz` made smaller names
 /// it.
 pub(crate) fn find_supplement(debug: &ImageFile) -> Option<ImageFile> {

@@ -239,6 +239,11 @@ impl ImageFile {
             .or_else(|| segments().find_map(|segment| segment.page_to_image_address(offset)))
     }
 
+    /// Whether its addresses have 64 bits.
+    pub fn is_64_bit(&self) -> bool {
+        self.elf().is_some_and(|elf| elf.is_64())
+    }
+
     /// The code: the bytes of the executable segment that has the most of them in the file.
     pub fn executable(&self) -> Option<Section> {
         let stored = |segment: &Segment| {
@@ -253,7 +258,7 @@ impl ImageFile {
 
     /// Where the function that covers an address starts, by the tables for exceptions
     /// (`.eh_frame`), which files without symbols have as well, or those for debuggers
-    /// (`.debug_frame`); `None` when they cover it not.
+    /// (`.debug_frame`); `None` when none of them covers it.
     ///
     /// A part that the compiler put elsewhere (`.cold`) is a function of its own here, and all
     /// stubs of a `.plt` are a single one.

@@ -27,7 +27,7 @@ use crate::units::table::write_table;
 use crate::units::{StringId, UnitMap};
 
 /// Ends in the number of this format, which is raised when tables are made otherwise.
-const MAGIC: &[u8; 8] = b"flamix\0\x01";
+const MAGIC: &[u8; 8] = b"flamix\0\x02";
 
 /// What stands before the key.
 const FIXED_LEN: usize = MAGIC.len() + 2 * 4 + 4 * 4 + 8 + 4 + 4;

@@ -52,6 +52,7 @@ mod test_build;
 #[cfg(test)]
 mod test_elf;
 mod units;
+mod unwind_coverage;
 
 pub use budget::{Budget, DEFAULT_UNPACKED};
 pub use code_log::{
@@ -66,3 +67,4 @@ pub use kernel::{KernelError, KernelSymbols};
 pub use namer::{SymbolFrame, Symbolized};
 pub use sources::{Source, Sources};
 pub use symbolize::{SymbolizeConfig, symbolize_image, symbolize_images};
+pub use unwind_coverage::UnwindCoverage;

@@ -123,12 +123,18 @@ impl<'c> Namer<'c> {
         if symbol.name == &*debug.mangled {
             return Some(debug.demangled);
         }
+        // What has its plain name for a symbol (`extern "C"`, `no_mangle`) is known by that.
+        if symbol.name == last_part(&debug.demangled).as_bytes() {
+            return Some(self.symbol_name(symbol));
+        }
         if self.symbols.has_alias(symbol, &debug.mangled) {
             return Some(self.symbol_name(symbol));
         }
         if is_mangled(symbol.name) && !is_mangled(&debug.mangled) {
             let full = self.demangled(without_suffix(symbol.name));
-            if is_last_part(&debug.demangled, &full) || is_closure(&debug.demangled, &full) {
+            if is_last_part(last_part(&debug.demangled), &full)
+                || is_closure(&debug.demangled, &full)
+            {
                 return Some(full);
             }
         }
@@ -194,8 +200,26 @@ fn is_last_part(name: &str, full: &str) -> bool {
     full.match_indices(name).any(|(start, _)| {
         let before = full[..start].chars().next_back();
         let after = full[start + name.len()..].chars().next();
-        matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('(' | '<' | '['))
+        matches!(before, None | Some(':' | ' '))
+            && matches!(after, None | Some('(' | '<' | '[' | '{'))
     })
+}
+
+/// The last part of a path: `operator()` of `main::<lambda(int)>::operator()`.
+fn last_part(path: &str) -> &str {
+    let (mut start, mut depth, mut before) = (0, 0_u32, b' ');
+    for (at, byte) in path.bytes().enumerate() {
+        match byte {
+            // An arrow: what a function returns.
+            b'>' if before == b'-' => {}
+            b'<' | b'(' | b'{' => depth += 1,
+            b'>' | b')' | b'}' => depth = depth.saturating_sub(1),
+            b':' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+        before = byte;
+    }
+    &path[start..]
 }
 
 /// Whether both are names of a closure of Rust, of which debug information writes `{closure#0}` and
@@ -209,6 +233,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_last_part_of_a_path_is_what_stands_in_no_brackets() {
+        let cases = [
+            ("main", "main"),
+            ("a::b::run", "run"),
+            ("main::<lambda(a::b)>::operator()", "operator()"),
+            ("(anonymous namespace)::Q<a::b>::run<c::d>", "run<c::d>"),
+            ("S::operator<", "operator<"),
+            ("run<fn() -> a::b, c::d>", "run<fn() -> a::b, c::d>"),
+            ("", ""),
+        ];
+        for (path, expect) in cases {
+            assert_eq!(last_part(path), expect, "{path}");
+        }
+    }
+
+    #[test]
     fn the_last_part_of_a_path_is_recognised() {
         let cases = [
             ("parse", "(anonymous namespace)::parse(char const*)", true),
@@ -216,6 +256,7 @@ mod tests {
             ("~Sq", "(anonymous namespace)::Sq<int, 7>::~Sq()", true),
             ("operator()", "main::{lambda(long)#1}::operator()(long) const", true),
             ("work", "work", true),
+            ("call_once<F>", "core::ops::FnOnce::call_once{{vtable.shim}}", true),
             ("arse", "(anonymous namespace)::parse(char const*)", false),
             ("par", "(anonymous namespace)::parse(char const*)", false),
             ("other", "ns::parse(char const*)", false),

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use flame_profile::BuildId;
 use object::Object;
 
-use crate::companion::alternate_link;
+use crate::companion::{alternate_link, refused_companion};
 use crate::image::ImageFile;
+use crate::units::missing_split_file;
 
 /// Where one kind of names of an image comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,12 @@ pub struct Sources {
     pub debug: Source,
     /// The build ids of files that would bring what is missing.
     pub lacking: Vec<BuildId>,
+    /// A file that is where the debug information should be and is of another build, by its build
+    /// id or by the checksum in the image's link.
+    pub refused: Option<PathBuf>,
+    /// The first file of split debug information (`.dwo`) that is not to be found: inlined
+    /// functions of its unit are missing.
+    pub split: Option<String>,
 }
 
 impl ImageFile {
@@ -59,7 +66,15 @@ impl ImageFile {
             let link = alternate_link(file).filter(|_| file.supplement().is_none());
             lacking.extend(link.map(|(_, id)| id));
         }
-        Sources { symbols, debug, lacking }
+        let refused = match debug {
+            Source::Missing => refused_companion(self),
+            _ => None,
+        };
+        let split = match debug {
+            Source::Missing => None,
+            _ => missing_split_file(companion.unwrap_or(self)),
+        };
+        Sources { symbols, debug, lacking, refused, split }
     }
 }
 
@@ -93,6 +108,8 @@ mod tests {
             symbols: symbols.clone(),
             debug: debug.clone(),
             lacking: lacking.to_vec(),
+            refused: None,
+            split: None,
         };
         assert_eq!(sources("whole"), expect(&own, &own, &[]));
         assert_eq!(sources("symbols"), expect(&own, &missing, std::slice::from_ref(&id)));
@@ -105,5 +122,43 @@ mod tests {
         assert_eq!(image.sources(), expect(&missing, &missing, &[id]));
         shop.move_to("away", "linked.debug");
         assert_eq!(image.sources(), expect(&file, &file, &[]));
+    }
+    #[test]
+    fn a_debug_file_of_another_build_is_named() {
+        let shop = Workshop::new("sources-refused");
+        shop.write("a.c", SOURCE);
+        let built = shop.run_all(
+            "gcc -O2 -g -Wl,--build-id=none -o whole a.c
+             objcopy --only-keep-debug whole prog.debug
+             strip -o prog whole
+             objcopy --add-gnu-debuglink=prog.debug prog",
+        );
+        if !built {
+            return;
+        }
+        let refused = || ImageFile::open(&shop.path("prog")).unwrap().sources().refused;
+        assert_eq!(refused(), None);
+        let mut bytes = std::fs::read(shop.path("prog.debug")).unwrap();
+        bytes.push(0);
+        std::fs::write(shop.path("prog.debug"), bytes).unwrap();
+        assert_eq!(refused(), Some(shop.path("prog.debug")));
+        shop.remove("prog.debug");
+        assert_eq!(refused(), None);
+    }
+
+    #[test]
+    fn split_debug_information_that_is_not_there_is_named() {
+        for flags in ["-gdwarf-4", "-gdwarf-5"] {
+            let shop = Workshop::new(&format!("sources-split{flags}"));
+            shop.write("a.c", SOURCE);
+            let compile = format!("gcc -O2 -g -gsplit-dwarf {flags} -c a.c");
+            if !shop.run_all(&format!("{compile}\ngcc -o prog a.o")) {
+                return;
+            }
+            let split = || ImageFile::open(&shop.path("prog")).unwrap().sources().split;
+            assert_eq!(split(), None, "{flags}");
+            shop.remove("a.dwo");
+            assert_eq!(split().as_deref(), Some("a.dwo"), "{flags}");
+        }
     }
 }

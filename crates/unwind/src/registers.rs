@@ -39,6 +39,19 @@ impl Registers {
         registers
     }
 
+    /// Those of which nothing is known but where the thread is and where its stack ends.
+    pub fn at(
+        architecture: Architecture,
+        program_counter: ProcessAddress,
+        stack_pointer: ProcessAddress,
+    ) -> Registers {
+        let facts = architecture.facts();
+        let mut registers = Registers::default();
+        registers.set(facts.program_counter, program_counter.0);
+        registers.set(facts.stack_pointer, stack_pointer.0);
+        registers
+    }
+
     /// The value of a register by its DWARF number, if it is known.
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {

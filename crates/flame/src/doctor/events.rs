@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use super::check::Check;
 use crate::message::reason;
-use crate::message::rights::{by_root, missing_capability, more_rights, paranoid_fix, why_refused};
+use crate::message::rights::{by_root, paranoid_fix, why_refused};
 
 /// How much of an event works.
 enum Answer {
@@ -151,16 +151,11 @@ fn is_hidden() -> bool {
     fs::read_dir("/sys/kernel/tracing").is_err_and(|error| is_refusal(&error))
 }
 
+/// What flame does not do, whatever the kernel allows.
 fn uprobes() -> Check {
-    let check = match probe(Feature::Uprobes, Privilege::All) {
-        Ok(()) => Check::ok("uprobes", "functions of programs can be probed"),
-        Err(error) if is_refusal(&error) => {
-            let why = format!("probing needs {}", missing_capability());
-            Check::missing("uprobes", why).fix(more_rights())
-        }
-        Err(error) => Check::missing("uprobes", format!("{} (CONFIG_UPROBES)", reason(&error))),
-    };
-    check.optional()
+    let why =
+        "flame sets none itself; those in tracefs (uprobe_events) are recorded as tracepoints";
+    Check::missing("uprobes", why).optional()
 }
 
 fn lost_counts() -> Check {

@@ -8,10 +8,11 @@ use flame_events::{Found, ImageKey};
 use flame_profile::Missing;
 use flame_recorder::open_file;
 use flame_render::group_thousands;
-use flame_symbolize::ImageFile;
+use flame_symbolize::{ImageFile, Sources, UnwindCoverage};
 
 use super::check::Check;
 use super::process::Process;
+use crate::image_advice::{Language, mend_debug_files};
 use crate::packages::Packages;
 
 /// Said where `-dbgsym` packages are not to be had yet.
@@ -20,18 +21,28 @@ const NO_DEBUG_ARCHIVE: &str = "; first add your distribution's debug archive to
 /// The length of an entry of a symbol table: of 64 bits, and of 32.
 const SYMBOL_LEN: usize = if cfg!(target_pointer_width = "64") { 24 } else { 16 };
 
+/// The share of code without unwind tables from which on stacks are not expected to be whole. What is
+/// between functions has none, some two hundredths of a library; nor has assembly that is rarely run.
+const MOST_WITHOUT_TABLES: f64 = 0.05;
+
 /// Where packages of debug information put their files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
 /// What an image has to offer.
 struct Contents {
+    is_64_bit: bool,
     tables: bool,
+    /// How much of its code these cover.
+    coverage: UnwindCoverage,
+    language: Language,
     /// Names of all functions: the entries of `.symtab`, its own or of its debug file.
     symbols: usize,
     /// Names of functions that others may call.
     dynamic: usize,
     debug_information: bool,
     debug_file: Option<PathBuf>,
+    /// What its names come from.
+    sources: Sources,
 }
 
 impl Contents {
@@ -46,16 +57,41 @@ impl Contents {
             sections.map(|section| section.bytes.len()).max().unwrap_or(0)
         };
         Contents {
+            is_64_bit: image.is_64_bit(),
             tables: len(".eh_frame") > 0 || len(".debug_frame") > 0,
+            coverage: image.unwind_coverage(),
+            language: Language::of(image),
             symbols: len(".symtab") / SYMBOL_LEN,
             dynamic: len(".dynsym") / SYMBOL_LEN,
             debug_information: images().any(|image| image.has_section(".debug_info")),
             debug_file,
+            sources: image.sources(),
+        }
+    }
+
+    /// Whether stacks can be followed through all of it that counts.
+    fn has_tables(&self) -> bool {
+        self.tables && self.coverage.share_without() < MOST_WITHOUT_TABLES
+    }
+
+    fn describe_tables(&self) -> String {
+        let UnwindCoverage { functions, without, largest, .. } = &self.coverage;
+        let share = self.coverage.share_without() * 100.0;
+        match largest {
+            _ if !self.tables => "no unwind tables".to_owned(),
+            Some(name) => {
+                let (functions, without) = (group_thousands(*functions), group_thousands(*without));
+                format!("unwind tables, but none for {without} of {functions} functions ({name})")
+            }
+            None if !self.has_tables() => {
+                format!("unwind tables, but none for {share:.0} % of code")
+            }
+            None => "unwind tables".to_owned(),
         }
     }
 
     fn describe(&self) -> String {
-        let tables = if self.tables { "unwind tables" } else { "no unwind tables" };
+        let tables = self.describe_tables();
         let names = match (self.symbols, self.dynamic) {
             (0, 0) => "no names".to_owned(),
             (0, _) => "stripped: only functions that others may call have names".to_owned(),
@@ -69,7 +105,12 @@ impl Contents {
             (None, true) => ", debug information".to_owned(),
             (None, false) => String::new(),
         };
-        format!("{tables}, {names}{debug}")
+        let torn = match (&self.sources.refused, &self.sources.split) {
+            (Some(path), _) => format!("; {} is of another build and not used", path.display()),
+            (None, Some(file)) => format!(", of which {file} is not found"),
+            (None, None) => String::new(),
+        };
+        format!("{tables}, {names}{debug}{torn}")
     }
 }
 
@@ -113,14 +154,21 @@ fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) 
         }
         Err(reason) => return Check::missing(path, reason.to_string()),
     };
+    if !contents.is_64_bit {
+        let why = "32-bit code: flame unwinds 64-bit code only, so each stack ends in its innermost function";
+        return Check::missing(path, why).fix("build it for 64 bits");
+    }
     let named = contents.symbols > 0 || contents.debug_information;
     let mut found = contents.describe();
     if path.ends_with(" (deleted)") {
         found = format!("replaced since, read all the same: {found}");
     }
-    if !contents.tables {
+    if !contents.has_tables() {
         return Check::limited(path, format!("{found}: stacks may end here"))
-            .fix("build it with -fasynchronous-unwind-tables");
+            .fix(contents.language.mend_tables());
+    }
+    if let Some(mend) = mend_debug_files(&contents.sources) {
+        return Check::limited(path, found).fix(mend);
     }
     if named {
         return Check::ok(path, found);

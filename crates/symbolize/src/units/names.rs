@@ -2,7 +2,9 @@
 //!
 //! A function that was inlined, or defined apart from its declaration, refers to another entry that
 //! may be in another unit or in the file that `dwz` made. The linkage name counts wherever it
-//! stands; without any the plain name does.
+//! stands; without any the plain name does, with the scopes of the entry that it is of.
+
+use std::borrow::Cow;
 
 use gimli::{Attribute, AttributeValue, DebugInfoOffset, EntriesRaw, Unit, UnitOffset, UnitRef};
 use rustc_hash::FxHashMap;
@@ -10,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::effort::{Effort, Unreadable};
 use super::map::UnitMap;
 use super::opener::Opener;
+use super::scopes::Scopes;
 use super::text::text;
 use crate::debug_info::Reader;
 
@@ -23,7 +26,7 @@ const MAX_OPEN: usize = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Naming<'d> {
     linkage: Option<AttributeValue<Reader<'d>>>,
-    plain: Option<AttributeValue<Reader<'d>>>,
+    pub(super) plain: Option<AttributeValue<Reader<'d>>>,
     origin: Option<Origin>,
 }
 
@@ -54,7 +57,17 @@ pub(crate) struct NameReader<'u, 'd> {
     others: FxHashMap<Origin, Option<Unit<Reader<'d>>>>,
     known: FxHashMap<Origin, Option<u32>>,
     /// The names that were given numbers; some of them may be equal.
-    pub(crate) names: Vec<&'d [u8]>,
+    names: Vec<&'d [u8]>,
+    /// Plain names of the unit that is walked, by their numbers and the places of their entries.
+    plain: Vec<(u32, usize)>,
+}
+
+/// What was found by following references.
+struct Followed<'d> {
+    name: &'d [u8],
+    /// Where the last entry stands that it may be declared by, for a plain name of the unit that is
+    /// walked.
+    declared_at: Option<usize>,
 }
 
 impl<'d> Naming<'d> {
@@ -94,21 +107,36 @@ impl<'u, 'd> NameReader<'u, 'd> {
         unit: UnitRef<'u, Reader<'d>>,
     ) -> NameReader<'u, 'd> {
         let (others, known) = (FxHashMap::default(), FxHashMap::default());
-        NameReader { opener, map, unit, others, known, names: Vec::new() }
+        NameReader { opener, map, unit, others, known, names: Vec::new(), plain: Vec::new() }
     }
 
-    /// The number of the name of an entry that says that of it; `None` without a name.
+    /// The names by their numbers; plain ones with their scopes.
+    pub(crate) fn into_names(self, scopes: &Scopes<'_>) -> Vec<Cow<'d, [u8]>> {
+        let mut names: Vec<_> = self.names.into_iter().map(Cow::Borrowed).collect();
+        for (number, at) in self.plain {
+            let Some(name) = names.get_mut(number as usize) else { continue };
+            if let Some(qualified) = scopes.qualified(at, name) {
+                *name = Cow::Owned(qualified);
+            }
+        }
+        names
+    }
+
+    /// The number of the name of the entry at that place of the unit; `None` without a name.
     ///
     /// # Errors
     /// When the entries ask for too much work.
     pub(crate) fn name(
         &mut self,
+        at: usize,
         naming: Naming<'d>,
         effort: &Effort,
     ) -> Result<Option<u32>, Unreadable> {
         let Some(origin) = naming.origin.filter(|_| naming.linkage.is_none()) else {
             let naming = naming.read(self.unit);
-            return Ok(naming.linkage.or(naming.plain).and_then(|name| self.number(name)));
+            let declared_at = naming.linkage.is_none().then_some(at);
+            let name = naming.linkage.or(naming.plain);
+            return Ok(name.and_then(|name| self.number(Followed { name, declared_at })));
         };
         let found = match self.known.get(&origin) {
             Some(known) => *known,
@@ -120,37 +148,46 @@ impl<'u, 'd> NameReader<'u, 'd> {
         };
         match found {
             Some(found) => Ok(Some(found)),
-            None => Ok(naming.read(self.unit).plain.and_then(|name| self.number(name))),
+            None => {
+                let name = naming.read(self.unit).plain;
+                Ok(name.and_then(|name| self.number(Followed { name, declared_at: Some(at) })))
+            }
         }
     }
 
-    fn number(&mut self, name: &'d [u8]) -> Option<u32> {
-        self.names.push(name);
-        u32::try_from(self.names.len() - 1).ok()
+    fn number(&mut self, found: Followed<'d>) -> Option<u32> {
+        let number = u32::try_from(self.names.len()).ok()?;
+        self.names.push(found.name);
+        self.plain.extend(found.declared_at.map(|at| (number, at)));
+        Some(number)
     }
 
     fn follow(
         &mut self,
         mut origin: Origin,
         effort: &Effort,
-    ) -> Result<Option<&'d [u8]>, Unreadable> {
-        let mut plain = None;
+    ) -> Result<Option<Followed<'d>>, Unreadable> {
+        let (mut plain, mut declared_at) = (None, None);
         for _ in 0..MAX_ORIGINS {
             // A reference that leads nowhere ends the search, not the unit.
             let naming = match self.read(origin, effort) {
                 Err(Unreadable::Dwarf(_)) => break,
                 read => read?,
             };
-            if naming.linkage.is_some() {
-                return Ok(naming.linkage);
+            if let Some(name) = naming.linkage {
+                return Ok(Some(Followed { name, declared_at: None }));
             }
             plain = plain.or(naming.plain);
+            declared_at = match origin {
+                Origin::Unit(at) => Some(at),
+                _ => None,
+            };
             match naming.origin {
                 Some(next) => origin = next,
                 None => break,
             }
         }
-        Ok(plain)
+        Ok(plain.map(|name| Followed { name, declared_at }))
     }
 
     /// Reads what the entry at `origin` says. References within its unit come back as ones within

@@ -9,8 +9,13 @@ use super::map::UnitMap;
 use super::names::NameReader;
 use super::opener::Opener;
 use super::text::text;
-use crate::debug_info::Reader;
+use crate::debug_info::{DebugInfo, Reader};
+use crate::image::ImageFile;
 use crate::split::Skeleton;
+
+/// Skeletons whose split units are looked for when the question is only whether any is missing:
+/// one that has lost its object files has lost the first of them as well.
+const MAX_SKELETONS: u32 = 256;
 
 /// A unit in a file beside the one with its skeleton.
 pub(crate) struct SplitUnit<'d> {
@@ -27,11 +32,8 @@ impl<'d> SplitUnit<'d> {
         opener: &Opener<'d>,
         skeleton: UnitRef<'_, Reader<'d>>,
     ) -> Option<SplitUnit<'d>> {
-        let id = skeleton.dwo_id?;
-        let file = skeleton.dwo_name().ok().flatten();
-        let file = file.and_then(|file| text(skeleton.dwarf, skeleton.unit, file));
-        let directory = skeleton.comp_dir.map_or(&[][..], |directory| directory.slice());
-        let wanted = Skeleton { id, directory, file: file.unwrap_or_default() };
+        let wanted = read_skeleton(skeleton)?;
+        let id = wanted.id;
         let opener = Opener::new(opener.split_sections(wanted)?, None);
         let mut offsets = Vec::new();
         let mut found = None;
@@ -63,6 +65,40 @@ impl<'d> SplitUnit<'d> {
     pub(crate) fn names(&self) -> NameReader<'_, 'd> {
         NameReader::new(&self.opener, &self.map, self.unit())
     }
+}
+
+/// The file of the first of the image's split units that cannot be found, among the first
+/// [`MAX_SKELETONS`] skeletons; `None` where all are there, or none was split.
+pub(crate) fn missing_split_file(image: &ImageFile) -> Option<String> {
+    // All that have skeletons have this section, and most others have not.
+    if !image.has_section(".debug_addr") {
+        return None;
+    }
+    let info = DebugInfo::load(image)?;
+    let opener = Opener::new(info.dwarf(), Some(info.split()));
+    let mut headers = opener.dwarf().units();
+    let mut skeletons = 0;
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(unit) = opener.open_at(header.debug_info_offset()?.0 as u64) else { continue };
+        let Some(skeleton) = read_skeleton(UnitRef::new(opener.dwarf(), &unit)) else { continue };
+        skeletons += 1;
+        if opener.split_sections(skeleton).is_none() {
+            return Some(String::from_utf8_lossy(skeleton.file).into_owned());
+        }
+        if skeletons == MAX_SKELETONS {
+            break;
+        }
+    }
+    None
+}
+
+/// What a skeleton says of the unit that it stands for; `None` of a unit that is none.
+fn read_skeleton<'d>(skeleton: UnitRef<'_, Reader<'d>>) -> Option<Skeleton<'d>> {
+    let id = skeleton.dwo_id?;
+    let file = skeleton.dwo_name().ok().flatten();
+    let file = file.and_then(|file| text(skeleton.dwarf, skeleton.unit, file));
+    let directory = skeleton.comp_dir.map_or(&[][..], |directory| directory.slice());
+    Some(Skeleton { id, directory, file: file.unwrap_or_default() })
 }
 
 /// Whether a unit with such a header may have that number, which in DWARF 4 an attribute says.

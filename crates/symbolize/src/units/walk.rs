@@ -1,11 +1,15 @@
 //! Turns the entries of a unit into functions, what is inlined in them, and where each has code.
 
+use std::borrow::Cow;
+
 use gimli::{Abbreviation, AttributeValue, EntriesRaw, RangeListsOffset, UnitRef};
 
 use super::effort::{Effort, Unreadable};
 use super::file_names::FileNames;
 use super::map::CodeRanges;
 use super::names::{NameReader, Naming};
+use super::scopes::{Scopes, is_scope};
+use super::text::text;
 use crate::debug_info::Reader;
 
 /// The most functions and inlined calls of one unit, and the most ranges of them. The largest units
@@ -18,7 +22,8 @@ const MAX_DEPTH: usize = 256;
 /// A function, or a call that was inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The linkage name where there is one, else the plain name: a number of [`Found::names`].
+    /// The linkage name where there is one, else the plain name with its scopes: a number of
+    /// [`Found::names`].
     pub(crate) name: Option<u32>,
     /// What it was inlined into: a node before this one; `None` for functions.
     pub(crate) parent: Option<u32>,
@@ -43,7 +48,7 @@ pub(crate) struct Part {
 /// What a walk found, in the order of the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Found<'d> {
-    pub(crate) names: Vec<&'d [u8]>,
+    pub(crate) names: Vec<Cow<'d, [u8]>>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) parts: Vec<Part>,
 }
@@ -59,6 +64,8 @@ struct Open {
 /// What the attributes of a function or an inlined call say.
 #[derive(Default)]
 struct Entry<'d> {
+    /// Where it stands in its unit.
+    at: usize,
     naming: Naming<'d>,
     low: Option<u64>,
     high: Option<u64>,
@@ -76,6 +83,7 @@ pub(crate) struct Walk<'w, 'u, 'd> {
     code: &'w CodeRanges,
     effort: &'w Effort,
     open: Vec<Open>,
+    scopes: Scopes<'d>,
     found: Found<'d>,
 }
 
@@ -87,7 +95,8 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
         code: &'w CodeRanges,
         effort: &'w Effort,
     ) -> Walk<'w, 'u, 'd> {
-        Walk { unit, names, files, code, effort, open: Vec::new(), found: Found::default() }
+        let (open, scopes, found) = (Vec::new(), Scopes::default(), Found::default());
+        Walk { unit, names, files, code, effort, open, scopes, found }
     }
 
     /// Reads all entries. What stands before an entry that makes no sense counts.
@@ -97,7 +106,7 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
     pub(crate) fn run(mut self) -> Result<Found<'d>, Unreadable> {
         match self.read_all() {
             Ok(()) | Err(Unreadable::Dwarf(_)) => {
-                Ok(Found { names: self.names.names, ..self.found })
+                Ok(Found { names: self.names.into_names(&self.scopes), ..self.found })
             }
             Err(exhausted) => Err(exhausted),
         }
@@ -107,15 +116,17 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
         let unit = self.unit;
         let mut entries = unit.entries_raw(None)?;
         while !entries.is_empty() {
-            let depth = entries.next_depth();
+            let (at, depth) = (entries.next_offset().0, entries.next_depth());
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            self.scopes.pass(at, depth);
             while self.open.last().is_some_and(|open| open.depth >= depth) {
                 self.open.pop();
             }
             self.effort.spend(abbreviation.attributes().len())?;
             match abbreviation.tag() {
                 gimli::DW_TAG_subprogram => {
-                    let entry = self.entry(&mut entries, abbreviation)?;
+                    let entry = self.entry(at, &mut entries, abbreviation)?;
+                    self.enter(at, depth, abbreviation, &entry.naming);
                     let inside = self.add(&entry, None)?;
                     // Without code of its own it keeps its children from the function around it.
                     self.open.push(Open { depth, inside });
@@ -126,10 +137,14 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
                         entries.skip_attributes(abbreviation.attributes())?;
                         continue;
                     };
-                    let entry = self.entry(&mut entries, abbreviation)?;
+                    let entry = self.entry(at, &mut entries, abbreviation)?;
                     if let Some(inside) = self.add(&entry, Some(parent))? {
                         self.open.push(Open { depth, inside: Some(inside) });
                     }
+                }
+                tag if is_scope(tag) => {
+                    let entry = self.entry(at, &mut entries, abbreviation)?;
+                    self.enter(at, depth, abbreviation, &entry.naming);
                 }
                 _ => entries.skip_attributes(abbreviation.attributes())?,
             }
@@ -137,12 +152,21 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
         Ok(())
     }
 
+    /// Notes that what follows stands inside an entry, if anything does.
+    fn enter(&mut self, at: usize, depth: isize, entry: &Abbreviation, naming: &Naming<'d>) {
+        if entry.has_children() {
+            let name = naming.plain.and_then(|name| text(self.unit.dwarf, self.unit.unit, name));
+            self.scopes.enter(at, depth, entry.tag(), name.unwrap_or_default());
+        }
+    }
+
     fn entry(
         &self,
+        at: usize,
         entries: &mut EntriesRaw<'_, Reader<'d>>,
         abbreviation: &Abbreviation,
     ) -> Result<Entry<'d>, Unreadable> {
-        let mut entry = Entry::default();
+        let mut entry = Entry { at, ..Entry::default() };
         for specification in abbreviation.attributes() {
             let attribute = entries.read_attribute_inline(*specification)?;
             match attribute.name() {
@@ -192,7 +216,7 @@ impl<'w, 'u, 'd> Walk<'w, 'u, 'd> {
         if self.found.parts.len() == before {
             return Ok(None);
         }
-        let name = self.names.name(entry.naming, self.effort)?;
+        let name = self.names.name(entry.at, entry.naming, self.effort)?;
         let call_file = entry.call_file.and_then(|file| self.files.number(file));
         let parent = parent.map(|(node, _, _)| node);
         self.found.nodes.push(Node { name, parent, call_file, call_line: entry.call_line });

@@ -60,7 +60,7 @@ fn cpp_names_are_those_of_binutils() {
     let limits = [
         (Why::Outside, 4.0),
         (Why::Suffix, 1.0),
-        (Why::Scopes, 1.0),
+        (Why::Scopes, 15.0),
         (Why::Alias, 4.0),
         (Why::SymbolForInlined, 2.0),
         (Why::Spelling, 3.0),
@@ -238,6 +238,8 @@ fn why(ours: &str, theirs: &str, mangled: &str, inlined: bool, symbols: &[String
     let base = theirs.split(" [clone").next().unwrap_or(theirs).split('.').next();
     if demangle(mangled) == ours {
         Some(Why::Spelling)
+    } else if ours.strip_suffix(theirs).is_some_and(|scopes| scopes.ends_with("::")) {
+        Some(Why::Scopes)
     } else if inlined {
         is_symbol(theirs).then_some(Why::SymbolForInlined)
     } else if is_symbol(ours) && is_symbol(theirs) {
