@@ -56,6 +56,8 @@ mod render_open;
 #[cfg(test)]
 mod rights;
 #[cfg(test)]
+mod roots;
+#[cfg(test)]
 mod runtimes;
 #[cfg(test)]
 mod scale;
@@ -77,3 +79,5 @@ mod targets;
 mod tracepoints;
 #[cfg(test)]
 mod uboot;
+#[cfg(test)]
+mod wall;

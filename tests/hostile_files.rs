@@ -2,11 +2,13 @@
 //! recording ends in time, with its output, and says what it did not wait for.
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::perf_data::has_perf;
 use crate::support::{
     Folded, Running, Scratch, Target, finish, flame, live, live_as_root, program, wait_until,
 };
@@ -117,6 +119,64 @@ fn the_second_interrupt_ends_flame_while_a_file_system_does_not_answer() {
     assert!(start.elapsed() < PATIENCE);
 }
 
+/// A program whose stack goes on in a file that is not answered for.
+struct StuckStack {
+    _files: StuckFs,
+    target: Target,
+    scratch: Scratch,
+}
+
+impl StuckStack {
+    fn start() -> Option<StuckStack> {
+        let scratch = Scratch::new();
+        let hole = scratch.file("hole");
+        fs::File::create(&hole).unwrap().set_len(4 << 20).unwrap();
+        let mut files = StuckFs::mount(&scratch, &hole)?;
+        let mut command = Command::new(program("hostile.c"));
+        let mut target = Target::spawn(command.args(["file-stack", "600", &files.program()]));
+        target.line();
+        files.stop();
+        target.go();
+        target.wait_for_cpu(0.1);
+        Some(StuckStack { _files: files, target, scratch })
+    }
+}
+
+#[test]
+fn a_stack_on_a_file_system_that_does_not_answer_is_left_behind() {
+    if !live_as_root() {
+        return;
+    }
+    let Some(stuck) = StuckStack::start() else { return };
+    let other = Target::spawn(Command::new(program("shares.c")).arg("600"));
+    let path = stuck.scratch.file("out.folded");
+    let (pids, others) = (stuck.target.pid_text(), other.pid_text());
+    let mut command = flame();
+    command.args(["record", "-F", "199", "-d", "2s", "-o", &path, "-p", &pids, "-p", &others]);
+    let ended = Running::new(&mut command).end_within(PATIENCE).success();
+    let folded = Folded::parse(&fs::read_to_string(path).unwrap());
+    assert!(folded.with(&["main", "work"]) > 5, "{folded:?}");
+    assert!(folded.with_any(|frame| frame == "elsewhere") > 5, "{folded:?}\n{}", ended.stderr);
+}
+
+#[test]
+fn the_second_interrupt_ends_flame_while_a_stack_does_not_answer() {
+    if !live_as_root() {
+        return;
+    }
+    let Some(stuck) = StuckStack::start() else { return };
+    let mut command = flame();
+    let arguments = ["record", "-F", "199", "--format", "folded", "-o", "/dev/null", "-p"];
+    let mut run = Running::new(command.args(arguments).arg(stuck.target.pid_text()));
+    run.wait_for_events(1);
+    stuck.target.wait_for_cpu(0.5);
+    run.signal(Signal::SIGINT);
+    std::thread::yield_now();
+    run.signal(Signal::SIGINT);
+    let ended = run.end_within(PATIENCE);
+    assert!([0, 1, 130].contains(&ended.code()), "{}", ended.stderr);
+}
+
 /// A second recording must not find less because the first one left a process behind.
 #[test]
 fn files_of_others_are_read_while_one_does_not_answer() {
@@ -137,6 +197,57 @@ fn files_of_others_are_read_while_one_does_not_answer() {
     run.end_within(PATIENCE).success();
     let folded = Folded::parse(&fs::read_to_string(path).unwrap());
     assert!(folded.with(&["main", "work"]) > 5, "{folded:?}");
+}
+
+/// What perf.data names is opened when it is read, by root as a rule.
+#[test]
+fn files_that_perf_data_names_are_not_waited_for() {
+    if !live_as_root() || !has_perf() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let Some(mut files) = StuckFs::mount(&scratch, &program("shares.c")) else { return };
+    let recording = scratch.file("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-B", "-F", "499", "-e", "cpu-clock", "-g", "-o", &recording, "--"]);
+    let ran = perf.args([&files.program(), "0.3"]).stderr(Stdio::null()).status().unwrap();
+    assert!(ran.success());
+    files.stop();
+    let ended = Running::new(flame().args(["fold", &recording])).end_within(PATIENCE).success();
+    assert!(Folded::parse(&ended.stdout).total() > 50, "{}", ended.stdout);
+    let said = "/mnt/program was not waited for: its file system does not answer";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+/// A directory with the files of another machine has links that are right there, and lead elsewhere
+/// here.
+#[test]
+fn a_sysroot_leads_nowhere_else() {
+    if !live() || !has_perf() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (recording, path) = (scratch.file("perf.data"), scratch.file("shares"));
+    fs::copy(program("shares.c"), &path).unwrap();
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-B", "-F", "499", "-e", "cpu-clock", "-o", &recording, "--"]);
+    assert!(perf.args([&path, "0.3"]).stderr(Stdio::null()).status().unwrap().success());
+    let root = scratch.file("root");
+    let inside = format!("{root}{path}");
+    fs::create_dir_all(Path::new(&inside).parent().unwrap()).unwrap();
+    // On that machine the link leads to a file that this one has, too.
+    std::os::unix::fs::symlink(program("shares.c"), &inside).unwrap();
+    let fold = |root: &str| {
+        let ended = finish(flame().args(["fold", "--sysroot", root, &recording])).success();
+        Folded::parse(&ended.stdout)
+    };
+    let folded = fold(&root);
+    assert_eq!(folded.with_any(|frame| frame == "alpha"), 0, "{folded:?}");
+    let there = format!("{root}{}", program("shares.c"));
+    fs::create_dir_all(Path::new(&there).parent().unwrap()).unwrap();
+    fs::copy(&path, there).unwrap();
+    let folded = fold(&root);
+    assert!(folded.with_any(|frame| frame == "alpha") > 20, "{folded:?}");
 }
 
 /// Symbols of some kilobytes that promise 250 MiB, in twelve programs at a time.

@@ -119,8 +119,8 @@ fn cpu_that_goes_offline_neither_ends_a_recording_nor_hides_what_is_missing() {
     let total = number_behind(&String::from_utf8_lossy(&ended.stdout), "total ");
     let weights = folded.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
     let coverage = weights.sum::<u64>() as f64 / HZ / total;
-    // One CPU is seen all the time.
-    assert!((0.45..=1.05).contains(&coverage), "coverage {coverage:.3}\n{said}");
+    // One CPU is seen all the time; what runs on the other right before it goes may count a little more.
+    assert!((0.45..=1.12).contains(&coverage), "coverage {coverage:.3}\n{said}");
     let claimed = number_behind(&said, "coverage ") / 100.0;
     assert!((claimed - coverage).abs() <= 0.03, "{claimed:.3} said, {coverage:.3} seen\n{said}");
 }

@@ -107,7 +107,9 @@ fn who_waits_all_the_time_has_waited_all_the_time() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     assert_eq!(folded.roots(), ["early", "threads"]);
     assert_eq!(folded.total(), folded.with_any(|frame| frame.starts_with("[waiting since before")));
-    for (root, threads) in [("threads", 1), ("early", 2)] {
+    for (root, outermost, threads) in [("threads", "main", 1), ("early", "start_thread", 2)] {
+        let whole = folded.of(root).with(&[outermost]);
+        assert_eq!(whole, folded.of(root).total(), "{}", fs::read_to_string(&path).unwrap());
         let seen = folded.of(root).total() as f64 / (threads * SECOND) as f64;
         assert!((1.0..1.2).contains(&seen), "{seen} s of one in a thread of {root}");
     }

@@ -13,7 +13,7 @@ use crate::support::{
 
 /// Whether there is a perf; where it has to be and is not, the test fails.
 #[track_caller]
-fn has_perf() -> bool {
+pub(crate) fn has_perf() -> bool {
     let found = Command::new("perf").arg("--version").output().is_ok_and(|o| o.status.success());
     let required = std::env::var("FLAME_REQUIRE_PERF").is_ok_and(|value| value == "1");
     assert!(found || !required, "FLAME_REQUIRE_PERF=1, but there is no perf");

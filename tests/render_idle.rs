@@ -12,6 +12,7 @@ fn options_that_change_nothing_are_said_to() {
     let expect = "warning: --flat changes nothing here: no output is .txt or .md\n";
     assert_eq!(idle(&["--flat"]), expect);
     assert_eq!(idle(&["--flat", "--min-share", "1", "--format", "md"]), "");
+    assert_eq!(idle(&["--flat", "--min-share", "1", "--format", "term"]), "");
     let chart = |text: &str| render(&scratch_with(text), &["--flamechart"]).success().stderr;
     let mut summed = String::new();
     (0..40).for_each(|n| summed += &format!("t;f{n};g {n}\n"));

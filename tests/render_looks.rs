@@ -206,3 +206,17 @@ fn labels_fit_in_fonts_of_one_width() {
         assert_eq!(labels, 5);
     }
 }
+
+#[test]
+fn a_picture_of_a_part_says_so() {
+    let subtitle = |options: &[&str]| {
+        let ended = render(&scratch_with("a;b;x 1\na;c;y 2\n"), options).success();
+        let document = Document::parse(&ended.stdout).unwrap();
+        by_id(&document, "subtitle").unwrap().text().unwrap_or_default().to_owned()
+    };
+    assert_eq!(subtitle(&[]), "");
+    let part = "Part of the profile: no stacks with y; hidden: b";
+    assert_eq!(subtitle(&["--hide", "b", "--exclude", "y"]), part);
+    assert_eq!(subtitle(&["--focus", "b"]), "Part of the profile: only below b");
+    assert_eq!(subtitle(&["--focus", "b", "--subtitle", "mine"]), "mine");
+}

@@ -148,7 +148,7 @@ fn what_a_target_was_called_and_had_mapped_is_told_by_time() {
     let (path, other) = (scratch.file("out.folded"), scratch.file("executed"));
     fs::copy(&churn, &other).unwrap();
     let mut command = flame();
-    command.args(["record", "-F", "999", "-o", &path, "--", &churn]);
+    command.args(["record", "-F", "999", "--by", "comm", "-o", &path, "--", &churn]);
     let ended = finish(command.args([&plugins[0], &plugins[1], &other, "3"])).success();
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
 

@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::{
     Build, Ended, Folded, Running, Scratch, Target, assert_share, finish, flame, live,
-    live_as_root, program, program_built,
+    live_as_root, program, program_built, record_nowhere,
 };
 
 /// Records with these arguments; what came out, and what was said.
@@ -421,4 +421,46 @@ fn every_unnamed_frame_of_a_stripped_rust_program_has_a_reason() {
     if built.is_ok_and(|status| status.success()) {
         check_reasons(&path, &["0.3"]);
     }
+}
+
+#[test]
+fn debug_files_that_are_missing_or_of_another_build_are_named_in_a_note() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let run = |line: &str| {
+        let mut words = line.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        let status = command.args(words).current_dir(scratch.path()).status().unwrap();
+        assert!(status.success(), "{line}");
+    };
+    fs::write(
+        scratch.file("main.c"),
+        "int main(void) { for (volatile long i = 0; i < 400000000; i++) {} return 0; }",
+    )
+    .unwrap();
+    run("gcc -g -gsplit-dwarf -o split main.c");
+    run("gcc -g -Wl,--build-id=none -o whole main.c");
+    run("objcopy --only-keep-debug whole linked.debug");
+    run("objcopy --strip-all whole linked");
+    run("objcopy --add-gnu-debuglink=linked.debug linked");
+    let said = |name: &str| {
+        let path = scratch.file(name);
+        record_nowhere(&["-F", "499", "--", &path]).success().stderr
+    };
+    for name in ["split", "linked"] {
+        assert!(!said(name).contains("debug file") && !said(name).contains(".dwo"), "{name}");
+    }
+    for file in fs::read_dir(scratch.path()).unwrap().map(|file| file.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "dwo") {
+            fs::remove_file(file).unwrap();
+        }
+    }
+    let split = said("split");
+    assert!(split.contains(".dwo is not found"), "{split}");
+    let other = fs::read(scratch.file("linked.debug")).unwrap();
+    fs::write(scratch.file("linked.debug"), [&other[..], &[0]].concat()).unwrap();
+    let linked = said("linked");
+    assert!(linked.contains("linked.debug is of another build"), "{linked}");
 }

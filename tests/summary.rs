@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::support::{NOWHERE, Scratch, finish, flame, live, program, record_nowhere};
+use crate::support::{
+    NOWHERE, Scratch, finish, flame, live, live_as_root, program, record_nowhere,
+};
 
 /// Arguments that record half a second of `shares`.
 fn shares() -> [String; 3] {
@@ -125,4 +127,26 @@ fn summary_has_colour_on_demand() {
     let mut command = flame();
     command.args(["record", "--color", "always"]).args(NOWHERE).args(shares());
     assert!(finish(&mut command).success().stderr.contains("\x1b["));
+}
+
+#[test]
+fn switches_are_those_of_the_programs_functions_and_unnamed_frames_say_how_hot_they_are() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let stripped = scratch.file("stripped");
+    let plain = program("shares.c");
+    assert!(Command::new("strip").args(["-o", &stripped, &plain]).status().unwrap().success());
+    let said = record_nowhere(&["-e", "cpu-clock:u", "-F", "499", "--", &stripped, "0.5"])
+        .success()
+        .stderr;
+    let line = said.lines().find(|line| line.trim_start().starts_with("unnamed")).unwrap();
+    let share: f64 = line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(line.ends_with("% by self weight") && share > 90.0, "{said}");
+
+    let script = "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.01; done";
+    let said =
+        record_nowhere(&["-e", "context-switches", "--", "sh", "-c", script]).success().stderr;
+    assert!(!said.contains(" schedule\n"), "{said}");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Folded, Scratch, finish, flame, live_as_root, run};
+use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
 
 /// Whether the kernel's tracepoints can be seen.
 fn has_tracepoints() -> bool {
@@ -70,4 +70,61 @@ fn events_are_listed_and_wrong_names_and_filters_are_explained() {
         .error(2, &["sched:sched_swich", "sched:sched_switch"]);
     run(&["record", "-e", "sched:sched_switch", "--filter", "nonsense > 1", "--", "true"])
         .error(1, &["nonsense", "why:", "sched/sched_switch/format"]);
+}
+
+/// Records `transfers N` in a mode; what it wrote, and what it said.
+#[track_caller]
+fn transfers(mode: &[&str], times: u32) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "--value", "io", "-o", &path]).args(mode);
+    command.args(["--", &program("transfers.c"), &times.to_string()]);
+    let said = finish(&mut command).success().stderr;
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), said)
+}
+
+#[test]
+fn bytes_that_are_read_and_written_are_counted() {
+    if !has_tracepoints() {
+        return;
+    }
+    let (folded, said) = transfers(&["--mode", "io"], 100);
+    let of = |function: &str| folded.with(&[function]);
+    assert_eq!([of("small"), of("large"), of("slow")], [10_000, 40_960, 10], "{said}");
+    let (folded, said) = transfers(&["--mode", "io"], 200_000);
+    let share = |function: &str, truth: u64| folded.with(&[function]) as f64 / truth as f64;
+    let (small, large) = (share("small", 20_000_000), share("large", 81_920_000));
+    assert!((0.9..1.1).contains(&small) && (0.7..1.3).contains(&large), "{small} {large}\n{said}");
+    let (folded, said) = transfers(&["--mode", "io", "--measure", "count"], 200_000);
+    let share = folded.with(&["small"]) as f64 / 200_000.0;
+    assert!((0.98..1.02).contains(&share), "{share}\n{said}");
+}
+
+#[test]
+fn calls_take_from_their_entry_to_their_return() {
+    if !has_tracepoints() {
+        return;
+    }
+    let (folded, said) = transfers(&["--mode", "io", "--measure", "latency"], 100);
+    let slow = folded.with(&["slow"]) as f64 / 200e6;
+    assert!((0.95..1.5).contains(&slow), "{slow} of 200 ms\n{said}");
+    assert!(folded.with(&["small"]) < 20_000_000, "{said}");
+}
+
+#[test]
+fn fields_and_ways_to_measure_are_checked() {
+    if !has_tracepoints() {
+        return;
+    }
+    let check = |options: &[&str], says: &str| {
+        let ended = run(&[&["record"], options, &["--", "true"]].concat());
+        assert!(ended.code() != 0 && ended.stderr.contains(says), "{}", ended.stderr);
+    };
+    let read = ["-e", "syscalls:sys_exit_read", "--weight"];
+    check(&[&read[..], &["bytes"]].concat(), "has no number 'bytes': it has __syscall_nr, ret");
+    check(&["-e", "cpu-clock", "--weight", "ret"], "--weight takes a field of a tracepoint");
+    check(&["--mode", "cpu", "--measure", "bytes"], "--measure is for --mode io");
+    check(&["--mode", "syscalls", "--measure", "bytes"], "--mode io");
+    check(&["--pair", "syscalls:sys_enter_read"], "--pair takes two events");
 }

@@ -2,7 +2,7 @@
 //
 // anonymous      code without a file is mapped, and not run; waits for a line
 // names          its name, its thread's and its code's are escape sequences and markup
-// lost-stack     main -> lost runs with a stack pointer that points nowhere
+// lost-stack     main -> lost -> elsewhere runs with a stack pointer that points nowhere
 // cyclic-cfi     main -> cyclic, whose unwind table says that it was called from where it is
 // endless-expression  main -> endless, whose frame is the value of an expression that never ends
 // huge-map       its perf map is 4 GB long, most of it a hole
@@ -14,6 +14,8 @@
 //                `libjvm.so`, runs code without a file, and has DIR in the place of its /tmp; says
 //                `cannot` where that is not allowed
 // pages          maps 60,000 pages of its own file as code
+// file-stack FILE  its stack is FILE, mapped, of which it has touched what it stands on; goes there after
+//                a line from its input
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <dlfcn.h>
@@ -79,20 +81,40 @@ static void write_map(code_fn code, const char *name, off_t hole) {
 }
 
 // Some hundred milliseconds with a stack pointer of no use; no call and no signal may come.
-FUNCTION static void lost(uint64_t rounds) {
+FUNCTION static void elsewhere(uint64_t rounds, uint64_t sp) {
 #if defined(__x86_64__)
-    __asm__ volatile("mov %%rsp, %%r15\n mov $0x10, %%rsp\n"
+    __asm__ volatile("mov %%rsp, %%r15\n mov %1, %%rsp\n"
                      "1: dec %0\n jnz 1b\n mov %%r15, %%rsp\n"
                      : "+r"(rounds)
-                     :
+                     : "r"(sp)
                      : "r15", "cc", "memory");
 #else
-    __asm__ volatile("mov x15, sp\n mov x14, #0x10\n mov sp, x14\n"
+    __asm__ volatile("mov x15, sp\n mov sp, %1\n"
                      "1: subs %0, %0, #1\n b.ne 1b\n mov sp, x15\n"
                      : "+r"(rounds)
-                     :
-                     : "x14", "x15", "cc", "memory");
+                     : "r"(sp)
+                     : "x15", "cc", "memory");
 #endif
+}
+
+FUNCTION static void lost(uint64_t rounds) {
+    elsewhere(rounds, 0x10);
+    NO_TAIL_CALL();
+}
+
+// Memory for a stack: its first pages are there, the others are asked of the file system, one by one,
+// by whoever reads them first.
+static uint64_t file_stack(const char *path) {
+    const size_t len = 2 << 20, touched = 64 << 10;
+    int file = open(path, O_RDONLY);
+    char *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    if (file < 0 || memory == MAP_FAILED) {
+        return 0;
+    }
+    close(file);
+    madvise(memory, len, MADV_RANDOM);
+    memset(memory, 1, touched);
+    return (uint64_t)memory + touched - (20 << 10);
 }
 
 // Unwind tables as assembler writes them: register 16 (the return address) keeps its value; the
@@ -159,7 +181,12 @@ int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
     uint64_t end = (uint64_t)(1e9 * (argc > 2 ? atof(argv[2]) : 0));
     code_fn code = make_code();
-    if (strcmp(mode, "names") == 0) {
+    uint64_t stack = 0;
+    if (strcmp(mode, "file-stack") == 0) {
+        if (argc < 4 || (stack = file_stack(argv[3])) == 0) {
+            return 3;
+        }
+    } else if (strcmp(mode, "names") == 0) {
         prctl(PR_SET_NAME, "\x1b[31m<b>&\r\n\x07");
         write_map(code, HOSTILE, 0);
     } else if (strcmp(mode, "huge-map") == 0) {
@@ -195,6 +222,11 @@ int main(int argc, char **argv) {
     if (strcmp(mode, "lost-stack") == 0) {
         while (cpu_ns() < end) {
             lost(20000000);
+        }
+    } else if (stack != 0) {
+        getchar();
+        while (cpu_ns() < end) {
+            elsewhere(20000000, stack);
         }
     } else if (strcmp(mode, "cyclic-cfi") == 0) {
         while (cpu_ns() < end) {

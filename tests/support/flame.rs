@@ -175,7 +175,12 @@ impl Running {
     fn first_child(&self) -> Option<u32> {
         let pid = self.child.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        children.split_ascii_whitespace().next()?.parse().ok()
+        // Readers that have ended are left until flame ends.
+        let runs = |child: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+        };
+        children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).find(runs)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -114,6 +114,7 @@ impl Attributes {
             user_registers: given(has(SampleFormat::REGS_USER), self.user_registers),
             user_stack: if has(SampleFormat::STACK_USER) { self.user_stack } else { 0 },
             fixed_period,
+            tracepoint: None,
         };
         let counts = all
             .contains(SampleFormat::READ)
@@ -123,7 +124,7 @@ impl Attributes {
 
     fn parse_info(&self, sample_format: SampleFormat, endian: Endianness) -> RecordParseInfo {
         let words = |set: SampleFormat| {
-            8 * sample_format.intersection(set).bits().count_ones() as u8 // At most 6 bits.
+            8 * bits(sample_format.intersection(set).bits()) // At most 6 bits.
         };
         let has = |format| sample_format.contains(format);
         // pid/tid, time, id, stream, cpu, identifier, as far as samples have them.
@@ -156,7 +157,7 @@ impl Attributes {
             read_format: ReadFormat::empty(),
             common_data_offset_from_end: has_trailer.then(|| words(timed | SampleFormat::TID)),
             sample_regs_user: self.user_registers,
-            user_regs_count: self.user_registers.count_ones() as u8,
+            user_regs_count: bits(self.user_registers),
             sample_regs_intr: 0,
             intr_regs_count: 0,
             id_parse_info,
@@ -164,6 +165,11 @@ impl Attributes {
             sample_record_time_offset_from_start: has(SampleFormat::TIME).then(|| words(early)),
         }
     }
+}
+
+/// How many bits are set, of which a number of 64 has at most as many.
+pub(crate) fn bits(mask: u64) -> u8 {
+    u8::try_from(mask.count_ones()).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

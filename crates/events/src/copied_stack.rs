@@ -99,8 +99,13 @@ mod tests {
     const SP_AND_IP: u64 = 0x180;
 
     fn layout(callchain: bool, fixed_period: Option<u64>) -> RecordLayout {
-        let fields =
-            SampleFields { callchain, user_registers: SP_AND_IP, user_stack: 16, fixed_period };
+        let fields = SampleFields {
+            callchain,
+            user_registers: SP_AND_IP,
+            user_stack: 16,
+            fixed_period,
+            tracepoint: None,
+        };
         RecordLayout::new(fields)
     }
 

@@ -17,6 +17,7 @@ use linux_perf_event_reader::{
     SampleRecord,
 };
 
+use crate::attributes::bits;
 use crate::event::{Event, EventKind, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo};
 use crate::images::{FileBuildId, FileId};
 use crate::kernel_symbol::{self, KernelSymbolEvent};
@@ -69,6 +70,34 @@ impl<'a> RecordBytes<'a> {
     }
 }
 
+/// Where a tracepoint writes one of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracepointField {
+    /// Behind so many bytes.
+    pub offset: usize,
+    /// How many bytes it has.
+    pub size: usize,
+    /// Whether it may be negative.
+    pub signed: bool,
+}
+
+impl TracepointField {
+    /// The number in what a tracepoint wrote; `None` where that is too short, or the number too large.
+    fn read(self, written: &RawData<'_>) -> Option<i64> {
+        let mut written = *written;
+        written.skip(self.offset).ok()?;
+        let mut bytes = [0; 8];
+        let field = bytes.get_mut(..self.size)?;
+        written.read_exact(field).ok()?;
+        let is_negative = self.signed && field.last().is_some_and(|byte| *byte >= 0x80);
+        if is_negative {
+            bytes[self.size..].fill(0xff);
+        }
+        let number = i64::from_le_bytes(bytes);
+        (self.signed || number >= 0).then_some(number)
+    }
+}
+
 /// Which optional fields samples carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleFields {
@@ -82,6 +111,8 @@ pub struct SampleFields {
     /// whose samples carry a period takes one at every occurrence, whatever period it was opened
     /// with (perf_swevent_event in kernel/events/core.c).
     pub fixed_period: Option<u64>,
+    /// Which field of the tracepoint is read, if it is one.
+    pub tracepoint: Option<TracepointField>,
 }
 
 /// Where samples have values of counters (PERF_SAMPLE_READ).
@@ -160,7 +191,7 @@ impl RecordLayout {
             read_format: ReadFormat::empty(),
             common_data_offset_from_end: Some(32),
             sample_regs_user: fields.user_registers,
-            user_regs_count: fields.user_registers.count_ones() as u8,
+            user_regs_count: bits(fields.user_registers),
             sample_regs_intr: 0,
             intr_regs_count: 0,
             id_parse_info,
@@ -198,6 +229,7 @@ impl RecordLayout {
             | SampleFormat::CPU;
         format.set(SampleFormat::PERIOD, fields.fixed_period.is_none());
         format.set(SampleFormat::CALLCHAIN, fields.callchain);
+        format.set(SampleFormat::RAW, fields.tracepoint.is_some());
         format.set(SampleFormat::REGS_USER, fields.user_registers != 0);
         format.set(SampleFormat::STACK_USER, fields.user_stack != 0);
         format.bits()
@@ -253,25 +285,30 @@ impl RecordLayout {
             EventRecord::Mmap2(mmap) => mapping(&mmap),
             EventRecord::Mmap(mmap) => mapping_without_file(&mmap),
             EventRecord::Comm(comm) => EventKind::Comm {
-                pid: Pid(comm.pid as u32),
-                tid: Tid(comm.tid as u32),
+                pid: Pid(comm.pid.cast_unsigned()),
+                tid: Tid(comm.tid.cast_unsigned()),
                 name: comm.name.as_slice().into_owned(),
                 exec: comm.is_execve,
             },
             EventRecord::Fork(fork) => EventKind::Fork {
-                pid: Pid(fork.pid as u32),
-                tid: Tid(fork.tid as u32),
-                parent: Pid(fork.ppid as u32),
-                parent_tid: Tid(fork.ptid as u32),
+                pid: Pid(fork.pid.cast_unsigned()),
+                tid: Tid(fork.tid.cast_unsigned()),
+                parent: Pid(fork.ppid.cast_unsigned()),
+                parent_tid: Tid(fork.ptid.cast_unsigned()),
             },
-            EventRecord::Exit(exit) => {
-                EventKind::Exit { pid: Pid(exit.pid as u32), tid: Tid(exit.tid as u32) }
-            }
+            EventRecord::Exit(exit) => EventKind::Exit {
+                pid: Pid(exit.pid.cast_unsigned()),
+                tid: Tid(exit.tid.cast_unsigned()),
+            },
             EventRecord::ContextSwitch(_) => {
                 let task = raw.common_data().map_err(|_| short())?;
                 let (Some(pid), Some(tid)) = (task.pid, task.tid) else { return Err(short()) };
                 let to = switch_to(record.misc);
-                EventKind::Switch { pid: Pid(pid as u32), tid: Tid(tid as u32), to }
+                EventKind::Switch {
+                    pid: Pid(pid.cast_unsigned()),
+                    tid: Tid(tid.cast_unsigned()),
+                    to,
+                }
             }
             EventRecord::Lost(lost) => EventKind::Lost { count: lost.count },
             EventRecord::Raw(raw) if raw.record_type == RecordType::LOST_SAMPLES => {
@@ -320,13 +357,15 @@ impl RecordLayout {
             bits.map(|bit| registers.get(bit).unwrap_or(0)).collect()
         });
         SampleEvent {
-            pid: Pid(sample.pid.unwrap_or(0) as u32),
-            tid: Tid(sample.tid.unwrap_or(0) as u32),
+            event: 0,
+            pid: Pid(sample.pid.unwrap_or(0).cast_unsigned()),
+            tid: Tid(sample.tid.unwrap_or(0).cast_unsigned()),
             cpu: sample.cpu.map(Cpu),
             period: sample.period.or(self.fields.fixed_period).unwrap_or(1),
             ip: ProcessAddress(sample.ip.unwrap_or(0)),
             kernel_chain,
             user_chain,
+            tracepoint: self.fields.tracepoint.and_then(|field| field.read(sample.raw.as_ref()?)),
             user_registers: registers,
             user_stack: sample.user_stack.map(|(bytes, len)| stack_bytes(bytes, len)),
         }
@@ -405,7 +444,7 @@ fn mapping<'a>(mmap: &Mmap2Record<'a>) -> EventKind<'a> {
         Mmap2FileId::InodeAndVersion(_) => FileId::None,
     };
     EventKind::Mapping(MappingEvent {
-        pid: Pid(mmap.pid as u32),
+        pid: Pid(mmap.pid.cast_unsigned()),
         start: ProcessAddress(mmap.address),
         end: ProcessAddress(mmap.address.saturating_add(mmap.length)),
         offset: FileOffset(mmap.page_offset),
@@ -421,7 +460,7 @@ fn mapping_without_file<'a>(mmap: &MmapRecord<'a>) -> EventKind<'a> {
         return EventKind::Other;
     }
     EventKind::Mapping(MappingEvent {
-        pid: Pid(mmap.pid as u32),
+        pid: Pid(mmap.pid.cast_unsigned()),
         start: ProcessAddress(mmap.address),
         end: ProcessAddress(mmap.address.saturating_add(mmap.length)),
         offset: FileOffset(mmap.page_offset),

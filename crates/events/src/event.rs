@@ -96,6 +96,8 @@ pub enum SwitchTo {
 /// A sample as the kernel recorded it; borrows from the record.
 #[derive(Debug)]
 pub struct SampleEvent<'a> {
+    /// Which of the source's events was sampled, by its position; 0 where there is one.
+    pub event: usize,
     /// The process that ran.
     pub pid: Pid,
     /// The thread that ran.
@@ -104,6 +106,8 @@ pub struct SampleEvent<'a> {
     pub cpu: Option<Cpu>,
     /// What the sample stands for, in the event's unit, as the kernel reports it.
     pub period: u64,
+    /// The field of the tracepoint that the layout reads.
+    pub tracepoint: Option<i64>,
     /// Where the CPU was, in the kernel or in user code.
     pub ip: ProcessAddress,
     /// Kernel return addresses, innermost first; empty when the sample hit user code.

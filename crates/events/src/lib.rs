@@ -18,6 +18,12 @@
 //! assert_eq!(found.mapping.to_file_offset(found.address), FileOffset(0x1234));
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod attributes;
 mod copied_stack;
 mod decode;
@@ -33,7 +39,7 @@ mod space;
 
 pub use attributes::{Attributes, Sampling};
 pub use copied_stack::CopiedStack;
-pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields};
+pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields, TracepointField};
 pub use event::{
     Event, EventKind, EventSource, InterruptedStack, MappingEvent, Rest, SampleEvent, StackBytes,
     SwitchTo,
@@ -44,6 +50,6 @@ pub use images::{FileBuildId, FileId, ImageKey, ImageTable};
 pub use kernel_symbol::KernelSymbolEvent;
 pub use linux_perf_event_reader::Endianness;
 pub use maps::{Around, ParsedMapping, parse_maps};
-pub use merge::{Horizon, RecordQueue, drain_in_order, drain_kept};
+pub use merge::{Horizon, Lane, RecordQueue, Sieve, drain_in_order, drain_lanes};
 pub use processes::{Found, Processes};
 pub use space::{AddressSpace, Mapping};

@@ -36,6 +36,38 @@ pub trait RecordQueue {
     fn advance(&mut self);
 }
 
+/// A queue among those that are merged.
+#[derive(Debug)]
+pub struct Lane<'q, Q> {
+    /// The queue.
+    pub queue: &'q mut Q,
+    /// How its records are laid out.
+    pub layout: RecordLayout,
+}
+
+/// What becomes of the records of merged queues.
+pub trait Sieve {
+    /// Whether the record of that time, at the front of the queue at that position, is to be decoded
+    /// and handed over. It is shown all of them, in the order in which they are released.
+    fn keep(&mut self, lane: usize, time: Nanos, record: &RecordBytes<'_>) -> bool;
+
+    /// Takes a record of the queue at that position that was kept.
+    fn take(&mut self, lane: usize, event: Event<'_>);
+}
+
+/// All records are kept.
+struct Everything<'s>(&'s mut dyn FnMut(Event<'_>));
+
+impl Sieve for Everything<'_> {
+    fn keep(&mut self, _lane: usize, _time: Nanos, _record: &RecordBytes<'_>) -> bool {
+        true
+    }
+
+    fn take(&mut self, _lane: usize, event: Event<'_>) {
+        (self.0)(event);
+    }
+}
+
 /// Releases the records of all queues up to the horizon, in time order; those of equal time in the
 /// order of the queues. A record that cannot be decoded comes as [`EventKind::Undecodable`].
 pub fn drain_in_order<Q: RecordQueue>(
@@ -44,20 +76,21 @@ pub fn drain_in_order<Q: RecordQueue>(
     horizon: Horizon,
     sink: &mut dyn FnMut(Event<'_>),
 ) {
-    drain_kept(queues, layout, horizon, &mut |_, _| true, sink);
+    let lanes = queues.iter_mut().map(|queue| Lane { queue, layout: *layout });
+    drain_lanes(&mut lanes.collect::<Vec<_>>(), horizon, &mut Everything(sink));
 }
 
-/// Like [`drain_in_order`], but only records that `keep` agrees to are decoded and handed over; it
-/// is shown all of them, each with the position of its queue, in the same order.
-pub fn drain_kept<Q: RecordQueue>(
-    queues: &mut [Q],
-    layout: &RecordLayout,
+/// Like [`drain_in_order`], of queues with layouts of their own, and only what the sieve keeps is
+/// decoded.
+pub fn drain_lanes<Q: RecordQueue>(
+    lanes: &mut [Lane<'_, Q>],
     horizon: Horizon,
-    keep: &mut dyn FnMut(usize, &RecordBytes<'_>) -> bool,
-    sink: &mut dyn FnMut(Event<'_>),
+    sieve: &mut dyn Sieve,
 ) {
-    let next_time = |queue: &Q| queue.peek().map(|record| layout.time(&record).unwrap_or(Nanos(0)));
-    let mut times: Vec<Option<Nanos>> = queues.iter().map(next_time).collect();
+    let next_time = |lane: &Lane<'_, Q>| {
+        lane.queue.peek().map(|record| lane.layout.time(&record).unwrap_or(Nanos(0)))
+    };
+    let mut times: Vec<Option<Nanos>> = lanes.iter().map(next_time).collect();
     let released = |time: Nanos| match horizon {
         Horizon::Until(limit) => time <= limit,
         Horizon::End => true,
@@ -67,13 +100,14 @@ pub fn drain_kept<Q: RecordQueue>(
         let Some((time, index)) = ready.filter(|(time, _)| released(*time)).min() else {
             return;
         };
-        let queue = &mut queues[index];
-        if let Some(record) = queue.peek().filter(|record| keep(index, record)) {
-            let event = layout.decode(&record);
-            sink(event.unwrap_or_else(|error| Event { time, kind: EventKind::Undecodable(error) }));
+        let lane = &mut lanes[index];
+        if let Some(record) = lane.queue.peek().filter(|record| sieve.keep(index, time, record)) {
+            let event = lane.layout.decode(&record);
+            let undecodable = |error| Event { time, kind: EventKind::Undecodable(error) };
+            sieve.take(index, event.unwrap_or_else(undecodable));
         }
-        queue.advance();
-        times[index] = next_time(queue);
+        lane.queue.advance();
+        times[index] = next_time(lane);
     }
 }
 
@@ -128,20 +162,33 @@ mod tests {
         check(&[&[1, 3, 6], &[2, 5, 8], &[]], Horizon::Until(Nanos(6)), &[1, 2, 3, 5, 6]);
     }
 
+    /// Keeps all but the second record.
+    #[derive(Default)]
+    struct AllButSecond {
+        shown: Vec<(usize, Nanos)>,
+        kept: Vec<(usize, Nanos)>,
+    }
+
+    impl Sieve for AllButSecond {
+        fn keep(&mut self, lane: usize, time: Nanos, _record: &RecordBytes<'_>) -> bool {
+            self.shown.push((lane, time));
+            self.shown.len() != 2
+        }
+
+        fn take(&mut self, lane: usize, event: Event<'_>) {
+            self.kept.push((lane, event.time));
+        }
+    }
+
     #[test]
     fn records_that_are_not_kept_are_shown_and_left_out() {
         let mut queues = [Script::new(&[1, 3]), Script::new(&[2])];
         let layout = RecordLayout::new(SampleFields::default());
-        let (mut shown, mut kept) = (Vec::new(), Vec::new());
-        let mut keep = |_: usize, record: &RecordBytes<'_>| {
-            shown.push(layout.time(record).unwrap());
-            shown.len() != 2
-        };
-        drain_kept(&mut queues, &layout, Horizon::End, &mut keep, &mut |event| {
-            kept.push(event.time);
-        });
-        assert_eq!(shown, [Nanos(1), Nanos(2), Nanos(3)]);
-        assert_eq!(kept, [Nanos(1), Nanos(3)]);
+        let lanes = queues.iter_mut().map(|queue| Lane { queue, layout });
+        let mut sieve = AllButSecond::default();
+        drain_lanes(&mut lanes.collect::<Vec<_>>(), Horizon::End, &mut sieve);
+        assert_eq!(sieve.shown, [(0, Nanos(1)), (1, Nanos(2)), (0, Nanos(3))]);
+        assert_eq!(sieve.kept, [(0, Nanos(1)), (0, Nanos(3))]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The command line's definition.
 
+mod by;
 mod command;
 mod diff;
 mod doctor;
@@ -17,6 +18,7 @@ use clap::{ArgAction, Parser};
 
 use crate::terminal::Color;
 
+pub(crate) use by::By;
 pub(crate) use command::Command;
 pub(crate) use diff::{DiffArgs, REFUSED, ValuePair};
 pub(crate) use doctor::DoctorArgs;
@@ -24,7 +26,9 @@ pub(crate) use filter::FilterArgs;
 pub(crate) use fold::FoldArgs;
 pub(crate) use input::InputArgs;
 pub(crate) use picture::{PictureArgs, Width};
-pub(crate) use record::{Mode, OutputArgs, ProcessName, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use record::{
+    Measure, Mode, OutputArgs, ProcessName, RecordArgs, SamplingArgs, TargetArgs,
+};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use uboot::{FtraceEvents, UbootArgs, UbootCommand};

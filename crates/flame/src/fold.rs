@@ -21,10 +21,18 @@ pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
             .map_err(|error| io_failure("write to stdout", &error));
     }
     let on_stdout = Format::Folded;
-    let defaults = Defaults { path: "-", keeps_foreign: false, on_stdout, is_recording: false };
+    let defaults = Defaults {
+        path: "-",
+        keeps_foreign: false,
+        merges_pools: false,
+        on_stdout,
+        is_recording: false,
+    };
+    let profiles = inputs::files(&args.profiles, "perf script | flame fold")?;
+    let input = inputs::options(&args.input, &profiles);
     let job = Job {
-        profiles: inputs::files(&args.profiles, "perf script | flame fold")?,
-        input: ReadOptions { samples: args.samples.options(), ..inputs::options(&args.input) },
+        profiles,
+        input: ReadOptions { samples: args.samples.options(), ..input },
         output: &args.output,
         picture: &args.picture,
         lines: false,

@@ -1,21 +1,23 @@
 //! The inputs of the commands that read profiles: which they are, and what is said when one cannot
 //! be read.
 
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use flame_formats::{
-    FORMATS, Names, NamesOf, PprofError, ReadError, ReadInput, ReadOptions, Skipped, Source,
-    files_in, read_input,
+    FORMATS, Names, NamesOf, PprofError, ReadError, ReadInput, ReadOptions, Skipped, SkippedPart,
+    Source, files_in, read_input,
 };
 use flame_profile::{Health, Profile, ValueType, Weight};
+use flame_recorder::{Hooks, LiveFiles};
 use flame_render::{clean_name, group_thousands};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};
 use crate::message::{Failure, reason, warn_with};
-use crate::symbols;
+use crate::{privileges, symbols};
 
 /// An input with lines that could not be read.
 #[derive(Debug)]
@@ -59,15 +61,33 @@ pub(crate) fn is_piped() -> bool {
         })
 }
 
-/// How inputs are read as the arguments want it.
-pub(crate) fn options(args: &InputArgs) -> ReadOptions {
+/// How inputs at these paths are read as the arguments want it.
+pub(crate) fn options(args: &InputArgs, paths: &[impl AsRef<Path>]) -> ReadOptions {
     let of = args.clone();
+    // perf.data names files, which others have made: a process opens them that is started while there
+    // is one thread.
+    let hooks = Hooks { keep_rights_for: privileges::keep_for, job: None };
+    let needs_files = paths.iter().any(|path| !is_text(path.as_ref()));
+    let files = if needs_files { LiveFiles::start(hooks) } else { LiveFiles::default() };
     let names = NamesOf::new(move || Names {
+        files: files.clone(),
         debug_places: symbols::debug_places(&of.debug_dirs),
         symbols: symbols::config(of.no_inline),
         sysroot: of.sysroot.clone(),
     });
     ReadOptions { format: args.from, strict: args.strict, names, ..ReadOptions::default() }
+}
+
+/// Whether a file is text, which perf.data is not, packed or plain.
+fn is_text(path: &Path) -> bool {
+    const PERF_DATA: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+    let mut start = [0; 8];
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut read = || File::open(path)?.read_exact(&mut start);
+    is_file
+        && read().is_ok()
+        && start.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
+        && !PERF_DATA.contains(&&start)
 }
 
 /// Reads an input.
@@ -150,14 +170,15 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Of inputs without a stack.
-pub(crate) fn nothing(paths: &[PathBuf], health: &Health) -> Failure {
+/// Of inputs without a stack; `first` is the first part that could not be read, where it is known.
+pub(crate) fn nothing(paths: &[PathBuf], health: &Health, first: Option<&SkippedPart>) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| shown_path(path)).collect();
     let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
-    match health.skipped_lines {
-        0 => failure.why("there is no line with a count above zero"),
-        1 => failure.why("its only line does not end with a count"),
-        lines => failure.why(format!("none of its {lines} lines ends with a count")),
+    match (health.skipped_lines, first) {
+        (0, _) => failure.why("there is no line with a count above zero"),
+        (_, Some(part)) => failure.why(format!("{}: {}", part.place, part.reason)),
+        (1, None) => failure.why("its only line does not end with a count"),
+        (lines, None) => failure.why(format!("none of its {lines} lines ends with a count")),
     }
     .or_try("a file of lines such as main;parse;read 7, or a pprof file")
     .or_try(LIST)

@@ -7,6 +7,7 @@ mod cli;
 mod diff;
 mod doctor;
 mod fold;
+mod image_advice;
 mod inputs;
 mod java;
 mod message;

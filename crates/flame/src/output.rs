@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
 use flame_profile::{
-    Annotations, CallTree, Profile, Recursion, RootFrame, SiblingOrder, TreeOptions, ValueType,
-    write_folded,
+    Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TreeOptions,
+    ValueType, write_folded,
 };
 use flame_render::{
     Report, SvgConfig, TextConfig, write_csv, write_json, write_markdown, write_svg,
@@ -48,6 +48,8 @@ pub(crate) struct Defaults {
     pub(crate) path: &'static str,
     /// Whether that file is left alone when it is there and flame did not write it.
     pub(crate) keeps_foreign: bool,
+    /// Whether threads of a pool are one box.
+    pub(crate) merges_pools: bool,
     /// Whether what is shown cannot be had again: it is saved elsewhere if its place is gone.
     pub(crate) is_recording: bool,
     /// The format of stdout.
@@ -131,9 +133,15 @@ impl Outputs {
             warn_of(complaint);
         }
         let mut tree = TreeOptions { order: picture.order(), ..TreeOptions::default() };
+        if defaults.merges_pools {
+            tree.root.by = RootName::Pool;
+        }
         tree.root.process = args.threads;
         tree.root.pid = args.root_pid || args.root_tid;
         tree.root.tid = args.root_tid;
+        if let Some(by) = args.by {
+            by.set(&mut tree.root);
+        }
         if args.collapse_recursion {
             tree.recursion = Recursion::Collapse;
         }
@@ -180,12 +188,13 @@ impl Outputs {
 
     /// Whether what is asked for can be had of folded text.
     pub(crate) fn check_folded(&self, path: &Path) -> Result<(), Failure> {
-        let RootFrame { process, tid, pid } = self.tree.root;
+        let RootFrame { by, process, tid, pid } = self.tree.root;
         let missing = match &self.value {
             Some(value) if value != "samples" => format!("value {value}"),
             _ if self.tree.lines => "source lines".to_owned(),
             _ if tid => "thread ids".to_owned(),
             _ if pid => "process ids".to_owned(),
+            _ if !matches!(by, RootName::Comm | RootName::Pool) => "threads".to_owned(),
             _ if process => "names of processes besides those of threads".to_owned(),
             _ => return Ok(()),
         };
@@ -196,10 +205,12 @@ impl Outputs {
 
     /// Whether what is asked for can be had of stacks that another tool has printed.
     pub(crate) fn check_stacks(&self, path: &Path) -> Result<(), Failure> {
-        if !self.tree.lines {
-            return Ok(());
-        }
-        Err(Failure::usage(format!("no source lines in {}", shown_path(path)))
+        let missing = match self.tree.root.by {
+            _ if self.tree.lines => "source lines",
+            RootName::Comm | RootName::Pool => return Ok(()),
+            RootName::Process | RootName::Title | RootName::None => "threads apart from stacks",
+        };
+        Err(Failure::usage(format!("no {missing} in {}", shown_path(path)))
             .or_try("a pprof file: flame record -o out.pb.gz keeps all that is known"))
     }
 
@@ -397,6 +408,15 @@ impl RawOutput {
 fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
     match value.name.as_str() {
         "off-cpu" => Cow::Owned(format!("{title}, off-CPU time")),
+        "io" | "block-io" | "syscalls" | "mmap" => {
+            let what = match value.unit.as_str() {
+                "nanoseconds" => "time from entry to return",
+                "bytes" => "bytes",
+                _ => "calls",
+            };
+            Cow::Owned(format!("{title}, {}: {what}", value.name))
+        }
+        "wall" => Cow::Owned(format!("{title}, wall-clock time of each thread")),
         _ => Cow::Borrowed(title),
     }
 }

@@ -4,6 +4,7 @@ mod coverage;
 mod debug_files;
 mod events;
 mod explain;
+mod modes;
 mod names;
 mod no_samples;
 mod notes;
@@ -15,13 +16,14 @@ mod runtime_notes;
 mod signals;
 mod summary;
 mod target;
+mod titles;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_profile::{Meta, Profile};
 use flame_recorder::{Finished, Hooks, Job, LiveFiles, Recorder, host_name};
-use flame_sampler::{ExitReport, Session};
+use flame_sampler::{ExitReport, Sessions};
 
 use crate::cli::{Cli, RecordArgs};
 use crate::message::Failure;
@@ -44,6 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const DEFAULTS: Defaults = Defaults {
     path: "flame.svg",
     keeps_foreign: true,
+    merges_pools: true,
     on_stdout: Format::Folded,
     is_recording: true,
 };
@@ -80,7 +83,7 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         );
     }
     let plan = Plan::of(args, target.target(), files);
-    let result = record(&plan, cli, &outputs, &mut target, &signals);
+    let result = plan.and_then(|plan| record(&plan, cli, &outputs, &mut target, &signals));
     if result.is_err() {
         target.abandon();
     }
@@ -100,8 +103,8 @@ fn record(
     signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
     let config = plan.recorder.clone();
-    let drop_rights = |session: &Session| {
-        privileges::keep_for_recording(&outputs.needed_capabilities(), || session.may_reopen());
+    let drop_rights = |sessions: &Sessions| {
+        privileges::keep_for_recording(&outputs.needed_capabilities(), || sessions.may_reopen());
     };
     let recorder = Recorder::start_after(config, drop_rights);
     let mut recorder = recorder.map_err(|error| failure(&error))?;
@@ -111,7 +114,7 @@ fn record(
     let mut notes = first_notes(plan, target, recorder.source());
     tell(&notes, cli);
     let told = notes.len();
-    target.take(recorder.source().taken());
+    target.take(recorder.source().first().taken());
     target.release().map_err(|error| failure(&error))?;
     let raised = priority::Raised::begin();
 
@@ -127,25 +130,28 @@ fn record(
     let (seen, samples) = (recorder.images(), recorder.samples());
     let missing = debug_files::fetch_missing(&seen, samples, cli.quiet, paint, signals);
     notes.extend(missing.map(notes::Note::plain));
+    notes.extend(debug_files::notes(&seen, samples));
     let images = plan.explains.then(|| explain::Images::of(&seen, samples));
     let finished = recorder.finish_whole().map_err(|error| failure(&error))?;
-    let Finished { mut profile, source: session, times } = finished;
+    let Finished { mut profile, source: sessions, times } = finished;
     tracing::info!("named");
+    let session = sessions.first();
     describe(&mut profile.meta, target.describe());
+    titles::add(&mut profile, &plan.files);
     notes.extend(notes::of_hidden_kernel(&profile.health));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     notes.extend(left_out.map(notes::Note::plain));
     tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     let exit = target.finish(PATIENCE);
-    let unseen = coverage::unseen(&profile, &session, &times, ended_tasks);
+    let unseen = coverage::unseen(&profile, session, &times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
-        let empty = no_samples::NoSamples { profile: &profile, session: &session, plan };
+        let empty = no_samples::NoSamples { profile: &profile, session, plan };
         let failure = empty.failure(accounted.unwrap_or_default());
         return exit_without_samples(failure, exit, plan.forwards_exit, cli);
     }
-    let strict = plan.is_strict.then(|| coverage::strict(&profile, &session)).flatten();
+    let strict = plan.is_strict.then(|| coverage::strict(&profile, session)).flatten();
     let taken = summary::taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
 }
@@ -157,10 +163,10 @@ fn tell(notes: &[notes::Note], cli: &Cli) {
 }
 
 /// What is to be said before anything is sampled.
-fn first_notes(plan: &Plan, target: &target::Started, session: &Session) -> Vec<notes::Note> {
+fn first_notes(plan: &Plan, target: &target::Started, sessions: &Sessions) -> Vec<notes::Note> {
     let mut notes = target.notes().to_vec();
     notes.extend(plan.asks_for_stacks.then(notes::of_stacks));
-    notes.extend(notes::of_session(session));
+    notes.extend(notes::of_sessions(sessions));
     notes
 }
 

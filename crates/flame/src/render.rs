@@ -25,13 +25,14 @@ fn defaults(opens: bool) -> Defaults {
         return Defaults {
             path: "flame.svg",
             keeps_foreign: true,
+            merges_pools: true,
             on_stdout: Format::Svg,
             is_recording: false,
         };
     }
     let on_terminal = std::io::stdout().is_terminal();
     let on_stdout = if on_terminal { Format::Terminal } else { Format::Svg };
-    Defaults { path: "-", keeps_foreign: false, on_stdout, is_recording: false }
+    Defaults { path: "-", keeps_foreign: false, merges_pools: true, on_stdout, is_recording: false }
 }
 
 /// Profiles that are to be read, and what is to be made of them.
@@ -53,9 +54,10 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.index {
         return index(folder, args.output.force, cli);
     }
+    let profiles = inputs::files(&args.profiles, "flame render out.folded")?;
     let job = Job {
-        profiles: inputs::files(&args.profiles, "flame render out.folded")?,
-        input: inputs::options(&args.input),
+        input: inputs::options(&args.input, &profiles),
+        profiles,
         output: &args.output,
         picture: &args.picture,
         lines: args.lines,

@@ -27,8 +27,11 @@ fn data() -> Option<PathBuf> {
 
 fn fold(input: &[u8], option: &str, threads: usize) -> String {
     let mut options = ReadOptions { threads, ..ReadOptions::default() };
-    options.tree.root =
-        RootFrame { process: false, pid: matches!(option, "pid" | "tid"), tid: option == "tid" };
+    options.tree.root = RootFrame {
+        pid: matches!(option, "pid" | "tid"),
+        tid: option == "tid",
+        ..RootFrame::default()
+    };
     options.samples.kinds =
         Kinds { kernel: matches!(option, "kernel" | "all"), jit: matches!(option, "jit" | "all") };
     options.samples.addresses = option == "addrs";

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use flame_events::drain_in_order;
-use flame_events::{Horizon, Processes, RecordBytes, RecordLayout, RecordQueue, SampleFields};
+use flame_events::{
+    Horizon, Processes, RecordBytes, RecordLayout, RecordQueue, SampleFields, TracepointField,
+};
 
 /// Parts as records: type, misc, where the ring's end cuts the body, and the body.
 struct Parts<'a>(VecDeque<&'a [u8]>);
@@ -32,6 +34,11 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         user_registers: if flags & 2 != 0 { 0x180 } else { 0 },
         user_stack: if flags & 2 != 0 { 16 } else { 0 },
         fixed_period: (flags & 4 != 0).then_some(1),
+        tracepoint: (flags & 8 != 0).then_some(TracepointField {
+            offset: 3,
+            size: usize::from(flags >> 4),
+            signed: flags & 1 != 0,
+        }),
     });
     let (mut even, mut odd) = (VecDeque::new(), VecDeque::new());
     for part in parts {

@@ -63,15 +63,15 @@ pub(crate) fn read_full(input: &mut dyn ReadAt, at: u64, into: &mut [u8]) -> io:
 
 /// Up to `len` bytes, or as many as there are; memory grows with what is there.
 pub(crate) fn read_vec(input: &mut dyn ReadAt, at: u64, len: u64) -> io::Result<Vec<u8>> {
-    const STEP: u64 = 1 << 16;
+    const STEP: usize = 1 << 16;
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < len {
         let start = bytes.len();
-        let step = STEP.min(len - start as u64);
-        bytes.resize(start + step as usize, 0);
+        let step = usize::try_from(len - start as u64).unwrap_or(STEP).min(STEP);
+        bytes.resize(start + step, 0);
         let count = read_full(input, at.saturating_add(start as u64), &mut bytes[start..])?;
         bytes.truncate(start + count);
-        if (count as u64) < step {
+        if count < step {
             break;
         }
     }

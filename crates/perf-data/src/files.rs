@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use flame_events::{FileId, ImageKey};
 use flame_profile::{Pid, Tid};
-use flame_recorder::{Identity, LiveFiles, Namespace, ProcessRoot, TargetFiles, identity_of};
+use flame_recorder::{Identity, LiveFiles, Namespace, TargetFiles, identity_of};
 use flame_symbolize::{DebugSearch, FileAccess, Files, ImageFile, OpenFile};
 
 use crate::facts::Facts;
@@ -37,6 +37,8 @@ pub struct Written {
 pub(crate) struct RecordedFiles {
     pub(crate) facts: Facts,
     pub(crate) written: Written,
+    /// The way to files of this machine.
+    pub(crate) live: LiveFiles,
     /// Where `/` of the recorded machine is, if not here.
     pub(crate) sysroot: Option<PathBuf>,
     /// Directories of this machine, whatever the sysroot.
@@ -50,6 +52,7 @@ pub(crate) struct RecordedFiles {
 /// Opens files where the recorded machine's are.
 #[derive(Clone, Debug)]
 struct Access {
+    live: LiveFiles,
     sysroot: Option<PathBuf>,
     own_directories: Vec<PathBuf>,
 }
@@ -61,16 +64,22 @@ impl FileAccess for Access {
             return Err(io::ErrorKind::NotFound.into());
         }
         let is_own = self.own_directories.iter().any(|own| path.starts_with(own));
-        match (&self.sysroot, path.strip_prefix("/")) {
-            (Some(sysroot), Ok(within)) if !is_own => Files::default().open(&sysroot.join(within)),
-            _ => Files::default().open(path),
+        match &self.sysroot {
+            Some(sysroot) if path.is_absolute() && !is_own => self.live.open_below(sysroot, path),
+            _ => self.live.open(path),
         }
     }
 }
 
 impl RecordedFiles {
+    fn access(&self) -> Files {
+        let (sysroot, own_directories) = (self.sysroot.clone(), self.own_directories.clone());
+        Files::new(Access { live: self.live.clone(), sysroot, own_directories })
+    }
+
     fn is_same(&self, key: &ImageKey, path: &Path, found: &OpenFile) -> bool {
-        let image = || ImageFile::of_file(path, found, DebugSearch::of(path)).ok();
+        let search = || DebugSearch { files: self.access(), ..DebugSearch::of(path) };
+        let image = || ImageFile::of_file(path, found, search()).ok();
         let has = |expect: &[u8]| {
             let id = image().and_then(|image| image.build_id().map(|id| id.as_bytes().to_vec()));
             id.is_some_and(|id| is_same_id(expect, &id))
@@ -122,8 +131,7 @@ fn is_same_id(recorded: &[u8], found: &[u8]) -> bool {
 
 impl TargetFiles for RecordedFiles {
     fn of(&self, _: Pid) -> Files {
-        let (sysroot, own_directories) = (self.sysroot.clone(), self.own_directories.clone());
-        Files::new(Access { sysroot, own_directories })
+        self.access()
     }
 
     fn open_in_root(&self, _: Option<Pid>, path: &Path, _: Pid) -> io::Result<File> {
@@ -133,7 +141,7 @@ impl TargetFiles for RecordedFiles {
         if is_elsewhere || is_on_other_clock {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let opened = ProcessRoot::own()?.open(path)?;
+        let opened = self.live.open_unlinked(path)?;
         match self.is_younger(opened.status.created) {
             true => Err(io::ErrorKind::NotFound.into()),
             false => Ok(opened.file),
@@ -169,7 +177,7 @@ impl TargetFiles for RecordedFiles {
 
     /// The vdso of this kernel, where it is that of the recording.
     fn vdso(&self) -> Option<ImageFile> {
-        let own = LiveFiles::default().vdso()?;
+        let own = self.live.vdso()?;
         let id = own.build_id()?;
         let recorded = self.facts.build_ids.get(&b"[vdso]"[..]);
         let is_same = match recorded {

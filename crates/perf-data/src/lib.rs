@@ -4,6 +4,12 @@
 //! machine, and its records, which it hands on in order of time as a live session does.
 //! [`read_profile`] has a recorder make a profile of them.
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod bytes;
 mod error;
 mod event_names;

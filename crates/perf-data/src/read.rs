@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flame_events::{Endianness, Event, EventKind, EventSource, Processes, Sampling};
 use flame_profile::{ByteLen, Cpu, Hz, Nanos, Pid, Profile, Tid, ValueType};
-use flame_recorder::{Absent, DebugPlaces, Options, Recorder, Stream};
+use flame_recorder::{Absent, DebugPlaces, LiveFiles, Options, Recorder, Stream};
 use flame_symbolize::SymbolizeConfig;
 
 use crate::PerfDataError;
@@ -25,6 +25,8 @@ pub struct Names {
     pub symbols: SymbolizeConfig,
     /// The directory that has the files of the recorded machine, as its `/`.
     pub sysroot: Option<PathBuf>,
+    /// The way to files of this machine: the file may name some that never answer.
+    pub files: LiveFiles,
 }
 
 /// A sample, for who takes some of them.
@@ -100,11 +102,13 @@ pub fn read_profile(
     let files = RecordedFiles {
         facts: file.facts().clone(),
         written,
+        live: names.files,
         sysroot: names.sysroot,
         own_directories,
         clock,
         unproven: Arc::new(AtomicU64::new(0)),
     };
+    let debug_places = names.debug_places.clone();
     let options = Options {
         files: Arc::new(files.clone()),
         memory: Arc::new(Absent),
@@ -123,6 +127,7 @@ pub fn read_profile(
     let (mut profile, source) = (finished.profile, finished.source);
     let mut said = notes::of_file(&source.file)?;
     said.extend(notes::of_places(&files, files.unproven.load(Ordering::Relaxed)));
+    said.extend(files.live.notes().into_iter().chain(debug_places.note()));
     said.extend(notes::of_names(&profile));
     if source.left_out > 0 {
         said.push(format!("{} samples were not asked for", source.left_out));
@@ -146,6 +151,7 @@ fn stream_of(file: &PerfData<'_>) -> Stream {
     let value = chosen.first().map(|event| event.value_type());
     Stream {
         value: value.unwrap_or_else(ValueType::samples),
+        others: Vec::new(),
         is_clock: chosen.iter().all(|event| event.is_clock()),
         has_user: true,
         user_registers: if has_registers { fields.user_registers } else { 0 },

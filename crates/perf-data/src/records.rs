@@ -64,7 +64,9 @@ pub(crate) fn record_at(block: &Rc<Vec<u8>>, at: usize, endian: Endianness) -> N
         return Next::Cut;
     }
     // Blocks are far below 4 GiB.
-    let (start, end) = ((at + HEADER) as u32, (at + len) as u32);
+    let (Ok(start), Ok(end)) = (u32::try_from(at + HEADER), u32::try_from(at + len)) else {
+        return Next::Broken;
+    };
     Next::Record(Record { kind, misc, block: block.clone(), start, end })
 }
 

@@ -9,11 +9,13 @@ mod from_profile;
 mod join;
 mod labels;
 mod merge;
+mod root_name;
 mod transform;
 
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 pub use builder::{BuilderNode, TreeBuilder};
+pub use root_name::{RootFrame, RootName};
 pub use transform::TooLarge;
 
 /// A label of a [`CallTree`].
@@ -83,17 +85,6 @@ pub struct Node {
     pub self_weight: Weight,
     /// One past the position of the last node below this one.
     pub end: u32,
-}
-
-/// What the first frame of each stack is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RootFrame {
-    /// Write `process/thread` where a thread has another name than its process.
-    pub process: bool,
-    /// Put the thread id into the root frame, so that threads of one name stand apart.
-    pub tid: bool,
-    /// Put the process id into the root frame.
-    pub pid: bool,
 }
 
 /// How a call tree is made from a profile.

@@ -13,5 +13,5 @@ mod sorted;
 mod write;
 
 pub use parts::{FoldedPart, FoldedParts};
-pub use read::{Columns, FoldedError, FoldedReader, SkippedLine};
+pub use read::{Columns, FoldedError, FoldedReader, NO_COUNT, SkippedLine};
 pub use write::{Annotations, write_folded};

@@ -12,6 +12,9 @@ pub enum FrameKind {
     Library,
     /// A function of the kernel or of a module; `_[k]` in folded text.
     Kernel,
+    /// A function of the kernel in which a thread waits, where others show threads that run; `_[k]` in
+    /// folded text, which does not tell them apart.
+    Waiting,
     /// A function that the compiler inlined into its caller; `_[i]` in folded text.
     Inlined,
     /// A function that a runtime compiled while running; `_[j]` in folded text.
@@ -29,6 +32,7 @@ impl FrameKind {
             FrameKind::User => "user",
             FrameKind::Library => "library",
             FrameKind::Kernel => "kernel",
+            FrameKind::Waiting => "waiting",
             FrameKind::Inlined => "inlined",
             FrameKind::Jit => "jit",
             FrameKind::Waker => "waker",
@@ -39,7 +43,7 @@ impl FrameKind {
     /// The suffix that flamegraph.pl's palettes recognise; empty for user frames and marks.
     pub fn annotation(self) -> &'static str {
         match self {
-            FrameKind::Kernel => "_[k]",
+            FrameKind::Kernel | FrameKind::Waiting => "_[k]",
             FrameKind::Inlined => "_[i]",
             FrameKind::Jit => "_[j]",
             FrameKind::Waker => "_[w]",

@@ -48,12 +48,14 @@ mod top;
 mod units;
 
 pub use address::{FileOffset, ImageAddress, ProcessAddress};
-pub use call_tree::{Before, CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame};
+pub use call_tree::{
+    Before, CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame, RootName,
+};
 pub use call_tree::{BuilderNode, PlainKinds, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
 pub use completion::{Evidence, NotRead, StackCopies};
 pub use folded::{
-    Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, SkippedLine,
-    write_folded,
+    Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, NO_COUNT,
+    SkippedLine, write_folded,
 };
 pub use frame::{Frame, FrameKind, Location, is_mark_name};
 pub use health::{Coverage, Health, Missing, Occurrences, StackEnd};

@@ -1,5 +1,7 @@
 //! The profile: distinct stacks of named locations, with one or more values each.
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
@@ -56,6 +58,7 @@ pub struct Profile {
     locations: IndexSet<Location, FxBuildHasher>,
     stacks: StackTable<LocationId>,
     threads: IndexSet<Thread, FxBuildHasher>,
+    titles: BTreeMap<Pid, StrId>,
     rows: IndexMap<(ThreadId, StackId, Evidence), (), FxBuildHasher>,
     values: Vec<u64>,
 }
@@ -78,6 +81,7 @@ impl Profile {
             locations: IndexSet::default(),
             stacks: StackTable::default(),
             threads: IndexSet::default(),
+            titles: BTreeMap::new(),
             rows: IndexMap::default(),
             values: Vec::new(),
         }
@@ -194,6 +198,17 @@ impl Profile {
     /// When the id is of another profile.
     pub fn thread(&self, id: ThreadId) -> Thread {
         *self.threads.get_index(id.index()).expect("thread ids are only made by add_thread")
+    }
+
+    /// Notes the title that a process has set itself: `nginx: worker process`.
+    pub fn set_title(&mut self, pid: Pid, title: &str) {
+        let title = self.strings.intern(title);
+        self.titles.insert(pid, title);
+    }
+
+    /// The title that a process has set itself, where one is known.
+    pub fn title(&self, pid: Pid) -> Option<&str> {
+        self.titles.get(&pid).map(|title| self.strings.text(*title))
     }
 
     /// Adds `values` to the row of that thread and stack, of whose evidence nothing is known.

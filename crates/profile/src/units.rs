@@ -111,4 +111,9 @@ impl ValueType {
     pub fn samples() -> ValueType {
         ValueType::new("samples", "count")
     }
+
+    /// How many samples stand behind one value among several of a profile that have their own.
+    pub fn samples_of(value: &str) -> ValueType {
+        ValueType::new(format!("{value}_samples"), "count")
+    }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile};
-use flame_sampler::{Losses, SamplerConfig, Scope, Session, Target};
+use flame_sampler::{Losses, SamplerConfig, Scope, Sessions, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
@@ -14,7 +14,7 @@ use crate::config::EVENT_VALUE;
 const TICK: u64 = 10_000_000;
 
 /// What a source knows besides its events. The default knows nothing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     losses: Losses,
     /// For how long other events had the counter.
@@ -23,35 +23,57 @@ pub(crate) struct Tally {
     sees_short_tasks: bool,
     /// The CPU time of the target, where samples stand for CPU time.
     pub(crate) accounted: Option<Nanos>,
-    /// How often the event happened, where that was counted.
-    happened: Option<u64>,
+    /// How often each event happened.
+    happened: Vec<Happened>,
+}
+
+/// How often an event happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Happened {
+    /// Nothing where that was not counted.
+    count: Option<u64>,
+    /// Whether flame chose every how manieth is sampled.
     chooses_period: bool,
 }
 
 impl Tally {
-    /// What a live session knows.
-    pub(crate) fn of_session(session: &Session) -> Tally {
-        let losses = session.losses();
-        let is_hardware = session.event().is_hardware();
-        let missed = losses.enabled.saturating_since(losses.running);
+    /// What live sessions know.
+    pub(crate) fn of_sessions(sessions: &Sessions) -> Tally {
+        let (first, all) = (sessions.first(), sessions.all());
+        let mut losses = Losses::default();
+        let mut multiplexed = Nanos(0);
+        for session in all {
+            let of_session = session.losses();
+            if session.event().is_hardware() {
+                let missed = of_session.enabled.saturating_since(of_session.running);
+                multiplexed = multiplexed.max(missed);
+            }
+            losses += of_session;
+        }
+        let happened = all.iter().map(|session| Happened {
+            count: session.happened(),
+            chooses_period: session.chooses_period(),
+        });
         Tally {
             losses,
-            multiplexed: if is_hardware { missed } else { Nanos(0) },
-            sees_short_tasks: session.scope() == Scope::Cpus,
-            accounted: session.accounted(),
-            happened: session.happened(),
-            chooses_period: session.chooses_period(),
+            multiplexed,
+            sees_short_tasks: first.scope() == Scope::Cpus,
+            accounted: first.accounted(),
+            happened: happened.collect(),
         }
     }
 
     /// The same, where samples stand for the time behind an event and not for events.
     pub(crate) fn of_waits(self) -> Tally {
-        Tally { happened: None, ..self }
+        Tally { happened: Vec::new(), ..self }
     }
 
     /// Adds it to a profile, whose health has what LOST records told of. Those miss the end of a
     /// recording; what the events say misses nothing, but not every kernel counts it.
-    pub(crate) fn complete(&self, profile: &mut Profile) {
+    ///
+    /// `sampled` is the CPU time that samples stood for when they were taken, where they stand for
+    /// something else by now; `counted` says for how many occurrences of each event they stand.
+    pub(crate) fn complete(&self, sampled: Option<Nanos>, counted: &[u64], profile: &mut Profile) {
         let health: &mut Health = &mut profile.health;
         health.lost_records = health.lost_records.max(self.losses.lost_records);
         health.throttled_time = self.losses.throttled;
@@ -60,17 +82,25 @@ impl Tally {
         if self.sees_short_tasks {
             health.short_tasks = 0;
         }
-        let sampled = profile.total(EVENT_VALUE).0;
         if let Some(accounted) = self.accounted {
-            profile.health.coverage = Some(Coverage { sampled: Nanos(sampled), accounted });
+            let sampled = sampled.unwrap_or_else(|| Nanos(profile.total(EVENT_VALUE).0));
+            profile.health.coverage = Some(Coverage { sampled, accounted });
         }
         // Where the period was chosen on the way, samples stand for all occurrences from then on, in
         // the proportions in which they came: a period is broken off now and then, and the kernel
         // takes only so many samples in a tick.
-        if let Some(happened) = self.happened {
-            profile.health.occurrences = Some(Occurrences { sampled, happened });
-            if self.chooses_period {
-                profile.scale(EVENT_VALUE, happened);
+        for (event, happened) in self.happened.iter().enumerate() {
+            let (value, Some(count)) = (2 * event + EVENT_VALUE, happened.count) else { continue };
+            let sampled = counted.get(event).copied().unwrap_or(0);
+            // Of several it would not be said which it is.
+            if self.happened.len() == 1 {
+                profile.health.occurrences = Some(Occurrences { sampled, happened: count });
+            }
+            if happened.chooses_period && sampled > 0 {
+                // The same as the count, unless samples stand for what a field adds up to.
+                let total = u128::from(profile.total(value).0) * u128::from(count);
+                let total = u64::try_from(total / u128::from(sampled)).unwrap_or(u64::MAX);
+                profile.scale(value, total);
             }
         }
     }

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use flame_profile::{Evidence, Health, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
+use crate::config::EVENT_VALUE;
 use crate::location::CodeLocation;
-
-/// What a sample adds: one, and what it stands for.
-type Values = [u64; 2];
 
 /// A thread as samples saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +22,7 @@ pub(crate) struct ThreadKey {
 }
 
 /// What a row is told from others by: the position of its thread, its stack, and what that rests on.
-type RowKey = (usize, StackId, Evidence);
+pub(crate) type RowKey = (usize, StackId, Evidence);
 
 /// Where a sample was taken.
 #[derive(Clone, Copy, Debug)]
@@ -40,26 +38,78 @@ pub(crate) struct SeenStack {
 pub(crate) type Wait = Arc<OnceLock<SeenStack>>;
 
 /// Takes in samples.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Aggregator {
-    threads: IndexSet<ThreadKey, FxBuildHasher>,
-    stacks: StackTable<CodeLocation>,
-    rows: IndexMap<RowKey, Values, FxBuildHasher>,
+    rows: Rows,
     ends: BTreeMap<StackEnd, u64>,
 }
 
 /// All samples of a recording, before anything has a name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) threads: IndexSet<ThreadKey, FxBuildHasher>,
     pub(crate) stacks: StackTable<CodeLocation>,
-    pub(crate) rows: IndexMap<RowKey, Values, FxBuildHasher>,
+    keys: IndexSet<RowKey, FxBuildHasher>,
+    /// For each key two numbers an event: how many samples, and what they stand for.
+    values: Vec<u64>,
+    events: usize,
 }
 
-impl Aggregator {
+impl Rows {
+    /// None yet, of samples of so many events.
+    pub(crate) fn new(events: usize) -> Rows {
+        Rows {
+            threads: IndexSet::default(),
+            stacks: StackTable::default(),
+            keys: IndexSet::default(),
+            values: Vec::new(),
+            events: events.max(1),
+        }
+    }
+
+    /// The rows, each with its values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&RowKey, &[u64])> {
+        self.keys.iter().zip(self.values.chunks_exact(2 * self.events))
+    }
+
+    /// The same, with values that can be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&RowKey, &mut [u64])> {
+        self.keys.iter().zip(self.values.chunks_exact_mut(2 * self.events))
+    }
+
     /// The position of a thread.
     pub(crate) fn thread(&mut self, key: ThreadKey) -> usize {
         self.threads.insert_full(key).0
+    }
+
+    /// Adds a sample of the event at that position, which stands for so much.
+    fn add(&mut self, key: RowKey, event: usize, period: u64) {
+        let width = 2 * self.events;
+        let start = self.keys.insert_full(key).0 * width;
+        if self.values.len() == start {
+            self.values.resize(start + width, 0);
+        }
+        let of_event = start + 2 * event.min(self.events - 1);
+        for (sum, value) in self.values[of_event..].iter_mut().zip([1, period]) {
+            *sum = sum.saturating_add(value);
+        }
+    }
+}
+
+/// How many samples of any event the values of a row stand for.
+pub(crate) fn samples_of(values: &[u64]) -> u64 {
+    values.iter().step_by(2).sum()
+}
+
+impl Aggregator {
+    /// Of samples of so many events.
+    pub(crate) fn new(events: usize) -> Aggregator {
+        Aggregator { rows: Rows::new(events), ends: BTreeMap::new() }
+    }
+
+    /// The position of a thread.
+    pub(crate) fn thread(&mut self, key: ThreadKey) -> usize {
+        self.rows.thread(key)
     }
 
     /// The stack of a path, outermost frame first.
@@ -69,39 +119,66 @@ impl Aggregator {
 
     /// A stack with one more frame inside.
     pub(crate) fn inside(&mut self, stack: StackId, location: CodeLocation) -> StackId {
-        self.stacks.push(stack, location)
+        self.rows.stacks.push(stack, location)
     }
 
-    /// Adds a sample.
-    pub(crate) fn add(&mut self, seen: SeenStack, period: u64) {
+    /// Adds a sample of the event at that position.
+    pub(crate) fn add(&mut self, seen: SeenStack, event: usize, period: u64) {
         let SeenStack { thread, stack, end: (end, evidence) } = seen;
         *self.ends.entry(end).or_default() += 1;
-        add(self.rows.entry((thread, stack, evidence)).or_default(), [1, period]);
+        self.rows.add((thread, stack, evidence), event, period);
+    }
+
+    /// Gives the samples of the first event as much weight as is known of each thread, by position; what
+    /// is left of threads without such samples.
+    pub(crate) fn share_out(&mut self, known: BTreeMap<usize, u64>) -> BTreeMap<usize, u64> {
+        let mut sampled: BTreeMap<usize, u64> = BTreeMap::new();
+        for ((thread, ..), values) in self.rows.iter() {
+            *sampled.entry(*thread).or_default() += values[EVENT_VALUE];
+        }
+        // What rounding takes from one row the next ones get.
+        let mut passed: BTreeMap<usize, (u128, u64)> = BTreeMap::new();
+        for ((thread, ..), values) in self.rows.iter_mut() {
+            let (Some(known), Some(sampled)) = (known.get(thread), sampled.get(thread)) else {
+                continue;
+            };
+            let (seen, given) = passed.entry(*thread).or_default();
+            *seen += u128::from(values[EVENT_VALUE]);
+            let until = *seen * u128::from(*known) / u128::from(*sampled).max(1);
+            let until = u64::try_from(until).unwrap_or(u64::MAX);
+            (values[EVENT_VALUE], *given) = (until - *given, until);
+        }
+        let unseen =
+            known.into_iter().filter(|(thread, _)| sampled.get(thread).is_none_or(|s| *s == 0));
+        unseen.filter(|(_, time)| *time > 0).collect()
+    }
+
+    /// Adds what samples of other events stand for to the values of the first: both are time.
+    pub(crate) fn add_up(&mut self) {
+        for (_, values) in self.rows.iter_mut() {
+            let (first, others) = values.split_at_mut(2);
+            for other in others.chunks_exact(2) {
+                first.iter_mut().zip(other).for_each(|(sum, value)| *sum += value);
+            }
+        }
     }
 
     /// All rows; how their stacks ended is counted in `health`.
     pub(crate) fn into_rows(self, health: &mut Health) -> Rows {
-        let Aggregator { threads, stacks, rows, ends } = self;
-        for (end, count) in ends {
+        for (end, count) in self.ends {
             *health.stack_ends.entry(end).or_default() += count;
         }
-        health.samples = rows.values().map(|values| values[0]).sum();
-        Rows { threads, stacks, rows }
+        health.samples = self.rows.iter().map(|(_, values)| samples_of(values)).sum();
+        self.rows
     }
 }
 
-fn add(sums: &mut Values, values: Values) {
-    for (sum, value) in sums.iter_mut().zip(values) {
-        *sum = sum.saturating_add(value);
-    }
-}
-
-/// The kernel's frames, given innermost first, outermost first.
-pub(crate) fn kernel_locations(
+/// Where the kernel's frames are, given innermost first, outermost first.
+pub(crate) fn kernel_addresses(
     kernel: &[ProcessAddress],
-) -> impl Iterator<Item = CodeLocation> + '_ {
+) -> impl Iterator<Item = ProcessAddress> + '_ {
     kernel.iter().enumerate().rev().map(|(index, address)| {
         // All but the innermost are return addresses.
-        CodeLocation::Kernel(ProcessAddress(address.0.saturating_sub(u64::from(index > 0))))
+        ProcessAddress(address.0.saturating_sub(u64::from(index > 0)))
     })
 }

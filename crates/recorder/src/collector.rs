@@ -7,17 +7,21 @@ use std::mem;
 use std::sync::Arc;
 
 use flame_events::{Event, EventKind, ImageKey, SampleEvent};
-use flame_profile::{Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
+use flame_profile::{Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
 use flame_symbolize::ImageFile;
 
-use crate::aggregator::{Aggregator, Rows, SeenStack, ThreadKey, Wait, kernel_locations};
-use crate::config::{Options, SAMPLES_VALUE, Stream};
+use crate::aggregator::{
+    Aggregator, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
+};
+use crate::config::{Options, Stream};
 use crate::images::OpenImage;
 use crate::jit::{Deferred, DeferredSample, JitTarget};
 use crate::location::CodeLocation;
 use crate::locator::Locator;
 use crate::off_cpu::OffCpu;
+use crate::on_cpu::OnCpu;
 use crate::short_tasks::ShortTasks;
+use crate::spans::Spans;
 use crate::walker::Walker;
 
 mod waits;
@@ -25,6 +29,9 @@ mod waits;
 /// What the kernel writes for the numbers of a task that has given them up and still runs, in the
 /// kernel, to its end.
 const GIVEN_UP: u32 = u32::MAX;
+
+/// The number of all idle tasks.
+const IDLE_TASK: Tid = Tid(0);
 
 /// An image that samples have hit.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +44,9 @@ pub struct SeenImage<'r> {
     pub file: Option<&'r ImageFile>,
 }
 
+/// A wait that is over, with a mark for what it was, and how long it took.
+type Unsettled = (Wait, Option<CodeLocation>, Nanos);
+
 /// Takes events one by one.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -47,14 +57,32 @@ pub(crate) struct Collector {
     aggregator: Aggregator,
     deferred: Deferred,
     unknown_name: Arc<str>,
+    /// What the kernel calls the idle tasks, of which /proc says nothing.
+    idle_name: Arc<str>,
     /// The name of a thread that is so far gone that it has no number any more.
     exiting_name: Arc<str>,
     short_tasks: ShortTasks,
     /// Where samples stand for time off CPU.
     off_cpu: Option<OffCpu<Wait>>,
+    /// Threads that waited before the recording, and whose stacks were not read yet.
+    to_look_at: Vec<(Pid, Tid)>,
+    /// Where those of the first event stand for time on CPU.
+    on_cpu: Option<OnCpu>,
+    /// For how long threads, by position, had a CPU.
+    ran: BTreeMap<usize, u64>,
     /// Waits that are over, of samples that are not settled.
-    unsettled: Vec<(Wait, bool, Nanos)>,
+    unsettled: Vec<Unsettled>,
     samples: u64,
+    /// What samples that are not of waits stand for, all together.
+    sampled: Nanos,
+    /// For how many occurrences samples stand, by event.
+    counted: Vec<u64>,
+    /// Where samples of a further event end what those of the first begin.
+    spans: Option<Spans<Wait>>,
+    /// How many of those ends were lost.
+    open_ends: u64,
+    /// Of how many events samples are.
+    events: usize,
 }
 
 impl Collector {
@@ -64,14 +92,23 @@ impl Collector {
             walker: Walker::new(stream, options),
             health: Health::default(),
             now: Nanos(0),
-            aggregator: Aggregator::default(),
+            aggregator: Aggregator::new(stream.values().count()),
+            events: stream.values().count(),
             deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
+            idle_name: "swapper".into(),
             exiting_name: "[exiting]".into(),
             short_tasks: ShortTasks::default(),
             off_cpu: options.waits.map(OffCpu::new),
+            on_cpu: options.waits.filter(|waits| waits.with_running).map(|_| OnCpu::default()),
+            ran: BTreeMap::new(),
+            to_look_at: Vec::new(),
             unsettled: Vec::new(),
             samples: 0,
+            sampled: Nanos(0),
+            counted: Vec::new(),
+            spans: options.spans.then(Spans::default),
+            open_ends: 0,
         }
     }
 
@@ -93,6 +130,17 @@ impl Collector {
     /// Samples taken in so far.
     pub(crate) fn samples(&self) -> u64 {
         self.samples
+    }
+
+    /// For how many occurrences of each event samples stand.
+    pub(crate) fn counted(&self) -> &[u64] {
+        &self.counted
+    }
+
+    /// The time that samples stood for when they were taken, where their threads' time on CPUs is
+    /// known better.
+    pub(crate) fn sampled_time(&self) -> Option<Nanos> {
+        self.on_cpu.as_ref().map(|_| self.sampled)
     }
 
     /// Takes in one event.
@@ -130,11 +178,13 @@ impl Collector {
     pub(crate) fn last_rows(&mut self) -> (Rows, Health) {
         self.locator.jit.finish();
         self.intern_settled(true);
-        let aggregator = mem::take(&mut self.aggregator);
+        let nothing = Aggregator::new(self.events);
+        let aggregator = mem::replace(&mut self.aggregator, nothing);
         self.rows_of(aggregator)
     }
 
-    fn rows_of(&mut self, aggregator: Aggregator) -> (Rows, Health) {
+    fn rows_of(&mut self, mut aggregator: Aggregator) -> (Rows, Health) {
+        self.add_running(&mut aggregator);
         self.locator.images.give_up_rewritten();
         let mut health = self.health.clone();
         let rows = aggregator.into_rows(&mut health);
@@ -142,6 +192,10 @@ impl Collector {
         health.notes.extend(self.locator.notes.iter().cloned());
         health.notes.extend(self.locator.jit.note());
         health.short_tasks = self.short_tasks.unseen();
+        if self.open_ends > 0 {
+            let note = format!("{} calls whose end was lost are left out", self.open_ends);
+            health.notes.push(note);
+        }
         (rows, health)
     }
 
@@ -164,10 +218,36 @@ impl Collector {
         self.locator.jit.targets()
     }
 
+    /// What a sample stands for: so many occurrences, or what a field of them adds up to. What is
+    /// negative there is an error's number.
+    fn weight_of(&mut self, sample: &SampleEvent<'_>) -> u64 {
+        if self.counted.len() <= sample.event {
+            self.counted.resize(sample.event + 1, 0);
+        }
+        self.counted[sample.event] += sample.period;
+        let each = sample.tracepoint.map_or(1, |value| u64::try_from(value).unwrap_or(0));
+        sample.period.saturating_mul(each)
+    }
+
     fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
+        if self.ends_span(time, sample) {
+            return;
+        }
         self.locator.enter_unknown(sample.pid);
         self.short_tasks.saw(sample.tid);
-        let (end, evidence) = self.walker.walk(sample, &mut self.locator, &mut self.health);
+        let walked = self.walker.walk(sample, &mut self.locator, &mut self.health);
+        let waits = self.wait(sample);
+        self.take_walked(time, sample, walked, waits);
+    }
+
+    /// Takes in a sample whose stack the walker has walked just now.
+    fn take_walked(
+        &mut self,
+        time: Nanos,
+        sample: &SampleEvent<'_>,
+        (end, evidence): (StackEnd, Evidence),
+        waits: Option<Wait>,
+    ) {
         let (frames, unwinder) = self.walker.walked();
         self.locator.locate_all(sample.pid, frames, unwinder);
         if end.is_truncated() {
@@ -190,10 +270,15 @@ impl Collector {
             CodeLocation::Unmapped(_) if is_chain && index > 0 => CodeLocation::NoCaller,
             location => *location,
         }));
-        path.extend(kernel_locations(&sample.kernel_chain));
-        let (pid, period, end) = (sample.pid, sample.period, (end, evidence));
-        let waits = self.wait(pid, sample.tid);
-        self.take_in(DeferredSample { time, pid, thread, path, jit, end, period, waits });
+        let in_kernel = kernel_addresses(&sample.kernel_chain);
+        match waits.is_some() && self.on_cpu.is_some() {
+            true => path.extend(in_kernel.map(CodeLocation::Waiting)),
+            false => path.extend(in_kernel.map(CodeLocation::Kernel)),
+        }
+        let SampleEvent { pid, event, .. } = *sample;
+        let period = self.weight_of(sample);
+        let end = (end, evidence);
+        self.take_in(DeferredSample { time, pid, thread, path, jit, end, event, period, waits });
     }
 
     /// Samples of code that may be known better soon wait; the others need not.
@@ -226,20 +311,30 @@ impl Collector {
         let seen = SeenStack { thread: sample.thread, stack, end: sample.end };
         match sample.waits {
             Some(wait) => _ = wait.set(seen),
-            None => self.aggregator.add(seen, sample.period),
+            None => {
+                // Idle CPUs are sampled, too, and use no time of any thread.
+                self.sampled.0 += if sample.pid.0 == 0 { 0 } else { sample.period };
+                self.aggregator.add(seen, sample.event, sample.period);
+            }
         }
     }
 
     fn thread_of(&mut self, pid: Pid, tid: Tid) -> usize {
+        let key = self.thread_key(pid, tid);
+        self.aggregator.thread(key)
+    }
+
+    fn thread_key(&self, pid: Pid, tid: Tid) -> ThreadKey {
         let name = |tid| match self.locator.processes.thread_name(tid) {
-            Some(name) => name.clone(),
-            None if tid == Tid(GIVEN_UP) => self.exiting_name.clone(),
-            None => self.unknown_name.clone(),
+            Some(name) if !name.is_empty() => name.clone(),
+            _ if tid == IDLE_TASK => self.idle_name.clone(),
+            _ if tid == Tid(GIVEN_UP) => self.exiting_name.clone(),
+            _ => self.unknown_name.clone(),
         };
         let (name, process) = (name(tid), name(Tid(pid.0)));
         let pid = Some(pid).filter(|pid| pid.0 != GIVEN_UP);
         let tid = Some(tid).filter(|tid| tid.0 != GIVEN_UP);
-        self.aggregator.thread(ThreadKey { name, process, pid, tid })
+        ThreadKey { name, process, pid, tid }
     }
 }
 
@@ -247,13 +342,13 @@ impl Collector {
 pub(crate) fn samples_by_image(rows: &Rows) -> BTreeMap<ImageId, u64> {
     let mut samples = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    for ((_, stack, _), values) in &rows.rows {
+    for ((_, stack, _), values) in rows.iter() {
         seen.extend(rows.stacks.entries(*stack).filter_map(|entry| match entry {
             CodeLocation::Image(image, _) => Some(image),
             _ => None,
         }));
         while let Some(image) = seen.pop_first() {
-            *samples.entry(image).or_default() += values[SAMPLES_VALUE];
+            *samples.entry(image).or_default() += samples_of(values);
         }
     }
     samples

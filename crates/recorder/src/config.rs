@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::sync::Arc;
 
 use flame_profile::{ByteLen, Nanos, ValueType};
 use flame_sampler::{
-    DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Session, Target,
+    DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Privilege, Rate, SamplerConfig, Session,
+    Sessions, Target,
 };
 use flame_symbolize::SymbolizeConfig;
 use flame_unwind::Architecture;
@@ -41,6 +43,8 @@ pub const EVENT_VALUE: usize = 1;
 pub struct RecorderConfig {
     /// What is sampled, and how.
     pub sampler: SamplerConfig,
+    /// Further events, whose samples have values of their own. Default: none.
+    pub others: Vec<EventSpec>,
     /// What becomes of the samples.
     pub options: Options,
 }
@@ -50,7 +54,7 @@ impl RecorderConfig {
     pub fn new(target: Target) -> RecorderConfig {
         let registers = Architecture::NATIVE.perf_register_mask();
         let sampler = SamplerConfig::new(target, registers);
-        RecorderConfig { sampler, options: Options::default() }
+        RecorderConfig { sampler, others: Vec::new(), options: Options::default() }
     }
 
     /// The same, of the time that threads spend off their CPUs: the event is `context-switches`, and
@@ -63,6 +67,17 @@ impl RecorderConfig {
         config.options.waits = Some(kept);
         config
     }
+
+    /// The same, of all time of threads, on CPU and off.
+    pub fn wall(target: Target) -> RecorderConfig {
+        let mut config = RecorderConfig::new(target);
+        config.sampler.event = Some(EventType::cpu_clock());
+        let event = EventType::context_switches();
+        let rate = Rate::Frequency(DEFAULT_COUNTING_FREQUENCY);
+        config.others = vec![EventSpec { event, rate, switches: true, stacks: true }];
+        config.options.waits = Some(Waits { with_running: true, ..Waits::default() });
+        config
+    }
 }
 
 /// Which times off CPU are shown.
@@ -72,11 +87,13 @@ pub struct Waits {
     pub shortest: Nanos,
     /// No longer ones.
     pub longest: Nanos,
+    /// Whether time on CPUs is shown, too, of which the first event takes samples.
+    pub with_running: bool,
 }
 
 impl Default for Waits {
     fn default() -> Waits {
-        Waits { shortest: Nanos(0), longest: Nanos(u64::MAX) }
+        Waits { shortest: Nanos(0), longest: Nanos(u64::MAX), with_running: false }
     }
 }
 
@@ -95,6 +112,11 @@ pub struct Options {
     /// of those times are shown. The source must tell of all switches, see
     /// [`SamplerConfig::switches`].
     pub waits: Option<Waits>,
+    /// Whether samples of a further event end, thread by thread, what those of the first begin, and
+    /// those of the first stand for the time between.
+    pub spans: bool,
+    /// What the first event's samples stand for, where that is said otherwise than by its name.
+    pub value: Option<ValueType>,
     /// How names are looked up.
     pub symbols: SymbolizeConfig,
     /// The kernel's symbols. The default is to open `/proc/kallsyms` when names are wanted first.
@@ -112,6 +134,8 @@ impl Default for Options {
             memory: Arc::new(LiveFiles::default()),
             debug_places: DebugPlaces::default(),
             waits: None,
+            spans: false,
+            value: None,
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),
         }
@@ -123,7 +147,9 @@ impl Default for Options {
 pub struct Stream {
     /// What a sample stands for, besides being one.
     pub value: ValueType,
-    /// Whether that is time: then samples are what people want to see counted first.
+    /// The same of samples of further events.
+    pub others: Vec<ValueType>,
+    /// Whether the first is time: then samples are what people want to see counted first.
     pub is_clock: bool,
     /// Whether samples may have a user part at all.
     pub has_user: bool,
@@ -134,9 +160,27 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// What samples stand for: how many they are, and the event's own value.
+    /// The same, where samples of the last event are of waits, and those of the first, if they are
+    /// another's, of time on CPUs.
+    pub(crate) fn of_waits(self, with_running: bool) -> Stream {
+        let off_cpu = ValueType::new("off-cpu", "nanoseconds");
+        let (value, others) = match with_running {
+            true => (ValueType::new("wall", "nanoseconds"), vec![off_cpu]),
+            false => (off_cpu, Vec::new()),
+        };
+        Stream { value, others, is_clock: false, ..self }
+    }
+
+    /// What samples of each event stand for, in the order of the events.
+    pub fn values(&self) -> impl Iterator<Item = &ValueType> {
+        iter::once(&self.value).chain(&self.others)
+    }
+
+    /// What a profile of them has: of each event how many samples, and what they stand for.
     pub fn value_types(&self) -> Vec<ValueType> {
-        vec![ValueType::samples(), self.value.clone()]
+        let samples = |value: &ValueType| ValueType::samples_of(&value.name);
+        let others = self.others.iter().flat_map(|value| [samples(value), value.clone()]);
+        [ValueType::samples(), self.value.clone()].into_iter().chain(others).collect()
     }
 
     /// The position of the value that is shown first.
@@ -145,19 +189,21 @@ impl Stream {
     }
 }
 
-impl From<&Session> for Stream {
-    fn from(session: &Session) -> Stream {
-        let event = session.event();
-        let value = match event.is_clock() {
-            true => ValueType::new("cpu", "nanoseconds"),
-            false => ValueType::new(event.name.clone(), "count"),
+impl From<&Sessions> for Stream {
+    fn from(sessions: &Sessions) -> Stream {
+        let (first, all) = (sessions.first(), sessions.all());
+        let of_event = |session: &Session| match session.event() {
+            event if all.len() > 1 => ValueType::new(event.to_string(), event.unit.name()),
+            event if event.is_clock() => ValueType::new("cpu", event.unit.name()),
+            event => ValueType::new(event.name.clone(), event.unit.name()),
         };
         Stream {
-            value,
-            is_clock: event.is_clock(),
-            has_user: session.privilege() != Privilege::Kernel,
-            user_registers: session.layout().fields().user_registers,
-            stack_copy: session.stack_copy(),
+            value: of_event(first),
+            others: all[1..].iter().map(of_event).collect(),
+            is_clock: first.event().is_clock(),
+            has_user: all.iter().any(|session| session.privilege() != Privilege::Kernel),
+            user_registers: first.layout().fields().user_registers,
+            stack_copy: all.iter().map(Session::stack_copy).max().unwrap_or_default(),
         }
     }
 }

@@ -99,6 +99,11 @@ impl Images {
         }
     }
 
+    /// Memory of processes.
+    pub(super) fn memory(&self) -> &SharedMemory {
+        &self.memory
+    }
+
     /// Compares the memory of a process around an address with the file that was mapped there.
     pub(super) fn copy_in_memory(&self, pid: Pid, old: &Found) -> Copied {
         let Some(OpenImage::File(file, _)) = self.open.get(&old.mapping.image) else {

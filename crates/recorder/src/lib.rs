@@ -27,10 +27,12 @@
 //! }
 //!
 //! let sample = SampleEvent {
+//!     event: 0,
 //!     pid: Pid(42),
 //!     tid: Tid(42),
 //!     cpu: None,
 //!     period: 10_101_010,
+//!     tracepoint: None,
 //!     ip: ProcessAddress(0x401000),
 //!     kernel_chain: Vec::new(),
 //!     user_chain: vec![ProcessAddress(0x401000), ProcessAddress(0x401234)],
@@ -40,6 +42,7 @@
 //! let events = vec![Event { time: Nanos(1), kind: EventKind::Sample(sample) }];
 //! let stream = Stream {
 //!     value: ValueType::new("cpu", "nanoseconds"),
+//!     others: Vec::new(),
 //!     is_clock: true,
 //!     has_user: true,
 //!     user_registers: 0,
@@ -69,12 +72,14 @@ mod locator;
 mod mapped_files;
 mod naming;
 mod off_cpu;
+mod on_cpu;
 mod proc;
 mod process_root;
 mod recorder;
 mod relative;
 mod runtimes;
 mod short_tasks;
+mod spans;
 mod symbolizer;
 mod target;
 mod walker;

@@ -16,8 +16,10 @@
 //! files of each user together have one: then those of others are recorded as ever, and the profile
 //! says which were not waited for.
 //!
+//! Memory of a target comes the same way, since it may be such a file, mapped.
+//!
 //! Limits: a file system of the kernel may still stop answering after its file was opened (a
-//! network that breaks down meanwhile); and memory of a target may be such a file, mapped.
+//! network that breaks down meanwhile).
 //!
 //! Sources: fuse(4) of Linux (`request_wait_answer` waits uninterruptibly once a request is read),
 //! unix(7) for SCM_RIGHTS, mount_namespaces(7).
@@ -163,6 +165,43 @@ impl LiveFiles {
         ProcessFiles { files: self.clone(), user, is_foreign }
     }
 
+    /// What no process is the reason for.
+    fn of_nobody(&self) -> ProcessFiles {
+        let user = User { id: None, mounts: None };
+        ProcessFiles { files: self.clone(), user, is_foreign: false }
+    }
+
+    /// Opens the regular file at a path of this machine, whatever its processes.
+    ///
+    /// # Errors
+    /// There is none, it is none, or it was not waited for.
+    pub fn open(&self, path: &Path) -> io::Result<OpenFile> {
+        self.of_nobody().open(path)
+    }
+
+    /// The same at an absolute path below a directory, as if that were the root: no link leads out.
+    ///
+    /// # Errors
+    /// As [`LiveFiles::open`].
+    pub fn open_below(&self, root: &Path, path: &Path) -> io::Result<OpenFile> {
+        let Some(shared) = &self.0 else { return ProcessRoot::at(root)?.follow(path)?.open() };
+        let how = How::Below { root_len: root.as_os_str().len() as u64 };
+        let mut whole = root.as_os_str().to_owned();
+        whole.push(path);
+        shared.ask(&self.of_nobody(), how, Path::new(&whole))
+    }
+
+    /// The same at an absolute path of this machine, if no link stands there.
+    ///
+    /// # Errors
+    /// As [`LiveFiles::open`].
+    pub fn open_unlinked(&self, path: &Path) -> io::Result<OpenFile> {
+        match &self.0 {
+            Some(shared) => shared.ask(&self.of_nobody(), How::InRootOf(Pid(0)), path),
+            None => ProcessRoot::own()?.open(path),
+        }
+    }
+
     /// Starts a worker for [`Hooks::job`]; the socket of its answer.
     pub fn start_job(&self, asked: &[u8]) -> io::Result<OwnedFd> {
         let Some(shared) = &self.0 else { return Err(Errno::EOPNOTSUPP.into()) };
@@ -232,7 +271,16 @@ impl TargetFiles for LiveFiles {
 
 impl TargetMemory for LiveFiles {
     fn read(&self, pid: Pid, address: ProcessAddress, bytes: &mut [u8]) -> io::Result<()> {
-        File::open(format!("/proc/{pid}/mem"))?.read_exact_at(bytes, address.0)
+        let path = PathBuf::from(format!("/proc/{pid}/mem"));
+        let how = How::Memory { start: address.0, len: bytes.len() as u64 };
+        let asked = self.0.as_ref().map(|shared| shared.ask(&self.of_process(pid), how, &path));
+        match asked {
+            Some(Ok(copy)) => copy.file.read_exact_at(bytes, 0),
+            Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+            // Whoever has no rights reads own processes only; and where Yama restricts ptrace, those
+            // that flame launched, which the worker did not.
+            _ => File::open(path)?.read_exact_at(bytes, address.0),
+        }
     }
 }
 
@@ -262,6 +310,7 @@ impl Shared {
         let silence = if for_all < PATIENCE_FOR_ALL { SILENCE } else { MOMENT };
         let max_copied = match how {
             How::Text => MAX_TEXT,
+            How::Memory { len, .. } => len,
             _ => MAX_COPIED.saturating_sub(state.copied),
         };
         let is_foreign = process.is_foreign;
@@ -304,7 +353,7 @@ impl Shared {
                 }
                 (Some(Answer::File { status, is_copy }), Some(file)) => {
                     let file = File::from(file);
-                    if is_copy && request.how != How::Text {
+                    if is_copy && matches!(request.how, How::Path | How::Below { .. }) {
                         state.copied = state.copied.saturating_add(file.metadata()?.len());
                     }
                     return Ok(OpenFile { file, status });

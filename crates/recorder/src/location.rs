@@ -13,6 +13,8 @@ pub(super) enum CodeLocation {
     Image(ImageId, FileOffset),
     /// In the kernel.
     Kernel(ProcessAddress),
+    /// In the kernel, where a thread waits, among threads that run.
+    Waiting(ProcessAddress),
     /// In executable memory without a file: JIT code.
     Jit(JitId),
     /// In no executable memory that is known.
@@ -27,6 +29,8 @@ pub(super) enum CodeLocation {
     Preempted,
     /// Not code: time of a thread that no sample stands for.
     NotSampled,
+    /// Not code: a thread had a CPU, and was never sampled there.
+    RanUnsampled,
     /// Not code: the thread waited already when the recording began.
     WaitedBefore,
 }

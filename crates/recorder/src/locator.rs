@@ -14,6 +14,15 @@ use crate::location::CodeLocation;
 use crate::mapped_files::Seen;
 use crate::proc;
 
+/// Bytes of a page, or of a part of one.
+const PAGE: usize = 4096;
+
+/// So much of a stack is read at a time.
+const LARGE_STEP: usize = 4 * PAGE;
+
+/// So much is read of the stack of a thread that waits.
+const WAITING_STACK: usize = 128 * 1024;
+
 /// From here on addresses are the kernel's, on both architectures.
 pub(crate) const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
@@ -88,6 +97,11 @@ impl Locator {
         }
     }
 
+    /// It is that late: what is looked at next was so then.
+    pub(crate) fn advance_to(&mut self, time: Nanos) {
+        self.now = self.now.max(time);
+    }
+
     /// The locations of the last stack, innermost first, and which of them are code without a file.
     pub(crate) fn located(&self) -> (&[CodeLocation], &[(usize, ProcessAddress)]) {
         (&self.locations, &self.jit_frames)
@@ -114,6 +128,24 @@ impl Locator {
             let seen = Seen { pid, found, time: Some(self.now) };
             self.images.open(key, seen, unwinder);
         }
+    }
+
+    /// What of a stack can be read, from there upwards.
+    pub(crate) fn read_stack(&self, pid: Pid, start: ProcessAddress) -> Vec<u8> {
+        let mut stack = Vec::new();
+        // What is asked for is there as a whole or not at all: up to where a page ends, in large steps,
+        // and where the stack ends in small ones.
+        for step in [LARGE_STEP, PAGE] {
+            while stack.len() < WAITING_STACK {
+                let at = start.0 + stack.len() as u64;
+                let mut bytes = vec![0; step - (at % PAGE as u64) as usize];
+                if self.images.memory().read(pid, ProcessAddress(at), &mut bytes).is_err() {
+                    break;
+                }
+                stack.append(&mut bytes);
+            }
+        }
+        stack
     }
 
     /// Finds out whether anonymous memory has a copy of the file that was mapped there before.

@@ -11,7 +11,7 @@ use flame_profile::{
 use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::aggregator::Rows;
+use crate::aggregator::{Rows, samples_of};
 use crate::collector::samples_by_image;
 use crate::images::{OpenImage, image_name};
 use crate::location::{CodeLocation, JitId};
@@ -30,6 +30,9 @@ const PREEMPTED: &str = "[preempted]";
 
 /// The only frame of waits that were not sampled, and that no sample of about their length stands for.
 const NOT_SAMPLED: &str = "[waits not sampled]";
+
+/// The only frame of the time on CPU of a thread that was never sampled there.
+const RAN_UNSAMPLED: &str = "[on-CPU time not sampled]";
 
 /// The only frame of a thread that has waited since before the recording.
 const WAITED_BEFORE: &str = "[waiting since before the recording]";
@@ -72,12 +75,12 @@ pub(super) fn name_all(rows: &Rows, code: &Locator, symbols: &Symbolizer, profil
         stacks.push(profile.push_stack(parent, location));
     }
     let idle = idle_locations(profile);
-    for ((thread, stack, evidence), values) in &rows.rows {
+    for ((thread, stack, evidence), values) in rows.iter() {
         let Some(key) = rows.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
         if key.pid == Some(Pid(0)) && ends_idle(profile, stack, &idle) {
-            profile.health.idle_samples += values[0];
-            profile.health.samples -= values[0];
+            profile.health.idle_samples += samples_of(values);
+            profile.health.samples -= samples_of(values);
             continue;
         }
         let name = profile.intern(&key.name);
@@ -85,7 +88,7 @@ pub(super) fn name_all(rows: &Rows, code: &Locator, symbols: &Symbolizer, profil
         let (pid, tid) = (key.pid, key.tid);
         let thread = profile.add_whole_thread(Thread { name, process, pid, tid });
         profile.add_sample_of(thread, stack, *evidence, values);
-        count_unnamed(profile, stack, values[0], &unnamed);
+        count_unnamed(profile, stack, samples_of(values), &unnamed);
     }
 }
 
@@ -93,9 +96,9 @@ pub(super) fn name_all(rows: &Rows, code: &Locator, symbols: &Symbolizer, profil
 /// samples, else the one in most stacks that is no library, else the one in most stacks.
 fn program(rows: &Rows, processes: &Processes) -> Option<ImageId> {
     let mut of_process: BTreeMap<&str, u64> = BTreeMap::new();
-    for ((thread, ..), values) in &rows.rows {
+    for ((thread, ..), values) in rows.iter() {
         if let Some(key) = rows.threads.get_index(*thread) {
-            *of_process.entry(&*key.process).or_default() += values[0];
+            *of_process.entry(&*key.process).or_default() += samples_of(values);
         }
     }
     let heaviest = of_process.into_iter().max_by_key(|(_, samples)| *samples);
@@ -174,7 +177,7 @@ fn mark(profile: &mut Profile, name: &str) -> (Location, Unnamed) {
 impl<'c> Namer<'c> {
     fn new(rows: &Rows, code: &'c Locator, symbols: &'c Symbolizer) -> Namer<'c> {
         let in_kernel = |(_, _, entry)| match entry {
-            CodeLocation::Kernel(address) => Some(address),
+            CodeLocation::Kernel(address) | CodeLocation::Waiting(address) => Some(address),
             _ => None,
         };
         let bases = KernelBases::of(rows.stacks.nodes().filter_map(in_kernel));
@@ -192,8 +195,14 @@ impl<'c> Namer<'c> {
             CodeLocation::BeyondMaxDepth => mark(profile, BEYOND_MAX_DEPTH),
             CodeLocation::Preempted => mark(profile, PREEMPTED),
             CodeLocation::NotSampled => mark(profile, NOT_SAMPLED),
+            CodeLocation::RanUnsampled => mark(profile, RAN_UNSAMPLED),
             CodeLocation::WaitedBefore => mark(profile, WAITED_BEFORE),
-            CodeLocation::Kernel(address) => self.kernel_location(profile, address),
+            CodeLocation::Kernel(address) => {
+                self.kernel_location(profile, address, FrameKind::Kernel)
+            }
+            CodeLocation::Waiting(address) => {
+                self.kernel_location(profile, address, FrameKind::Waiting)
+            }
             CodeLocation::Jit(id) => self.jit_location(profile, id),
             CodeLocation::NoCaller => {
                 let frame = profile.add_frame("[unmapped]", FrameKind::User);
@@ -214,12 +223,13 @@ impl<'c> Namer<'c> {
         &self,
         profile: &mut Profile,
         address: ProcessAddress,
+        kind: FrameKind,
     ) -> (Location, Unnamed) {
         let relative = self.bases.relative(address, self.symbols.kernel().ok());
         let missing = match self.symbols.kernel() {
             Ok(symbols) => match symbols.lookup(address) {
                 Some((name, _)) => {
-                    let frame = profile.add_frame(name, FrameKind::Kernel);
+                    let frame = profile.add_frame(name, kind);
                     return (at(None, relative, vec![frame]), None);
                 }
                 None => Missing::NoSymbol,
@@ -229,7 +239,7 @@ impl<'c> Namer<'c> {
             }
             Err(_) => Missing::KernelHidden,
         };
-        unnamed(profile, "kernel", relative, FrameKind::Kernel, missing)
+        unnamed(profile, "kernel", relative, kind, missing)
     }
 
     fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {

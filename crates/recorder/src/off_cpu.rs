@@ -38,6 +38,8 @@ struct Away<S> {
     preempted: bool,
     before: bool,
     sample: Option<S>,
+    /// When a thread that waited before was looked at, for `sample`.
+    looked_at: Nanos,
 }
 
 /// By whether the thread was preempted, and by the logarithm of the length.
@@ -94,8 +96,8 @@ pub(crate) struct Spell<S> {
 /// What a thread did when it left its CPU.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SpellStack<S> {
-    /// It is not known: it was before the recording.
-    Before,
+    /// It was before the recording. Who was looked at and had not run by then has a sample.
+    Before(Option<S>),
     /// None of that class was sampled of the thread any more.
     NotSampled,
     Sampled(S),
@@ -122,8 +124,22 @@ impl<S: Clone> OffCpu<S> {
     pub(crate) fn begin(&mut self, now: Nanos, waiting: impl IntoIterator<Item = (Pid, Tid)>) {
         self.begun = now;
         for (pid, tid) in waiting {
-            let away = Away { pid, since: Some(now), preempted: false, before: true, sample: None };
+            let (since, looked_at) = (Some(now), Nanos(0));
+            let away = Away { pid, since, preempted: false, before: true, sample: None, looked_at };
             self.away.insert(tid, away);
+        }
+    }
+
+    /// Whether a thread waits that did so before the recording.
+    pub(crate) fn waits_since_before(&self, tid: Tid) -> bool {
+        self.away.get(&tid).is_some_and(|away| away.before)
+    }
+
+    /// A thread that waited when the recording began was looked at: if it does not run until then,
+    /// that was where.
+    pub(crate) fn looked_at(&mut self, now: Nanos, tid: Tid, sample: S) {
+        if let Some(away) = self.away.get_mut(&tid).filter(|away| away.before) {
+            (away.looked_at, away.sample) = (now, Some(sample));
         }
     }
 
@@ -133,7 +149,8 @@ impl<S: Clone> OffCpu<S> {
             return;
         }
         let sample = Some(sample);
-        let away = Away { pid, since: None, preempted: false, before: false, sample };
+        let (since, looked_at) = (None, Nanos(0));
+        let away = Away { pid, since, preempted: false, before: false, sample, looked_at };
         let earlier = self.away.insert(tid, away);
         self.sums.unpaired += u64::from(earlier.is_some_and(|away| !away.before));
     }
@@ -149,7 +166,8 @@ impl<S: Clone> OffCpu<S> {
         self.sums.unpaired += u64::from(earlier.as_ref().is_some_and(|a| unseen(a) && !a.before));
         let sample = earlier.filter(|away| !unseen(away)).and_then(|away| away.sample);
         let before = now < self.begun;
-        let away = Away { pid, since: Some(now), preempted, before, sample };
+        let (since, looked_at) = (Some(now), Nanos(0));
+        let away = Away { pid, since, preempted, before, sample, looked_at };
         self.away.insert(tid, away);
     }
 
@@ -174,7 +192,8 @@ impl<S: Clone> OffCpu<S> {
         let spell = |duration, stack| Spell { pid, tid, duration, preempted, stack };
         if away.before {
             self.sums.before.0 += duration.0;
-            return vec![spell(duration, SpellStack::Before)];
+            let seen = away.sample.filter(|_| away.looked_at < now);
+            return vec![spell(duration, SpellStack::Before(seen))];
         }
         self.sums.waits += 1;
         self.sums.preempted.0 += if preempted { duration.0 } else { 0 };
@@ -250,7 +269,7 @@ impl<S: Clone> OffCpu<S> {
     }
 
     /// The idle task of a CPU does not wait, and who has given up its number does not come back.
-    fn counts(&self, pid: Pid, tid: Tid) -> bool {
+    pub(crate) fn counts(&self, pid: Pid, tid: Tid) -> bool {
         pid.0 != 0 && tid.0 != u32::MAX && !self.ended.contains(&tid)
     }
 }
@@ -334,10 +353,16 @@ mod tests {
     #[test]
     fn what_began_before_the_recording_counts_from_its_beginning() {
         let mut all = begun_at(10, &[TID]);
-        assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before));
+        assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before(None)));
         let mut all = begun_at(10, &[]);
         all.left(Nanos(2), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before));
+        assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before(None)));
+        // It was looked at, while it waited or later.
+        for (at, seen) in [(14, Some("poll")), (15, None)] {
+            let mut all = begun_at(10, &[TID]);
+            all.looked_at(Nanos(at), TID, "poll");
+            assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before(seen)));
+        }
         // It was about to wait when it was looked at.
         let mut all = begun_at(10, &[TID]);
         all.sampled(PID, TID, "read");
@@ -385,7 +410,8 @@ mod tests {
 
     #[test]
     fn idle_tasks_do_not_wait_and_limits_leave_out() {
-        let kept = Waits { shortest: Nanos(5), longest: Nanos(10) };
+        let (shortest, longest) = (Nanos(5), Nanos(10));
+        let kept = Waits { shortest, longest, ..Waits::default() };
         let mut all = OffCpu::new(kept);
         for (tid, duration) in [(1, 4), (2, 5), (3, 10), (4, 11)] {
             let pid = Pid(tid);

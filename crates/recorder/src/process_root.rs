@@ -4,9 +4,10 @@
 //! its root only and never at the end of a path, and nothing but a regular file is opened: to open
 //! a FIFO or a device can hang, or do something.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use flame_profile::Pid;
@@ -16,7 +17,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// The root directory of a process.
+/// The root directory of a process, or what is to be one.
 #[derive(Debug)]
 pub struct ProcessRoot(File);
 
@@ -35,10 +36,33 @@ impl ProcessRoot {
         File::open("/").map(ProcessRoot)
     }
 
+    /// A directory that has the files of another machine.
+    pub fn at(directory: &Path) -> io::Result<ProcessRoot> {
+        OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlag::O_PATH | OFlag::O_DIRECTORY).bits())
+            .open(directory)
+            .map(ProcessRoot)
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.dev())
+    }
+
     /// Finds what stands at an absolute path; a link there is found, not followed.
     pub fn find(&self, path: &Path) -> io::Result<FoundFile> {
+        self.find_with(path, OFlag::O_NOFOLLOW)
+    }
+
+    /// Finds what an absolute path leads to, all links followed within the root.
+    pub fn follow(&self, path: &Path) -> io::Result<FoundFile> {
+        self.find_with(path, OFlag::empty())
+    }
+
+    fn find_with(&self, path: &Path, flags: OFlag) -> io::Result<FoundFile> {
         let how = OpenHow::new()
-            .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+            .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | flags)
             .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
         loop {
             match openat2(&self.0, path, how) {
@@ -154,6 +178,26 @@ mod tests {
             Err(io::ErrorKind::NotFound),
             refused,
         ];
+        assert_eq!(results, expect);
+    }
+
+    #[test]
+    fn followed_links_stay_within_the_root() {
+        let dir = std::env::temp_dir().join(format!("flame-below-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("usr/lib")).unwrap();
+        std::fs::write(dir.join("usr/lib/file"), "inside").unwrap();
+        symlink("/usr/lib", dir.join("lib")).unwrap();
+        symlink("/lib/file", dir.join("link")).unwrap();
+        symlink("/etc/passwd", dir.join("outside")).unwrap();
+        let root = ProcessRoot::at(&dir).unwrap();
+        let results = ["/lib/file", "/link", "/../../usr/lib/file", "/outside"].map(|path| {
+            let opened = root.follow(Path::new(path)).and_then(|found| found.open());
+            let text = opened.and_then(|opened| io::read_to_string(opened.file));
+            text.map_err(|error| error.kind())
+        });
+        std::fs::remove_dir_all(&dir).unwrap();
+        let inside = Ok("inside".to_owned());
+        let expect = [inside.clone(), inside.clone(), inside, Err(io::ErrorKind::NotFound)];
         assert_eq!(results, expect);
     }
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
-use flame_profile::{Health, Hz, Meta, Nanos, Profile, ValueType};
-use flame_sampler::{Privilege, Rate, SamplerError, Session, Target};
+use flame_profile::{Health, Hz, Meta, Nanos, Profile};
+use flame_sampler::{Privilege, Rate, SamplerError, Sessions, Target};
 
 use crate::SharedFiles;
 use crate::accounting::{ProcessTimes, Tally};
@@ -35,7 +35,7 @@ use crate::symbolizer::Symbolizer;
 /// # Ok::<(), flame_sampler::SamplerError>(())
 /// ```
 #[derive(Debug)]
-pub struct Recorder<S: EventSource = Session> {
+pub struct Recorder<S: EventSource = Sessions> {
     source: S,
     stream: Stream,
     files: SharedFiles,
@@ -82,17 +82,22 @@ impl Recorder {
     /// The events cannot be opened.
     pub fn start_after(
         config: RecorderConfig,
-        is_set_up: impl FnOnce(&Session),
+        is_set_up: impl FnOnce(&Sessions),
     ) -> Result<Recorder, SamplerError> {
-        let RecorderConfig { sampler, options } = config;
-        let source = Session::open(&sampler)?;
+        let RecorderConfig { sampler, others, options } = config;
+        let source = Sessions::open(&sampler, &others)?;
         let mut stream = Stream::from(&source);
-        if options.waits.is_some() {
-            if source.privilege() != Privilege::All {
+        if let Some(waits) = options.waits {
+            if source.all().iter().any(|session| session.privilege() != Privilege::All) {
                 return Err(SamplerError::Denied { what: "context switches", level: 1 });
             }
-            stream.value = ValueType::new("off-cpu", "nanoseconds");
+            stream = stream.of_waits(waits.with_running);
         }
+        if options.spans {
+            stream.others.clear();
+        }
+        let is_named = options.value.is_some();
+        stream.value = options.value.clone().unwrap_or(stream.value);
         let mut recorder = Recorder::of_source(source, stream, options);
         // Once events are open: what is mapped between then and now is in the records, too.
         recorder.enter_existing(&sampler.target);
@@ -101,19 +106,21 @@ impl Recorder {
         recorder.source.begin()?;
         recorder.begin_time();
         recorder.begin_waits(&sampler.target);
-        recorder.ask = Tally::of_session;
-        let taken = &recorder.source.taken().processes;
+        recorder.ask = Tally::of_sessions;
+        let taken = &recorder.source.first().taken().processes;
         recorder.times = ProcessTimes::begin(&sampler, taken);
-        let (frequency, period) = match recorder.source.rate() {
+        let (frequency, period) = match recorder.source.first().rate() {
             Rate::Frequency(Hz(hz)) if recorder.stream.is_clock => {
                 (Some(Hz(hz)), Some(1_000_000_000 / hz.max(1)))
             }
             Rate::Frequency(frequency) => (Some(frequency), None),
             Rate::Period(period) => (None, Some(period)),
         };
-        let event = Some(recorder.source.event().to_string());
+        let sessions = recorder.source.all().iter();
+        let names: Vec<String> = sessions.map(|session| session.event().to_string()).collect();
+        let event = Some(names.join(", "));
         recorder.meta = Meta { event, frequency, period, ..recorder.meta };
-        if recorder.collector.waits().is_some() {
+        if recorder.collector.measures_time() || is_named {
             let event = Some(recorder.stream.value.name.clone());
             recorder.meta = Meta { event, frequency: None, period: None, ..recorder.meta };
         }
@@ -127,13 +134,15 @@ impl Recorder {
             _ => None,
         };
         let now = self.source.now().unwrap_or_default();
-        self.collector.begin_waits(now, &self.source.taken().processes, only);
+        self.collector.begin_waits(now, &self.source.first().taken().processes, only);
     }
 
     fn enter_existing(&mut self, target: &Target) {
         let pids = match target {
             Target::System => all_processes(),
-            Target::Processes(_) | Target::Threads(_) => self.source.taken().processes.clone(),
+            Target::Processes(_) | Target::Threads(_) => {
+                self.source.first().taken().processes.clone()
+            }
             Target::Cgroup(group) => group.processes(),
             Target::Launched(_) => Vec::new(),
         };
@@ -220,6 +229,9 @@ impl<S: EventSource> Recorder<S> {
             }
             collector.take(event);
         })?;
+        if self.stopped.is_none() {
+            collector.look_at_waiting(|| self.source.now().unwrap_or_default());
+        }
         Ok(())
     }
 
@@ -254,13 +266,13 @@ impl<S: EventSource> Recorder<S> {
     fn look(&self) -> Tally {
         let mut tally = (self.ask)(&self.source);
         tally.accounted = self.times.at_least(tally.accounted);
-        if self.collector.waits().is_some() { tally.of_waits() } else { tally }
+        if self.collector.measures_time() { tally.of_waits() } else { tally }
     }
 
     /// The CPU time that the kernel accounted to the target until sampling stopped; `None` where
     /// that is not known.
     pub fn accounted(&self) -> Option<Nanos> {
-        self.tally.and_then(|tally| tally.accounted)
+        self.tally.as_ref().and_then(|tally| tally.accounted)
     }
 
     /// The processes that ran code without a file.
@@ -304,7 +316,7 @@ impl<S: EventSource> Recorder<S> {
     pub fn finish_whole(mut self) -> Result<Finished<S>, S::Error> {
         self.stop()?;
         self.read_processes();
-        let (rows, health) = self.rows.take().unwrap_or_default();
+        let (rows, health) = self.rows.take().unwrap_or_else(|| self.collector.last_rows());
         let profile = self.named(&rows, health);
         Ok(Finished { profile, source: self.source, times: self.times })
     }
@@ -319,7 +331,8 @@ impl<S: EventSource> Recorder<S> {
         profile.meta = Meta { duration: Some(Nanos::from(duration)), ..self.meta.clone() };
         profile.health = Health { lost_records: self.lost, ..health };
         naming::name_all(rows, code, &self.symbolizer, &mut profile);
-        self.tally.unwrap_or_else(|| self.look()).complete(&mut profile);
+        let tally = self.tally.clone().unwrap_or_else(|| self.look());
+        tally.complete(self.collector.sampled_time(), self.collector.counted(), &mut profile);
         profile.health.off_cpu = self.collector.waits();
         profile
     }

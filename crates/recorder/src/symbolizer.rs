@@ -72,7 +72,7 @@ impl Symbolizer {
 
     /// Looks up what is new in stacks.
     pub(crate) fn look_up(&mut self, stacks: &StackTable<CodeLocation>, code: &Locator) {
-        let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_));
+        let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_) | CodeLocation::Waiting(_));
         let needs_kernel = !self.has_kernel && stacks.nodes().any(|(_, _, entry)| in_kernel(entry));
         if needs_kernel {
             self.open_kernel();

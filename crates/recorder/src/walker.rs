@@ -112,6 +112,20 @@ impl Walker {
         (end, evidence)
     }
 
+    /// The same of a thread that waits, and of which only that is known. Its stack was read just now.
+    pub(crate) fn walk_waiting(
+        &mut self,
+        pid: Pid,
+        (program_counter, start): (ProcessAddress, ProcessAddress),
+        bytes: &[u8],
+        code: &mut Locator,
+    ) -> StackEnd {
+        self.frames.clear();
+        let registers = Registers::at(Architecture::NATIVE, program_counter, start);
+        let copy = StackCopy::new(start, bytes, &[], StackLimit::CopyFull);
+        self.unwind(pid, &registers, &copy, code)
+    }
+
     /// Walks a stack that goes on beyond its copy, in what was read of it.
     fn walk_on(
         &mut self,

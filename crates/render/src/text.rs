@@ -103,6 +103,7 @@ fn shown(label: &Label) -> String {
 fn mark(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Kernel => " [k]",
+        FrameKind::Waiting => " [waiting]",
         FrameKind::Inlined => " [i]",
         FrameKind::Jit => " [j]",
         FrameKind::Waker => " [w]",
@@ -114,6 +115,7 @@ fn mark(kind: FrameKind) -> &'static str {
 fn key_to_annotations(tree: &CallTree) -> String {
     let kinds = [
         (FrameKind::Kernel, "kernel"),
+        (FrameKind::Waiting, "waiting"),
         (FrameKind::Inlined, "inlined"),
         (FrameKind::Jit, "JIT compiled"),
         (FrameKind::Waker, "waker"),

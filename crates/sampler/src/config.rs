@@ -129,7 +129,27 @@ pub struct SamplerConfig {
     pub ring: Option<ByteLen>,
 }
 
+/// An event that is sampled besides that of a [`SamplerConfig`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpec {
+    /// Which event.
+    pub event: EventType,
+    /// How often.
+    pub rate: Rate,
+    /// See [`SamplerConfig::switches`].
+    pub switches: bool,
+    /// Whether its samples have stacks.
+    pub stacks: bool,
+}
+
 impl SamplerConfig {
+    /// The same, of another event.
+    pub(crate) fn of_event(&self, spec: &EventSpec) -> SamplerConfig {
+        let EventSpec { event, rate, switches, stacks } = spec.clone();
+        let call_graph = if stacks { self.call_graph } else { CallGraph::None };
+        SamplerConfig { event: Some(event), rate, switches, call_graph, ..self.clone() }
+    }
+
     /// The defaults for a target, with the registers that the unwinder uses.
     pub fn new(target: Target, user_registers: u64) -> SamplerConfig {
         SamplerConfig {

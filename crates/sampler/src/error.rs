@@ -13,7 +13,7 @@ pub struct Refusal {
     pub error: SamplerError,
 }
 
-/// What events are opened for once sampling has begun.
+/// What is asked for once sampling has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// A CPU that came online: it is not sampled.
@@ -21,6 +21,8 @@ pub enum Refused {
     /// Events that sample some of the occurrences, when they come too fast for all: from then on
     /// there are no samples.
     Occurrences,
+    /// What a stack has beyond its copy, on a CPU whose reader waits for memory that does not come.
+    Stacks(Cpu),
 }
 
 /// What went wrong, with what whoever words the message needs to know.

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use flame_events::TracepointField;
 use perf_event_open_sys::bindings;
 
 use crate::config::Privilege;
@@ -18,6 +19,16 @@ pub enum EventUnit {
     Count,
 }
 
+impl EventUnit {
+    /// What profiles call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventUnit::Nanoseconds => "nanoseconds",
+            EventUnit::Count => "count",
+        }
+    }
+}
+
 /// A kernel event that samples can be taken of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventType {
@@ -29,6 +40,8 @@ pub struct EventType {
     pub privilege: Option<Privilege>,
     /// Which occurrences of a tracepoint are meant, in the kernel's words; all where there is none.
     pub filter: Option<String>,
+    /// A field of a tracepoint that samples say the value of.
+    pub field: Option<TracepointField>,
     pub(crate) kind: u32,
     pub(crate) config: u64,
 }
@@ -102,7 +115,16 @@ impl EventType {
         let clock = name.ends_with("-clock");
         let unit = if clock { EventUnit::Nanoseconds } else { EventUnit::Count };
         let (name, config) = (name.to_owned(), config.into());
-        EventType { name, unit, privilege: None, filter: None, kind, config }
+        EventType { name, unit, privilege: None, filter: None, field: None, kind, config }
+    }
+
+    /// The same tracepoint, with the value of one of its fields.
+    ///
+    /// # Errors
+    /// It has no such field that is a number, or is no tracepoint.
+    pub fn with_field(self, name: &str) -> Result<EventType, TracepointError> {
+        let field = Some(tracepoints::field(&self.name, name)?);
+        Ok(EventType { field, ..self })
     }
 
     /// Whether the CPU counts it: then it shares counters with other events.
@@ -154,6 +176,7 @@ impl FromStr for EventType {
             unit: EventUnit::Count,
             privilege: None,
             filter: None,
+            field: None,
             kind,
             config,
         };

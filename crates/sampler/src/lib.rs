@@ -1,8 +1,8 @@
 //! Live events from the kernel: perf_event descriptors, their rings, and launched programs.
 //!
-//! A [`SamplerConfig`] says what to sample and how; [`Session::open`] turns it into open events
-//! with one ring a CPU, [`Session::begin`] starts the recording, and the session is then an
-//! [`flame_events::EventSource`]. What had to give
+//! A [`SamplerConfig`] says what to sample and how, and [`EventSpec`]s which events besides;
+//! [`Sessions::open`] turns them into open events with one ring a CPU for each, [`Sessions::begin`]
+//! starts the recording, and the sessions are then one [`flame_events::EventSource`]. What had to give
 //! way on this machine (no PMU, no permission for the kernel, smaller rings) is told by
 //! [`Session::concessions`], not printed.
 //!
@@ -11,20 +11,20 @@
 //! ```no_run
 //! use flame_events::EventSource;
 //! use flame_profile::{Hz, Pid};
-//! use flame_sampler::{Rate, SamplerConfig, Session, Target};
+//! use flame_sampler::{Rate, SamplerConfig, Sessions, Target};
 //!
 //! let mut config = SamplerConfig::new(Target::Processes(vec![Pid(4242)]), 0xff01ff);
 //! config.rate = Rate::Frequency(Hz(99));
-//! let mut session = Session::open(&config)?;
-//! session.begin()?;
-//! session.drain(&mut |event| { let _ = event; })?;
+//! let mut sessions = Sessions::open(&config, &[])?;
+//! sessions.begin()?;
+//! sessions.drain(&mut |event| { let _ = event; })?;
 //! # Ok::<(), flame_sampler::SamplerError>(())
 //! ```
 
 mod accounting;
+mod apart;
 mod attach;
 mod by_cpu;
-
 mod cgroup;
 mod config;
 mod counting;
@@ -49,6 +49,7 @@ mod ring;
 mod rings;
 mod scope;
 mod session;
+mod sessions;
 mod signal_frame;
 mod spawn;
 mod strangers;
@@ -59,8 +60,8 @@ mod turns;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{
-    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, MAX_STACK_COPY,
-    Privilege, Rate, SamplerConfig, Target,
+    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, EventSpec,
+    MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
 };
 pub use cpus::parse_cpu_list;
 pub use error::{Refusal, Refused, SamplerError};
@@ -70,6 +71,7 @@ pub use losses::Losses;
 pub use probe::{Feature, probe};
 pub use realtime::may_go_first;
 pub use session::{Concession, PerTask, Scope, Session, Taken};
+pub use sessions::Sessions;
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
 pub use threads::{descendants_of, is_alive, is_stopped, parent_of, process_of, threads_of};
 pub use tracepoints::{TracepointError, tracepoints};

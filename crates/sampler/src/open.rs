@@ -105,6 +105,7 @@ impl Plan {
                 Rate::Period(period) => Some(period),
                 Rate::Frequency(_) => event.is_occurrence().then_some(1),
             },
+            tracepoint: event.field,
         };
         Plan {
             privilege,

@@ -4,21 +4,15 @@
 //! Sources: perf_event_open(2); `kernel/events/core.c` and `kernel/trace/trace_event_perf.c` of
 //! Linux for who may open what.
 
-use std::ffi::CString;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::fs::File;
+use std::io;
 
-use nix::unistd::mkstemp;
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
 use perf_event_open_sys::bindings;
 
 use crate::config::{MAX_STACK_COPY, Privilege};
 use crate::tracepoints::{self, TracepointError};
-
-/// The number of the kernel's event source for probes in user code.
-const UPROBE_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 
 /// Where groups may be mounted that events can be bound to: version 1's own hierarchy, version 2,
 /// and version 2 beside version 1.
@@ -56,8 +50,6 @@ pub enum Feature {
     Cgroups,
     /// Tracepoints, by the example of sched:sched_switch.
     Tracepoints,
-    /// Probes in user code.
-    Uprobes,
 }
 
 /// Opens an event of that kind for the calling thread (for all tasks of the first CPU where the
@@ -97,22 +89,20 @@ pub fn probe(feature: Feature, privilege: Privilege) -> io::Result<()> {
             })?;
             open(Kind::plain((bindings::PERF_TYPE_TRACEPOINT, id)), feature, privilege)
         }
-        Feature::Uprobes => open_uprobe(privilege),
     }
 }
 
-/// What is opened: the kernel's type and number, and for a probe its path.
+/// What is opened: the kernel's type and number.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     kind: u32,
     config: u64,
-    path: u64,
     all_tasks: bool,
 }
 
 impl Kind {
     fn plain((kind, config): (u32, u64)) -> Kind {
-        Kind { kind, config, path: 0, all_tasks: false }
+        Kind { kind, config, all_tasks: false }
     }
 }
 
@@ -137,22 +127,6 @@ fn open_cgroup(group: &str, privilege: Privilege) -> io::Result<()> {
     builder.build().map(drop)
 }
 
-/// A probe in a file that nobody has mapped: no breakpoint is set anywhere.
-fn open_uprobe(privilege: Privilege) -> io::Result<()> {
-    let kind = fs::read_to_string(UPROBE_TYPE)?.trim().parse();
-    let kind = kind.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    // By a path of its own: those below /proc/self/fd are closed to a binary with capabilities.
-    let (file, path) = mkstemp(&std::env::temp_dir().join("flame-probe-XXXXXX"))?;
-    let opened = File::from(file).write_all(&[0x90; 64]).and_then(|()| {
-        let path = CString::new(path.as_os_str().as_bytes())?;
-        let kind = Kind { kind, config: 0, path: path.as_ptr().addr() as u64, all_tasks: false };
-        // `path` lives until the kernel has read it.
-        open(kind, Feature::Uprobes, privilege)
-    });
-    fs::remove_file(&path)?;
-    opened
-}
-
 fn fill(builder: &mut Builder<'_>, kind: Kind, feature: Feature, privilege: Privilege) {
     builder
         .enabled(false)
@@ -174,9 +148,6 @@ fn fill(builder: &mut Builder<'_>, kind: Kind, feature: Feature, privilege: Priv
     attributes.config = kind.config;
     attributes.sample_type = sample_type;
     attributes.read_format = if feature == Feature::LostCounts { FORMAT_LOST } else { 0 };
-    if kind.path != 0 {
-        attributes.__bindgen_anon_3.uprobe_path = kind.path;
-    }
 }
 
 /// The stack pointer and the program counter, in perf's numbering.

@@ -11,7 +11,7 @@
 //! by the session, to which each hands over what it read. What unwinding and names take is not done
 //! here.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,6 +24,7 @@ use nix::sys::signal::SigSet;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, gettid};
 
+use crate::apart::{fetch, may_read_others, run_apart};
 use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
 use crate::open::Plan;
@@ -64,6 +65,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Of a reader that looks at what comes from now on.
+    pub(crate) fn starting() -> Shared {
+        Shared { done_until: AtomicU64::new(monotonic_now().0), ..Shared::default() }
+    }
+
     /// Whether the reader reads stacks; not yet before it runs.
     pub(crate) fn reads_stacks(&self) -> bool {
         self.reads.load(Ordering::Relaxed)
@@ -82,6 +88,22 @@ impl Shared {
             && let Err(error) = sched_setaffinity(Pid::from_raw(thread), &anywhere)
         {
             tracing::debug!(%error, thread, "reader stays on its CPU");
+        }
+    }
+
+    /// Whether its thread waits in the kernel, and not for a CPU.
+    pub(crate) fn waits(&self) -> bool {
+        let thread = self.thread.load(Ordering::Relaxed);
+        let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
+        // The name may hold brackets; the state stands behind it.
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['D', 'S']))
+    }
+
+    /// Fetches what is left of the reader's process.
+    pub(crate) fn fetch(&self) {
+        let process = self.thread.load(Ordering::Relaxed);
+        if process != 0 {
+            fetch(Pid::from_raw(process));
         }
     }
 
@@ -122,6 +144,8 @@ pub(crate) struct Reader {
     pub(crate) paced: Option<(Arc<Descriptor>, Pacer)>,
     /// Whether its timer runs only while tasks of a control group do.
     pub(crate) timer_rests: bool,
+    /// Whether stacks are read, if it may go first.
+    pub(crate) may_read: bool,
     pub(crate) plan: Arc<Plan>,
     pub(crate) lookout: Arc<Mutex<Lookout>>,
     /// Hangs up when the recording is over.
@@ -155,17 +179,37 @@ impl Work {
 }
 
 impl Reader {
-    /// Looks after its CPU until the recording is over.
-    pub(crate) fn run(mut self) {
+    /// Looks after its CPU until the recording is over: in a process of its own where flame may look
+    /// into processes that mean ill, whose memory may keep it waiting.
+    pub(crate) fn run_apart(mut self) {
         // Signals are for the threads that know what to do.
         let _ = SigSet::all().thread_block();
+        if !may_read_others() {
+            return self.run();
+        }
+        let paced = self.paced.as_ref().map(|(event, _)| event.as_fd());
+        let files = [Some(self.woken_by.as_fd()), Some(self.end.as_fd()), paced];
+        let files: Vec<RawFd> = files.into_iter().flatten().map(|fd| fd.as_raw_fd()).collect();
+        let mut started = false;
+        let ended = run_apart(&files, || {
+            started = true;
+            self.run();
+        });
+        if let (Err(error), false) = (ended, started) {
+            tracing::debug!(%error, "a reader that cannot be left behind");
+            self.run();
+        }
+    }
+
+    fn run(&mut self) {
         let (mut here, own) = (CpuSet::new(), gettid());
         self.shared.thread.store(own.as_raw(), Ordering::Relaxed);
         let pinned = here.set(self.cpu.0 as usize).and_then(|()| sched_setaffinity(own, &here));
         let entered = realtime::enter();
         tracing::debug!(cpu = self.cpu.0, ?pinned, ?entered, "reader");
         // Elsewhere, or behind the target, it would see the stack as it is later.
-        let reads = pinned.is_ok() && entered.is_ok() && self.plan.reads_stacks();
+        let reads = pinned.is_ok() && entered.is_ok();
+        let reads = reads && self.may_read && self.plan.reads_stacks();
         self.shared.reads.store(reads, Ordering::Relaxed);
         // Memory that is there already: to ask for it later takes locks that others hold.
         let mut scratch = vec![0; if reads { SCRATCH } else { 0 }];

@@ -21,6 +21,10 @@ use crate::strangers::Strangers;
 /// How long samples wait for a reader that has not seen them yet.
 const PATIENCE: Nanos = Nanos(20_000_000);
 
+/// How long a reader may be in one look before it counts as one that waits for a target's memory. What
+/// it reads takes some milliseconds at most.
+const STUCK: Nanos = Nanos(1_000_000_000);
+
 /// How long readers get to end.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
@@ -48,6 +52,12 @@ impl Lane {
     fn runs(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
+
+    /// Whether the reader waits for something else than samples, which it has not looked at.
+    fn is_stuck(&self) -> bool {
+        let behind = self.newest.saturating_since(self.shared.done_until());
+        behind > STUCK && self.shared.reads_stacks() && self.shared.waits()
+    }
 }
 
 /// What the events of one CPU are, for its reader.
@@ -57,6 +67,8 @@ pub(crate) struct Post {
     pub(crate) woken_by: Arc<Descriptor>,
     pub(crate) paced: Option<(Arc<Descriptor>, Pacer)>,
     pub(crate) timer_rests: bool,
+    /// Whether stacks are read, if the reader may go first.
+    pub(crate) may_read: bool,
     /// Whose stacks nobody wants.
     pub(crate) strangers: Arc<Strangers>,
 }
@@ -77,6 +89,12 @@ impl Readers {
         !self.lanes.is_empty()
     }
 
+    /// The readers that wait for memory of a target, which may never come.
+    pub(crate) fn stuck(&self) -> Vec<usize> {
+        let stuck = self.lanes.iter().enumerate().filter(|(_, lane)| lane.is_stuck());
+        stuck.map(|(position, _)| position).collect()
+    }
+
     /// Starts the reader of the ring at that position, or another one in its place.
     pub(crate) fn start(&mut self, position: usize, post: Post, plan: &Arc<Plan>, ring: &mut Ring) {
         let Some(end) = self.end() else { return };
@@ -85,12 +103,13 @@ impl Readers {
         }
         let lane = &mut self.lanes[position];
         let (giver, taker) = hand_over::ends();
-        (lane.shared, lane.taker) = (Arc::default(), Some(taker));
+        (lane.shared, lane.taker) = (Arc::new(Shared::starting()), Some(taker));
         let reader = Reader {
             cpu: post.cpu,
             woken_by: post.woken_by,
             paced: post.paced,
             timer_rests: post.timer_rests,
+            may_read: post.may_read,
             plan: Arc::clone(plan),
             lookout: ring.lookout(),
             end,
@@ -101,7 +120,7 @@ impl Readers {
         };
         // The kernel keeps 15 bytes of a name.
         let named = thread::Builder::new().name(format!("flame-cpu{}", post.cpu.0));
-        match named.spawn(move || reader.run()) {
+        match named.spawn(move || reader.run_apart()) {
             Ok(thread) => lane.thread = Some(thread),
             Err(error) => tracing::debug!(%error, "no reader"),
         }
@@ -170,5 +189,12 @@ impl Readers {
 
     fn taker(&mut self, position: usize) -> Option<&mut Taker> {
         self.lanes.get_mut(position)?.taker.as_mut()
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.finish();
+        self.lanes.iter().for_each(|lane| lane.shared.fetch());
     }
 }

@@ -1,14 +1,11 @@
-//! A live session: all events of a target open, one ring a CPU, drained in time order.
+//! A live session of one event: open for all of a target, with one ring a CPU.
 
-use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flame_events::{
-    Event, EventKind, EventSource, Glance, Horizon, RecordBytes, RecordLayout, SampleEvent,
-    drain_kept,
-};
+use flame_events::{Glance, Horizon, RecordLayout};
 use flame_profile::{ByteLen, Nanos};
+use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::accounting::Accounted;
@@ -18,7 +15,7 @@ use crate::config::{
     BURST_STACK_COPY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
 };
 use crate::descriptor::Descriptor;
-use crate::error::{Refusal, SamplerError};
+use crate::error::{Refusal, Refused, SamplerError};
 use crate::event_type::EventType;
 use crate::filter::Filter;
 use crate::limits;
@@ -31,13 +28,9 @@ use crate::ring::page_size;
 use crate::rings::Rings;
 pub use crate::scope::{Concession, PerTask, Scope, Taken};
 
-/// How old a record must be before it is released: by then the others of its time are written.
-/// A record becomes visible some microseconds after its time was taken.
-const SETTLE: Nanos = Nanos(1_000_000);
-
 /// How long a stack may stay unread at most: what its copy does not hold is read from the process,
 /// which goes on meanwhile.
-const FRESH: Duration = Duration::from_millis(10);
+pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
 /// How often CPUs are looked for that came online.
 const HOTPLUG: Duration = Duration::from_secs(1);
@@ -58,7 +51,7 @@ pub struct Session {
     pub(crate) events: Events,
     pub(crate) filter: Option<Filter>,
     /// One for each ring, where events are bound to CPUs.
-    readers: Readers,
+    pub(crate) readers: Readers,
     config: SamplerConfig,
     /// Draws the intervals of events that are bound to tasks.
     pub(crate) offbeat: Option<Offbeat>,
@@ -69,12 +62,12 @@ pub struct Session {
     pub(crate) counts_all_cpus: bool,
     pub(crate) taken: Taken,
     /// Samples that are older are not the recording's.
-    since: Nanos,
+    pub(crate) since: Nanos,
     /// Whether the target was there before, and is not all of the machine.
     is_attached: bool,
     /// What was lost before the recording began.
     lost_before: Losses,
-    stray_samples: u64,
+    pub(crate) stray_samples: u64,
     /// What was counted when the recording ended.
     counted: Option<Option<u64>>,
     pace: Pace,
@@ -312,6 +305,11 @@ impl Session {
         losses.without(self.lost_before)
     }
 
+    /// Whether readers look after the rings.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.readers.are_there()
+    }
+
     /// Waits until there is something to do, or `timeout` is over: a ring is a quarter full, or,
     /// where no reader looks after the rings, a stack is to be read on while it may still stand.
     pub fn wait(&mut self, timeout: Duration) {
@@ -327,6 +325,10 @@ impl Session {
     /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
     /// of the CPU: what is counted one by one may come by the thousand.
     pub(crate) fn start_reader(&mut self, position: usize) {
+        self.put_reader(position, true);
+    }
+
+    fn put_reader(&mut self, position: usize, may_read: bool) {
         let Events::Cpus(samplers) = &self.events else { return };
         let (Some(cpu), Some(event)) = (self.rings.cpus().nth(position), samplers.event(position))
         else {
@@ -341,6 +343,7 @@ impl Session {
             woken_by: Arc::clone(event),
             paced: pacer.map(|pacer| (Arc::clone(event), pacer)),
             timer_rests: !samplers.timer_always_runs(),
+            may_read,
             strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
         };
         let plan = Arc::new(self.plan.clone());
@@ -349,8 +352,32 @@ impl Session {
         }
     }
 
+    /// Looks at what the kernel has written, and changes what is sampled where too much comes.
+    pub(crate) fn look_at_rings(&mut self) {
+        self.rings.refresh();
+        if !self.finished || self.occurrences.is_some() {
+            self.look();
+        }
+        self.follow_occurrences();
+    }
+
+    /// What was released is done with.
+    pub(crate) fn end_drain(&mut self, horizon: Horizon) {
+        if let Horizon::Until(time) = horizon {
+            self.readers.forget_until(time);
+        }
+        self.rings.publish();
+        if !self.finished {
+            self.replace_stuck_readers();
+            self.follow_hotplug();
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.fill_gaps();
+        }
+    }
+
     /// Looks at what came since the last time, ring by ring.
-    pub(crate) fn look(&mut self) {
+    fn look(&mut self) {
         let layout = self.plan.layout;
         for (position, ring) in self.rings.queues().iter_mut().enumerate() {
             for_each_new(ring, &layout, |glance, time| {
@@ -370,6 +397,19 @@ impl Session {
         }
     }
 
+    /// Has those left behind that wait for memory which may never come. The others that take their
+    /// places draw intervals and read no stacks: the next one would be there as soon.
+    fn replace_stuck_readers(&mut self) {
+        for position in self.readers.stuck() {
+            if let Some(cpu) = self.rings.cpus().nth(position) {
+                let (doing, source) = ("read a stack".to_owned(), Errno::ETIMEDOUT.into());
+                let error = SamplerError::Io { doing, source };
+                self.refusals.push(Refusal { what: Refused::Stacks(cpu), error });
+            }
+            self.put_reader(position, false);
+        }
+    }
+
     fn follow_hotplug(&mut self) {
         if !self.all_cpus || Instant::now() < self.next_hotplug {
             return;
@@ -385,93 +425,6 @@ impl Session {
             self.start_reader(position);
         }
     }
-}
-
-impl EventSource for Session {
-    type Error = SamplerError;
-
-    fn wait(&mut self, timeout: Duration) {
-        Session::wait(self, timeout);
-    }
-
-    fn now(&self) -> Option<Nanos> {
-        Some(monotonic_now())
-    }
-
-    fn stop(&mut self) {
-        self.finish();
-    }
-
-    /// Live, the last millisecond is kept back; after [`Session::finish`] nothing is. Records that
-    /// cannot be decoded are handed over as [`flame_events::EventKind::Undecodable`]. Where all
-    /// tasks are seen, only the target's records are handed over.
-    fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), SamplerError> {
-        // The clock is read first: what is written from now on is younger.
-        let settled = monotonic_now().saturating_since(SETTLE);
-        self.rings.refresh();
-        if !self.finished || self.occurrences.is_some() {
-            self.look();
-        }
-        self.follow_occurrences();
-        let horizon = match self.finished {
-            true => Horizon::End,
-            false => Horizon::Until(self.readers.horizon(settled)),
-        };
-        let layout = self.plan.layout;
-        // Events of tasks see nobody else; the filter knows their processes.
-        let by_task = matches!(self.events, Events::Tasks(_));
-        let (filter, readers) = (&mut self.filter, RefCell::new(&mut self.readers));
-        let (since, strays) = (self.since, &mut self.stray_samples);
-        let lane = Cell::new(0);
-        let mut keep = |position: usize, record: &RecordBytes<'_>| {
-            lane.set(position);
-            let of_target = filter.as_mut().is_none_or(|filter| filter.keep(record)) || by_task;
-            if !of_target || !matches!(Glance::at(record), Glance::Sample { .. }) {
-                return of_target;
-            }
-            let time = layout.time(record).unwrap_or_default();
-            let stray = readers.borrow_mut().is_stray(position, time);
-            *strays += u64::from(stray);
-            !stray && time >= since
-        };
-        let occurrences = &mut self.occurrences;
-        let mut weighed = |mut event: Event<'_>| {
-            let kept = occurrences.as_mut().is_none_or(|all| all.weigh(&mut event, lane.get()));
-            if kept {
-                with_rest(event, lane.get(), &mut readers.borrow_mut(), sink);
-            }
-        };
-        drain_kept(self.rings.queues(), &layout, horizon, &mut keep, &mut weighed);
-        if let Horizon::Until(time) = horizon {
-            self.readers.forget_until(time);
-        }
-        self.rings.publish();
-        if !self.finished {
-            self.follow_hotplug();
-        }
-        if let Some(filter) = &mut self.filter {
-            filter.fill_gaps();
-        }
-        Ok(())
-    }
-}
-
-/// Hands an event of a ring over, a sample with what was read of its stack.
-fn with_rest(
-    event: Event<'_>,
-    lane: usize,
-    readers: &mut Readers,
-    sink: &mut dyn FnMut(Event<'_>),
-) {
-    if !matches!(event.kind, EventKind::Sample(_)) || !readers.reads_stacks(lane) {
-        return sink(event);
-    }
-    let rest = readers.rest(lane, event.time);
-    let mut event: Event<'_> = event;
-    if let EventKind::Sample(SampleEvent { user_stack: Some(stack), .. }) = &mut event.kind {
-        stack.rest = rest;
-    }
-    sink(event);
 }
 
 /// Now, on the clock of the records.

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use flame_events::TracepointField;
+
 use crate::probe::first_success;
 
 /// Where tracefs is mounted, the second place being that of old systems.
@@ -29,6 +31,16 @@ pub enum TracepointError {
         /// What may have been meant.
         near: Vec<String>,
     },
+    /// It does not write such a number.
+    #[error("{tracepoint} has no number '{field}': it has {}", fields.join(", "))]
+    NoField {
+        /// Which tracepoint.
+        tracepoint: String,
+        /// What was typed.
+        field: String,
+        /// The numbers that it writes.
+        fields: Vec<String>,
+    },
 }
 
 fn offered(near: &[String]) -> String {
@@ -40,6 +52,42 @@ fn offered(near: &[String]) -> String {
 /// # Errors
 /// See [`TracepointError`].
 pub(crate) fn number(name: &str) -> Result<u64, TracepointError> {
+    let unknown = || TracepointError::Unknown { name: name.to_owned(), near: Vec::new() };
+    file(name, "id")?.trim().parse().map_err(|_| unknown())
+}
+
+/// A field that is a number.
+///
+/// # Errors
+/// See [`TracepointError`].
+pub(crate) fn field(tracepoint: &str, name: &str) -> Result<TracepointField, TracepointError> {
+    let format = file(tracepoint, "format")?;
+    let fields: Vec<(&str, TracepointField)> = format.lines().filter_map(number_in).collect();
+    let found = fields.iter().find(|(other, _)| *other == name).map(|(_, field)| *field);
+    found.ok_or_else(|| TracepointError::NoField {
+        tracepoint: tracepoint.to_owned(),
+        field: name.to_owned(),
+        fields: fields.iter().map(|(name, _)| (*name).to_owned()).collect(),
+    })
+}
+
+/// The field that a line of a format declares, if it is a number:
+/// `field:long ret;\toffset:16;\tsize:8;\tsigned:1;`.
+fn number_in(line: &str) -> Option<(&str, TracepointField)> {
+    let mut parts = line.trim().split(';').map(str::trim);
+    let declaration = parts.next()?.strip_prefix("field:")?;
+    let (kind, name) = declaration.rsplit_once(' ')?;
+    if name.starts_with('*') || name.ends_with(']') || kind.contains(['*', '[']) {
+        return None;
+    }
+    let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse::<usize>().ok();
+    let (offset, size, signed) = (number("offset:")?, number("size:")?, number("signed:")?);
+    let field = TracepointField { offset, size, signed: signed == 1 };
+    (matches!(size, 1 | 2 | 4 | 8) && !name.starts_with("common_")).then_some((name, field))
+}
+
+/// What tracefs says of a tracepoint in one of its files.
+fn file(name: &str, file: &str) -> Result<String, TracepointError> {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-".contains(&c))
     };
@@ -49,10 +97,10 @@ pub(crate) fn number(name: &str) -> Result<u64, TracepointError> {
         return Err(unknown());
     }
     let read = |tracefs: &str| {
-        fs::read_to_string(Path::new(tracefs).join("events").join(group).join(point).join("id"))
+        fs::read_to_string(Path::new(tracefs).join("events").join(group).join(point).join(file))
     };
     match first_success(TRACEFS, read) {
-        Ok(text) => text.trim().parse().map_err(|_| unknown()),
+        Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(TracepointError::NotReadable)
         }
@@ -102,6 +150,19 @@ mod tests {
         for name in ["", "sched", "../..:x", "sched:", ":x", "a/b:c", "sched:.."] {
             assert!(matches!(number(name), Err(TracepointError::Unknown { .. })), "{name}");
         }
+    }
+
+    #[test]
+    fn numbers_are_told_from_other_fields() {
+        let format = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+                      \tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\
+                      \tfield:unsigned int bytes;\toffset:16;\tsize:4;\tsigned:0;\n\
+                      \tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:0;\n\
+                      \tfield:const char * name;\toffset:40;\tsize:8;\tsigned:0;\n\
+                      \tfield:__data_loc char[] cmd;\toffset:48;\tsize:4;\tsigned:0;\n";
+        let found: Vec<_> = format.lines().filter_map(number_in).collect();
+        let field = |offset, size, signed| TracepointField { offset, size, signed };
+        assert_eq!(found, [("id", field(8, 8, true)), ("bytes", field(16, 4, false))]);
     }
 
     #[test]

@@ -17,8 +17,13 @@ fn trailer(time: u64) -> Vec<u8> {
 }
 
 /// Registers 7 (sp) and 8 (ip), and 16 bytes of stack.
-const FIELDS: SampleFields =
-    SampleFields { callchain: true, user_registers: 0x180, user_stack: 16, fixed_period: None };
+const FIELDS: SampleFields = SampleFields {
+    callchain: true,
+    user_registers: 0x180,
+    user_stack: 16,
+    fixed_period: None,
+    tracepoint: None,
+};
 
 fn sample_body(copied: u64) -> Vec<u8> {
     let kernel = -128i64 as u64;

@@ -8,11 +8,12 @@ use clap::{Args, ValueEnum};
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_recorder::DEFAULT_MAX_DEPTH;
 use flame_sampler::{
-    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
+    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, ParseEventError, max_sample_rate,
+    parse_cpu_list,
 };
 
 use super::picture::PictureArgs;
-use super::{SymbolArgs, duration};
+use super::{By, SymbolArgs, duration};
 use crate::output::Format;
 
 /// The most frames that may be asked for: 8 MiB of stack have half a million at most, and a picture
@@ -130,11 +131,14 @@ pub(crate) struct SamplingArgs {
 
     /// Event to sample [default: cycles, or cpu-clock where there is no PMU]
     ///
+    /// Of several, separated by commas (cycles,instructions), each is a value of the profile: --value
+    /// chooses the one that is drawn.
+    ///
     /// cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock, page-faults,
     /// context-switches and others of perf, a tracepoint (block:block_rq_issue), or rNNN for a raw
     /// event; :u and :k restrict it to user or kernel code. --list-events names all there are.
-    #[arg(short, long, value_name = "EVENT")]
-    pub(crate) event: Option<EventType>,
+    #[arg(short, long, value_name = "EVENT", value_parser = events)]
+    pub(crate) event: Option<List<EventType>>,
 
     /// Of a tracepoint, only what the kernel's filter lets through: 'bytes > 4096'
     #[arg(long, value_name = "FILTER", requires = "event", hide_short_help = true)]
@@ -144,12 +148,29 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", hide_short_help = true)]
     pub(crate) list_events: Option<String>,
 
-    /// What is measured [default: cpu]
+    /// Measure cpu (the default), off-cpu, wall, faults, io, syscalls, ...
     ///
     /// cpu: where threads run. off-cpu: where they wait, weighed by how long until they run again;
-    /// takes the right to sample the kernel. faults: where memory is first touched.
-    #[arg(long, value_name = "MODE", conflicts_with = "event")]
+    /// takes the right to sample the kernel. wall: both in one picture, so that each thread adds up to
+    /// the time that it lived. faults: where memory is first touched. io: what system calls read and
+    /// write; block-io: what is asked of disks; syscalls: how many there are; mmap: what address space
+    /// is asked for.
+    #[arg(long, value_name = "MODE", conflicts_with = "event", hide_possible_values = true)]
     pub(crate) mode: Option<Mode>,
+
+    /// What of system calls is measured: bytes, count or latency (from entry to return)
+    ///
+    /// The default is bytes, and count for --mode syscalls.
+    #[arg(long, value_name = "HOW", requires = "mode", hide_short_help = true)]
+    pub(crate) measure: Option<Measure>,
+
+    /// Weigh a tracepoint by a field of it: bytes, ret
+    #[arg(long, value_name = "FIELD", requires = "event", hide_short_help = true)]
+    pub(crate) weight: Option<String>,
+
+    /// Measure the time from one event of a thread to another: sys_enter_fsync,sys_exit_fsync of group syscalls
+    #[arg(long, value_name = "ENTER,EXIT", value_parser = events, conflicts_with_all = ["event", "mode"], hide_short_help = true)]
+    pub(crate) pair: Option<List<EventType>>,
 
     /// Of --mode off-cpu, waits of at least that time only: 1us, 10ms
     #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
@@ -245,8 +266,29 @@ pub(crate) enum Mode {
     Cpu,
     /// Where they wait.
     OffCpu,
+    /// Where they are, running or waiting.
+    Wall,
     /// Where memory is first touched.
     Faults,
+    /// What system calls read and write.
+    Io,
+    /// What is asked of disks.
+    BlockIo,
+    /// System calls.
+    Syscalls,
+    /// Address space that is asked for.
+    Mmap,
+}
+
+/// What of a system call counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measure {
+    /// How many bytes it is about.
+    Bytes,
+    /// That it was made.
+    Count,
+    /// How long it took.
+    Latency,
 }
 
 /// Outputs, several of one profile.
@@ -268,6 +310,14 @@ pub(crate) struct OutputArgs {
     /// Value that weighs the boxes: samples, or the event's own (cpu for clocks)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) value: Option<String>,
+
+    /// What the outermost boxes are called after [default: threads, of which those of a pool are one]
+    ///
+    /// Unless asked otherwise threads of a process that differ by their number only
+    /// (pool-1-thread-1, pool-1-thread-2) are one box, and a process that has set a title itself
+    /// (postgres: checkpointer) is called by it.
+    #[arg(long, value_name = "WHAT", hide_short_help = true)]
+    pub(crate) by: Option<By>,
 
     /// Name threads PROCESS/THREAD at the root
     #[arg(long, hide_short_help = true)]
@@ -355,6 +405,18 @@ fn max_depth(text: &str) -> Result<usize, String> {
 
 fn cpus(text: &str) -> Result<CpuList, String> {
     parse_cpu_list(text).map(CpuList).ok_or_else(|| "a CPU list looks like 0-3,8".to_owned())
+}
+
+fn events(text: &str) -> Result<List<EventType>, String> {
+    let mut events: Vec<EventType> = Vec::new();
+    for name in text.split(',') {
+        let event: EventType = name.parse().map_err(|error: ParseEventError| error.to_string())?;
+        if events.contains(&event) {
+            return Err(format!("{event} stands there twice"));
+        }
+        events.push(event);
+    }
+    Ok(List(events))
 }
 
 fn call_graph(text: &str) -> Result<StackWalk, String> {

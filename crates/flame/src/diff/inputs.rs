@@ -45,7 +45,8 @@ impl Inputs {
         let paths: Vec<&Path> = sides.paths().collect();
         let threads = (flame_threads::count() / paths.len()).max(1);
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
-        let options = ReadOptions { tree: options, threads, ..inputs::options(&args.input) };
+        let options =
+            ReadOptions { tree: options, threads, ..inputs::options(&args.input, &paths) };
         let mut files = side_by_side(paths.clone(), |path| Ok(read(path, &options)?.into_whole()))?;
         let maker = Maker { args, outputs, names: names_of(args), has_folded: has_folded(&files) };
         match sides {
@@ -222,7 +223,7 @@ impl Maker<'_> {
         health: Health,
     ) -> Result<Input, Failure> {
         if tree.nodes().len() == 1 {
-            return Err(nothing(&[path.to_owned()], &health));
+            return Err(nothing(&[path.to_owned()], &health, None));
         }
         if tree.is_too_large() {
             return Err(too_large(&[path.to_owned()]));

@@ -297,7 +297,7 @@ pub(super) fn presence(function: &FunctionChange) -> Presence {
 /// A name with a mark for its kind.
 pub(super) fn shown(label: &Label) -> String {
     let mark = match label.kind {
-        FrameKind::Kernel => " [k]",
+        FrameKind::Kernel | FrameKind::Waiting => " [k]",
         FrameKind::Inlined => " [i]",
         FrameKind::Jit => " [j]",
         FrameKind::Waker => " [w]",

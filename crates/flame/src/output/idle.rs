@@ -22,7 +22,10 @@ impl Outputs {
     pub(crate) fn idle_options_of_any(&self, tree: &CallTree) -> Vec<String> {
         let PictureArgs { flat, min_share, negate, colors_diff, .. } = &self.picture.args;
         let reports = self.formats().any(|f| matches!(f, Format::Text | Format::Markdown));
+        let on_terminal = self.formats().any(|f| f == Format::Terminal);
         let (not_report, not_two) = ("no output is .txt or .md", "there is one count a stack");
+        // On a terminal --flat makes a report of the picture.
+        let reports = reports || *flat && on_terminal;
         let given = [
             (*flat && !reports, "--flat", not_report),
             (min_share.is_some() && !reports, "--min-share", not_report),

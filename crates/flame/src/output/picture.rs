@@ -140,8 +140,8 @@ impl Picture {
         let chosen = self.config.colours.palette;
         match value.name.as_str() {
             _ if self.args.colors.is_some() || chosen != Palette::default() => chosen,
-            "off-cpu" => Palette::Single(Hue::Io),
-            "page-faults" | "minor-faults" | "major-faults" => Palette::Single(Hue::Mem),
+            "off-cpu" | "io" | "block-io" | "syscalls" => Palette::Single(Hue::Io),
+            "page-faults" | "minor-faults" | "major-faults" | "mmap" => Palette::Single(Hue::Mem),
             _ => chosen,
         }
     }
@@ -173,6 +173,24 @@ impl Picture {
     }
 }
 
+/// What was chosen of the profile: 100 % in the picture are not all of it then, and whoever looks at a
+/// screenshot cannot tell.
+fn left_out(args: &PictureArgs) -> Option<String> {
+    let filters = &args.filters;
+    let lists = [
+        ("only stacks with", &filters.grep),
+        ("no stacks with", &filters.exclude),
+        ("hidden:", &filters.hide),
+        ("only below", &args.base),
+    ];
+    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
+    let mut parts: Vec<String> =
+        lists.map(|(what, names)| format!("{what} {}", names.join(", "))).collect();
+    parts.extend(filters.trim_root.map(|frames| format!("{frames} outer frames left out")));
+    parts.extend(filters.min_weight.map(|least| format!("only stacks of {least} or more")));
+    (!parts.is_empty()).then(|| format!("Part of the profile: {}", parts.join("; ")))
+}
+
 fn svg_config(
     args: &PictureArgs,
     color: Color,
@@ -185,7 +203,7 @@ fn svg_config(
     };
     Ok(SvgConfig {
         title: args.title.clone().unwrap_or_else(|| default_title(args).to_owned()),
-        subtitle: args.subtitle.clone(),
+        subtitle: args.subtitle.clone().or_else(|| left_out(args)),
         width,
         fluid,
         row_height: args.height.unwrap_or(default.row_height),

@@ -7,6 +7,7 @@ use flame_recorder::{SeenImage, image_name};
 use flame_render::clean_name;
 use flame_symbolize::{ImageFile, Source, Sources};
 
+use crate::image_advice::{Language, mend_debug_files};
 use crate::message::rights::is_root;
 use crate::packages::Packages;
 use crate::terminal::Paint;
@@ -32,14 +33,6 @@ struct Image {
     language: Language,
 }
 
-/// What an image was made with, as far as the advice depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Language {
-    Rust,
-    Go,
-    Other,
-}
-
 /// One line of the table.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
@@ -56,7 +49,7 @@ impl Images {
             name: image_name(seen.key),
             samples: seen.samples,
             sources: seen.file.filter(|_| !seen.key.is_vdso()).map(ImageFile::sources),
-            language: seen.file.map_or(Language::Other, language),
+            language: seen.file.map_or(Language::Other, Language::of),
         };
         let mut images: Vec<Image> = seen.iter().map(image).collect();
         images.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
@@ -90,15 +83,16 @@ impl Images {
         let mut rows = Vec::new();
         for (index, image) in self.images.iter().enumerate() {
             let unnamed = unnamed(health, &image.name);
+            let ended = health.no_unwind_info.get(&image.name).copied().unwrap_or(0);
             let Some(sources) = &image.sources else { continue };
-            if index >= MAX_ROWS && unnamed == 0 {
+            if index >= MAX_ROWS && unnamed == 0 && ended == 0 {
                 continue;
             }
             rows.push(Row {
                 share: share(image.samples),
                 image: clean_name(&image.name).into_owned(),
-                missing: missing(sources, unnamed, &share(unnamed)),
-                mend: mend(image, sources, unnamed, packages),
+                missing: missing(sources, unnamed, ended, &share),
+                mend: mend(image, sources, unnamed, ended, packages),
             });
         }
         // What is unnamed for another reason than that it was stripped, or is in no file.
@@ -165,25 +159,41 @@ fn unnamed(health: &Health, name: &str) -> u64 {
     of(Missing::NoSymbol) + of(Missing::Stripped)
 }
 
-fn missing(sources: &Sources, unnamed: u64, share: &str) -> String {
+/// What an image lacks; `ended` are stacks that end in it for lack of unwind tables.
+fn missing(sources: &Sources, unnamed: u64, ended: u64, share: &dyn Fn(u64) -> String) -> String {
     let mut parts = Vec::new();
+    if ended > 0 {
+        parts.push(format!("unwind tables: {} of stacks end here", share(ended)));
+    }
     if unnamed > 0 {
         let why = match sources.symbols {
             Source::Missing => "stripped",
             _ => "code without symbols",
         };
-        parts.push(format!("names in {share}: {why}"));
+        parts.push(format!("names in {}: {why}", share(unnamed)));
     }
-    if sources.debug == Source::Missing {
+    let refused = sources.refused.as_ref().map(|path| path.display().to_string());
+    if let Some(path) = refused {
+        let path = clean_name(&path).into_owned();
+        parts.push(format!("inlined functions, lines: {path} is of another build"));
+    } else if sources.debug == Source::Missing {
         parts.push("inlined functions, lines".to_owned());
+    } else if let Some(file) = &sources.split {
+        parts.push(format!("inlined functions: {} is not found", clean_name(file)));
     } else if !sources.lacking.is_empty() {
         parts.push("dwz's common file".to_owned());
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }
 
-/// What would bring an image's names.
-fn mend(image: &Image, sources: &Sources, unnamed: u64, packages: &Packages) -> String {
+/// What would bring an image's names, or its unwind tables where stacks end in it.
+fn mend(image: &Image, sources: &Sources, unnamed: u64, ended: u64, packages: &Packages) -> String {
+    if ended > 0 {
+        return image.language.mend_tables().to_owned();
+    }
+    if let Some(mend) = mend_debug_files(sources) {
+        return mend;
+    }
     if sources.lacking.is_empty() && sources.debug != Source::Missing {
         return String::new();
     }
@@ -199,16 +209,6 @@ fn mend(image: &Image, sources: &Sources, unnamed: u64, packages: &Packages) -> 
         (Language::Other, false) => "compile with -g",
     };
     flag.to_owned()
-}
-
-fn language(file: &ImageFile) -> Language {
-    let comment = file.section(".comment").map(|section| section.bytes);
-    let is_rust = comment.is_some_and(|bytes| bytes.windows(6).any(|text| text == b"rustc "));
-    match file.section(".go.buildinfo") {
-        _ if is_rust => Language::Rust,
-        Some(_) => Language::Go,
-        None => Language::Other,
-    }
 }
 
 fn base_name(path: &str) -> &str {

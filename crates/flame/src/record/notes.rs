@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 
 use flame_profile::{Health, Missing};
-use flame_sampler::{Concession, Rate, Refusal, Refused, Session};
+use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
 
 use crate::message::rights::{by_root, more_rights, paranoid};
 use crate::message::sampler::failure;
@@ -86,7 +86,7 @@ fn rights_for_kernel_code() -> String {
 }
 
 /// What of a recording in progress was refused.
-pub(super) fn of_refusals(session: &Session) -> Vec<Note> {
+pub(super) fn of_refusals(sessions: &Sessions) -> Vec<Note> {
     let note = |refusal: &Refusal| {
         let why = failure(&refusal.error);
         Note::plain(match refusal.what {
@@ -96,9 +96,13 @@ pub(super) fn of_refusals(session: &Session) -> Vec<Note> {
             Refused::Occurrences => {
                 format!("from some moment on nothing was sampled: {}", why.what())
             }
+            Refused::Stacks(cpu) => format!(
+                "CPU {cpu}: from some moment on no stack was read beyond its copy, since memory of a \
+                 process is on a file system that does not answer"
+            ),
         })
     };
-    session.refusals().iter().map(note).collect()
+    sessions.all().iter().flat_map(Session::refusals).map(note).collect()
 }
 
 /// A word to who comes from perf.
@@ -106,8 +110,14 @@ pub(super) fn of_stacks() -> Note {
     Note::plain("-g is not needed: stacks are always recorded (--call-graph says how)".to_owned())
 }
 
-/// The notes on a session that was opened.
-pub(super) fn of_session(session: &Session) -> Vec<Note> {
+/// The notes on what was opened; what was refused for several events is said once.
+pub(super) fn of_sessions(sessions: &Sessions) -> Vec<Note> {
+    let mut conceded: Vec<&Concession> = Vec::new();
+    for concession in sessions.all().iter().flat_map(Session::concessions) {
+        if !conceded.contains(&concession) {
+            conceded.push(concession);
+        }
+    }
     let note = |concession: &Concession| match concession {
         Concession::NoPmu => Note::plain(
             "no hardware counters on this machine: sampling cpu-clock instead of cycles",
@@ -128,6 +138,7 @@ pub(super) fn of_session(session: &Session) -> Vec<Note> {
             by_root(&format!("sysctl kernel.perf_event_mlock_kb={}", wanted.0 / 1024 + 4)),
         ),
     };
+    let session = sessions.first();
     let fast = match session.rate() {
         Rate::Frequency(hz) if session.event().is_clock() && hz.0 >= COSTLY => {
             Some(Note::plain(format!(
@@ -136,5 +147,5 @@ pub(super) fn of_session(session: &Session) -> Vec<Note> {
         }
         _ => None,
     };
-    session.concessions().iter().map(note).chain(fast).collect()
+    conceded.into_iter().map(note).chain(fast).collect()
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use flame_profile::Nanos;
 use flame_recorder::{LiveFiles, Options, RecorderConfig, Waits};
 use flame_sampler::{
-    DEFAULT_COUNTING_FREQUENCY, EventType, Privilege, Rate, SamplerConfig, Target,
+    DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, EventSpec, EventType, Privilege, Rate,
+    SamplerConfig, Target,
 };
 
+use super::modes;
 use crate::cli::{Mode, RecordArgs, SamplingArgs};
 use crate::message::Failure;
 use crate::symbols;
@@ -38,10 +40,14 @@ pub(super) struct Plan {
 
 impl Plan {
     /// What the command line and the environment say.
-    pub(super) fn of(args: &RecordArgs, target: Target, files: LiveFiles) -> Plan {
+    ///
+    /// # Errors
+    /// What is to be measured is not to be had here.
+    pub(super) fn of(args: &RecordArgs, target: Target, files: LiveFiles) -> Result<Plan, Failure> {
         let sampling = &args.sampling;
         let mut recorder = match sampling.mode {
             Some(Mode::OffCpu) => RecorderConfig::off_cpu(target, waits(sampling)),
+            Some(Mode::Wall) => RecorderConfig::wall(target),
             _ => RecorderConfig::new(target),
         };
         recorder.options = Options {
@@ -52,7 +58,9 @@ impl Plan {
             ..recorder.options
         };
         set_sampling(&mut recorder.sampler, sampling);
-        Plan {
+        recorder.others.extend(further_events(sampling));
+        modes::set(&mut recorder, sampling)?;
+        Ok(Plan {
             recorder,
             files,
             duration: sampling.duration,
@@ -62,30 +70,34 @@ impl Plan {
             is_strict: sampling.strict,
             forwards_exit: sampling.forward_exit,
             asks_for_stacks: sampling.with_stacks,
-        }
+        })
     }
 }
 
 /// Refuses options that the mode does not have.
 pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
-    let waits = sampling.mode == Some(Mode::OffCpu);
     let limits = sampling.min_block.is_some() || sampling.max_block.is_some();
-    if limits && !waits {
+    if limits && sampling.mode != Some(Mode::OffCpu) {
         return Err(Failure::new("--min-block and --max-block are for --mode off-cpu")
-            .why("other modes measure no waits"));
+            .why("other modes leave no waits out"));
     }
-    let is_tracepoint = sampling.event.as_ref().is_some_and(EventType::is_tracepoint);
+    let is_tracepoint = events(sampling).any(EventType::is_tracepoint);
     if sampling.filter.is_some() && !is_tracepoint {
         return Err(Failure::new("--filter is for tracepoints: -e GROUP:NAME")
             .why("the kernel filters by the fields of a tracepoint; other events have none"));
     }
-    if waits && (sampling.kernel || sampling.user) {
-        return Err(Failure::new("--mode off-cpu has no -k and -u")
+    let mode = match sampling.mode {
+        Some(Mode::OffCpu) => "off-cpu",
+        Some(Mode::Wall) => "wall",
+        _ => return Ok(()),
+    };
+    if sampling.kernel || sampling.user {
+        return Err(Failure::new(format!("--mode {mode} has no -k and -u"))
             .why("threads leave their CPUs in the kernel, whatever code made them wait")
             .or_try("flame render --hide, on the recording"));
     }
-    if waits && sampling.cpus.is_some() {
-        return Err(Failure::new("--mode off-cpu has no -C")
+    if sampling.cpus.is_some() {
+        return Err(Failure::new(format!("--mode {mode} has no -C"))
             .why("a thread that leaves one CPU may come back on another"));
     }
     Ok(())
@@ -96,30 +108,58 @@ fn waits(sampling: &SamplingArgs) -> Waits {
     Waits {
         shortest: sampling.min_block.map_or(all.shortest, Nanos::from),
         longest: sampling.max_block.map_or(all.longest, Nanos::from),
+        ..all
+    }
+}
+
+/// The events that were asked for.
+fn events(sampling: &SamplingArgs) -> impl Iterator<Item = &EventType> {
+    sampling.event.iter().flat_map(|events| &events.0)
+}
+
+/// An event with the filter for tracepoints.
+fn filtered(event: &EventType, sampling: &SamplingArgs) -> EventType {
+    let mut event = event.clone();
+    event.filter = sampling.filter.clone().filter(|_| event.is_tracepoint());
+    event
+}
+
+/// What is sampled besides the first event.
+fn further_events(sampling: &SamplingArgs) -> impl Iterator<Item = EventSpec> + '_ {
+    events(sampling).skip(1).map(|event| EventSpec {
+        event: filtered(event, sampling),
+        rate: rate(Some(event), sampling),
+        switches: false,
+        stacks: true,
+    })
+}
+
+/// How often an event is sampled.
+pub(super) fn rate(event: Option<&EventType>, sampling: &SamplingArgs) -> Rate {
+    match (sampling.period, sampling.frequency) {
+        (Some(period), _) => Rate::Period(period),
+        (None, Some(frequency)) => Rate::Frequency(frequency),
+        // Where each is a fact of its own, many are wanted.
+        (None, None) if event.is_some_and(EventType::is_occurrence) => {
+            Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)
+        }
+        (None, None) => Rate::Frequency(DEFAULT_FREQUENCY),
     }
 }
 
 fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
     match sampling.mode {
-        Some(Mode::OffCpu) => {}
+        Some(Mode::OffCpu | Mode::Wall) => {}
         Some(Mode::Faults) => config.event = Some(EventType::page_faults()),
+        // What they are is set where their fields are known, see modes.rs.
+        Some(Mode::Io | Mode::BlockIo | Mode::Syscalls | Mode::Mmap) => {}
         Some(Mode::Cpu) | None => {
-            config.event.clone_from(&sampling.event);
-            if let Some(event) = &mut config.event {
-                event.filter.clone_from(&sampling.filter);
-            }
+            config.event = events(sampling).next().map(|event| filtered(event, sampling));
         }
     }
-    config.rate = match (sampling.period, sampling.frequency) {
-        (Some(period), _) => Rate::Period(period),
-        (None, Some(frequency)) => Rate::Frequency(frequency),
-        (None, None) if config.switches => config.rate,
-        // Where each is a fact of its own, many are wanted.
-        (None, None) if config.event.as_ref().is_some_and(EventType::is_occurrence) => {
-            Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)
-        }
-        (None, None) => config.rate,
-    };
+    if !config.switches || sampling.period.is_some() || sampling.frequency.is_some() {
+        config.rate = rate(config.event.as_ref(), sampling);
+    }
     config.privilege = match (sampling.kernel, sampling.user) {
         (true, _) => Privilege::Kernel,
         (_, true) => Privilege::User,

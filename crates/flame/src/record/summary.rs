@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flame_profile::{
-    ByteLen, CallTree, FrameKind, Health, LabelId, Meta, Missing, Nanos, Occurrences, Profile,
-    StackEnd, Weight, functions,
+    ByteLen, CallTree, FrameKind, Health, LabelId, Meta, Missing, Nanos, Node, Occurrences,
+    Profile, StackEnd, Weight, functions,
 };
 use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Taken};
@@ -97,7 +97,7 @@ pub(super) fn print(
     if let Some(taken) = target.taken {
         text += &format!("  {:<10}{taken}\n", "target");
     }
-    text += &health(&profile.health, profile.samples().len(), paint);
+    text += &health(&profile.health, profile.samples().len(), unnamed_share(tree), paint);
     text += &top_functions(tree, paint);
     if let Some(exit) = target.exit.filter(|exit| !exit.status().success()) {
         text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
@@ -120,7 +120,7 @@ fn headline(profile: &Profile, paint: Paint) -> String {
 }
 
 /// What is known of the profile's quality; in colour what is not as it should be.
-fn health(health: &Health, distinct: usize, paint: Paint) -> String {
+fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
     if let Some(coverage) = health.coverage {
@@ -177,7 +177,8 @@ fn health(health: &Health, distinct: usize, paint: Paint) -> String {
         line("stray", format!("{} samples of idle CPUs' timers, left out", health.stray_samples));
     }
     if let Some(text) = unnamed(health) {
-        line("unnamed", text);
+        // What is hot matters more than what stands somewhere in a stack.
+        line("unnamed", format!("{} by self weight\n            {text}", percent(unnamed_share)));
     }
     text
 }
@@ -261,18 +262,33 @@ fn unnamed(health: &Health) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join("\n            "))
 }
 
+/// The share of the self weight that lies in frames without a name: `[libfoo.so+0x12]`.
+fn unnamed_share(tree: &CallTree) -> f64 {
+    let is_unnamed = |name: &str| name.starts_with('[') && name.contains("+0x");
+    let all = functions(tree);
+    let unnamed = all.iter().filter(|share| is_unnamed(name(tree, share.label)));
+    unnamed.map(|share| share.self_weight).sum::<Weight>().share_of(tree.total())
+}
+
 fn top_functions(tree: &CallTree, paint: Paint) -> String {
     let total = tree.total();
     // All waits are in the scheduler: what counts is from where the program went there.
-    let waits = tree.value_type().name == "off-cpu";
-    let mut top: Vec<(LabelId, Weight)> = match waits {
-        true => last_of_the_program(tree),
-        false => functions(tree).iter().map(|share| (share.label, share.self_weight)).collect(),
+    let heading = match tree.value_type().name.as_str() {
+        "off-cpu" => Some("   time   waits in"),
+        "wall" => Some("   time   runs or waits in"),
+        "io" | "block-io" | "syscalls" | "mmap" => Some("  share   function"),
+        // They happen in the scheduler, whatever the program did.
+        "context-switches" | "context_switches" => Some("  share   function"),
+        _ => None,
+    };
+    let mut top: Vec<(LabelId, Weight)> = match heading {
+        Some(_) => last_of_the_program(tree),
+        None => functions(tree).iter().map(|share| (share.label, share.self_weight)).collect(),
     };
     top.retain(|(_, weight)| *weight > Weight(0));
     top.truncate(TOP);
     let Some((_, most)) = top.first().copied() else { return String::new() };
-    let heading = if waits { "   time   waits in" } else { "   self   function" };
+    let heading = heading.unwrap_or("   self   function");
     let mut text = format!("\n  {}\n", paint.dim(heading));
     let room = terminal::width().saturating_sub(BAR + 14);
     for (label, weight) in top {
@@ -283,13 +299,22 @@ fn top_functions(tree: &CallTree, paint: Paint) -> String {
     text + "\n"
 }
 
+/// Whether a frame is the program's, or all that there is instead: a mark right on a thread.
+fn is_of_the_program(tree: &CallTree, node: &Node) -> bool {
+    match tree.label(node).kind {
+        FrameKind::Kernel | FrameKind::Waiting => false,
+        FrameKind::Mark => tree.label(&tree.nodes()[node.parent.index()]).kind == FrameKind::Mark,
+        _ => true,
+    }
+}
+
 /// The innermost frames that are not the kernel's, with what was spent in them and in the kernel
 /// for them, heaviest first.
 fn last_of_the_program(tree: &CallTree) -> Vec<(LabelId, Weight)> {
     let mut weights: BTreeMap<LabelId, Weight> = BTreeMap::new();
     for node in tree.nodes().iter().skip(1) {
         let mut at = node;
-        while tree.label(at).kind == FrameKind::Kernel && at.depth > 1 {
+        while at.depth > 1 && !is_of_the_program(tree, at) {
             at = &tree.nodes()[at.parent.index()];
         }
         weights.entry(at.label).or_default().0 += node.self_weight.0;

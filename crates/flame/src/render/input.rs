@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flame_formats::{InputContent, Merge, MergeError, ReadInput, ReadOptions};
-use flame_profile::{CallTree, Health, PlainKinds, Profile, TreeOptions, ValueType};
+use flame_profile::{CallTree, Health, NO_COUNT, PlainKinds, Profile, TreeOptions, ValueType};
 
 use crate::inputs::{SkippedOf, nothing, nothing_in, read, too_large};
 use crate::message::Failure;
@@ -89,7 +89,12 @@ impl Inputs {
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {
         match (self.tree.nodes(), &self.profile) {
             ([_root], Some(profile)) => Err(nothing_in(&paths[0], profile, self.tree.value_type())),
-            ([_root], None) => Err(nothing(paths, &self.health)),
+            ([_root], None) => {
+                // A count that makes no sense says more than that there is none.
+                let first = self.skipped.iter().flat_map(|of| of.skipped.first()).next();
+                let first = first.filter(|part| part.reason != NO_COUNT);
+                Err(nothing(paths, &self.health, first))
+            }
             _ if self.tree.is_too_large() => Err(too_large(paths)),
             _ => Ok(self),
         }

@@ -63,6 +63,7 @@ fn prepare(args: &UbootGraphArgs, measure: Measure, cli: &Cli) -> Result<Outputs
     let defaults = Defaults {
         path,
         keeps_foreign: opens,
+        merges_pools: false,
         on_stdout: if opens { Format::Svg } else { on_stdout },
         is_recording: false,
     };

@@ -15,6 +15,7 @@ pub(super) fn code(kind: FrameKind) -> u32 {
         FrameKind::Mark => 5,
         FrameKind::Library => 6,
         FrameKind::Waker => 7,
+        FrameKind::Waiting => 8,
     }
 }
 
@@ -28,6 +29,7 @@ pub(super) fn from_code(code: u32) -> Option<FrameKind> {
         5 => Some(FrameKind::Mark),
         6 => Some(FrameKind::Library),
         7 => Some(FrameKind::Waker),
+        8 => Some(FrameKind::Waiting),
         _ => None,
     }
 }
@@ -42,7 +44,7 @@ pub(super) const WITH_MAPPING: [FrameKind; 4] =
 pub(super) fn mapping_name(kind: FrameKind) -> Option<&'static str> {
     match kind {
         FrameKind::User | FrameKind::Library | FrameKind::Waker => None,
-        FrameKind::Kernel => Some("[kernel]"),
+        FrameKind::Kernel | FrameKind::Waiting => Some("[kernel]"),
         FrameKind::Jit => Some("[jit]"),
         FrameKind::Inlined => Some("[inlined]"),
         FrameKind::Mark => Some("[mark]"),
@@ -84,11 +86,12 @@ mod tests {
             FrameKind::Mark,
             FrameKind::Library,
             FrameKind::Waker,
+            FrameKind::Waiting,
         ];
         for kind in kinds {
             assert_eq!(from_code(code(kind)), Some(kind));
         }
-        assert_eq!((from_code(0), from_code(8)), (None, None));
+        assert_eq!((from_code(0), from_code(9)), (None, None));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! A profile's samples into a call tree.
 
-use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, RootFrame, SiblingOrder};
+use crate::call_tree::root_name::RootNames;
+use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder};
 use crate::call_tree::{PlainKinds, TreeBuilder, TreeOptions};
 use crate::frame::FrameKind;
-use crate::ids::{LocationId, StackId, ThreadId};
+use crate::ids::{LocationId, StackId};
 use crate::image::Image;
 use crate::profile::Profile;
 use crate::units::{ValueType, Weight};
@@ -45,9 +46,11 @@ fn add_profile(
     builder: &mut TreeBuilder,
 ) {
     let value = options.value.unwrap_or(profile.default_value);
-    let mut threads: Vec<Option<LabelId>> = Vec::new();
+    let names = RootNames::new(profile, options.root);
+    // For each thread its outermost box, if it has one.
+    let mut threads: Vec<Option<Option<LabelId>>> = Vec::new();
     // Samples of one root together, so that each stack has at most one node at a time.
-    let mut samples: Vec<(LabelId, StackId, Weight, Option<Weight>)> = Vec::new();
+    let mut samples: Vec<(Option<LabelId>, StackId, Weight, Option<Weight>)> = Vec::new();
     for sample in profile.samples() {
         let weight = sample.values.get(value).copied().unwrap_or(0);
         if weight == 0 {
@@ -58,7 +61,7 @@ fn add_profile(
             threads.resize(thread + 1, None);
         }
         let root = *threads[thread].get_or_insert_with(|| {
-            builder.label(&root_name(profile, sample.thread, options.root), FrameKind::Mark)
+            names.name(sample.thread).map(|name| builder.label(&name, FrameKind::Mark))
         });
         samples.push((root, sample.stack, Weight(weight), before(sample.values)));
     }
@@ -67,7 +70,8 @@ fn add_profile(
     }
     let mut grower = Grower::new(profile, options);
     for of_root in samples.chunk_by(|a, b| a.0 == b.0) {
-        let root = builder.child(BuilderNode::ROOT, of_root[0].0);
+        let root = of_root[0].0.map(|label| builder.child(BuilderNode::ROOT, label));
+        let root = root.unwrap_or(BuilderNode::ROOT);
         for (_, stack, weight, before) in of_root {
             let node = grower.node(builder, root, *stack);
             builder.add(node, *weight);
@@ -162,20 +166,4 @@ fn add_labels(
         };
         labels.push(builder.label(&profile.frame_label(frame, lines), kind));
     }
-}
-
-fn root_name(profile: &Profile, thread: ThreadId, root: RootFrame) -> String {
-    let thread = profile.thread(thread);
-    let mut name = profile.text(thread.name).to_owned();
-    let process = thread.process.filter(|process| root.process && *process != thread.name);
-    if let Some(process) = process {
-        name = format!("{}/{name}", profile.text(process));
-    }
-    let pid = thread.pid.filter(|_| root.pid).map(|pid| pid.to_string());
-    let tid = thread.tid.filter(|_| root.tid).map(|tid| tid.to_string());
-    let ids: Vec<String> = pid.into_iter().chain(tid).collect();
-    if !ids.is_empty() {
-        name = format!("{name}-{}", ids.join("/"));
-    }
-    name
 }

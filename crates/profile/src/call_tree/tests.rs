@@ -73,7 +73,7 @@ fn inlined_frames_stand_between_their_callers() {
     let stack = profile.push_stack(StackId::EMPTY, location);
     let thread = profile.add_thread("search", Pid(7), Tid(8));
     profile.add_sample(thread, stack, &[4]);
-    let root = RootFrame { process: false, pid: true, tid: true };
+    let root = RootFrame { process: false, pid: true, tid: true, ..RootFrame::default() };
     let options = TreeOptions { root, ..TreeOptions::default() };
     let tree = CallTree::from_profile(&profile, &options);
     assert_eq!(lines(&tree), ["0 all 4 0", "1 search-7/8 4 0", "2 find 4 0", "3 memcmp 4 4"]);

@@ -432,6 +432,9 @@ impl FoldedReader {
     }
 }
 
+/// Why most lines that are not folded text cannot be read as such.
+pub const NO_COUNT: &str = "there is no count at its end";
+
 /// Why a line has no stack with a count.
 fn why_not_read(line: &[u8]) -> &'static str {
     let line = line.trim_ascii_end();
@@ -442,7 +445,7 @@ fn why_not_read(line: &[u8]) -> &'static str {
         _ if word.len() == line.len() && is_number(word) => "there is no stack before its count",
         _ if word.iter().all(u8::is_ascii_digit) => "its count is too large",
         _ if is_number(word) => "its count is no number",
-        _ => "there is no count at its end",
+        _ => NO_COUNT,
     }
 }
 

@@ -1,14 +1,19 @@
 //! Time off CPU: samples of context switches wait for the return of their threads.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use flame_events::{EventKind, SwitchTo};
-use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, StackEnd, Tid};
+use flame_events::{EventKind, SampleEvent, SwitchTo};
+use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, ProcessAddress, StackEnd, Tid};
 
-use super::Collector;
-use crate::aggregator::{SeenStack, Wait};
+use super::{Collector, Unsettled};
+use crate::aggregator::{Aggregator, SeenStack, Wait};
 use crate::location::CodeLocation;
 use crate::off_cpu::{OffCpu, Spell, SpellStack};
+use crate::on_cpu::Ran;
+
+/// For how long threads that wait already are looked at, at a time.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What the kernel says of a process's thread in /proc that runs or could run.
 const RUNNABLE: u8 = b'R';
@@ -28,86 +33,242 @@ impl Collector {
             state_of(&stat).is_some_and(|state| state != RUNNABLE)
         };
         let threads = pids.iter().flat_map(of).filter(|(_, tid)| is_meant(tid));
-        off_cpu.begin(now, threads.filter(waits));
+        let waiting: Vec<(Pid, Tid)> = threads.filter(waits).collect();
+        if let Some(on_cpu) = &mut self.on_cpu {
+            on_cpu.begin(now, waiting.iter().map(|(_, tid)| *tid));
+        }
+        off_cpu.begin(now, waiting.iter().copied());
+        self.to_look_at = waiting;
     }
 
-    /// A sample of a context switch: how long it stands for is not known yet, and where it was may not
-    /// be.
-    pub(super) fn wait(&mut self, pid: Pid, tid: Tid) -> Option<Wait> {
+    /// Looks where threads wait that did so before the recording, for a little while: events come
+    /// meanwhile, and are to be taken in.
+    pub(crate) fn look_at_waiting(&mut self, clock: impl Fn() -> Nanos) {
+        let deadline = Instant::now() + LOOK;
+        while Instant::now() < deadline {
+            let Some((pid, tid)) = self.to_look_at.pop() else { return };
+            if self.off_cpu.as_ref().is_some_and(|off_cpu| off_cpu.waits_since_before(tid)) {
+                self.look_at(pid, tid, &clock);
+            }
+        }
+    }
+
+    /// Finds out where a thread waits: it does not move, so that its stack can be read.
+    fn look_at(&mut self, pid: Pid, tid: Tid, clock: impl Fn() -> Nanos) {
+        let files = self.locator.files();
+        let text = files.text(pid, &format!("task/{tid}/syscall")).unwrap_or_default();
+        let Some((stack, program_counter)) = place_of(&text) else { return };
+        let bytes = self.locator.read_stack(pid, stack);
+        let looked_at = clock();
+        self.locator.advance_to(looked_at);
+        let place = (program_counter, stack);
+        let end = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
         let wait = Wait::default();
-        self.off_cpu.as_mut()?.sampled(pid, tid, Arc::clone(&wait));
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.looked_at(looked_at, tid, Arc::clone(&wait));
+        }
+        let sample = SampleEvent {
+            event: self.events - 1,
+            pid,
+            tid,
+            cpu: None,
+            period: 0,
+            tracepoint: None,
+            ip: program_counter,
+            kernel_chain: Vec::new(),
+            user_chain: Vec::new(),
+            user_registers: Some(Vec::new()),
+            user_stack: None,
+        };
+        self.take_walked(looked_at, &sample, (end, Evidence::ReadFromProcess), Some(wait));
+    }
+
+    /// A sample of a context switch, which the last event is then: how long it stands for is not known
+    /// yet, and where it was may not be.
+    pub(super) fn wait(&mut self, sample: &SampleEvent<'_>) -> Option<Wait> {
+        let (pid, tid) = (sample.pid, sample.tid);
+        if let Some(spans) = &mut self.spans {
+            let wait = Wait::default();
+            spans.began(self.now, tid, sample.period, Arc::clone(&wait));
+            return Some(wait);
+        }
+        let off_cpu = self.off_cpu.as_mut()?;
+        let counts = off_cpu.counts(pid, tid);
+        if sample.event + 1 != self.events {
+            let on_cpu = self.on_cpu.as_mut().filter(|_| counts);
+            on_cpu.into_iter().for_each(|on_cpu| on_cpu.sampled(pid, tid));
+            return None;
+        }
+        let wait = Wait::default();
+        off_cpu.sampled(pid, tid, Arc::clone(&wait));
         Some(wait)
     }
 
     /// A thread left its CPU, or came back.
     pub(super) fn take_switch(&mut self, pid: Pid, tid: Tid, to: SwitchTo) {
         let (now, Some(off_cpu)) = (self.now, &mut self.off_cpu) else { return };
-        let spells = match to {
-            SwitchTo::Running => off_cpu.came_back(now, tid),
-            SwitchTo::Waiting | SwitchTo::Preempted => {
+        if !off_cpu.counts(pid, tid) {
+            return;
+        }
+        let mut ran = None;
+        let spells = match (to, &mut self.on_cpu) {
+            (SwitchTo::Running, on_cpu) => {
+                on_cpu.iter_mut().for_each(|on_cpu| on_cpu.came_back(now, pid, tid));
+                off_cpu.came_back(now, tid)
+            }
+            (SwitchTo::Waiting | SwitchTo::Preempted, on_cpu) => {
+                ran = on_cpu.as_mut().and_then(|on_cpu| on_cpu.left(now, pid, tid));
                 off_cpu.left(now, pid, tid, to == SwitchTo::Preempted);
                 Vec::new()
             }
         };
+        ran.into_iter().for_each(|ran| self.take_ran(ran));
         spells.into_iter().for_each(|spell| self.take_spell(spell));
+    }
+
+    fn take_ran(&mut self, ran: Ran) {
+        let thread = self.thread_of(ran.pid, ran.tid);
+        *self.ran.entry(thread).or_default() += ran.duration.0;
     }
 
     /// The recording is over: who waits has waited until then.
     pub(crate) fn end_waits(&mut self, now: Option<Nanos>) {
-        let now = now.unwrap_or(self.now);
+        self.now = now.unwrap_or(self.now);
+        let now = self.now;
         let spells = self.off_cpu.as_mut().map_or_else(Vec::new, |off_cpu| off_cpu.finish(now));
         spells.into_iter().for_each(|spell| self.take_spell(spell));
+        let spans = self.spans.as_mut().map_or_else(Vec::new, |spans| spans.finish(now));
+        spans.into_iter().for_each(|(wait, duration)| self.take_wait(wait, None, duration));
+    }
+
+    /// Gives the samples of each thread's time on CPUs the weight of that time, and adds up both
+    /// kinds of time.
+    pub(super) fn add_running(&mut self, rows: &mut Aggregator) {
+        let Some(on_cpu) = &self.on_cpu else { return };
+        let mut ran = self.ran.clone();
+        for still in on_cpu.so_far(self.now) {
+            let thread = self.thread_key(still.pid, still.tid);
+            *ran.entry(rows.thread(thread)).or_default() += still.duration.0;
+        }
+        let unseen = rows.share_out(ran);
+        for (thread, time) in unseen {
+            let stack = rows.stack(&[CodeLocation::RanUnsampled]);
+            let end = (StackEnd::NotRecorded, Evidence::Copied);
+            rows.add(SeenStack { thread, stack, end }, 0, time);
+        }
+        rows.add_up();
+    }
+
+    /// Whether a sample is of the end of what another one began; that one has its time then.
+    pub(super) fn ends_span(&mut self, now: Nanos, sample: &SampleEvent<'_>) -> bool {
+        let Some(spans) = self.spans.as_mut().filter(|_| sample.event > 0) else { return false };
+        let span = spans.ended(now, sample.tid);
+        span.into_iter().for_each(|(wait, duration)| self.take_wait(wait, None, duration));
+        true
+    }
+
+    fn take_wait(&mut self, wait: Wait, mark: Option<CodeLocation>, duration: Nanos) {
+        match wait.get() {
+            Some(seen) => self.add_wait(*seen, mark, duration),
+            None => self.unsettled.push((wait, mark, duration)),
+        }
     }
 
     fn take_spell(&mut self, spell: Spell<Wait>) {
         let mark = match spell.stack {
-            SpellStack::Before => CodeLocation::WaitedBefore,
+            SpellStack::Before(None) => CodeLocation::WaitedBefore,
+            SpellStack::Before(Some(wait)) => {
+                return self.take_wait(wait, Some(CodeLocation::WaitedBefore), spell.duration);
+            }
             SpellStack::NotSampled => CodeLocation::NotSampled,
             SpellStack::Sampled(wait) => {
-                return match wait.get() {
-                    Some(seen) => self.add_wait(*seen, spell.preempted, spell.duration),
-                    None => self.unsettled.push((wait, spell.preempted, spell.duration)),
-                };
+                let mark = spell.preempted.then_some(CodeLocation::Preempted);
+                return self.take_wait(wait, mark, spell.duration);
             }
         };
         let thread = self.thread_of(spell.pid, spell.tid);
         let stack = self.aggregator.stack(&[mark]);
         let seen = SeenStack { thread, stack, end: (StackEnd::NotRecorded, Evidence::Copied) };
-        self.add_wait(seen, spell.preempted, spell.duration);
+        let preempted = spell.preempted.then_some(CodeLocation::Preempted);
+        self.add_wait(seen, preempted, spell.duration);
     }
 
-    fn add_wait(&mut self, mut seen: SeenStack, preempted: bool, duration: Nanos) {
-        if preempted {
-            seen.stack = self.aggregator.inside(seen.stack, CodeLocation::Preempted);
+    /// Adds a wait, with a mark for what it was.
+    fn add_wait(&mut self, mut seen: SeenStack, mark: Option<CodeLocation>, duration: Nanos) {
+        if let Some(mark) = mark {
+            seen.stack = self.aggregator.inside(seen.stack, mark);
         }
-        self.aggregator.add(seen, duration.0);
+        self.aggregator.add(seen, self.events - 1, duration.0);
     }
 
     /// Adds the waits of samples that have been settled meanwhile.
     pub(super) fn add_settled_waits(&mut self) {
-        let is_settled = |(wait, ..): &mut (Wait, bool, Nanos)| wait.get().is_some();
+        let is_settled = |(wait, ..): &mut Unsettled| wait.get().is_some();
         let settled: Vec<_> = self.unsettled.extract_if(.., is_settled).collect();
-        for (wait, preempted, duration) in settled {
-            wait.get().into_iter().for_each(|seen| self.add_wait(*seen, preempted, duration));
+        for (wait, mark, duration) in settled {
+            wait.get().into_iter().for_each(|seen| self.add_wait(*seen, mark, duration));
         }
     }
 
     /// A thread begins or ends, or it is not known which did.
     pub(super) fn follow_waits(&mut self, kind: &EventKind<'_>) {
+        self.follow_spans(kind);
         let Some(off_cpu) = &mut self.off_cpu else { return };
-        let spells = match kind {
-            EventKind::Fork { tid, .. } => return off_cpu.started(*tid),
-            EventKind::Lost { .. } => return off_cpu.lost(),
-            EventKind::Exit { tid, .. } => off_cpu.ended(*tid),
-            _ => return,
-        };
-        spells.into_iter().for_each(|spell| self.take_spell(spell));
+        match (kind, &mut self.on_cpu) {
+            (EventKind::Fork { tid, .. }, on_cpu) => {
+                on_cpu.iter_mut().for_each(|on_cpu| on_cpu.started(*tid));
+                off_cpu.started(*tid);
+            }
+            (EventKind::Lost { .. }, on_cpu) => {
+                off_cpu.lost();
+                let ran = on_cpu.as_mut().map_or_else(Vec::new, |on_cpu| on_cpu.lost(self.now));
+                ran.into_iter().for_each(|ran| self.take_ran(ran));
+            }
+            (EventKind::Comm { pid, tid, exec: true, .. }, Some(on_cpu)) => {
+                on_cpu.came_back(self.now, *pid, *tid);
+            }
+            (EventKind::Exit { pid, tid }, on_cpu) => {
+                let ran = on_cpu.as_mut().and_then(|on_cpu| on_cpu.left(self.now, *pid, *tid));
+                let spells = off_cpu.ended(*tid);
+                ran.into_iter().for_each(|ran| self.take_ran(ran));
+                spells.into_iter().for_each(|spell| self.take_spell(spell));
+            }
+            _ => {}
+        }
+    }
+
+    /// A thread that ends has ended what it began: the call that it ended by does not return.
+    fn follow_spans(&mut self, kind: &EventKind<'_>) {
+        let Some(spans) = &mut self.spans else { return };
+        match kind {
+            EventKind::Exit { tid, .. } => {
+                let span = spans.ended(self.now, *tid);
+                span.into_iter().for_each(|(wait, time)| self.take_wait(wait, None, time));
+            }
+            EventKind::Lost { .. } => self.open_ends += spans.lost(),
+            _ => {}
+        }
+    }
+
+    /// Whether samples stand for the time behind an event, and not for the event.
+    pub(crate) fn measures_time(&self) -> bool {
+        self.off_cpu.is_some() || self.spans.is_some()
     }
 
     /// What is known of all waits; `None` where samples are not of waits.
     pub(crate) fn waits(&self) -> Option<OffCpuTime> {
         self.off_cpu.as_ref().map(OffCpu::sums)
     }
+}
+
+/// Where a thread's stack ends and where its code is, if it waits in a system call: its number, six
+/// arguments, and those two.
+fn place_of(syscall: &[u8]) -> Option<(ProcessAddress, ProcessAddress)> {
+    let text = std::str::from_utf8(syscall).ok()?;
+    let mut words = text.split_ascii_whitespace().rev();
+    let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let (code, stack) = (address()?, address()?);
+    Some((ProcessAddress(stack), ProcessAddress(code)))
 }
 
 /// The state of a thread, behind its name in parentheses.

@@ -27,6 +27,8 @@ pub(crate) struct DeferredSample {
     pub(crate) jit: Vec<(usize, ProcessAddress)>,
     /// How its stack ends, and what it rests on.
     pub(crate) end: (StackEnd, Evidence),
+    /// The event that was sampled.
+    pub(crate) event: usize,
     /// What the sample stands for.
     pub(crate) period: u64,
     /// Who asks where it was, if that is of a wait.

@@ -25,8 +25,13 @@ pub(super) enum How {
     Path,
     /// As a process sees it; no link is followed out of its root, and none at the end.
     InRootOf(Pid),
+    /// As flame sees it below a directory, whose path is so many bytes of the whole path: as its root,
+    /// out of which no link leads.
+    Below { root_len: u64 },
     /// As flame sees it: a file of /proc, whose text is handed over.
     Text,
+    /// So many bytes of it from a place on: memory.
+    Memory { start: u64, len: u64 },
 }
 
 /// What a worker is asked for.
@@ -53,13 +58,15 @@ pub(super) enum Answer {
 
 impl Request {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let (how, pid) = match self.how {
+        let (how, which) = match self.how {
             How::Path => (0, 0),
-            How::InRootOf(pid) => (1, pid.0),
+            How::InRootOf(pid) => (1, u64::from(pid.0)),
             How::Text => (2, 0),
+            How::Memory { start, .. } => (3, start),
+            How::Below { root_len } => (4, root_len),
         };
         let mut bytes = vec![how, u8::from(self.is_foreign)];
-        bytes.extend(pid.to_le_bytes());
+        bytes.extend(which.to_le_bytes());
         bytes.extend(self.max_copied.to_le_bytes());
         bytes.extend(self.path.as_os_str().as_bytes());
         bytes
@@ -67,12 +74,15 @@ impl Request {
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Request> {
         let ([how, is_foreign], rest) = bytes.split_first_chunk()?;
-        let (pid, rest) = rest.split_first_chunk()?;
+        let (which, rest) = rest.split_first_chunk()?;
+        let which = u64::from_le_bytes(*which);
         let (max_copied, path) = rest.split_first_chunk()?;
         let how = match how {
             0 => How::Path,
-            1 => How::InRootOf(Pid(u32::from_le_bytes(*pid))),
+            1 => How::InRootOf(Pid(u32::try_from(which).ok()?)),
             2 => How::Text,
+            3 => How::Memory { start: which, len: u64::from_le_bytes(*max_copied) },
+            4 => How::Below { root_len: which },
             _ => return None,
         };
         let path = Path::new(OsStr::from_bytes(path)).to_owned();
@@ -172,7 +182,10 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_were_written() {
-        for how in [How::Path, How::InRootOf(Pid(4242)), How::Text] {
+        let memory = How::Memory { start: 0x7fff_0000_1000, len: 7 };
+        for how in
+            [How::Path, How::InRootOf(Pid(4242)), How::Text, memory, How::Below { root_len: 4 }]
+        {
             let path = PathBuf::from("/usr/bin/less");
             let request = Request { how, is_foreign: how == How::Path, max_copied: 7, path };
             assert_eq!(Request::parse(&request.to_bytes()), Some(request));

@@ -3,10 +3,13 @@
 //! It may stay in a call for ever; nothing else is done by its process then, and nobody waits for
 //! it.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flame_sampler::fork_below;
@@ -102,8 +105,9 @@ fn answer(
     socket: &OwnedFd,
     own_devices: &[u64],
 ) -> io::Result<(OpenFile, bool)> {
+    let mut is_named = false;
     let mut opened = match request.how {
-        How::Path | How::Text => {
+        How::Path | How::Text | How::Memory { .. } => {
             let flags = nix::libc::O_PATH | nix::libc::O_CLOEXEC;
             let found = OpenOptions::new().read(true).custom_flags(flags).open(&request.path)?;
             open_found(&found)?
@@ -112,23 +116,45 @@ fn answer(
             let root = if pid.0 == 0 { ProcessRoot::own() } else { ProcessRoot::of(pid) };
             root?.open(&request.path)?
         }
+        How::Below { root_len } => {
+            let (root, path) = parts(&request.path, root_len)?;
+            let root = ProcessRoot::at(root)?;
+            let opened = root.follow(path)?.open()?;
+            // Whoever names a directory waits for the file system that it is on.
+            is_named = opened.status.device == root.device()?;
+            opened
+        }
     };
-    let is_own = own_devices.contains(&opened.file.metadata()?.dev());
+    let is_own = is_named || own_devices.contains(&opened.file.metadata()?.dev());
     let may_hang = !is_own && is_others_work(&opened.file, request.is_foreign)?;
     match request.how {
         // What grows cannot be copied.
         How::InRootOf(_) if may_hang => Err(Errno::EOPNOTSUPP.into()),
-        How::Path if !may_hang => {
+        How::Path | How::Below { .. } if !may_hang => {
             // A server that is gone shows here, where that does no harm.
             opened.file.read_at(&mut [0], 0)?;
             Ok((opened, false))
         }
         How::InRootOf(_) => Ok((opened, false)),
-        How::Path | How::Text => {
+        How::Path | How::Below { .. } | How::Text => {
             opened.file = copy(&opened.file, request.max_copied, socket)?;
             Ok((opened, true))
         }
+        How::Memory { start, len } => {
+            opened.file = copy_at(&opened.file, start, len)?;
+            Ok((opened, true))
+        }
     }
+}
+
+/// The path of a directory, so many bytes of the whole, and what is below it.
+fn parts(whole: &Path, root_len: u64) -> io::Result<(&Path, &Path)> {
+    let bytes = whole.as_os_str().as_bytes();
+    let (root, path) = usize::try_from(root_len)
+        .ok()
+        .and_then(|len| bytes.split_at_checked(len))
+        .ok_or(Errno::EINVAL)?;
+    Ok((Path::new(OsStr::from_bytes(root)), Path::new(OsStr::from_bytes(path))))
 }
 
 /// Whether a file system is, or may be on top of, a program of some user's. Those who are root in a
@@ -138,10 +164,24 @@ fn is_others_work(file: &File, is_foreign: bool) -> io::Result<bool> {
     Ok(kind == FUSE_SUPER_MAGIC || (is_foreign && kind == OVERLAYFS_SUPER_MAGIC))
 }
 
+/// A new file in memory.
+fn file_in_memory() -> io::Result<File> {
+    let name = c"flame: file of a target";
+    Ok(File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?))
+}
+
+/// A copy of so many bytes from a place on.
+fn copy_at(file: &File, start: u64, len: u64) -> io::Result<File> {
+    let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
+    file.read_exact_at(&mut bytes, start)?;
+    let copy = file_in_memory()?;
+    copy.write_all_at(&bytes, 0)?;
+    Ok(copy)
+}
+
 /// A copy in memory.
 fn copy(file: &File, max_len: u64, socket: &OwnedFd) -> io::Result<File> {
-    let name = c"flame: file of a target";
-    let mut copy = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
+    let mut copy = file_in_memory()?;
     let (mut buffer, mut position, mut copied) = (vec![0; PIECE], 0, 0);
     let mut last_sign = Instant::now();
     loop {

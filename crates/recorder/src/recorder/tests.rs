@@ -59,10 +59,12 @@ fn mapped(pid: u32, start: u64, path: &'static [u8]) -> Event<'static> {
 fn sample(pid: u32, kernel: &[u64], user: &[u64]) -> SampleEvent<'static> {
     let addresses = |list: &[u64]| list.iter().copied().map(ProcessAddress).collect();
     SampleEvent {
+        event: 0,
         pid: Pid(pid),
         tid: Tid(pid),
         cpu: None,
         period: 1_000,
+        tracepoint: None,
         ip: ProcessAddress(kernel.first().or(user.first()).copied().unwrap_or(0)),
         kernel_chain: addresses(kernel),
         user_chain: addresses(user),
@@ -79,6 +81,7 @@ fn recorder(mask: u64, events: Vec<Event<'static>>) -> Recorder<Script> {
 fn recorder_with(mask: u64, events: Vec<Event<'static>>, options: Options) -> Recorder<Script> {
     let stream = Stream {
         value: ValueType::new("cpu", "nanoseconds"),
+        others: Vec::new(),
         is_clock: true,
         has_user: true,
         user_registers: mask,
@@ -139,11 +142,20 @@ fn a_task_without_user_registers_is_complete_with_its_kernel_stack() {
 }
 
 #[test]
+fn an_idle_task_has_the_kernels_name_for_it() {
+    // What it does in interrupts is work; here an address stands for it that no kernel has.
+    let idle = || event(EventKind::Sample(sample(0, &[], &[0x5000])));
+    for events in [vec![idle()], vec![named(0, ""), idle()]] {
+        assert_eq!(folded(&collect(0, events), 0), "swapper;[unmapped+0x5000] 1\n");
+    }
+}
+
+#[test]
 fn a_thread_without_a_number_is_called_exiting_and_keeps_its_process() {
     let mut late = sample(2, &[KERNEL_ADDRESS], &[]);
     late.tid = Tid(u32::MAX);
     let profile = collect(SP_AND_IP, vec![named(2, "app"), event(EventKind::Sample(late))]);
-    let root = RootFrame { process: true, pid: true, tid: true };
+    let root = RootFrame { process: true, pid: true, tid: true, ..RootFrame::default() };
     let tree = CallTree::from_profile(&profile, &TreeOptions { root, ..TreeOptions::default() });
     let mut out = Vec::new();
     write_folded(&tree, Annotations::Write, &mut out).unwrap();

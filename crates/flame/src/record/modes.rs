@@ -1,0 +1,147 @@
+//! `--mode` of system calls and memory, and what else a recording of tracepoints may measure: bytes,
+//! occurrences, or the time between two.
+
+use flame_profile::ValueType;
+use flame_recorder::RecorderConfig;
+use flame_sampler::{DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Rate, SamplerConfig};
+use nix::libc;
+
+use super::plan::rate;
+use crate::cli::{Measure, Mode, SamplingArgs};
+use crate::message::Failure;
+
+/// System calls that read or write, and return how many bytes they did.
+const TRANSFERS: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_preadv2,
+    libc::SYS_pwritev2,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendfile,
+    libc::SYS_copy_file_range,
+    libc::SYS_splice,
+];
+
+const ENTER: &str = "raw_syscalls:sys_enter";
+const EXIT: &str = "raw_syscalls:sys_exit";
+
+/// What a sample of an event weighs.
+enum Weight {
+    Occurrences,
+    /// What a field of the tracepoint adds up to, in that unit.
+    Field(String, &'static str),
+    /// The time until another event of the thread.
+    Until(EventType),
+}
+
+/// Sets what the mode, --weight or --pair measure; nothing for other modes.
+pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Result<(), Failure> {
+    if let Some(field) = &sampling.weight {
+        let event = config.sampler.event.take();
+        let Some(event) = event.filter(EventType::is_tracepoint) else {
+            return Err(Failure::new("--weight takes a field of a tracepoint: -e GROUP:NAME")
+                .why("other events write nothing that could be added up"));
+        };
+        return measure(config, sampling, field, event, Weight::Field(field.clone(), "count"));
+    }
+    if let Some(pair) = &sampling.pair {
+        let [enter, exit] = pair.0.as_slice() else {
+            return Err(Failure::usage("--pair takes two events: ENTER,EXIT"));
+        };
+        let name = enter.name.clone();
+        return measure(config, sampling, &name, enter.clone(), Weight::Until(exit.clone()));
+    }
+    let (name, by) = match (sampling.mode, sampling.measure) {
+        (Some(Mode::Io), by) => ("io", by.unwrap_or(Measure::Bytes)),
+        (Some(Mode::BlockIo), by) => ("block-io", by.unwrap_or(Measure::Bytes)),
+        (Some(Mode::Syscalls), by) => ("syscalls", by.unwrap_or(Measure::Count)),
+        (Some(Mode::Mmap), by) => ("mmap", by.unwrap_or(Measure::Bytes)),
+        (_, None) => return Ok(()),
+        (_, Some(_)) => {
+            return Err(Failure::new("--measure is for --mode io, block-io, syscalls and mmap"));
+        }
+    };
+    let transfers = (name == "io").then(|| one_of(TRANSFERS));
+    let (event, what) = match (name, by) {
+        ("syscalls", Measure::Bytes) => {
+            return Err(Failure::new("--mode syscalls is not measured by bytes")
+                .or_try("--mode io, for those that read and write"));
+        }
+        ("io" | "syscalls", Measure::Latency) => {
+            let exit = tracepoint(EXIT, transfers.clone())?;
+            (tracepoint(ENTER, transfers)?, Weight::Until(exit))
+        }
+        ("block-io" | "mmap", Measure::Latency) => {
+            return Err(Failure::new(format!("--mode {name} is not measured by latency"))
+                .or_try("--mode io --measure latency, or --mode off-cpu"));
+        }
+        ("io", Measure::Count) => (tracepoint(EXIT, transfers)?, Weight::Occurrences),
+        ("io", Measure::Bytes) => (tracepoint(EXIT, transfers)?, field("ret")),
+        ("block-io", Measure::Count) => {
+            (tracepoint("block:block_rq_issue", None)?, Weight::Occurrences)
+        }
+        ("block-io", Measure::Bytes) => (tracepoint("block:block_rq_issue", None)?, field("bytes")),
+        ("mmap", Measure::Count) => {
+            (tracepoint("syscalls:sys_enter_mmap", None)?, Weight::Occurrences)
+        }
+        ("mmap", Measure::Bytes) => (tracepoint("syscalls:sys_enter_mmap", None)?, field("len")),
+        _ => (tracepoint(ENTER, None)?, Weight::Occurrences),
+    };
+    measure(config, sampling, name, event, what)
+}
+
+fn field(name: &str) -> Weight {
+    Weight::Field(name.to_owned(), "bytes")
+}
+
+/// The kernel's filter for some system calls.
+fn one_of(calls: &[i64]) -> String {
+    let calls: Vec<String> = calls.iter().map(|id| format!("id == {id}")).collect();
+    calls.join(" || ")
+}
+
+fn tracepoint(name: &str, filter: Option<String>) -> Result<EventType, Failure> {
+    let event: Result<EventType, _> = name.parse();
+    let mut event = event.map_err(|error| Failure::new(error.to_string()))?;
+    event.filter = filter;
+    Ok(event)
+}
+
+/// Samples an event, and calls what it measures by a name.
+fn measure(
+    config: &mut RecorderConfig,
+    sampling: &SamplingArgs,
+    name: &str,
+    event: EventType,
+    what: Weight,
+) -> Result<(), Failure> {
+    let (event, unit) = match what {
+        Weight::Occurrences => (event, "count"),
+        Weight::Field(field, unit) => {
+            let event = event.with_field(&field);
+            (event.map_err(|error| Failure::usage(error.to_string()))?, unit)
+        }
+        Weight::Until(event_of_end) => {
+            let rate = Rate::Period(1);
+            config.others =
+                vec![EventSpec { event: event_of_end, rate, switches: false, stacks: false }];
+            config.options.spans = true;
+            (event, "nanoseconds")
+        }
+    };
+    config.options.value = Some(ValueType::new(name, unit));
+    let default = Rate::Frequency(DEFAULT_COUNTING_FREQUENCY);
+    let asked = sampling.period.is_some() || sampling.frequency.is_some();
+    let rate = if asked { rate(Some(&event), sampling) } else { default };
+    config.sampler = SamplerConfig { event: Some(event), rate, ..config.sampler.clone() };
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! The sessions of all events of a recording, as one source of events in time order.
+
+use std::time::Duration;
+
+use flame_events::{
+    Event, EventKind, EventSource, Glance, Horizon, Lane, RecordBytes, Rest, SampleEvent, Sieve,
+    drain_lanes,
+};
+use flame_profile::Nanos;
+
+use crate::config::{EventSpec, SamplerConfig};
+use crate::error::SamplerError;
+use crate::filter::Filter;
+use crate::occurrences::Occurrences;
+use crate::readers::Readers;
+use crate::session::{Events, FRESH, Session, monotonic_now};
+
+/// How old a record must be before it is released: by then the others of its time are written.
+/// A record becomes visible some microseconds after its time was taken.
+const SETTLE: Nanos = Nanos(1_000_000);
+
+/// Sessions of one target, one an event. What happens to tasks and their memory is told of by the
+/// first alone.
+#[derive(Debug)]
+pub struct Sessions(Vec<Session>);
+
+impl Sessions {
+    /// Opens the event of a config, and others besides: none where one cannot be opened.
+    ///
+    /// # Errors
+    /// See [`Session::open`].
+    pub fn open(config: &SamplerConfig, others: &[EventSpec]) -> Result<Sessions, SamplerError> {
+        let mut all = vec![Session::open(config)?];
+        for spec in others {
+            all.push(Session::open(&config.of_event(spec))?);
+        }
+        Ok(Sessions(all))
+    }
+
+    /// Starts the recording, see [`Session::begin`].
+    ///
+    /// # Errors
+    /// The events that sample could not be opened.
+    pub fn begin(&mut self) -> Result<(), SamplerError> {
+        self.0.iter_mut().try_for_each(Session::begin)
+    }
+
+    /// That of the config's own event.
+    pub fn first(&self) -> &Session {
+        &self.0[0]
+    }
+
+    /// All of them, in the order of the events; samples say the position.
+    pub fn all(&self) -> &[Session] {
+        &self.0
+    }
+
+    /// Whether all may open events for CPUs that come online, see [`Session::may_reopen`].
+    pub fn may_reopen(&self) -> bool {
+        self.0.iter().all(Session::may_reopen)
+    }
+}
+
+impl EventSource for Sessions {
+    type Error = SamplerError;
+
+    fn wait(&mut self, timeout: Duration) {
+        if let [only] = &mut self.0[..] {
+            return only.wait(timeout);
+        }
+        // Only one can be waited for; what no reader looks after fills up fastest.
+        let unread = self.0.iter().rposition(|session| !session.has_readers());
+        self.0[unread.unwrap_or(0)].wait(timeout.min(FRESH));
+    }
+
+    fn now(&self) -> Option<Nanos> {
+        Some(monotonic_now())
+    }
+
+    fn stop(&mut self) {
+        self.0.iter_mut().for_each(Session::finish);
+    }
+
+    /// Live, the last millisecond is kept back; once stopped nothing is. Records that cannot be
+    /// decoded are handed over as [`EventKind::Undecodable`]. Where all tasks are seen, only the
+    /// target's records are handed over.
+    fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), SamplerError> {
+        // The clock is read first: what is written from now on is younger.
+        let settled = monotonic_now().saturating_since(SETTLE);
+        self.0.iter_mut().for_each(Session::look_at_rings);
+        let horizons = self.0.iter().map(|session| session.readers.horizon(settled));
+        let horizon = match (self.0[0].finished, horizons.min()) {
+            (false, Some(time)) => Horizon::Until(time),
+            _ => Horizon::End,
+        };
+        let (mut lanes, mut owners, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for (event, session) in self.0.iter_mut().enumerate() {
+            let layout = session.plan.layout;
+            for (position, queue) in session.rings.queues().iter_mut().enumerate() {
+                lanes.push(Lane { queue, layout });
+                owners.push((event, position));
+            }
+            parts.push(Part {
+                // Events of tasks see nobody else; the filter knows their processes.
+                by_task: matches!(session.events, Events::Tasks(_)),
+                filter: session.filter.as_mut(),
+                readers: &mut session.readers,
+                occurrences: session.occurrences.as_mut(),
+                since: session.since,
+                stray_samples: &mut session.stray_samples,
+            });
+        }
+        drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, sink });
+        self.0.iter_mut().for_each(|session| session.end_drain(horizon));
+        Ok(())
+    }
+}
+
+/// What decides about the records of one session.
+struct Part<'s> {
+    by_task: bool,
+    filter: Option<&'s mut Filter>,
+    readers: &'s mut Readers,
+    occurrences: Option<&'s mut Occurrences>,
+    since: Nanos,
+    stray_samples: &'s mut u64,
+}
+
+/// The records of all rings as they are released.
+struct Merged<'s> {
+    /// For each lane the session, and the position of its ring there.
+    owners: Vec<(usize, usize)>,
+    parts: Vec<Part<'s>>,
+    sink: &'s mut dyn FnMut(Event<'_>),
+}
+
+impl Sieve for Merged<'_> {
+    fn keep(&mut self, lane: usize, time: Nanos, record: &RecordBytes<'_>) -> bool {
+        let (event, position) = self.owners[lane];
+        let part = &mut self.parts[event];
+        let of_target =
+            part.filter.as_mut().is_none_or(|filter| filter.keep(record)) || part.by_task;
+        match Glance::at(record) {
+            Glance::Sample { .. } if of_target => {
+                let stray = part.readers.is_stray(position, time);
+                *part.stray_samples += u64::from(stray);
+                !stray && time >= part.since
+            }
+            // The first session has told of it.
+            Glance::Mapping { .. }
+            | Glance::Comm { .. }
+            | Glance::Fork { .. }
+            | Glance::Exit { .. } => of_target && event == 0,
+            _ => of_target,
+        }
+    }
+
+    fn take(&mut self, lane: usize, mut event: Event<'_>) {
+        let (number, position) = self.owners[lane];
+        let part = &mut self.parts[number];
+        if part.occurrences.as_mut().is_some_and(|all| !all.weigh(&mut event, position)) {
+            return;
+        }
+        let time = event.time;
+        if let EventKind::Sample(sample) = &mut event.kind {
+            sample.event = number;
+            if part.readers.reads_stacks(position) {
+                return with_rest(event, part.readers.rest(position, time), self.sink);
+            }
+        }
+        (self.sink)(event);
+    }
+}
+
+/// Hands a sample over with what was read of its stack.
+fn with_rest(event: Event<'_>, rest: Rest<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+    let mut event: Event<'_> = event;
+    if let EventKind::Sample(SampleEvent { user_stack: Some(stack), .. }) = &mut event.kind {
+        stack.rest = rest;
+    }
+    sink(event);
+}
