@@ -171,6 +171,39 @@ fn inputs_are_files_folders_and_pipes_packed_or_not() {
 }
 
 #[test]
+fn every_sample_gives_the_same_through_a_pipe_in_pieces_packed_or_not() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/samples");
+    let mut count = 0;
+    for entry in fs::read_dir(samples).unwrap() {
+        for entry in fs::read_dir(entry.unwrap().path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "in") {
+                continue;
+            }
+            let expect = finish(flame().arg("fold").arg(&path)).success().stdout;
+            let bytes = fs::read(&path).unwrap();
+            let gzip = Command::new("gzip").arg("-c").arg(&path).output().unwrap().stdout;
+            for bytes in [bytes, gzip] {
+                let mut child = flame()
+                    .arg("fold")
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
+                let mut stdin = child.stdin.take().unwrap();
+                bytes.chunks(113).for_each(|piece| stdin.write_all(piece).unwrap());
+                drop(stdin);
+                let found = child.wait_with_output().unwrap().stdout;
+                assert_eq!(String::from_utf8(found).unwrap(), expect, "{}", path.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 30, "{count} samples");
+}
+
+#[test]
 fn the_formats_are_listed_and_can_be_named() {
     let scratch = scratch_with("in.perf", PERF);
     let list = fold(&scratch, &["--list-formats"]).success().stdout;
