@@ -13,8 +13,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-diff", &["flame-profile", "flame-threads"]),
     ("flame-events", &["flame-profile"]),
     ("flame-sampler", &["flame-events", "flame-profile"]),
-    ("flame-unwind", &["flame-events", "flame-profile"]),
-    ("flame-symbolize", &["flame-profile"]),
+    ("flame-pclntab", &["flame-profile"]),
+    ("flame-unwind", &["flame-events", "flame-pclntab", "flame-profile"]),
+    ("flame-symbolize", &["flame-pclntab", "flame-profile"]),
     ("flame-perf-data", &["flame-events", "flame-profile", "flame-recorder", "flame-symbolize"]),
     ("flame-formats", &["flame-perf-data", "flame-profile", "flame-threads"]),
     (
@@ -47,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "flame-events",
             "flame-formats",
+            "flame-pclntab",
             "flame-perf-data",
             "flame-profile",
             "flame-render",

@@ -26,6 +26,8 @@ mod families;
 #[cfg(test)]
 mod fold;
 #[cfg(test)]
+mod go;
+#[cfg(test)]
 mod hard_stacks;
 #[cfg(test)]
 mod hostile;

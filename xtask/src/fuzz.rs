@@ -31,6 +31,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("elf", 40960),
     ("debug_files", 40960),
     ("index", 4096),
+    ("pclntab", 4096),
     ("demangle", 4096),
     ("unwind", 24576),
     ("pprof", 4096),
@@ -42,6 +43,7 @@ const TARGETS: &[(&str, u32)] = &[
 const CHECKED: &[&str] = &[
     "flame-events",
     "flame-formats",
+    "flame-pclntab",
     "flame-perf-data",
     "flame-profile",
     "flame-symbolize",

@@ -86,16 +86,16 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
             (InputContent::Stacks(Box::new(stacks)), skipped)
         }
     };
-    notes.extend(broken_end(source.trouble(), options)?);
+    notes.extend(broken_end(&source, options)?);
     Ok(ReadInput { format, content, skipped, notes })
 }
 
 /// What is said of packed data that is cut short.
 pub(crate) fn broken_end(
-    trouble: Option<String>,
+    source: &Source,
     options: &ReadOptions,
 ) -> Result<Option<String>, ReadError> {
-    let Some(trouble) = trouble else { return Ok(None) };
+    let Some(trouble) = source.trouble() else { return Ok(None) };
     let what = format!("its compressed data is broken or cut off: {trouble}");
     match options.strict {
         true => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what).into()),
@@ -151,12 +151,12 @@ fn read_binary(
     head: &[u8],
     options: &ReadOptions,
 ) -> Result<ReadInput, ReadError> {
-    let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
-    let broken = broken_end(trouble, options)?;
+    let trouble = source.trouble();
+    let bytes = source.bytes(MAX_INFLATED.0)?;
     let error = match read_pprof(&bytes) {
         Ok(profile) => {
             let content = InputContent::Profile(Box::new(profile));
-            let notes = broken.into_iter().collect();
+            let notes = trouble.into_iter().collect();
             return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
         }
         Err(error) => error,
@@ -165,9 +165,7 @@ fn read_binary(
     match folded.filter(|_| Head::new(head).has_counts()) {
         Some(folded) => {
             let options = ReadOptions { format: Some(folded), ..options.clone() };
-            let mut read = read_input(Source::of_bytes(bytes)?, &options)?;
-            read.notes.extend(broken);
-            Ok(read)
+            read_input(Source::of_bytes(bytes)?, &options)
         }
         None => Err(error.into()),
     }

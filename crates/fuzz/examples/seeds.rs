@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_fuzz::join;
+use flame_pclntab::testing::{Sample, sample_table};
 use flame_profile::{FrameKind, Location, Pid, Profile, StackId, Tid, ValueType};
 use flame_symbolize::ImageFile;
 use flate2::read::GzDecoder;
@@ -70,6 +71,11 @@ fn write(directory: &Path) -> Result<()> {
     save(directory, "maps", "hand-made", MAPS)?;
     save(directory, "perf_map", "hand-made", PERF_MAP)?;
     save(directory, "jitdump", "hand-made", &jitdump())?;
+    for layout in Sample::ALL {
+        let sample = sample_table(layout);
+        let trees = [&sample.inlined.base.to_le_bytes()[..], &sample.inlined.bytes].concat();
+        save(directory, "pclntab", &format!("{layout:?}"), &join(&[&sample.bytes, &trees]))?;
+    }
     save(directory, "folded", "one", FOLDED)?;
     save(directory, "folded", "two", FOLDED_TWO)?;
     formats(directory)?;

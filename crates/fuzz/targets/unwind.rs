@@ -26,6 +26,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         debug_frame: section(parts.next()),
         text: section(parts.next()),
         entry: None,
+        go_table: None,
     };
     let mut unwinder = CfiUnwinder::new(architecture);
     let module = unwinder.add_module(sections);

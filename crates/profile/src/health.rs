@@ -23,6 +23,9 @@ pub enum StackEnd {
     NoUnwindInfo,
     /// A register or memory value that the unwind rules need was not there or made no sense.
     BadValue,
+    /// A runtime runs code on another stack than its caller's (Go's `systemstack`, calls of C), and
+    /// nothing says where that one stands.
+    OtherStack,
     /// The configured limit of frames was reached.
     FrameLimit,
     /// A frame-pointer chain ended: whether at the root cannot be known.
@@ -39,8 +42,8 @@ impl StackEnd {
 
     /// Whether frames are known to be missing, so that the stack must not look like a root.
     pub fn is_truncated(self) -> bool {
-        use StackEnd::{BadValue, CopyTooShort, FrameLimit, NoUnwindInfo};
-        matches!(self, CopyTooShort | NoUnwindInfo | BadValue | FrameLimit)
+        use StackEnd::{BadValue, CopyTooShort, FrameLimit, NoUnwindInfo, OtherStack};
+        matches!(self, CopyTooShort | NoUnwindInfo | BadValue | OtherStack | FrameLimit)
     }
 }
 
@@ -52,6 +55,7 @@ impl fmt::Display for StackEnd {
             StackEnd::CopyTooShort => "stack copy too short",
             StackEnd::NoUnwindInfo => "no unwind information",
             StackEnd::BadValue => "unreadable stack",
+            StackEnd::OtherStack => "callers on another stack",
             StackEnd::FrameLimit => "frame limit reached (--max-depth)",
             StackEnd::ChainEnd => "frame-pointer chain ended",
             StackEnd::NotRecorded => "no user stack",

@@ -175,6 +175,7 @@ fn sections(file: &ImageFile) -> UnwindSections {
         eh_frame_hdr: file.section(".eh_frame_hdr").map(section),
         eh_frame: file.section(".eh_frame").map(section),
         debug_frame: file.section(".debug_frame").map(section),
+        go_table: file.go_table().cloned(),
         text: file.executable().map(section),
         entry: Some(file.entry()),
     }

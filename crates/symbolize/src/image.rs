@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use flame_pclntab::GoTable;
 use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedBytes};
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 
@@ -20,6 +21,7 @@ use crate::companion::{find_companion, find_supplement, mini_debug_info};
 use crate::debug_search::DebugSearch;
 use crate::eh_frame::{self, FunctionTable};
 use crate::files::{FileStatus, OpenFile};
+use crate::go;
 use crate::map_file::map_file;
 use crate::plausible::has_plausible_tables;
 use crate::symbol_table::SymbolTable;
@@ -43,6 +45,8 @@ struct Inner {
     search: DebugSearch,
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
+    /// `None` in what is no program of Go.
+    go_table: OnceLock<Option<Arc<GoTable>>>,
     /// Set when it is found, and looked for anew until then: it may still be fetched.
     companion: OnceLock<ImageFile>,
     supplement: OnceLock<ImageFile>,
@@ -198,6 +202,7 @@ impl ImageFile {
             search,
             symbols: OnceLock::new(),
             functions: OnceLock::new(),
+            go_table: OnceLock::new(),
             companion: OnceLock::new(),
             supplement: OnceLock::new(),
             bytes,
@@ -257,8 +262,8 @@ impl ImageFile {
     }
 
     /// Where the function that covers an address starts, by the tables for exceptions
-    /// (`.eh_frame`), which files without symbols have as well, or those for debuggers
-    /// (`.debug_frame`); `None` when none of them covers it.
+    /// (`.eh_frame`), which files without symbols have as well, those for debuggers
+    /// (`.debug_frame`), or that of Go (`.gopclntab`); `None` when none of them covers it.
     ///
     /// A part that the compiler put elsewhere (`.cold`) is a function of its own here, and all
     /// stubs of a `.plt` are a single one.
@@ -269,7 +274,25 @@ impl ImageFile {
     /// The same with its end.
     pub(crate) fn function_range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
         let functions = self.inner.functions.get_or_init(|| FunctionTable::open(self));
-        functions.as_ref()?.range(address)
+        let by_frames = functions.as_ref().and_then(|functions| functions.range(address));
+        by_frames.or_else(|| self.go_table()?.function(address).map(|function| function.range()))
+    }
+
+    /// The table that programs of Go keep when they are stripped; looked for at the first call.
+    pub fn go_table(&self) -> Option<&Arc<GoTable>> {
+        let table = self.inner.go_table.get_or_init(|| go::find(self).map(Arc::new));
+        table.as_ref()
+    }
+
+    /// The 8 bytes at an address as the file has them.
+    pub(crate) fn loaded_word(&self, address: u64) -> Option<u64> {
+        let word = |segment: &Segment| {
+            let inside = address.checked_sub(segment.address.0)?;
+            let last = segment.file_len.0.checked_sub(8)?;
+            let bytes = self.stored(segment.offset.0.checked_add(inside)?, 8)?;
+            (inside <= last).then_some(u64::from_le_bytes(*bytes.first_chunk()?))
+        };
+        self.inner.segments.iter().find_map(word)
     }
 
     /// The section of that name, such as `.eh_frame`; `.debug_*` also finds `.zdebug_*`. `None`

@@ -33,6 +33,7 @@ mod entry;
 mod files;
 #[doc(hidden)]
 pub mod fuzzing;
+mod go;
 mod image;
 mod index_cache;
 mod index_file;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use flame_pclntab::GoFrame;
 use flame_profile::{ImageAddress, Missing, readable};
+use memchr::memmem;
 use rustc_hash::FxHashMap;
 
 use crate::demangle::{MAX_NAME_LEN, demangle, without_suffix};
@@ -10,6 +12,9 @@ use crate::symbol_table::{Symbol, SymbolTable};
 use crate::symbolize::SymbolizeConfig;
 use crate::units::table::TableFrame;
 use crate::units::{StringId, Strings};
+
+/// What Go's tables have for type arguments.
+const TYPE_ARGUMENTS: &[u8] = b"[...]";
 
 /// One function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub(crate) struct Namer<'c> {
     config: &'c SymbolizeConfig,
     /// Demangled names of symbols.
     names: FxHashMap<&'c [u8], Arc<str>>,
+    /// Names and files of Go's tables.
+    plain: FxHashMap<&'c [u8], Arc<str>>,
     debug_names: FxHashMap<StringId, Option<DebugName>>,
     files: FxHashMap<StringId, Option<Arc<str>>>,
 }
@@ -65,6 +72,7 @@ impl<'c> Namer<'c> {
             strings,
             config,
             names: FxHashMap::default(),
+            plain: FxHashMap::default(),
             debug_names: FxHashMap::default(),
             files: FxHashMap::default(),
         }
@@ -78,6 +86,26 @@ impl<'c> Namer<'c> {
         } else {
             Symbolized::Frames(frames)
         }
+    }
+
+    /// The answer for an address, given what the table of a Go program says of it. The table leaves
+    /// out type arguments, which the function's symbol has, where there is one.
+    pub(crate) fn go_answer(&mut self, address: ImageAddress, found: &[GoFrame<'c>]) -> Symbolized {
+        let symbol = self.symbols.lookup(address).map(|symbol| self.symbol_name(symbol));
+        let innermost = found.first();
+        let shown = found.iter().filter(|frame| self.config.inlined || !frame.inlined);
+        let shown: Vec<&GoFrame<'c>> = shown.collect();
+        let frames = shown.into_iter().map(|frame| {
+            let is_generic = !frame.inlined && memmem::find(frame.name, TYPE_ARGUMENTS).is_some();
+            let name = symbol.clone().filter(|_| is_generic);
+            let name = name.unwrap_or_else(|| self.plain_name(frame.name));
+            let place = if self.config.inlined { frame } else { innermost.unwrap_or(frame) };
+            let is_wanted = self.config.lines;
+            let file = place.file.filter(|_| is_wanted).map(|file| self.plain_name(file));
+            let line = place.line.filter(|_| is_wanted);
+            SymbolFrame { name, inlined: frame.inlined, file, line }
+        });
+        Symbolized::Frames(frames.collect())
     }
 
     fn frames(&mut self, address: ImageAddress, debug: &[TableFrame]) -> Vec<SymbolFrame> {
@@ -176,6 +204,12 @@ impl<'c> Namer<'c> {
             Some(DebugName { mangled, demangled })
         };
         self.debug_names.entry(id).or_insert_with(read).clone()
+    }
+
+    /// A text that is shown as it is.
+    fn plain_name(&mut self, text: &'c [u8]) -> Arc<str> {
+        let shown = self.plain.entry(text).or_insert_with(|| Arc::from(readable(text)));
+        Arc::clone(shown)
     }
 
     fn demangled(&mut self, name: &'c [u8]) -> Arc<str> {

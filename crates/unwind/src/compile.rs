@@ -22,6 +22,8 @@ pub(crate) enum Compiled {
     Outermost,
     /// See [`crate::row::Row::NotCalled`].
     NotCalled,
+    /// See [`crate::row::Row::OtherStack`].
+    OtherStack,
     Short(ShortRow),
     Long(LongRow),
 }
@@ -106,7 +108,8 @@ fn rule_of(rule: &RegisterRule<usize>) -> Option<Rule> {
     }
 }
 
-fn short_row(row: &LongRow, facts: &Facts) -> Option<ShortRow> {
+/// The same row in its short form, if it has one.
+pub(crate) fn short_row(row: &LongRow, facts: &Facts) -> Option<ShortRow> {
     let Cfa::Register(cfa_register, cfa_offset) = row.cfa else {
         return None;
     };

@@ -40,6 +40,7 @@ mod code;
 mod compile;
 mod expression;
 mod fallback;
+mod go_frames;
 mod index;
 mod module;
 mod registers;

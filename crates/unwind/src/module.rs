@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::fmt;
 
+use flame_pclntab::GoTable;
 use flame_profile::ImageAddress;
 use gimli::{
     BaseAddresses, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian, UnwindContext,
@@ -11,6 +12,7 @@ use gimli::{
 
 use crate::arch::{Architecture, Facts};
 use crate::compile::{Compiled, TableBytes, compile};
+use crate::go_frames;
 use crate::index::FrameIndex;
 use crate::row::Table;
 use crate::search_table::SearchTable;
@@ -85,7 +87,9 @@ impl Module {
     }
 
     fn starts_function(&self, address: ImageAddress) -> bool {
+        let go_start = |table: &GoTable| table.function(address).map(|function| function.start);
         self.function_start(address) == Some(address)
+            || self.sections.go_table.as_deref().and_then(go_start) == Some(address)
             || self.debug_index.get().is_some_and(|index| index.start(address) == Some(address))
     }
 
@@ -110,7 +114,9 @@ impl Module {
         address: ImageAddress,
         context: &mut UnwindContext<usize>,
     ) -> Option<Compiled> {
-        self.eh_frame_row(address, context).or_else(|| self.debug_frame_row(address, context))
+        self.eh_frame_row(address, context)
+            .or_else(|| self.go_row(address))
+            .or_else(|| self.debug_frame_row(address, context))
     }
 
     fn eh_frame_row(
@@ -142,6 +148,10 @@ impl Module {
         let index = self.eh_index.get_or_init(|| FrameIndex::build(&table, &self.bases));
         let fde = query.description(&table, index.lookup(address)?.into())?;
         query.row(&table, &fde, context)
+    }
+
+    fn go_row(&self, address: ImageAddress) -> Option<Compiled> {
+        go_frames::row(self.sections.go_table.as_ref()?, address, self.architecture.facts())
     }
 
     fn debug_frame_row(

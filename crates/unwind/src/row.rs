@@ -15,6 +15,9 @@ pub(crate) enum Row {
     /// Nothing called from there, although it is a return address: the kernel or a runtime has
     /// put the start of a function in its place, which is to be looked up as it is.
     NotCalled,
+    /// The function runs others on another stack than its own caller's, and no table says where that
+    /// one stands.
+    OtherStack,
     /// The usual form.
     Short(ShortRow),
     /// Anything else: a position among the long rows of the cache that the row came from.

@@ -48,6 +48,7 @@ impl RowCache {
             None => Row::NoInfo,
             Some(Compiled::Outermost) => Row::Outermost,
             Some(Compiled::NotCalled) => Row::NotCalled,
+            Some(Compiled::OtherStack) => Row::OtherStack,
             Some(Compiled::Short(row)) => Row::Short(row),
             Some(Compiled::Long(row)) => {
                 self.long_rows.push(row);

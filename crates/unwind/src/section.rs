@@ -1,5 +1,8 @@
 //! The parts of an image that the unwinder reads.
 
+use std::sync::Arc;
+
+use flame_pclntab::GoTable;
 use flame_profile::{ImageAddress, SharedBytes};
 
 /// Bytes of an image with the address that they have in it.
@@ -27,8 +30,10 @@ pub struct UnwindSections {
     /// `.eh_frame`. Where only program headers are left, the bytes from the address that
     /// `.eh_frame_hdr` names to the end of the segment do as well.
     pub eh_frame: Option<Section>,
-    /// `.debug_frame`, asked where `.eh_frame` does not cover an address.
+    /// `.debug_frame`, asked where neither `.eh_frame` nor Go's table covers an address.
     pub debug_frame: Option<Section>,
+    /// `.gopclntab`, asked where `.eh_frame` does not cover an address.
+    pub go_table: Option<Arc<GoTable>>,
     /// The executable segment, to see calls and prologues where no table covers an address.
     pub text: Option<Section>,
     /// The entry point (`e_entry`), where the first thread's stack begins even if no table says so.

@@ -143,6 +143,7 @@ impl CfiUnwinder {
             match row {
                 Row::Short(row) => return frame.apply_short(&row, registers),
                 Row::Outermost => return Step::End(StackEnd::Root),
+                Row::OtherStack => return Step::End(StackEnd::OtherStack),
                 Row::Long(number) => {
                     if let (Some(row), Some(module)) = (self.rows.long_row(number), module) {
                         return frame.apply_long(row, module, registers);

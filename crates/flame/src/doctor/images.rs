@@ -40,6 +40,8 @@ struct Contents {
     /// Names of functions that others may call.
     dynamic: usize,
     debug_information: bool,
+    /// Functions in the table that programs of Go keep for themselves.
+    go_functions: usize,
     debug_file: Option<PathBuf>,
     /// What its names come from.
     sources: Sources,
@@ -56,9 +58,11 @@ impl Contents {
             let sections = images().filter_map(|image| image.section(name));
             sections.map(|section| section.bytes.len()).max().unwrap_or(0)
         };
+        let go_functions = image.go_table().map_or(0, |table| table.len());
         Contents {
             is_64_bit: image.is_64_bit(),
-            tables: len(".eh_frame") > 0 || len(".debug_frame") > 0,
+            tables: len(".eh_frame") > 0 || len(".debug_frame") > 0 || go_functions > 0,
+            go_functions,
             coverage: image.unwind_coverage(),
             language: Language::of(image),
             symbols: len(".symtab") / SYMBOL_LEN,
@@ -86,13 +90,21 @@ impl Contents {
             None if !self.has_tables() => {
                 format!("unwind tables, but none for {share:.0} % of code")
             }
+            None if self.go_functions > 0 => "frame sizes of Go".to_owned(),
             None => "unwind tables".to_owned(),
         }
+    }
+
+    fn is_named(&self) -> bool {
+        self.symbols > 0 || self.debug_information || self.go_functions > 0
     }
 
     fn describe(&self) -> String {
         let tables = self.describe_tables();
         let names = match (self.symbols, self.dynamic) {
+            (0, _) if self.go_functions > 0 => {
+                format!("{} functions in Go's own table", group_thousands(self.go_functions as u64))
+            }
             (0, 0) => "no names".to_owned(),
             (0, _) => "stripped: only functions that others may call have names".to_owned(),
             (symbols, _) => format!("{} symbols", group_thousands(symbols as u64)),
@@ -142,7 +154,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
 }
 
 fn is_stripped(contents: &Result<Contents, Missing>) -> bool {
-    contents.as_ref().is_ok_and(|contents| contents.symbols == 0 && !contents.debug_information)
+    contents.as_ref().is_ok_and(|contents| !contents.is_named())
 }
 
 fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) -> Check {
@@ -158,7 +170,6 @@ fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) 
         let why = "32-bit code: flame unwinds 64-bit code only, so each stack ends in its innermost function";
         return Check::missing(path, why).fix("build it for 64 bits");
     }
-    let named = contents.symbols > 0 || contents.debug_information;
     let mut found = contents.describe();
     if path.ends_with(" (deleted)") {
         found = format!("replaced since, read all the same: {found}");
@@ -170,7 +181,7 @@ fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) 
     if let Some(mend) = mend_debug_files(&contents.sources) {
         return Check::limited(path, found).fix(mend);
     }
-    if named {
+    if contents.is_named() {
         return Check::ok(path, found);
     }
     if let Some((package, command)) = packages.debug_command(path) {

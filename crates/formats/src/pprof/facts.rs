@@ -275,12 +275,13 @@ impl FactReader {
     }
 }
 
-const STACK_ENDS: [StackEnd; 8] = [
+const STACK_ENDS: [StackEnd; 9] = [
     StackEnd::Root,
     StackEnd::Guessed,
     StackEnd::CopyTooShort,
     StackEnd::NoUnwindInfo,
     StackEnd::BadValue,
+    StackEnd::OtherStack,
     StackEnd::FrameLimit,
     StackEnd::ChainEnd,
     StackEnd::NotRecorded,
@@ -294,6 +295,7 @@ fn stack_end_word(end: StackEnd) -> &'static str {
         StackEnd::CopyTooShort => "copy-too-short",
         StackEnd::NoUnwindInfo => "no-unwind-info",
         StackEnd::BadValue => "bad-value",
+        StackEnd::OtherStack => "other-stack",
         StackEnd::FrameLimit => "frame-limit",
         StackEnd::ChainEnd => "chain-end",
         StackEnd::NotRecorded => "not-recorded",

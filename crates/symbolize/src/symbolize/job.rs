@@ -245,11 +245,18 @@ impl<'j> Worker<'j> {
         let table = bytes.as_deref().and_then(UnitTable::parse);
         let new_namer = || Namer::new(job.image.symbols(), &prepared.strings, self.config);
         let namer = self.namers.entry(task.job).or_insert_with(new_namer);
-        let mut frames = Vec::new();
+        let go_table = job.image.go_table();
+        let (mut frames, mut go_frames) = (Vec::new(), Vec::new());
         let addresses = task.positions.iter().filter_map(|at| job.addresses.get(*at));
         let answers = addresses.map(|address| {
             if let Some(table) = &table {
                 table.frames(*address, &mut frames);
+            }
+            if let (true, Some(go_table)) = (frames.is_empty(), go_table) {
+                go_table.frames(*address, &mut go_frames);
+                if !go_frames.is_empty() {
+                    return namer.go_answer(*address, &go_frames);
+                }
             }
             namer.answer(*address, &frames)
         });

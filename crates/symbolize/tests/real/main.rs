@@ -4,4 +4,6 @@
 #[cfg(test)]
 mod binutils;
 #[cfg(test)]
+mod go;
+#[cfg(test)]
 mod index;

@@ -1,0 +1,147 @@
+//! Go programs, with and without their symbols: names, inlined calls, lines and whole stacks.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Folded, Scratch, assert_share, finish, flame, live};
+
+/// Whether Go is there; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
+fn has_go() -> bool {
+    let found = Command::new("go").arg("version").output().is_ok_and(|o| o.status.success());
+    let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
+    assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no go");
+    if !found {
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no go");
+    }
+    found
+}
+
+/// The go command, with all that it keeps in the scratch directory.
+fn go(scratch: &Scratch) -> Command {
+    let mut command = Command::new("go");
+    command.env("GOCACHE", scratch.file("cache")).env("GO111MODULE", "off");
+    command.env("GOPATH", scratch.file("path")).env("GOFLAGS", "");
+    command
+}
+
+/// Builds `rounds.go` with these options, under a name.
+fn build(scratch: &Scratch, name: &str, options: &[&str]) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/rounds.go");
+    let path = scratch.file(name);
+    let mut command = go(scratch);
+    let status = command.arg("build").args(options).args(["-o", &path]).arg(source).status();
+    assert!(status.unwrap().success(), "{command:?}");
+    path
+}
+
+/// Records a command with these options of flame.
+fn record(scratch: &Scratch, options: &[&str], command: &[&str]) -> (Folded, String) {
+    let path = scratch.file("out.folded");
+    let mut flame = flame();
+    flame.env("GOCACHE", scratch.file("built")).env("GO111MODULE", "off");
+    flame.current_dir(scratch.path()).args(["record", "-F", "999", "-o", &path]).args(options);
+    let ended = finish(flame.arg("--").args(command)).success();
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+/// The share of whole stacks that the summary says, in percent.
+#[track_caller]
+fn complete(stderr: &str) -> f64 {
+    let line = stderr.lines().find_map(|line| line.trim().strip_prefix("complete"));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{stderr}"))
+}
+
+/// The shares of what the goroutine did, below its root.
+#[track_caller]
+fn check_rounds(folded: &Folded, stderr: &str) {
+    // A statement `go` that has arguments is a function of its own.
+    let root = ["runtime.goexit", "main.main.func1", "main.(*worker).rounds"];
+    let rounds = folded.with(&root);
+    assert_share(rounds, folded.total(), 1.0, 0.05);
+    for (name, share) in [("main.alpha", 0.5), ("main.beta", 0.3), ("main.gamma", 0.2)] {
+        assert_share(folded.with(&[root[2], name]), rounds, share, 0.05);
+    }
+    let spin = folded.with(&["main.alpha", "main.spin"]) + folded.with(&["main.beta", "main.spin"]);
+    assert_share(spin, rounds, 0.8, 0.05);
+    let inlined = folded.with(&["main.gamma", "main.whirl_[i]"]);
+    assert_share(inlined, rounds, 0.2, 0.05);
+    assert!(complete(stderr) > 97.0, "{stderr}");
+    assert!(!stderr.contains("unnamed"), "{stderr}");
+}
+
+#[test]
+fn a_go_program_without_symbols_has_the_names_and_shares_of_one_with_them() {
+    if !live() || !has_go() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let ways: [(&str, &[&str]); 4] = [
+        ("whole", &[]),
+        ("bare", &["-ldflags=-s -w"]),
+        ("bare-pie", &["-buildmode=pie", "-ldflags=-s -w"]),
+        ("linked-by-gcc", &["-buildmode=pie", "-ldflags=-s -w -linkmode=external"]),
+    ];
+    for (name, options) in ways {
+        let program = build(&scratch, name, options);
+        let (folded, stderr) = record(&scratch, &[], &[&program, "1"]);
+        check_rounds(&folded, &stderr);
+    }
+}
+
+#[test]
+fn a_go_program_without_section_headers_is_found_by_how_its_table_begins() {
+    if !live() || !has_go() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let program = build(&scratch, "headless", &["-ldflags=-s -w"]);
+    let mut bytes = fs::read(&program).unwrap();
+    // e_shoff, e_shnum and e_shstrndx.
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    fs::write(&program, bytes).unwrap();
+    let (folded, stderr) = record(&scratch, &[], &[&program, "1"]);
+    check_rounds(&folded, &stderr);
+}
+
+#[test]
+fn lines_of_a_go_program_without_symbols_are_those_of_its_source() {
+    if !live() || !has_go() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let program = build(&scratch, "bare", &["-ldflags=-s -w"]);
+    let (folded, _) = record(&scratch, &["--lines"], &[&program, "1"]);
+    let source = include_str!("programs/rounds.go");
+    let line_of = |text: &str| {
+        let line = source.lines().position(|line| line.contains(text));
+        line.map(|line| line + 1).unwrap_or_else(|| panic!("no line has {text}"))
+    };
+    let call = |name: &str, text: &str| format!("main.{name} (rounds.go:{})", line_of(text));
+    let (alpha, gamma) = (call("alpha", "func alpha()"), call("gamma", "func gamma()"));
+    assert_share(folded.with(&[&alpha]), folded.total(), 0.5, 0.06);
+    assert_share(folded.with(&[&gamma]), folded.total(), 0.2, 0.06);
+    let caller = format!("main.(*worker).rounds (rounds.go:{})", line_of("\t\tbeta()"));
+    assert_share(folded.with(&[&caller]), folded.total(), 0.3, 0.06);
+}
+
+#[test]
+fn debians_stripped_go_compiler_has_names_and_whole_stacks() {
+    if !live() || !has_go() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (folded, stderr) =
+        record(&scratch, &[], &["go", "build", "-a", "-o", "/dev/null", "strconv"]);
+    let in_compiler = folded.with_any(|frame| frame.starts_with("cmd/compile/internal/"));
+    assert!(in_compiler * 5 > folded.total(), "{in_compiler} of {}", folded.total());
+    let nameless = folded.with_any(|frame| frame.starts_with("[compile+"));
+    assert!(nameless * 500 < folded.total(), "{nameless} of {}", folded.total());
+    // What is left runs on the stack of a thread instead of a goroutine's, and says so.
+    let other = folded.with(&["[truncated stack]"]);
+    let share = complete(&stderr);
+    assert!(share > 60.0 && other < folded.total() * 2 / 5, "{stderr}");
+}
