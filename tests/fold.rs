@@ -70,6 +70,36 @@ fn samples_are_folded_named_and_chosen_as_asked() {
 }
 
 #[test]
+fn folded_text_says_the_kind_of_code_where_it_is_asked_to_whatever_else_is_written() {
+    let scratch = scratch_with("in.perf", PERF);
+    for options in [&[][..], &["--kernel"], &["--all"]] {
+        let alone = fold(&scratch, &[&["in.perf"], options].concat()).success().stdout;
+        assert_eq!(alone.contains("do_read_[k]"), !options.is_empty(), "{alone}");
+        let outputs = ["in.perf", "-o", "out.folded", "-o", "out.svg", "-o", "other.folded"];
+        fold(&scratch, &[&outputs, options].concat()).success();
+        for file in ["out.folded", "other.folded"] {
+            assert_eq!(fs::read_to_string(scratch.file(file)).unwrap(), alone, "{options:?}");
+        }
+        // The picture's colours tell the kernel apart in any case.
+        let render = finish(flame().current_dir(scratch.path()).args(["render", "in.perf"]));
+        let drawn = |svg: &str| -> Vec<String> {
+            svg.lines().filter(|line| line.contains("do_read")).map(str::to_owned).collect()
+        };
+        let svg = fs::read_to_string(scratch.file("out.svg")).unwrap();
+        assert_eq!(drawn(&svg), drawn(&render.success().stdout));
+    }
+    // What names say themselves stays, also beside an input that does not.
+    fs::write(scratch.file("in.folded"), "server;main;read;do_read_[k] 1\n").unwrap();
+    let expect = "server;main;read;do_read_[k] 1\n";
+    assert_eq!(fold(&scratch, &["in.folded"]).success().stdout, expect);
+    let expect = "client;send 1\nserver;main;parse 1\nserver;main;read;do_read_[k] 2\n";
+    for inputs in [["in.folded", "in.perf"], ["in.perf", "in.folded"]] {
+        let ended = fold(&scratch, &[&inputs[..], &["--value", "samples"]].concat()).success();
+        assert_eq!(ended.stdout, expect);
+    }
+}
+
+#[test]
 fn stacks_are_filtered_cut_and_turned() {
     check(
         &["--grep", "^read$", "--grep", "send"],
@@ -138,6 +168,39 @@ fn inputs_are_files_folders_and_pipes_packed_or_not() {
         assert_eq!(String::from_utf8(ended.stdout).unwrap(), expect, "{arguments:?}");
     }
     assert_eq!(finish(flame().arg("fold").stdin(Stdio::null())).code(), 2);
+}
+
+#[test]
+fn every_sample_gives_the_same_through_a_pipe_in_pieces_packed_or_not() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/samples");
+    let mut count = 0;
+    for entry in fs::read_dir(samples).unwrap() {
+        for entry in fs::read_dir(entry.unwrap().path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "in") {
+                continue;
+            }
+            let expect = finish(flame().arg("fold").arg(&path)).success().stdout;
+            let bytes = fs::read(&path).unwrap();
+            let gzip = Command::new("gzip").arg("-c").arg(&path).output().unwrap().stdout;
+            for bytes in [bytes, gzip] {
+                let mut child = flame()
+                    .arg("fold")
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
+                let mut stdin = child.stdin.take().unwrap();
+                bytes.chunks(113).for_each(|piece| stdin.write_all(piece).unwrap());
+                drop(stdin);
+                let found = child.wait_with_output().unwrap().stdout;
+                assert_eq!(String::from_utf8(found).unwrap(), expect, "{}", path.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 30, "{count} samples");
 }
 
 #[test]

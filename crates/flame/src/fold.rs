@@ -36,7 +36,7 @@ pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         output: &args.output,
         picture: &args.picture,
         lines: false,
-        marked: Some(args.samples.marked()),
+        annotations: Some(args.samples.annotations()),
         defaults,
     };
     show(job, cli)

@@ -175,6 +175,14 @@ impl Outputs {
         self
     }
 
+    /// With these annotations in folded text, unless it is to have none.
+    pub(crate) fn with_annotations(mut self, annotations: Option<Annotations>) -> Outputs {
+        if self.annotations == Annotations::Write {
+            self.annotations = annotations.unwrap_or_default();
+        }
+        self
+    }
+
     /// Whether the value asked for is one that a recording of those value names has.
     pub(crate) fn check_value(&self, names: &[String]) -> Result<(), Failure> {
         match &self.value {

@@ -6,8 +6,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flame_formats::{Kinds, ReadOptions};
-use flame_profile::{CallTree, Health};
+use flame_formats::ReadOptions;
+use flame_profile::{Annotations, CallTree, Health};
 use flame_render::{clean_name, group_thousands};
 
 use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
@@ -44,8 +44,8 @@ pub(crate) struct Job<'a> {
     pub(crate) picture: &'a PictureArgs,
     /// Whether frames say source lines.
     pub(crate) lines: bool,
-    /// The kinds of code that are told apart where all outputs are folded text; `None` = all.
-    pub(crate) marked: Option<Kinds>,
+    /// What folded text says of the kind of code, where inputs do not say it themselves; `None` = all.
+    pub(crate) annotations: Option<Annotations>,
     pub(crate) defaults: Defaults,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         output: &args.output,
         picture: &args.picture,
         lines: args.lines,
-        marked: None,
+        annotations: None,
         defaults: defaults(args.picture.open),
     };
     show(job, cli)
@@ -85,12 +85,11 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = Outputs::prepare(job.output, job.picture, cli, job.defaults)?;
     let outputs = outputs.with_lines(job.lines);
     let tree = outputs.default_tree_options();
-    let mut options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
-    if outputs.formats().all(|format| format == Format::Folded) {
-        options.samples.kinds = job.marked.unwrap_or_default();
-    }
+    let options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
     let inputs = Inputs::read(&job.profiles, &options, &outputs)?;
-    let Inputs { tree, profile, health, notes, skipped } = inputs;
+    let Inputs { tree, profile, health, notes, skipped, has_annotations } = inputs;
+    // What an input says is kept: folded text that is folded once more stays what it is.
+    let outputs = outputs.with_annotations(job.annotations.filter(|_| !has_annotations));
     say_skipped(&skipped, cli);
     if !cli.quiet {
         let notes = if profile.is_none() { &health.notes } else { &notes };

@@ -98,7 +98,7 @@ pub use decompress::{is_packed, read_unpacked};
 pub use error::{NoSuchEvent, ReadError};
 pub use folder::files_in;
 pub use merge::{Merge, MergeError};
-pub use options::{Kinds, NamesOf, ReadOptions, SampleOptions, Selection};
+pub use options::{NamesOf, ReadOptions, SampleOptions, Selection};
 pub use pprof::{MAX_INFLATED, PprofError, read_pprof, write_pprof};
 pub use read::{InputContent, ReadInput, Whole, read_input};
 pub use registry::{Content, FORMATS, InputFormat};

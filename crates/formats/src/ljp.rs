@@ -16,6 +16,7 @@ use crate::input::Input;
 use crate::names::number;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink};
+use crate::skipped::Place;
 use crate::thread_dump::method_name;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
@@ -56,6 +57,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                 sink.end_stack(&mut stack, None, count);
                 count = weight;
                 name
+            }
+            None if stack.is_empty() => {
+                sink.skip(Place::Line(line.number), "it is of no trace", text)?;
+                continue;
             }
             None => text,
         };

@@ -79,24 +79,6 @@ pub struct SampleOptions {
     pub addresses: bool,
     /// Take stacks from the innermost of these functions on, without what called it.
     pub skip_after: Vec<String>,
-    /// Which kinds of code are told apart from a user's.
-    pub kinds: Kinds,
-}
-
-/// Which kinds of code are told apart. Inlined functions and wakers always are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds {
-    /// The kernel's code.
-    pub kernel: bool,
-    /// What a runtime has compiled.
-    pub jit: bool,
-}
-
-impl Default for Kinds {
-    /// All are: what is drawn is coloured by them.
-    fn default() -> Kinds {
-        Kinds { kernel: true, jit: true }
-    }
 }
 
 /// Samples that are taken; an empty list takes all.

@@ -53,14 +53,14 @@ pub(crate) fn read(
     };
     let (read, trouble) = if source.is_seekable() {
         let read = read_profile(Box::new(Seekable(&source)), config);
-        (read, broken_end(&source, options)?)
+        (read, broken_end(source.trouble(), options)?)
     } else if recognise(head) == Some(true) {
         let read = read_profile(Box::new(Forward::new(source.reader())), config);
-        (read, broken_end(&source, options)?)
+        (read, broken_end(source.trouble(), options)?)
     } else {
         // What such a file says of itself stands at its end.
-        let bytes = source.bytes(MAX_KEPT)?;
-        (read_profile(Box::new(bytes.as_slice()), config), None)
+        let (bytes, trouble) = source.bytes(MAX_KEPT)?;
+        (read_profile(Box::new(bytes.as_slice()), config), broken_end(trouble, options)?)
     };
     let ReadProfile { profile, mut notes, left } = read.map_err(refused)?;
     if options.strict && (left.cut_at.is_some() || left.has_no_facts || left.broken_packing) {

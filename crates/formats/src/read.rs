@@ -86,16 +86,16 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
             (InputContent::Stacks(Box::new(stacks)), skipped)
         }
     };
-    notes.extend(broken_end(&source, options)?);
+    notes.extend(broken_end(source.trouble(), options)?);
     Ok(ReadInput { format, content, skipped, notes })
 }
 
 /// What is said of packed data that is cut short.
 pub(crate) fn broken_end(
-    source: &Source,
+    trouble: Option<String>,
     options: &ReadOptions,
 ) -> Result<Option<String>, ReadError> {
-    let Some(trouble) = source.trouble() else { return Ok(None) };
+    let Some(trouble) = trouble else { return Ok(None) };
     let what = format!("its compressed data is broken or cut off: {trouble}");
     match options.strict {
         true => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what).into()),
@@ -151,12 +151,12 @@ fn read_binary(
     head: &[u8],
     options: &ReadOptions,
 ) -> Result<ReadInput, ReadError> {
-    let trouble = source.trouble();
-    let bytes = source.bytes(MAX_INFLATED.0)?;
+    let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
+    let broken = broken_end(trouble, options)?;
     let error = match read_pprof(&bytes) {
         Ok(profile) => {
             let content = InputContent::Profile(Box::new(profile));
-            let notes = trouble.into_iter().collect();
+            let notes = broken.into_iter().collect();
             return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
         }
         Err(error) => error,
@@ -165,7 +165,9 @@ fn read_binary(
     match folded.filter(|_| Head::new(head).has_counts()) {
         Some(folded) => {
             let options = ReadOptions { format: Some(folded), ..options.clone() };
-            read_input(Source::of_bytes(bytes)?, &options)
+            let mut read = read_input(Source::of_bytes(bytes)?, &options)?;
+            read.notes.extend(broken);
+            Ok(read)
         }
         None => Err(error.into()),
     }

@@ -116,6 +116,12 @@ impl InputFormat {
         FORMATS.iter().find(|format| format.name == name)
     }
 
+    /// Whether names of it say themselves which code is the kernel's or a runtime's, as those of
+    /// folded text and of saved profiles do.
+    pub fn has_annotations(&self) -> bool {
+        matches!(self.reader, Reader::Folded | Reader::Pprof)
+    }
+
     /// The format that a file with these first bytes has; they are those after decompression, and
     /// of UTF-8 text.
     pub fn detect(start: &[u8]) -> Option<&'static InputFormat> {

@@ -153,8 +153,6 @@ impl Sink {
     /// The number of a frame. `name` has no annotation; bytes that are not UTF-8 become `\xNN`.
     pub(crate) fn frame(&mut self, name: &[u8], kind: FrameKind) -> FrameIndex {
         let kind = match kind {
-            FrameKind::Kernel if !self.options.kinds.kernel => FrameKind::User,
-            FrameKind::Jit if !self.options.kinds.jit => FrameKind::User,
             FrameKind::User if flame_profile::is_mark_name(name) => FrameKind::Mark,
             kind => kind,
         };

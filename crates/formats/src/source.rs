@@ -152,12 +152,14 @@ impl Source {
         }
     }
 
-    /// All bytes, at most `limit` of them.
-    pub(crate) fn bytes(mut self, limit: u64) -> Result<Vec<u8>, ReadError> {
-        match self.place {
-            Place::Memory(bytes) => Ok(bytes),
-            _ => crate::input::Input::new(self.reader(), 1).bytes(limit),
-        }
+    /// All bytes, at most `limit` of them, and what is wrong with how they are packed.
+    pub(crate) fn bytes(mut self, limit: u64) -> Result<(Vec<u8>, Option<String>), ReadError> {
+        let trouble = self.trouble.clone();
+        let bytes = match self.place {
+            Place::Memory(bytes) => bytes,
+            _ => crate::input::Input::new(self.reader(), 1).bytes(limit)?,
+        };
+        Ok((bytes, trouble.get()))
     }
 
     /// At most `most` parts that end where lines do; at least one. A stream has one only, which is

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flame_formats::{InputContent, Kinds, ReadOptions, Source, read_input};
+use flame_formats::{InputContent, ReadOptions, Source, read_input};
 use flame_profile::{Annotations, RootFrame, SiblingOrder, TreeOptions, ValueType, write_folded};
 
 const OPTIONS: [&str; 6] = ["pid", "tid", "kernel", "jit", "all", "addrs"];
@@ -32,8 +32,8 @@ fn fold(input: &[u8], option: &str, threads: usize) -> String {
         tid: option == "tid",
         ..RootFrame::default()
     };
-    options.samples.kinds =
-        Kinds { kernel: matches!(option, "kernel" | "all"), jit: matches!(option, "jit" | "all") };
+    let (kernel, jit) = (matches!(option, "kernel" | "all"), matches!(option, "jit" | "all"));
+    let annotations = Annotations::Without { kernel: !kernel, jit: !jit };
     options.samples.addresses = option == "addrs";
     let read = read_input(Source::of_bytes(input.to_vec()).unwrap(), &options).unwrap();
     assert_eq!((read.format.name, read.skipped.count()), ("perf-script", 0), "{option}");
@@ -41,7 +41,7 @@ fn fold(input: &[u8], option: &str, threads: usize) -> String {
     let tree = TreeOptions { root: options.tree.root, ..TreeOptions::default() };
     let tree = stacks.to_builder(&tree).finish(ValueType::samples(), SiblingOrder::Name);
     let mut text = Vec::new();
-    write_folded(&tree, Annotations::Write, &mut text).unwrap();
+    write_folded(&tree, annotations, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

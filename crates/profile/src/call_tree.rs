@@ -102,17 +102,6 @@ pub struct TreeOptions {
     pub recursion: Recursion,
     /// In which order siblings stand.
     pub order: SiblingOrder,
-    /// Which kinds of code are not told apart from a user's. Default: all are told apart.
-    pub plain: PlainKinds,
-}
-
-/// Kinds of code that are shown as a user's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlainKinds {
-    /// The kernel's.
-    pub kernel: bool,
-    /// What a runtime has compiled.
-    pub jit: bool,
 }
 
 /// What becomes of functions that call themselves, directly or through others.

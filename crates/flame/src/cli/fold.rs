@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use flame_formats::{Kinds, SampleOptions, Selection};
-use flame_profile::Nanos;
+use flame_formats::{SampleOptions, Selection};
+use flame_profile::{Annotations, Nanos};
 
 use super::input::InputArgs;
 use super::picture::PictureArgs;
@@ -117,13 +117,13 @@ impl SampleArgs {
             },
             addresses: self.addrs,
             skip_after: self.skip_after.clone(),
-            kinds: Kinds::default(),
         }
     }
 
-    /// The kinds of code that folded output tells apart.
-    pub(crate) fn marked(&self) -> Kinds {
-        Kinds { kernel: self.kernel || self.all, jit: self.jit || self.all }
+    /// What folded output says of the kind of code, where inputs do not say it themselves.
+    pub(crate) fn annotations(&self) -> Annotations {
+        let (kernel, jit) = (self.kernel || self.all, self.jit || self.all);
+        Annotations::Without { kernel: !kernel, jit: !jit }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flame_formats::{InputContent, Merge, MergeError, ReadInput, ReadOptions};
-use flame_profile::{CallTree, Health, NO_COUNT, PlainKinds, Profile, TreeOptions, ValueType};
+use flame_profile::{CallTree, Health, NO_COUNT, Profile, TreeOptions, ValueType};
 
 use crate::inputs::{SkippedOf, nothing, nothing_in, read, too_large};
 use crate::message::Failure;
@@ -20,6 +20,8 @@ pub(super) struct Inputs {
     pub(super) notes: Vec<String>,
     /// The inputs with lines that could not be read.
     pub(super) skipped: Vec<SkippedOf>,
+    /// Whether names of an input say themselves which code is the kernel's.
+    pub(super) has_annotations: bool,
 }
 
 impl Inputs {
@@ -34,8 +36,10 @@ impl Inputs {
         let mut merge = Merge::default();
         let (mut health, mut skipped_of) = (Health::default(), Vec::new());
         let (mut only, mut said) = (None, Vec::new());
+        let mut has_annotations = false;
         for path in paths {
             let ReadInput { format, content, skipped, notes } = read(path, options)?;
+            has_annotations |= format.has_annotations();
             said.extend(notes.iter().cloned());
             health.notes.extend(notes);
             health.skipped_lines += skipped.count();
@@ -47,7 +51,7 @@ impl Inputs {
                     outputs.check_folded(path)?;
                     let tree = parts.finish(ValueType::samples(), order);
                     let (notes, skipped) = (said, skipped_of);
-                    return Inputs { tree, profile: None, health, notes, skipped }
+                    return Inputs { tree, profile: None, health, notes, skipped, has_annotations }
                         .unless_empty(paths);
                 }
                 InputContent::Folded(parts, columns) => {
@@ -58,14 +62,7 @@ impl Inputs {
                     outputs.check_sums(&path.display().to_string())?;
                     check_value(outputs, profile.value_types())?;
                     health.notes.extend(profile.health.notes.iter().cloned());
-                    let kinds = options.samples.kinds;
-                    let plain = match format.name {
-                        "perf-data" => PlainKinds { kernel: !kinds.kernel, jit: !kinds.jit },
-                        // A profile says itself what its code is.
-                        _ => PlainKinds::default(),
-                    };
-                    let tree = TreeOptions { plain, ..outputs.tree_options(&profile) };
-                    let added = merge.add_profile(&profile, &tree);
+                    let added = merge.add_profile(&profile, &outputs.tree_options(&profile));
                     only = Some(*profile).filter(|_| alone);
                     added
                 }
@@ -83,7 +80,7 @@ impl Inputs {
         }
         let tree = merge.finish(order);
         let (notes, skipped) = (said, skipped_of);
-        Inputs { tree, profile: only, health, notes, skipped }.unless_empty(paths)
+        Inputs { tree, profile: only, health, notes, skipped, has_annotations }.unless_empty(paths)
     }
 
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {

@@ -105,7 +105,7 @@ fn by_event(line: &[u8]) -> Option<(Word<'_>, usize)> {
 /// What stands behind the numbers of the task.
 fn read_rest<'l>(line: &'l [u8], behind: usize, header: &mut Header<'l>) {
     let mut words = Words { line, at: behind };
-    let mut rest = behind;
+    let (mut rest, mut number_at) = (behind, behind);
     for word in words.by_ref() {
         rest = word.start;
         if header.time.is_none()
@@ -120,7 +120,7 @@ fn read_rest<'l>(line: &'l [u8], behind: usize, header: &mut Header<'l>) {
         } else if header.time.is_none() && header.cpu.is_some() && is_flags(word.text) {
             // Interrupts and preemption at a tracepoint: `d.h3.`.
         } else if header.period.is_none() && is_decimal(word.text) {
-            header.period = number(word.text);
+            (header.period, number_at) = (number(word.text), word.start);
         } else {
             break;
         }
@@ -133,7 +133,11 @@ fn read_rest<'l>(line: &'l [u8], behind: usize, header: &mut Header<'l>) {
             header.event = event;
             header.rest = text[first.len()..].trim_ascii_start();
         }
-        // Without `-F event` a number is the start of a frame, not a period.
+        // Without `-F event` a number with something behind it is the address of a frame.
+        _ if header.period.is_some() && !text.is_empty() => {
+            header.period = None;
+            header.rest = line[number_at..].trim_ascii();
+        }
         _ => header.rest = text,
     }
 }
@@ -247,6 +251,8 @@ mod tests {
             (2, "cycles", "ffff81 do_idle ([kernel.kallsyms])"),
         );
         check("ls 5 [000] 1.5: ", "ls", tid(5), (0, "", ""));
+        check("ls 5 1.5:   250000 ", "ls", tid(5), (250_000, "", ""));
+        check("ls 5 1.5:   401136 main (/bin/ls)", "ls", tid(5), (0, "", "401136 main (/bin/ls)"));
         for line in ["", "ls", "  7f12 main (/bin/x)", "Warning: something", "main.c:12"] {
             assert_eq!(parse(line.as_bytes()), None, "{line}");
         }

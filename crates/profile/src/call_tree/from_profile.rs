@@ -2,7 +2,7 @@
 
 use crate::call_tree::root_name::RootNames;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder};
-use crate::call_tree::{PlainKinds, TreeBuilder, TreeOptions};
+use crate::call_tree::{TreeBuilder, TreeOptions};
 use crate::frame::FrameKind;
 use crate::ids::{LocationId, StackId};
 use crate::image::Image;
@@ -88,7 +88,6 @@ struct Grower<'p> {
     recursion: Recursion,
     /// Whether labels say source lines.
     lines: bool,
-    plain: PlainKinds,
     /// For each stack the root that it was last met under, and its innermost node there.
     nodes: Vec<Option<(BuilderNode, BuilderNode)>>,
     /// For each location its labels, outermost first; empty = not met yet.
@@ -102,7 +101,6 @@ impl<'p> Grower<'p> {
             profile,
             recursion: options.recursion,
             lines: options.lines,
-            plain: options.plain,
             nodes: vec![None; profile.stacks().len()],
             labels: vec![Vec::new(); profile.locations().len()],
             pending: Vec::new(),
@@ -131,7 +129,7 @@ impl<'p> Grower<'p> {
         while let Some((stack, location)) = self.pending.pop() {
             let labels = &mut self.labels[location.index()];
             if labels.is_empty() {
-                add_labels(self.profile, location, (self.lines, self.plain), builder, labels);
+                add_labels(self.profile, location, self.lines, builder, labels);
             }
             for label in labels {
                 node = match self.recursion {
@@ -149,7 +147,7 @@ impl<'p> Grower<'p> {
 fn add_labels(
     profile: &Profile,
     location: LocationId,
-    (lines, plain): (bool, PlainKinds),
+    lines: bool,
     builder: &mut TreeBuilder,
     labels: &mut Vec<LabelId>,
 ) {
@@ -160,8 +158,6 @@ fn add_labels(
         let frame = profile.frame(*frame);
         let kind = match frame.kind {
             FrameKind::User if in_library => FrameKind::Library,
-            FrameKind::Kernel if plain.kernel => FrameKind::User,
-            FrameKind::Jit if plain.jit => FrameKind::User,
             kind => kind,
         };
         labels.push(builder.label(&profile.frame_label(frame, lines), kind));

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use super::sorted::Lines;
 use crate::call_tree::{CallTree, Label};
+use crate::frame::FrameKind;
 use crate::readable::is_direction_mark;
 use crate::units::Weight;
 
@@ -15,8 +16,28 @@ pub enum Annotations {
     /// Written where a label's kind has one; the default, as flamegraph.pl's palettes expect.
     #[default]
     Write,
+    /// Written but for these kinds: what is left has its suffix, `_[i]` say.
+    Without {
+        /// The kernel's code.
+        kernel: bool,
+        /// What a runtime has compiled.
+        jit: bool,
+    },
     /// Left out.
     Omit,
+}
+
+impl Annotations {
+    fn of(self, kind: FrameKind) -> &'static str {
+        let is_left_out = match (self, kind) {
+            (Annotations::Write, _) => false,
+            (Annotations::Without { kernel, .. }, FrameKind::Kernel | FrameKind::Waiting) => kernel,
+            (Annotations::Without { jit, .. }, FrameKind::Jit) => jit,
+            (Annotations::Without { .. }, _) => false,
+            (Annotations::Omit, _) => true,
+        };
+        if is_left_out { "" } else { kind.annotation() }
+    }
 }
 
 /// Writes one line for each node with self weight, sorted by bytes.
@@ -70,9 +91,7 @@ fn frame_text(label: &Label, annotations: Annotations) -> String {
             c => text.push(c),
         }
     }
-    if annotations == Annotations::Write {
-        text.push_str(label.kind.annotation());
-    }
+    text.push_str(annotations.of(label.kind));
     text
 }
 
@@ -81,7 +100,7 @@ mod tests {
     use super::*;
     use crate::call_tree::{SiblingOrder, TreeOptions};
     use crate::folded::{Columns, FoldedReader};
-    use crate::frame::{FrameKind, Location};
+    use crate::frame::Location;
     use crate::ids::{Pid, StackId, Tid};
     use crate::profile::Profile;
     use crate::units::ValueType;
@@ -135,6 +154,20 @@ mod tests {
         let expect =
             "my prog;main 1\nmy prog;main-loop 5\nmy prog;main;do_read 3\nmy prog;main;f 2\n";
         check(STACKS, Annotations::Omit, expect);
+    }
+
+    #[test]
+    fn annotations_of_some_kinds_can_be_left_out() {
+        let without = |kernel, jit| Annotations::Without { kernel, jit };
+        let both: &[(&[(&str, FrameKind)], u64)] = &[
+            (&[("f", FrameKind::Kernel)], 1),
+            (&[("f", FrameKind::User)], 2),
+            (&[("f", FrameKind::Jit)], 4),
+            (&[("f", FrameKind::Inlined)], 8),
+        ];
+        check(both, without(true, true), "my prog;f 7\nmy prog;f_[i] 8\n");
+        check(both, without(true, false), "my prog;f 3\nmy prog;f_[i] 8\nmy prog;f_[j] 4\n");
+        check(both, without(false, true), "my prog;f 6\nmy prog;f_[i] 8\nmy prog;f_[k] 1\n");
     }
 
     #[test]
