@@ -19,9 +19,7 @@ use crate::json::{self, integer, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
-use spans::{Span, nest};
-
-mod spans;
+use crate::spans::{Span, nest};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "chrome-trace",
@@ -47,7 +45,7 @@ struct Trace {
 
 #[derive(Default)]
 struct Thread {
-    spans: Vec<Span>,
+    spans: Vec<Span<String>>,
     /// Those that have begun: the name, the start and the place among the events.
     open: Vec<(String, u64, usize)>,
     /// Ends of what has not begun: the name, the time and the place. What begins at the same time

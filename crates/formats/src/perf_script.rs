@@ -22,7 +22,8 @@ use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::{NoSuchEvent, ReadError};
-use parser::{Asked, Left, Parser};
+pub(crate) use parser::Event;
+use parser::{Asked, Left, Parser, Taker};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "perf-script",
@@ -94,6 +95,23 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     finish(&asked, &left, sink)
 }
 
+/// Gives the events of a text to `take`, one by one.
+pub(crate) fn for_each(
+    input: &mut Input<'_>,
+    sink: &mut Sink,
+    take: Taker<'_>,
+) -> Result<(), ReadError> {
+    let mut blocks = Blocks::new(input.reader());
+    let asked = Asked { event: Vec::new(), is_given: false, has_period: false };
+    let mut left = Left::default();
+    let mut parser = Parser::new(sink, &asked, &mut left).with_taker(take);
+    let mut block = Vec::new();
+    while let Some(lines) = blocks.next_block(&mut block)? {
+        parser.read(&block, lines)?;
+    }
+    finish(&asked, &left, sink)
+}
+
 /// What samples are taken for, by the first of them.
 fn ask(block: &[u8], sink: &mut Sink) -> Asked {
     let headers = block.split(|byte| *byte == b'\n').filter_map(|line| {
@@ -137,6 +155,9 @@ fn finish(asked: &Asked, left: &Left, sink: &mut Sink) -> Result<(), ReadError> 
         }
         let taken = shown(&asked.event);
         sink.note(format!("samples of {taken} only; left out: {others}; --event takes another"));
+    }
+    if asked.event == b"sched:sched_switch" {
+        sink.note("switches are counted; --from perf-sched weighs them by the time off CPU");
     }
     if left.lost > 0 {
         sink.note(format!("perf lost {} events", left.lost));

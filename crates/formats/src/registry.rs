@@ -10,8 +10,8 @@ use crate::sink::Sink;
 use crate::{
     ReadError, bcc, bpftrace, callgrind, chrome_trace, cpuprofile, dhat, dtrace, eu_stack, firefox,
     gdb, ghc, go_raw, instruments, java_exceptions, ktap, ljp, macos_sample, massif, perf_data,
-    perf_script, pmcstat, procstack, python_stacks, speedscope, systemtap, thread_dump,
-    visual_studio, vtune, wall_clock_profiler, xctrace, xdebug,
+    perf_sched, perf_script, phpspy, pmcstat, procstack, python_stacks, speedscope, systemtap,
+    thread_dump, tracy, visual_studio, vtune, wall_clock_profiler, xctrace, xdebug,
 };
 
 /// A format that is read.
@@ -71,6 +71,7 @@ pub const FORMATS: &[InputFormat] = &[
     instruments::FORMAT,
     vtune::FORMAT,
     visual_studio::FORMAT,
+    tracy::FORMAT,
     xdebug::FORMAT,
     wall_clock_profiler::FORMAT,
     // Stacks of threads.
@@ -79,6 +80,7 @@ pub const FORMATS: &[InputFormat] = &[
     python_stacks::FAULTHANDLER,
     python_stacks::PY_SPY_DUMP,
     procstack::FORMAT,
+    phpspy::FORMAT,
     eu_stack::FORMAT,
     gdb::FORMAT,
     ljp::FORMAT,
@@ -88,6 +90,7 @@ pub const FORMATS: &[InputFormat] = &[
     systemtap::FORMAT,
     bcc::FORMAT,
     dtrace::FORMAT,
+    perf_sched::FORMAT,
     perf_script::FORMAT,
     ktap::FORMAT,
     PPROF,

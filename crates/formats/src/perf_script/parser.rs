@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flame_perf_data::is_meant;
-use flame_profile::FrameKind;
+use flame_profile::{FrameKind, Nanos};
 use memchr::memchr;
 
 use super::frame::{self, FrameLine};
@@ -79,6 +79,24 @@ pub(super) struct Parser<'s> {
     tasks: LineCache,
     /// Innermost first.
     stack: Vec<FrameIndex>,
+    /// What samples are given to where they are no weights by themselves.
+    taker: Option<Taker<'s>>,
+}
+
+/// Takes the events of a text with their stacks, outermost first.
+pub(crate) type Taker<'t> = &'t mut dyn FnMut(&mut Sink, &Event<'_>, &[FrameIndex]);
+
+/// An event as the line above its stack has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'l> {
+    /// `sched:sched_switch`
+    pub(crate) name: &'l [u8],
+    /// What stands behind the name.
+    pub(crate) arguments: &'l [u8],
+    pub(crate) task: Option<TaskIndex>,
+    pub(crate) tid: Option<u32>,
+    pub(crate) time: Option<Nanos>,
+    pub(crate) cpu: Option<u32>,
 }
 
 /// The sample whose stack is being read.
@@ -104,7 +122,14 @@ impl<'s> Parser<'s> {
             stops: Vec::new(),
             tasks: LineCache::default(),
             stack: Vec::new(),
+            taker: None,
         }
+    }
+
+    /// Gives all samples to `taker`.
+    pub(super) fn with_taker(mut self, taker: Taker<'s>) -> Parser<'s> {
+        self.taker = Some(taker);
+        self
     }
 
     /// Reads a block that so many lines stand before.
@@ -264,6 +289,13 @@ impl<'s> Parser<'s> {
         self.stack.reverse();
         let (time, cpu) = (header.time, header.cpu);
         let task = task.filter(|_| !is_stopped);
+        if let Some(taker) = &mut self.taker {
+            let Header { event: name, rest: arguments, tid, .. } = header;
+            let event = Event { name, arguments, task, tid, time, cpu };
+            taker(self.sink, &event, &self.stack);
+            self.stack.clear();
+            return;
+        }
         self.sink.add(&Sample { stack: &self.stack, weights, task, time, cpu });
         self.stack.clear();
     }

@@ -2,12 +2,12 @@
 
 /// A span of a thread's time, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) name: String,
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub(crate) struct Span<N> {
+    pub(crate) name: N,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     /// Its place in the file: of two equal spans the first is the outer one.
-    pub(super) order: usize,
+    pub(crate) order: usize,
 }
 
 struct Open {
@@ -20,12 +20,12 @@ struct Open {
 /// Nests the spans of one thread, and gives each stack (outermost first) with the start and the own
 /// time of its last span, in the order of their starts. Returns how many spans had to end early
 /// since the span that they began in ends before them.
-pub(super) fn nest(mut spans: Vec<Span>, add: &mut dyn FnMut(&[String], u64, u64)) -> usize {
+pub(crate) fn nest<N>(mut spans: Vec<Span<N>>, add: &mut dyn FnMut(&[N], u64, u64)) -> usize {
     spans.sort_by(|a, b| (a.start, b.end, a.order).cmp(&(b.start, a.end, b.order)));
-    let mut names: Vec<String> = Vec::new();
+    let mut names: Vec<N> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut early = 0;
-    let mut close = |names: &mut Vec<String>, open: &mut Vec<Open>| {
+    let mut close = |names: &mut Vec<N>, open: &mut Vec<Open>| {
         if let Some(span) = open.pop() {
             if span.own > 0 {
                 add(names, span.start, span.own);
