@@ -204,6 +204,54 @@ fn every_sample_gives_the_same_through_a_pipe_in_pieces_packed_or_not() {
 }
 
 #[test]
+fn source_lines_that_perf_printed_are_said_where_that_is_asked() {
+    let text = "\
+server 40/41 [000] 10.0: 100 cycles:u:
+	    55d2 parse+0x2 (/usr/bin/server)
+  parse.c:12
+	    55d0 main (/usr/bin/server)
+  main.c:3
+
+server 40/41 [000] 10.1: 100 cycles:u:
+	    55d4 parse+0x4 (/usr/bin/server)
+  parse.c:14
+	    55d0 main (/usr/bin/server)
+  main.c:3
+";
+    let scratch = scratch_with("in.perf", text);
+    let plain = fold(&scratch, &["in.perf"]).success().stdout;
+    assert_eq!(plain, "server;main;parse 200\n");
+    let lines = fold(&scratch, &["in.perf", "--srcline"]).success().stdout;
+    let expect = "server;main:main.c:3;parse:parse.c:12 100\n\
+                  server;main:main.c:3;parse:parse.c:14 100\n";
+    assert_eq!(lines, expect);
+}
+
+#[test]
+fn files_of_folders_are_stacks_of_what_they_take() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.file("top/a/b")).unwrap();
+    fs::write(scratch.file("top/a/one"), vec![b'x'; 10_000]).unwrap();
+    fs::write(scratch.file("top/a/b/odd; name 7"), b"xyz").unwrap();
+    fs::hard_link(scratch.file("top/a/one"), scratch.file("top/a/second")).unwrap();
+    std::os::unix::fs::symlink("..", scratch.file("top/a/loop")).unwrap();
+    let sizes = fold(&scratch, &["--files", "top", "--value", "size"]).success();
+    let expect = "top;a;b;odd: name_7 3\ntop;a;loop 2\ntop;a;one 10000\n";
+    assert_eq!(sizes.stdout, expect);
+    assert!(sizes.stderr.contains("further names of files that count once: 1"), "{}", sizes.stderr);
+    let count = fold(&scratch, &["--files", "top", "--value", "files"]).success().stdout;
+    assert_eq!(count.lines().count(), 3, "{count}");
+    // What du says, folders and all.
+    let disk = fold(&scratch, &["--files", "top"]).success().stdout;
+    let sum: u64 = disk.lines().filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+    let du = Command::new("du").args(["-s", "-B1", &scratch.file("top")]).output().unwrap().stdout;
+    let du = String::from_utf8(du).unwrap();
+    assert_eq!(du.split('\t').next().unwrap().parse(), Ok(sum), "{disk}");
+    fold(&scratch, &["--files", "top/a/loop/nothing"]).error(1, &["cannot look into"]);
+    fold(&scratch, &["--files"]).error(2, &["no folder to look into"]);
+}
+
+#[test]
 fn the_formats_are_listed_and_can_be_named() {
     let scratch = scratch_with("in.perf", PERF);
     let list = fold(&scratch, &["--list-formats"]).success().stdout;

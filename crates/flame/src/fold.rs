@@ -1,5 +1,7 @@
 //! `flame fold`: the output of any profiler as folded stacks, or as what is asked for.
 
+mod disk_usage;
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -28,10 +30,14 @@ pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         on_stdout,
         is_recording: false,
     };
-    let profiles = inputs::files(&args.profiles, "perf script | flame fold")?;
+    let (profiles, made) = match args.files {
+        true => (args.profiles.clone(), Some(disk_usage::of_folders(&args.profiles)?)),
+        false => (inputs::files(&args.profiles, "perf script | flame fold")?, None),
+    };
     let input = inputs::options(&args.input, &profiles);
     let job = Job {
         profiles,
+        made,
         input: ReadOptions { samples: args.samples.options(), ..input },
         output: &args.output,
         picture: &args.picture,

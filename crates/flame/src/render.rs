@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flame_formats::ReadOptions;
-use flame_profile::{Annotations, CallTree, Health};
+use flame_profile::{Annotations, CallTree, Health, Profile};
 use flame_render::{clean_name, group_thousands};
 
 use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
@@ -39,6 +39,8 @@ fn defaults(opens: bool) -> Defaults {
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) profiles: Vec<PathBuf>,
+    /// What is shown in place of what the files hold.
+    pub(crate) made: Option<Profile>,
     pub(crate) input: ReadOptions,
     pub(crate) output: &'a OutputArgs,
     pub(crate) picture: &'a PictureArgs,
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &RenderArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let job = Job {
         input: inputs::options(&args.input, &profiles),
         profiles,
+        made: None,
         output: &args.output,
         picture: &args.picture,
         lines: args.lines,
@@ -86,7 +89,10 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = outputs.with_lines(job.lines);
     let tree = outputs.default_tree_options();
     let options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
-    let inputs = Inputs::read(&job.profiles, &options, &outputs)?;
+    let inputs = match job.made {
+        Some(profile) => Inputs::of_profile(profile, &job.profiles, &outputs)?,
+        None => Inputs::read(&job.profiles, &options, &outputs)?,
+    };
     let Inputs { tree, profile, health, notes, skipped, has_annotations } = inputs;
     // What an input says is kept: folded text that is folded once more stays what it is.
     let outputs = outputs.with_annotations(job.annotations.filter(|_| !has_annotations));

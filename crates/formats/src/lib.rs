@@ -103,7 +103,7 @@ pub use error::{NoSuchEvent, ReadError};
 pub use folder::files_in;
 pub use merge::{Merge, MergeError};
 pub use options::{NamesOf, ReadOptions, SampleOptions, Selection};
-pub use pprof::{MAX_INFLATED, PprofError, read_pprof, write_pprof};
+pub use pprof::{MAX_INFLATED, PprofError, read_pprof, read_pprof_by, write_pprof};
 pub use read::{InputContent, ReadInput, Whole, read_input};
 pub use registry::{Content, FORMATS, InputFormat};
 pub use skipped::{Place, Skipped, SkippedPart};

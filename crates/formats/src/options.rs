@@ -79,6 +79,10 @@ pub struct SampleOptions {
     pub addresses: bool,
     /// Take stacks from the innermost of these functions on, without what called it.
     pub skip_after: Vec<String>,
+    /// Say the source lines that stand below frames in perf script text: `parse:main.c:12`.
+    pub source_lines: bool,
+    /// Labels of pprof whose values become the outermost frames, in their order.
+    pub roots: Vec<String>,
 }
 
 /// Samples that are taken; an empty list takes all.

@@ -19,6 +19,7 @@ mod kind;
 mod mappings;
 mod proto;
 mod read;
+mod roots;
 mod tables;
 mod threads;
 mod values;
@@ -27,5 +28,5 @@ mod write;
 
 pub use error::PprofError;
 pub use inflate::MAX_INFLATED;
-pub use read::read_pprof;
+pub use read::{read_pprof, read_pprof_by};
 pub use write::write_pprof;

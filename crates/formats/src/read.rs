@@ -8,7 +8,7 @@ use crate::registry::Reader;
 use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
 use crate::source::Source;
-use crate::{InputFormat, MAX_INFLATED, ReadError, ReadOptions, Stacks, perf_data, read_pprof};
+use crate::{InputFormat, MAX_INFLATED, ReadError, ReadOptions, Stacks, perf_data, read_pprof_by};
 
 /// What an input holds, and what is to be said of it.
 #[derive(Debug)]
@@ -87,6 +87,9 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
         }
     };
     notes.extend(broken_end(source.trouble(), options)?);
+    if !options.samples.roots.is_empty() {
+        notes.push("only pprof has labels: --root says nothing of other formats".to_owned());
+    }
     Ok(ReadInput { format, content, skipped, notes })
 }
 
@@ -153,7 +156,7 @@ fn read_binary(
 ) -> Result<ReadInput, ReadError> {
     let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
     let broken = broken_end(trouble, options)?;
-    let error = match read_pprof(&bytes) {
+    let error = match read_pprof_by(&bytes, &options.samples.roots) {
         Ok(profile) => {
             let content = InputContent::Profile(Box::new(profile));
             let notes = broken.into_iter().collect();

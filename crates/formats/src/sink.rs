@@ -171,6 +171,14 @@ impl Sink {
         }
     }
 
+    /// The same frame with its place in the source behind its name.
+    pub(crate) fn frame_at(&mut self, frame: FrameIndex, place: &[u8]) -> FrameIndex {
+        let found = self.frames.get_index(frame.0 as usize);
+        let Some((name, kind)) = found.map(|frame| (&frame.name, frame.kind)) else { return frame };
+        let name = [name, &b":"[..], place].concat();
+        self.frame(&name, kind)
+    }
+
     /// Whether no stack was added yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.stacks.is_empty()

@@ -16,6 +16,7 @@ Examples:
   perf script | flame fold -o out.svg         or any other output
   flame fold perf.data --event instructions --comm nginx --time 2..5
   flame fold day1/ day2/ -o week.pb.gz        all files of folders, summed up
+  flame fold --files /var -o var.svg          what takes the room of a disk
   flame fold --list-formats";
 
 /// Turn the output of any profiler into folded stacks, or into what -o names
@@ -25,6 +26,13 @@ pub(crate) struct FoldArgs {
     /// Profiles or folders of them, which are summed up; - is stdin, as is what is piped in
     #[arg(value_name = "FILE")]
     pub(crate) profiles: Vec<PathBuf>,
+
+    /// Fold what the files of these folders take on the disk, in place of profiles
+    ///
+    /// A frame is a folder, the innermost a file. --value size takes their lengths, --value files their
+    /// number. Files with several names count once; links and other file systems are not entered.
+    #[arg(long, conflicts_with_all = ["from", "event", "process", "thread", "comm", "cpu", "time", "skip_after", "roots"])]
+    pub(crate) files: bool,
 
     /// Print the formats that are read
     #[arg(long, exclusive = true)]
@@ -64,6 +72,10 @@ pub(crate) struct SampleArgs {
     #[arg(long)]
     pub(crate) addrs: bool,
 
+    /// Say source lines where perf script printed them, by `-F +srcline`
+    #[arg(long, alias = "context")]
+    pub(crate) srcline: bool,
+
     /// Samples of this event only [default: of the first in the input]
     #[arg(long, value_name = "EVENT", alias = "event-filter")]
     pub(crate) event: Option<String>,
@@ -71,6 +83,10 @@ pub(crate) struct SampleArgs {
     /// Leave out what called this function (repeatable)
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) skip_after: Vec<String>,
+
+    /// Make the values of this label of pprof the outermost frames: host, service (repeatable)
+    #[arg(long = "root", value_name = "LABEL")]
+    pub(crate) roots: Vec<String>,
 
     /// Samples of these processes only
     #[arg(long, value_name = "PID", value_delimiter = ',')]
@@ -117,6 +133,8 @@ impl SampleArgs {
             },
             addresses: self.addrs,
             skip_after: self.skip_after.clone(),
+            roots: self.roots.clone(),
+            source_lines: self.srcline,
         }
     }
 

@@ -83,6 +83,20 @@ impl Inputs {
         Inputs { tree, profile: only, health, notes, skipped, has_annotations }.unless_empty(paths)
     }
 
+    /// Of a profile that was no file.
+    pub(super) fn of_profile(
+        profile: Profile,
+        paths: &[PathBuf],
+        outputs: &Outputs,
+    ) -> Result<Inputs, Failure> {
+        outputs.check_sums("files")?;
+        check_value(outputs, profile.value_types())?;
+        let tree = CallTree::from_profile(&profile, &outputs.tree_options(&profile));
+        let (health, notes) = (profile.health.clone(), profile.health.notes.clone());
+        let (profile, skipped) = (Some(profile), Vec::new());
+        Inputs { tree, profile, health, notes, skipped, has_annotations: false }.unless_empty(paths)
+    }
+
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {
         match (self.tree.nodes(), &self.profile) {
             ([_root], Some(profile)) => Err(nothing_in(&paths[0], profile, self.tree.value_type())),

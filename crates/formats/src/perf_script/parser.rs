@@ -170,6 +170,9 @@ impl<'s> Parser<'s> {
             }
             match state {
                 State::Taken(..) if stopped => {}
+                State::Taken(..) if self.sink.options().source_lines && is_source_line(text) => {
+                    self.add_source_line(text);
+                }
                 State::Taken(..) => stopped = self.frame(text, number)?,
                 State::LeftOut => {}
                 State::Outside => {
@@ -233,6 +236,14 @@ impl<'s> Parser<'s> {
                 self.sink.skip(Place::Line(number), "it is no frame of a stack", text)?;
                 Ok(false)
             }
+        }
+    }
+
+    /// Gives the innermost function of the line before its place: `main.c:12`.
+    fn add_source_line(&mut self, text: &[u8]) {
+        // Where several were inlined, perf says the place of none.
+        if let Some(frame) = self.stack.last_mut() {
+            *frame = self.sink.frame_at(*frame, text);
         }
     }
 

@@ -13,6 +13,7 @@ use prost::Message;
 use super::error::PprofError;
 use super::inflate::{MAX_INFLATED, inflate};
 use super::proto::{self, field};
+use super::roots::Roots;
 use super::tables::{MAX_ENTRIES, Tables};
 use super::threads::ThreadReader;
 use super::wire::{Value, fields};
@@ -33,9 +34,19 @@ const MAX_STACKS: usize = 4 * MAX_ENTRIES;
 /// # Errors
 /// When the bytes are not a pprof file, break its rules, or are too large.
 pub fn read_pprof(bytes: &[u8]) -> Result<Profile, PprofError> {
+    read_pprof_by(bytes, &[])
+}
+
+/// The same, with the values of these labels as the outermost frames of all stacks, in their order: the
+/// first takes the place of the thread, whose name comes behind them.
+///
+/// # Errors
+/// As [`read_pprof`].
+pub fn read_pprof_by(bytes: &[u8], labels: &[String]) -> Result<Profile, PprofError> {
     let file = inflate(bytes, MAX_INFLATED)?;
     let tables = Tables::parse(&file)?;
     let mut reader = Reader::new(&tables)?;
+    reader.roots = Roots::new(labels, &tables.strings);
     reader.images()?;
     reader.locations()?;
     reader.samples(&file)?;
@@ -53,6 +64,7 @@ struct Reader<'t, 'b> {
     samples: u64,
     negative_values: u64,
     unused_labels: BTreeSet<i64>,
+    roots: Roots,
 }
 
 impl<'t, 'b> Reader<'t, 'b> {
@@ -72,6 +84,7 @@ impl<'t, 'b> Reader<'t, 'b> {
             samples: 0,
             negative_values: 0,
             unused_labels: BTreeSet::new(),
+            roots: Roots::default(),
         })
     }
 
@@ -204,18 +217,23 @@ impl<'t, 'b> Reader<'t, 'b> {
             self.negative_values += u64::from(value.is_err());
             values.push(value.unwrap_or(0));
         }
-        let stack = self.stack(&sample.location)?;
         let unused = &mut self.unused_labels;
-        let (thread, evidence) =
+        let (mut thread, evidence) =
             threads.thread(&sample.label, self.tables, &mut self.profile, unused)?;
+        let mut base = StackId::EMPTY;
+        if !self.roots.is_empty() {
+            (thread, base) =
+                self.roots.of(&sample.label, thread, self.tables, &mut self.profile)?;
+        }
+        let stack = self.stack(&sample.location, base)?;
         self.samples += 1;
         self.profile.add_sample_of(thread, stack, evidence, values);
         Ok(())
     }
 
-    /// The stack of those location ids, innermost first.
-    fn stack(&mut self, ids: &[u64]) -> Result<StackId, PprofError> {
-        let mut stack = StackId::EMPTY;
+    /// The stack of those location ids, innermost first, called by `base`.
+    fn stack(&mut self, ids: &[u64], base: StackId) -> Result<StackId, PprofError> {
+        let mut stack = base;
         for id in ids.iter().rev() {
             let position = self.tables.locations.position(*id);
             let location = position.and_then(|at| self.locations.get(at));
@@ -282,6 +300,8 @@ impl<'t, 'b> Reader<'t, 'b> {
             let note = format!("pprof: {count} negative values were taken as 0");
             self.profile.health.notes.push(note);
         }
+        self.profile.health.notes.extend(self.roots.missing());
+        self.unused_labels.retain(|key| !self.roots.has_key(*key));
         if !self.unused_labels.is_empty() {
             let keys = self.unused_labels.iter().take(NAMED_LABELS);
             let keys: Vec<_> =

@@ -1,7 +1,7 @@
 //! Files as other tools write them.
 
-use flame_formats::{PprofError, read_pprof};
-use flame_profile::{FrameKind, Pid, Profile, Tid, Weight};
+use flame_formats::{PprofError, read_pprof, read_pprof_by};
+use flame_profile::{CallTree, FrameKind, Pid, Profile, Tid, TreeOptions, Weight};
 
 use crate::wire::Build;
 
@@ -95,6 +95,27 @@ fn stacks(profile: &Profile) -> Vec<Vec<(String, FrameKind, Option<u32>)>> {
         stacks.push(stack);
     }
     stacks
+}
+
+#[test]
+fn labels_can_be_the_outermost_frames() {
+    let labels = ["request", "zone"].map(str::to_owned);
+    let profile = read_pprof_by(&file().0, &labels).unwrap();
+    let tree = CallTree::from_profile(&profile, &TreeOptions::default());
+    let top = tree.nodes().iter().filter(|node| (1..=4).contains(&node.depth));
+    let found: Vec<&str> = top.map(|node| &*tree.label(node).name).collect();
+    let nameless = ["[no request]", "[no zone]", "app", "main.main"];
+    let named = ["42", "[no zone]", "main.work", "main.main"];
+    // The values of the first sample are 5 and 50, those of the other 1 and none.
+    assert_eq!(found, named, "{nameless:?} weighs nothing in cpu");
+    let counts = TreeOptions { value: Some(0), ..TreeOptions::default() };
+    let tree = CallTree::from_profile(&profile, &counts);
+    let top = tree.nodes().iter().filter(|node| (1..=4).contains(&node.depth));
+    let found: Vec<&str> = top.map(|node| &*tree.label(node).name).collect();
+    assert_eq!(found, [named, nameless].concat());
+    let notes = &profile.health.notes;
+    assert!(notes.contains(&"pprof: no sample has the label zone".to_owned()), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.contains("left out: request")), "{notes:?}");
 }
 
 #[test]
