@@ -64,6 +64,8 @@ mod runtimes;
 #[cfg(test)]
 mod scale;
 #[cfg(test)]
+mod scripts;
+#[cfg(test)]
 mod source_lines;
 #[cfg(test)]
 mod sources;

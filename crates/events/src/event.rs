@@ -145,6 +145,9 @@ pub enum Rest<'a> {
         bytes: &'a [u8],
         /// The stack that a signal has interrupted, where its handler runs on another.
         interrupted: Option<InterruptedStack<'a>>,
+        /// What was caught of an interpreter in the process, in that one's own form; empty where there is
+        /// none.
+        script: &'a [u8],
     },
     /// Not there.
     NotRead(NotRead),

@@ -13,6 +13,7 @@ mod priority;
 mod progress;
 mod repeat;
 mod runtime_notes;
+mod scripts;
 mod signals;
 mod summary;
 mod target;

@@ -19,6 +19,9 @@ pub enum FrameKind {
     Inlined,
     /// A function that a runtime compiled while running; `_[j]` in folded text.
     Jit,
+    /// A function of an interpreted program, at its place among those of the interpreter; `_[s]` in
+    /// folded text.
+    Script,
     /// A function on the stack of whoever woke the sampled thread; `_[w]` in folded text.
     Waker,
     /// Not a function: the thread's name, or a mark such as `[truncated stack]`.
@@ -35,6 +38,7 @@ impl FrameKind {
             FrameKind::Waiting => "waiting",
             FrameKind::Inlined => "inlined",
             FrameKind::Jit => "jit",
+            FrameKind::Script => "script",
             FrameKind::Waker => "waker",
             FrameKind::Mark => "mark",
         }
@@ -46,6 +50,7 @@ impl FrameKind {
             FrameKind::Kernel | FrameKind::Waiting => "_[k]",
             FrameKind::Inlined => "_[i]",
             FrameKind::Jit => "_[j]",
+            FrameKind::Script => "_[s]",
             FrameKind::Waker => "_[w]",
             FrameKind::User | FrameKind::Library | FrameKind::Mark => "",
         }
@@ -59,6 +64,7 @@ impl FrameKind {
             b'k' => (head, FrameKind::Kernel),
             b'i' => (head, FrameKind::Inlined),
             b'j' => (head, FrameKind::Jit),
+            b's' => (head, FrameKind::Script),
             b'w' => (head, FrameKind::Waker),
             _ => (name, FrameKind::User),
         }

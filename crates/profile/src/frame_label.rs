@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameKind};
 use crate::profile::Profile;
 
 impl Profile {
@@ -25,7 +25,13 @@ impl Profile {
     /// assert_eq!(profile.frame_label(frame, false), "parse");
     /// ```
     pub fn frame_label(&self, frame: Frame, lines: bool) -> Cow<'_, str> {
-        let name = self.text(frame.name);
+        let name = match (self.text(frame.name), frame.kind) {
+            // It says already where the function is defined.
+            (name, FrameKind::Script) if lines && frame.file.is_some() => {
+                name.rsplit_once(" (").map_or(name, |(name, _)| name)
+            }
+            (name, _) => name,
+        };
         let file = frame.file.filter(|_| lines).map(|file| self.text(file));
         let Some(file) = file.and_then(|path| path.rsplit('/').next()) else {
             return Cow::Borrowed(name);

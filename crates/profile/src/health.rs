@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::completion::{NotRead, StackCopies};
 use crate::off_cpu::OffCpuTime;
+use crate::scripts::ScriptEnd;
 use crate::units::{Nanos, Weight};
 
 /// How the walk of one user stack ended.
@@ -182,6 +183,8 @@ pub struct Health {
     pub occurrences: Option<Occurrences>,
     /// All waits, for profiles of time off CPU.
     pub off_cpu: Option<OffCpuTime>,
+    /// Samples that ran in interpreters, by language, and what is known of their programs' frames.
+    pub scripts: BTreeMap<(String, ScriptEnd), u64>,
     /// Anything else that whoever reads the profile must know, as whole sentences.
     pub notes: Vec<String>,
 }

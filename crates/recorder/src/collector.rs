@@ -20,6 +20,7 @@ use crate::location::CodeLocation;
 use crate::locator::Locator;
 use crate::off_cpu::OffCpu;
 use crate::on_cpu::OnCpu;
+use crate::scripts::{Natives, Scripted, Scripts};
 use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
 use crate::walker::Walker;
@@ -62,6 +63,7 @@ pub(crate) struct Collector {
     /// The name of a thread that is so far gone that it has no number any more.
     exiting_name: Arc<str>,
     short_tasks: ShortTasks,
+    scripts: Scripts,
     /// Where samples stand for time off CPU.
     off_cpu: Option<OffCpu<Wait>>,
     /// Threads that waited before the recording, and whose stacks were not read yet.
@@ -99,6 +101,7 @@ impl Collector {
             idle_name: "swapper".into(),
             exiting_name: "[exiting]".into(),
             short_tasks: ShortTasks::default(),
+            scripts: Scripts::new(&options.scripts),
             off_cpu: options.waits.map(OffCpu::new),
             on_cpu: options.waits.filter(|waits| waits.with_running).map(|_| OnCpu::default()),
             ran: BTreeMap::new(),
@@ -120,6 +123,11 @@ impl Collector {
     /// What code was found.
     pub(crate) fn locator(&self) -> &Locator {
         &self.locator
+    }
+
+    /// What is known of interpreted programs.
+    pub(crate) fn scripts(&self) -> &Scripts {
+        &self.scripts
     }
 
     /// Tasks that have ended so far.
@@ -147,6 +155,7 @@ impl Collector {
     pub(crate) fn take(&mut self, event: Event<'_>) {
         self.now = event.time;
         self.locator.apply(&event);
+        self.scripts.apply(&event.kind);
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.health.throttled += 1,
@@ -259,17 +268,11 @@ impl Collector {
         if matches!(locations.first(), Some(CodeLocation::Unmapped(_))) {
             self.health.outside_mappings += 1;
         }
-        let mut path = Vec::with_capacity(1 + locations.len() + sample.kernel_chain.len());
-        path.extend(end.is_truncated().then(|| mark_of(end)));
-        let last = path.len() + locations.len();
-        let place = |(index, address): &(usize, ProcessAddress)| (last - 1 - index, *address);
-        let jit = jit.iter().map(place).collect();
+        let natives = Natives { registers: self.walker.registers(), end };
+        let script = self.scripts.of_sample(sample, natives, &self.locator, &mut self.health);
+        let mark = end.is_truncated().then(|| mark_of(end));
         let is_chain = sample.user_registers.is_none();
-        path.extend(locations.iter().enumerate().rev().map(|(index, location)| match location {
-            // What a register that is no frame pointer led to: another one in each sample.
-            CodeLocation::Unmapped(_) if is_chain && index > 0 => CodeLocation::NoCaller,
-            location => *location,
-        }));
+        let (mut path, jit) = user_path(mark, (locations, jit), &script, is_chain);
         let in_kernel = kernel_addresses(&sample.kernel_chain);
         match waits.is_some() && self.on_cpu.is_some() {
             true => path.extend(in_kernel.map(CodeLocation::Waiting)),
@@ -336,6 +339,33 @@ impl Collector {
         let tid = Some(tid).filter(|tid| tid.0 != GIVEN_UP);
         ThreadKey { name, process, pid, tid }
     }
+}
+
+/// The user frames of a stack, outermost first, below a mark; and where in it code without a file is.
+fn user_path(
+    mark: Option<CodeLocation>,
+    (locations, jit): (&[CodeLocation], &[(usize, ProcessAddress)]),
+    script: &Scripted,
+    is_chain: bool,
+) -> (Vec<CodeLocation>, Vec<(usize, ProcessAddress)>) {
+    let mut path = Vec::with_capacity(16 + 2 * locations.len());
+    path.extend(mark);
+    let mut places = Vec::with_capacity(jit.len());
+    for (index, location) in locations.iter().enumerate().rev() {
+        let location = match location {
+            // What a register that is no frame pointer led to: another one in each sample.
+            CodeLocation::Unmapped(_) if is_chain && index > 0 => CodeLocation::NoCaller,
+            location => *location,
+        };
+        let before = path.len();
+        path.extend(script.of_native(index, location));
+        if let Some((_, address)) = jit.iter().find(|(jit, _)| *jit == index)
+            && path.get(before) == Some(&location)
+        {
+            places.push((before, *address));
+        }
+    }
+    (path, places)
 }
 
 /// In how many samples' user stacks each image is.

@@ -5,6 +5,7 @@ use std::io;
 use std::iter;
 use std::sync::Arc;
 
+use flame_interpreters::Known;
 use flame_profile::{ByteLen, Nanos, ValueType};
 use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Privilege, Rate, SamplerConfig, Session,
@@ -53,8 +54,24 @@ impl RecorderConfig {
     /// The defaults for a target.
     pub fn new(target: Target) -> RecorderConfig {
         let registers = Architecture::NATIVE.perf_register_mask();
-        let sampler = SamplerConfig::new(target, registers);
-        RecorderConfig { sampler, others: Vec::new(), options: Options::default() }
+        let mut config = RecorderConfig {
+            sampler: SamplerConfig::new(target, registers),
+            others: Vec::new(),
+            options: Options::default(),
+        };
+        config.show_scripts(true, false);
+        config
+    }
+
+    /// Sets whether frames of interpreted programs are read and shown, and whether the interpreter's own
+    /// stay beside them.
+    pub fn show_scripts(&mut self, shown: bool, keeps_native: bool) {
+        let known = shown.then(Arc::<Known>::default);
+        self.sampler.interpreters.clone_from(&known);
+        self.options.scripts = match known {
+            None => ScriptFrames::Hidden,
+            Some(known) => ScriptFrames::Shown { known, keeps_native },
+        };
     }
 
     /// The same, of the time that threads spend off their CPUs: the event is `context-switches`, and
@@ -97,6 +114,20 @@ impl Default for Waits {
     }
 }
 
+/// Whether frames of interpreted programs are shown.
+#[derive(Clone, Debug)]
+pub enum ScriptFrames {
+    /// Native frames are all there is.
+    Hidden,
+    /// They take the place of native ones.
+    Shown {
+        /// Where readers are told where interpreters are: that of the sampler's config.
+        known: Arc<Known>,
+        /// Whether the interpreter's own frames stay beside them.
+        keeps_native: bool,
+    },
+}
+
 /// What becomes of samples, wherever they come from.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -117,6 +148,9 @@ pub struct Options {
     pub spans: bool,
     /// What the first event's samples stand for, where that is said otherwise than by its name.
     pub value: Option<ValueType>,
+    /// Whether frames of interpreted programs are shown. Default: hidden, since a file or a script has
+    /// none; [`RecorderConfig::new`] shows them.
+    pub scripts: ScriptFrames,
     /// How names are looked up.
     pub symbols: SymbolizeConfig,
     /// The kernel's symbols. The default is to open `/proc/kallsyms` when names are wanted first.
@@ -136,6 +170,7 @@ impl Default for Options {
             waits: None,
             spans: false,
             value: None,
+            scripts: ScriptFrames::Hidden,
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),
         }

@@ -65,6 +65,7 @@ mod collector;
 mod config;
 mod debug_places;
 mod images;
+mod interpreter;
 mod jit;
 mod live_files;
 mod location;
@@ -78,6 +79,7 @@ mod process_root;
 mod recorder;
 mod relative;
 mod runtimes;
+mod scripts;
 mod short_tasks;
 mod spans;
 mod symbolizer;
@@ -87,7 +89,8 @@ mod walker;
 pub use accounting::{ProcessTimes, Times};
 pub use collector::SeenImage;
 pub use config::{
-    DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, Stream, Waits,
+    DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, ScriptFrames, Stream,
+    Waits,
 };
 pub use debug_places::DebugPlaces;
 pub use images::image_name;

@@ -6,6 +6,10 @@ use flame_profile::{FileOffset, ImageId, ProcessAddress};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct JitId(pub(super) u32);
 
+/// A function of an interpreted program, at a line: a position among all that were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ScriptId(pub(super) u32);
+
 /// One entry of a recorded stack. What is looked up is inside the call for a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum CodeLocation {
@@ -17,6 +21,12 @@ pub(super) enum CodeLocation {
     Waiting(ProcessAddress),
     /// In executable memory without a file: JIT code.
     Jit(JitId),
+    /// In an interpreted program: a function of it, at a line.
+    Script(ScriptId),
+    /// In an interpreted program, and which function was not found out.
+    ScriptUnknown,
+    /// In the interpreter of that language; what ran in it could not be read at the moment of the sample.
+    ScriptNotRead(&'static str),
     /// In no executable memory that is known.
     Unmapped(ProcessAddress),
     /// Not code: a chain of frame pointers led there.

@@ -12,11 +12,12 @@ use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::aggregator::{Rows, samples_of};
-use crate::collector::samples_by_image;
+use crate::collector::{Collector, samples_by_image};
 use crate::images::{OpenImage, image_name};
-use crate::location::{CodeLocation, JitId};
+use crate::location::{CodeLocation, JitId, ScriptId};
 use crate::locator::Locator;
 use crate::relative::KernelBases;
+use crate::scripts::Scripts;
 use crate::symbolizer::Symbolizer;
 
 /// The name of the frame under which stacks stand whose outer frames are missing.
@@ -36,6 +37,9 @@ const RAN_UNSAMPLED: &str = "[on-CPU time not sampled]";
 
 /// The only frame of a thread that has waited since before the recording.
 const WAITED_BEFORE: &str = "[waiting since before the recording]";
+
+/// A frame of an interpreted program whose function could not be read.
+const SCRIPT_UNKNOWN: &str = "[function not read]";
 
 /// Functions in which a CPU waits for work. Samples of the idle task that end in one of them are no
 /// use of CPU time; others of that task, such as interrupts that it handles, are.
@@ -58,8 +62,14 @@ const IDLE_FUNCTIONS: &[&str] = &[
 ];
 
 /// Puts rows into `profile`, with what `symbols` knows of their addresses.
-pub(super) fn name_all(rows: &Rows, code: &Locator, symbols: &Symbolizer, profile: &mut Profile) {
-    let mut namer = Namer::new(rows, code, symbols);
+pub(super) fn name_all(
+    rows: &Rows,
+    collector: &Collector,
+    symbols: &Symbolizer,
+    profile: &mut Profile,
+) {
+    let code = collector.locator();
+    let mut namer = Namer::new(rows, code, collector.scripts(), symbols);
     // Readers of profiles take the first image for the program.
     if let Some(program) = program(rows, &code.processes) {
         namer.profile_image(profile, program);
@@ -162,6 +172,7 @@ fn ends_idle(profile: &Profile, stack: StackId, idle: &FxHashSet<FrameId>) -> bo
 /// Everything that names are looked up in.
 struct Namer<'c> {
     code: &'c Locator,
+    scripts: &'c Scripts,
     images: FxHashMap<ImageId, ImageId>,
     symbols: &'c Symbolizer,
     bases: KernelBases,
@@ -175,14 +186,19 @@ fn mark(profile: &mut Profile, name: &str) -> (Location, Unnamed) {
 }
 
 impl<'c> Namer<'c> {
-    fn new(rows: &Rows, code: &'c Locator, symbols: &'c Symbolizer) -> Namer<'c> {
+    fn new(
+        rows: &Rows,
+        code: &'c Locator,
+        scripts: &'c Scripts,
+        symbols: &'c Symbolizer,
+    ) -> Namer<'c> {
         let in_kernel = |(_, _, entry)| match entry {
             CodeLocation::Kernel(address) | CodeLocation::Waiting(address) => Some(address),
             _ => None,
         };
         let bases = KernelBases::of(rows.stacks.nodes().filter_map(in_kernel));
         let (images, known) = (FxHashMap::default(), FxHashMap::default());
-        Namer { code, images, symbols, bases, known }
+        Namer { code, scripts, images, symbols, bases, known }
     }
 
     /// The location of an entry, and why it has no name if it has none.
@@ -204,6 +220,11 @@ impl<'c> Namer<'c> {
                 self.kernel_location(profile, address, FrameKind::Waiting)
             }
             CodeLocation::Jit(id) => self.jit_location(profile, id),
+            CodeLocation::Script(id) => self.script_location(profile, id),
+            CodeLocation::ScriptUnknown => mark(profile, SCRIPT_UNKNOWN),
+            CodeLocation::ScriptNotRead(language) => {
+                mark(profile, &format!("[{language}: not read in time]"))
+            }
             CodeLocation::NoCaller => {
                 let frame = profile.add_frame("[unmapped]", FrameKind::User);
                 let missing = ("[unmapped]".to_owned(), Missing::NotMapped);
@@ -240,6 +261,15 @@ impl<'c> Namer<'c> {
             Err(_) => Missing::KernelHidden,
         };
         unnamed(profile, "kernel", relative, kind, missing)
+    }
+
+    fn script_location(&self, profile: &mut Profile, id: ScriptId) -> (Location, Unnamed) {
+        let Some(found) = self.scripts.get(id) else { return mark(profile, SCRIPT_UNKNOWN) };
+        let name = profile.intern(&found.label());
+        let file = found.file.as_deref().map(|file| profile.intern(file));
+        let frame = Frame { name, kind: FrameKind::Script, file, line: Some(found.line) };
+        let frame = profile.add_whole_frame(frame);
+        (Location::named(frame), None)
     }
 
     fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {

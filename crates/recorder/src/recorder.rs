@@ -330,7 +330,7 @@ impl<S: EventSource> Recorder<S> {
         let duration = end.saturating_duration_since(self.started);
         profile.meta = Meta { duration: Some(Nanos::from(duration)), ..self.meta.clone() };
         profile.health = Health { lost_records: self.lost, ..health };
-        naming::name_all(rows, code, &self.symbolizer, &mut profile);
+        naming::name_all(rows, &self.collector, &self.symbolizer, &mut profile);
         let tally = self.tally.clone().unwrap_or_else(|| self.look());
         tally.complete(self.collector.sampled_time(), self.collector.counted(), &mut profile);
         profile.health.off_cpu = self.collector.waits();

@@ -3,10 +3,10 @@
 use flame_events::{Rest, SampleEvent};
 use flame_profile::{ByteLen, Evidence, Health, NotRead, Pid, ProcessAddress, StackEnd};
 use flame_unwind::{
-    Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit, Unwinder,
+    Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit,
 };
 
-use crate::config::{Options, Stream};
+use crate::config::{Options, ScriptFrames, Stream};
 use crate::locator::{KERNEL_START, Locator};
 
 /// Walks user stacks.
@@ -19,6 +19,9 @@ pub(crate) struct Walker {
     unwinder: CfiUnwinder,
     /// The user frames of the last sample, innermost first.
     frames: Vec<FrameAddress>,
+    /// The registers of each, where somebody wants them.
+    registers: Vec<Registers>,
+    wants_registers: bool,
 }
 
 impl Walker {
@@ -30,12 +33,19 @@ impl Walker {
             stack_asked: stream.stack_copy,
             unwinder: CfiUnwinder::new(Architecture::NATIVE),
             frames: Vec::new(),
+            registers: Vec::new(),
+            wants_registers: !matches!(options.scripts, ScriptFrames::Hidden),
         }
     }
 
     /// The user frames of the last sample, innermost first, and what learns of images that they meet.
     pub(crate) fn walked(&mut self) -> (&[FrameAddress], &mut CfiUnwinder) {
         (&self.frames, &mut self.unwinder)
+    }
+
+    /// The registers of each of those frames, as far as they were unwound; nothing where nobody wants them.
+    pub(crate) fn registers(&self) -> &[Registers] {
+        &self.registers
     }
 
     /// Fills `self.frames` with the user frames, innermost first; how that ended, and what it rests
@@ -47,6 +57,7 @@ impl Walker {
         health: &mut Health,
     ) -> (StackEnd, Evidence) {
         self.frames.clear();
+        self.registers.clear();
         if !self.wants_user {
             return (StackEnd::NotRecorded, Evidence::Copied);
         }
@@ -121,6 +132,7 @@ impl Walker {
         code: &mut Locator,
     ) -> StackEnd {
         self.frames.clear();
+        self.registers.clear();
         let registers = Registers::at(Architecture::NATIVE, program_counter, start);
         let copy = StackCopy::new(start, bytes, &[], StackLimit::CopyFull);
         self.unwind(pid, &registers, &copy, code)
@@ -139,9 +151,9 @@ impl Walker {
         // Where the stack pointer leads may be nothing to be read.
         let cut = if bytes.reached_limit { StackEnd::CopyTooShort } else { StackEnd::BadValue };
         let whole = match bytes.rest {
-            Rest::Read { bytes: &[], interrupted: None } => Err(NotRead::Unreadable),
-            Rest::Read { bytes, interrupted: None } => Ok(copy.with_rest(bytes)),
-            Rest::Read { bytes, interrupted: Some(other) } => {
+            Rest::Read { bytes: &[], interrupted: None, .. } => Err(NotRead::Unreadable),
+            Rest::Read { bytes, interrupted: None, .. } => Ok(copy.with_rest(bytes)),
+            Rest::Read { bytes, interrupted: Some(other), .. } => {
                 Ok(copy.with_rest(bytes).with_interrupted(other.start, other.bytes))
             }
             Rest::NotRead(why) => Err(why),
@@ -185,7 +197,15 @@ impl Walker {
                 }
             };
             let (limit, frames) = (self.max_depth, &mut self.frames);
-            let end = self.unwinder.unwind(&mut find, registers, stack, limit, frames);
+            self.registers.clear();
+            let (wanted, all) = (self.wants_registers, &mut self.registers);
+            let mut watch = |_, registers: &Registers| {
+                if wanted {
+                    all.push(*registers);
+                }
+            };
+            let copied = (registers, stack);
+            let end = self.unwinder.unwind_watched(&mut find, copied, limit, frames, &mut watch);
             let Some(found) = unopened else { return end };
             code.open(pid, &found, &mut self.unwinder);
         }

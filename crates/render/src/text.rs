@@ -106,6 +106,7 @@ fn mark(kind: FrameKind) -> &'static str {
         FrameKind::Waiting => " [waiting]",
         FrameKind::Inlined => " [i]",
         FrameKind::Jit => " [j]",
+        FrameKind::Script => " [s]",
         FrameKind::Waker => " [w]",
         FrameKind::User | FrameKind::Library | FrameKind::Mark => "",
     }
@@ -118,6 +119,7 @@ fn key_to_annotations(tree: &CallTree) -> String {
         (FrameKind::Waiting, "waiting"),
         (FrameKind::Inlined, "inlined"),
         (FrameKind::Jit, "JIT compiled"),
+        (FrameKind::Script, "script"),
         (FrameKind::Waker, "waker"),
     ];
     let occurs = |kind| tree.labels().iter().any(|label| label.kind == kind);

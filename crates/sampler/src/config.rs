@@ -1,5 +1,8 @@
 //! What to sample and how.
 
+use std::sync::Arc;
+
+use flame_interpreters::Known;
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 
 use crate::cgroup::Cgroup;
@@ -122,6 +125,8 @@ pub struct SamplerConfig {
     pub fixed_period: bool,
     /// Whether it is recorded, too, when threads are taken off their CPU and when they get one.
     pub switches: bool,
+    /// Where there are interpreters, whose frames are read with the stacks; `None` = nobody asks.
+    pub interpreters: Option<Arc<Known>>,
     /// What random intervals are drawn from; `None` = from the system's randomness.
     pub seed: Option<u64>,
     /// Bytes of ring a CPU, rounded up to a power of two; `None` = what the rate and the stack copy
@@ -166,6 +171,7 @@ impl SamplerConfig {
             per_task: false,
             fixed_period: false,
             switches: false,
+            interpreters: None,
             seed: None,
             ring: None,
         }

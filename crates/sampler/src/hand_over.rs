@@ -53,14 +53,20 @@ pub(crate) fn ends() -> (Giver, Taker) {
 }
 
 impl Giver {
-    /// Hands over what was read of a sample's stack, the first bytes of `scratch`.
-    pub(crate) fn give(&mut self, time: Nanos, read: Result<Read, NotRead>, scratch: &[u8]) {
+    /// Hands over what was read of a sample's stack, the first bytes of `scratch`; whether there was room.
+    pub(crate) fn give(
+        &mut self,
+        time: Nanos,
+        read: Result<Read, NotRead>,
+        scratch: &[u8],
+    ) -> bool {
         let bytes = read.map_or(0, len_of);
         let given = scratch.get(..bytes).unwrap_or_default();
         let fits = self.heads.slots() > 0 && self.bytes.push_entire_slice(given).is_ok();
         let read = if fits { read } else { Err(NotRead::NoRoom) };
         // Where there is no room even for that, the sample counts as one that was looked at too late.
-        let _ = self.heads.push(Head { time, read });
+        let has_head = self.heads.push(Head { time, read }).is_ok();
+        fits && has_head
     }
 
     /// Hands over the time of a sample that nothing stands behind.
@@ -125,16 +131,18 @@ impl Taker {
     }
 
     fn as_event(&self, read: Read) -> Rest<'_> {
-        let (bytes, others) = self.taken.split_at(read.rest.min(self.taken.len()));
+        let stacks = self.taken.len().saturating_sub(read.script);
+        let (stacks, script) = self.taken.split_at(stacks);
+        let (bytes, others) = stacks.split_at(read.rest.min(stacks.len()));
         let of_other =
             |(start, _): (ProcessAddress, usize)| InterruptedStack { start, bytes: others };
-        Rest::Read { bytes, interrupted: read.interrupted.map(of_other) }
+        Rest::Read { bytes, interrupted: read.interrupted.map(of_other), script }
     }
 }
 
 /// All bytes that were read.
 fn len_of(read: Read) -> usize {
-    read.rest + read.interrupted.map_or(0, |(_, len)| len)
+    read.stacks() + read.script
 }
 
 #[cfg(test)]
@@ -142,11 +150,11 @@ mod tests {
     use super::*;
 
     fn read(rest: usize) -> Result<Read, NotRead> {
-        Ok(Read { rest, interrupted: None })
+        Ok(Read { rest, ..Read::default() })
     }
 
     fn plain(bytes: &[u8]) -> Rest<'_> {
-        Rest::Read { bytes, interrupted: None }
+        Rest::Read { bytes, interrupted: None, script: &[] }
     }
 
     #[test]
@@ -157,14 +165,15 @@ mod tests {
         giver.give(Nanos(30), read(2), b"xyz");
         let (start, bytes) = (ProcessAddress(0x5000), &b"yz"[..]);
         let other = Some((start, bytes.len()));
-        giver.give(Nanos(40), Ok(Read { rest: 1, interrupted: other }), b"xyz!");
+        let script = Read { rest: 1, interrupted: other, script: 1 };
+        assert!(giver.give(Nanos(40), Ok(script), b"xyz!"));
         assert_eq!(taker.rest(Nanos(5)), Rest::NotRead(NotRead::Late));
         assert_eq!(taker.rest(Nanos(10)), plain(b"abc"));
         assert_eq!(taker.rest(Nanos(20)), Rest::NotRead(NotRead::RealTime));
         // The sample of 30 was not the target's.
         taker.forget_until(Nanos(35));
         let interrupted = Some(InterruptedStack { start, bytes });
-        assert_eq!(taker.rest(Nanos(40)), Rest::Read { bytes: b"x", interrupted });
+        assert_eq!(taker.rest(Nanos(40)), Rest::Read { bytes: b"x", interrupted, script: b"!" });
         assert_eq!(taker.rest(Nanos(50)), Rest::NotRead(NotRead::Late));
     }
 
@@ -172,7 +181,8 @@ mod tests {
     fn what_does_not_fit_is_said_and_what_follows_is_right() {
         let (mut giver, mut taker) = ends();
         let stack = vec![1; BYTES / 2];
-        (1..=3).for_each(|time| giver.give(Nanos(time), read(stack.len()), &stack));
+        let given = [1, 2, 3].map(|time| giver.give(Nanos(time), read(stack.len()), &stack));
+        assert_eq!(given, [true, true, false]);
         assert!(giver.is_filling());
         assert_eq!(taker.rest(Nanos(1)), plain(&stack));
         giver.give(Nanos(4), read(2), b"hi");

@@ -48,6 +48,7 @@ mod rest;
 mod ring;
 mod rings;
 mod scope;
+mod scripts;
 mod session;
 mod sessions;
 mod signal_frame;

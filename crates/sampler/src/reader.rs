@@ -17,12 +17,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flame_events::Glance;
-use flame_profile::{Cpu, Nanos, NotRead, Tid};
+use flame_interpreters::Known;
+use flame_profile::{Cpu, Nanos, NotRead, Pid, Tid};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::SigSet;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::{Pid, gettid};
+use nix::unistd::gettid;
 
 use crate::apart::{fetch, may_read_others, run_apart};
 use crate::descriptor::Descriptor;
@@ -33,12 +34,13 @@ use crate::pacing;
 use crate::realtime;
 use crate::rest::{SCRATCH, Wanted};
 use crate::ring::Lookout;
+use crate::scripts::Scripts;
 use crate::session::monotonic_now;
 use crate::strangers::Strangers;
 use crate::turns::Turns;
 
 /// Nearly all stacks are shorter than that.
-const MOST_STACKS: usize = 256 * 1024;
+const MOST_STACKS: usize = 256 * 1024 + Scripts::MOST;
 
 /// How old a sample may be when it is looked at: half of the readers look after 30 us.
 const FRESH: Nanos = Nanos(2_000_000);
@@ -85,7 +87,7 @@ impl Shared {
         }
         let thread = self.thread.load(Ordering::Relaxed);
         if thread != 0
-            && let Err(error) = sched_setaffinity(Pid::from_raw(thread), &anywhere)
+            && let Err(error) = sched_setaffinity(nix::unistd::Pid::from_raw(thread), &anywhere)
         {
             tracing::debug!(%error, thread, "reader stays on its CPU");
         }
@@ -103,7 +105,7 @@ impl Shared {
     pub(crate) fn fetch(&self) {
         let process = self.thread.load(Ordering::Relaxed);
         if process != 0 {
-            fetch(Pid::from_raw(process));
+            fetch(nix::unistd::Pid::from_raw(process));
         }
     }
 
@@ -153,6 +155,8 @@ pub(crate) struct Reader {
     pub(crate) bell: Arc<Bell>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) strangers: Arc<Strangers>,
+    /// Where there are interpreters, if somebody wants to know what runs in them.
+    pub(crate) interpreters: Option<Arc<Known>>,
     pub(crate) giver: Giver,
 }
 
@@ -161,6 +165,7 @@ pub(crate) struct Reader {
 struct Work {
     reads: bool,
     scratch: Vec<u8>,
+    scripts: Option<Scripts>,
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
     /// Whether there was no sample when one was overdue.
@@ -217,6 +222,7 @@ impl Reader {
         let mut work = Work {
             reads,
             scratch,
+            scripts: self.interpreters.clone().filter(|_| reads).map(Scripts::new),
             filled: 0,
             is_idle: false,
             turns: Turns::of_this_thread(),
@@ -264,15 +270,15 @@ impl Reader {
         let always = !self.timer_rests;
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
-        let mut newest: Option<(Nanos, Option<Wanted>)> = None;
+        let mut newest: Option<(Nanos, Pid, Option<Wanted>)> = None;
         let (plan, strangers) = (&self.plan, &self.strangers);
         work.filled += lock(&self.lookout).for_each_new(|record| {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
-            if let Glance::Sample { tid, .. } = glance {
+            if let Glance::Sample { pid, tid } = glance {
                 let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
                 let wanted = if is_wanted { Wanted::of(&record, &plan.layout) } else { None };
-                newest = Some((time, wanted));
+                newest = Some((time, pid, wanted));
                 if let Some(pacer) = &mut pacer
                     && pacer.note(time, &mut seen)
                 {
@@ -280,22 +286,35 @@ impl Reader {
                     return;
                 }
             }
+            if let (Glance::Fork { pid, parent, .. }, Some(known)) = (glance, &self.interpreters) {
+                known.forked(parent.0, pid.0);
+            }
             pacing::note(&mut seen, glance, time);
         });
         // Before anything else: the target may be woken up on another CPU.
-        if let Some((time, Some(wanted))) = newest {
+        if let Some((time, pid, Some(wanted))) = newest {
             let read = match work.is_late(now.saturating_since(time)) {
                 true => Err(NotRead::Late),
                 false => wanted.read(&mut work.scratch),
             };
-            giver.give(wanted.time(), read, &work.scratch);
+            let scripts = work.scripts.as_mut();
+            let read = read.map(|read| match scripts {
+                Some(scripts) => scripts.catch(pid, &wanted, read, &mut work.scratch),
+                None => read,
+            });
+            let is_given = giver.give(wanted.time(), read, &work.scratch);
+            if let Some(scripts) = work.scripts.as_mut()
+                && scripts.wants_session(pid, is_given)
+            {
+                self.bell.ring();
+            }
         }
         if let Some(pacer) = &mut pacer {
             pacer.note_silence(monotonic_now(), &mut seen);
         }
         self.draw(seen, &mut work.own);
         work.is_idle = newest.is_none();
-        if let Some((time, _)) = newest {
+        if let Some((time, ..)) = newest {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
         if work.filled >= self.plan.wake_after as u64 || self.giver.is_filling() {

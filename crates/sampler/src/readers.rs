@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use flame_events::Rest;
+use flame_interpreters::Known;
 use flame_profile::{Cpu, Nanos};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
@@ -71,6 +72,8 @@ pub(crate) struct Post {
     pub(crate) may_read: bool,
     /// Whose stacks nobody wants.
     pub(crate) strangers: Arc<Strangers>,
+    /// Where there are interpreters, if that is of interest.
+    pub(crate) interpreters: Option<Arc<Known>>,
 }
 
 impl Readers {
@@ -116,6 +119,7 @@ impl Readers {
             bell: Arc::clone(&self.bell),
             shared: Arc::clone(&lane.shared),
             strangers: post.strangers,
+            interpreters: post.interpreters,
             giver,
         };
         // The kernel keeps 15 bytes of a name.

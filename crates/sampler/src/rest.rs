@@ -19,6 +19,7 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 
 use crate::realtime;
+use crate::scripts::Scripts;
 use crate::signal_frame;
 
 /// How much is read at most of a stack. Those that go further stay truncated.
@@ -28,7 +29,7 @@ pub(crate) const MOST: usize = 1 << 20;
 const MOST_INTERRUPTED: usize = 256 * 1024;
 
 /// The most bytes that one sample needs.
-pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED;
+pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED + Scripts::MOST;
 
 /// How many bytes of the copy are read once more, to compare them.
 const KNOWN: usize = 64;
@@ -41,6 +42,8 @@ const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
 pub(crate) struct Wanted {
     time: Nanos,
     tid: Tid,
+    /// The stack pointer.
+    start: ProcessAddress,
     /// The first byte that was not copied.
     from: ProcessAddress,
     /// The last bytes that were, the first `known` of them.
@@ -51,12 +54,21 @@ pub(crate) struct Wanted {
 }
 
 /// What was read of a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Read {
     /// How many bytes follow the copy.
     pub(crate) rest: usize,
     /// Where the interrupted stack starts, and how many bytes of it follow `rest`.
     pub(crate) interrupted: Option<(ProcessAddress, usize)>,
+    /// How many bytes of an interpreter follow those.
+    pub(crate) script: usize,
+}
+
+impl Read {
+    /// How many bytes of stacks there are.
+    pub(crate) fn stacks(&self) -> usize {
+        self.rest + self.interrupted.map_or(0, |(_, len)| len)
+    }
 }
 
 impl Wanted {
@@ -72,12 +84,22 @@ impl Wanted {
         let sp = stack.stack_pointer;
         let interrupted = [head, tail].into_iter().find_map(|part| signal_frame::find(part, sp));
         let from = ProcessAddress(sp.0.checked_add(len as u64)?);
-        Some(Wanted { time: stack.time, tid: stack.tid, from, last, known, interrupted })
+        Some(Wanted { time: stack.time, tid: stack.tid, start: sp, from, last, known, interrupted })
     }
 
     /// When the sample was taken.
     pub(crate) fn time(&self) -> Nanos {
         self.time
+    }
+
+    /// The thread.
+    pub(crate) fn tid(&self) -> Tid {
+        self.tid
+    }
+
+    /// Where the stack ended.
+    pub(crate) fn start(&self) -> ProcessAddress {
+        self.start
     }
 
     /// Reads it into `scratch`, of at least [`SCRATCH`] bytes.
@@ -88,7 +110,8 @@ impl Wanted {
         if realtime::is_ahead(self.tid) {
             return Err(NotRead::RealTime);
         }
-        let (first, second) = scratch.split_at_mut(MOST);
+        let (first, others) = scratch.split_at_mut(MOST);
+        let second = others.get_mut(..MOST_INTERRUPTED).ok_or(NotRead::NoRoom)?;
         let base = ProcessAddress(self.from.0.saturating_sub(self.known as u64));
         let read = self.read_at(base, first)?;
         if first.get(..self.known.min(read)) != self.last.get(..self.known) {
@@ -101,7 +124,7 @@ impl Wanted {
         if let Some((_, len)) = other {
             scratch.copy_within(MOST..MOST + len, rest);
         }
-        Ok(Read { rest, interrupted: other })
+        Ok(Read { rest, interrupted: other, script: 0 })
     }
 
     fn read_at(&self, base: ProcessAddress, into: &mut [u8]) -> Result<usize, NotRead> {
@@ -127,7 +150,7 @@ mod tests {
         last[..known].copy_from_slice(&stack[from - known..from]);
         let tid = Tid(nix::unistd::gettid().as_raw() as u32);
         let from = ProcessAddress(stack.as_ptr() as u64 + from as u64);
-        Wanted { time: Nanos(7), tid, from, last, known, interrupted: None }
+        Wanted { time: Nanos(7), tid, start: from, from, last, known, interrupted: None }
     }
 
     fn stack() -> Vec<u8> {
@@ -144,7 +167,7 @@ mod tests {
         for from in [0, 5, KNOWN, 16_384] {
             let read = wanted(&stack, from).read(&mut scratch);
             let rest = MOST - from.min(KNOWN);
-            assert_eq!(read, Ok(Read { rest, interrupted: None }), "{from}");
+            assert_eq!(read, Ok(Read { rest, ..Read::default() }), "{from}");
             assert_eq!(scratch[..rest], stack[from..from + rest], "{from}");
         }
     }
@@ -156,7 +179,7 @@ mod tests {
         let wanted = Wanted { interrupted: Some(start), ..wanted(&stack, 1000) };
         let (rest, len) = (MOST - KNOWN, MOST_INTERRUPTED);
         let read = wanted.read(&mut scratch);
-        assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)) }));
+        assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)), script: 0 }));
         assert_eq!(scratch[rest..rest + len], other);
     }
 

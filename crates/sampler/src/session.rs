@@ -345,6 +345,7 @@ impl Session {
             timer_rests: !samplers.timer_always_runs(),
             may_read,
             strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
+            interpreters: self.config.interpreters.clone(),
         };
         let plan = Arc::new(self.plan.clone());
         if let Some(ring) = self.rings.queues().get_mut(position) {

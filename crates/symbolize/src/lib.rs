@@ -30,6 +30,7 @@ mod demangle;
 mod disjoint;
 mod eh_frame;
 mod entry;
+mod exported;
 mod files;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -61,6 +62,7 @@ pub use code_log::{
 };
 pub use debug_search::DebugSearch;
 pub use demangle::demangle;
+pub use exported::Exported;
 pub use files::{FileAccess, FileStatus, Files, OpenFile, open_found};
 pub use image::{ImageError, ImageFile, Section, Segment};
 pub use index_cache::{DEFAULT_INDEX_LIMIT, IndexCache};

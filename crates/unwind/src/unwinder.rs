@@ -70,28 +70,49 @@ impl CfiUnwinder {
         id
     }
 
+    /// As [`Unwinder::unwind`]; `watch` gets the registers of each frame, as far as they are known
+    /// there, with its position in `out`.
+    pub fn unwind_watched(
+        &mut self,
+        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        (registers, stack): (&Registers, &StackCopy<'_>),
+        limit: usize,
+        out: &mut Vec<FrameAddress>,
+        watch: &mut dyn FnMut(usize, &Registers),
+    ) -> StackEnd {
+        out.clear();
+        let mut registers = *registers;
+        let Some(pc) = registers.get(self.facts().program_counter) else {
+            return StackEnd::NotRecorded;
+        };
+        let mut frames = Frames { limit, out, watch };
+        let end = self.walk(find, ProcessAddress(pc), &mut registers, stack, &mut frames);
+        // Of a task that is just replacing its memory (execve) the kernel copies no byte.
+        if stack.is_empty() && end.is_truncated() { StackEnd::NotRecorded } else { end }
+    }
+
     fn facts(&self) -> &'static Facts {
         self.architecture.facts()
     }
 
-    /// Adds frames to `out` from the one at `pc` on.
+    /// Adds frames from the one at `pc` on.
     fn walk(
         &mut self,
         find: &mut dyn FnMut(ProcessAddress) -> Code,
         pc: ProcessAddress,
         registers: &mut Registers,
         stack: &StackCopy<'_>,
-        limit: usize,
-        out: &mut Vec<FrameAddress>,
+        frames: &mut Frames<'_>,
     ) -> StackEnd {
         let mut stack = *stack;
         let mut guessed = false;
         let mut place = self.place(find, FrameAddress::Instruction(pc));
         loop {
-            if out.len() >= limit {
+            if frames.out.len() >= frames.limit {
                 return StackEnd::FrameLimit;
             }
-            out.push(place.address);
+            (frames.watch)(frames.out.len(), registers);
+            frames.out.push(place.address);
             let caller = match self.step(find, &place, registers, &stack) {
                 Step::End(StackEnd::Root) if guessed => return StackEnd::Guessed,
                 Step::End(end) => return end,
@@ -178,6 +199,13 @@ impl CfiUnwinder {
     }
 }
 
+/// Where frames go to.
+struct Frames<'f> {
+    limit: usize,
+    out: &'f mut Vec<FrameAddress>,
+    watch: &'f mut dyn FnMut(usize, &Registers),
+}
+
 /// Where a frame stands.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -196,14 +224,7 @@ impl Unwinder for CfiUnwinder {
         limit: usize,
         out: &mut Vec<FrameAddress>,
     ) -> StackEnd {
-        out.clear();
-        let mut registers = *registers;
-        let Some(pc) = registers.get(self.facts().program_counter) else {
-            return StackEnd::NotRecorded;
-        };
-        let end = self.walk(find, ProcessAddress(pc), &mut registers, stack, limit, out);
-        // Of a task that is just replacing its memory (execve) the kernel copies no byte.
-        if stack.is_empty() && end.is_truncated() { StackEnd::NotRecorded } else { end }
+        self.unwind_watched(find, (registers, stack), limit, out, &mut |_, _| {})
     }
 }
 

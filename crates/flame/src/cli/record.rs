@@ -205,6 +205,16 @@ pub(crate) struct SamplingArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) java: bool,
 
+    /// Show an interpreter as what it is, without the frames of the program that it runs
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_script: bool,
+
+    /// Keep an interpreter's own frames beside those of the program that it runs
+    ///
+    /// Else those that run functions of the program, and those that only call, give way to them.
+    #[arg(long, hide_short_help = true, conflicts_with = "no_script")]
+    pub(crate) native: bool,
+
     /// Only on these CPUs, all processes unless others are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
     pub(crate) cpus: Option<CpuList>,

@@ -300,6 +300,7 @@ pub(super) fn shown(label: &Label) -> String {
         FrameKind::Kernel | FrameKind::Waiting => " [k]",
         FrameKind::Inlined => " [i]",
         FrameKind::Jit => " [j]",
+        FrameKind::Script => " [s]",
         FrameKind::Waker => " [w]",
         FrameKind::User | FrameKind::Library | FrameKind::Mark => "",
     };

@@ -57,6 +57,7 @@ impl Plan {
             symbols: symbols::config(args.symbols.no_inline),
             ..recorder.options
         };
+        recorder.show_scripts(!sampling.no_script, sampling.native);
         set_sampling(&mut recorder.sampler, sampling);
         recorder.others.extend(further_events(sampling));
         modes::set(&mut recorder, sampling)?;

@@ -152,6 +152,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     if let Some(text) = beyond_copies(health) {
         line("copied", text);
     }
+    super::scripts::lines(health).iter().for_each(|(name, text)| line(name, text.clone()));
     let lost = format!("{} records", group_thousands(health.lost_records));
     line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
     if health.throttled > 0 {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use flame_profile::{
     ByteLen, Coverage, Health, Hz, Meta, Missing, Nanos, NotRead, Occurrences, OffCpuTime,
-    StackCopies, StackEnd,
+    ScriptEnd, StackCopies, StackEnd,
 };
 
 const FOR_PEOPLE: &str = "flame: ";
@@ -90,6 +90,9 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
         let StackCopies { samples, asked, copied } = health.stack_copies;
         fact("health.stack_copies", format!("{samples} {} {}", asked.0, copied.0));
     }
+    for ((language, end), count) in &health.scripts {
+        fact("health.script", format!("{count} {} {language}", end.word()));
+    }
     for (image, count) in &health.no_unwind_info {
         fact("health.no_unwind_info", format!("{count} {image}"));
     }
@@ -145,6 +148,7 @@ impl FactReader {
             key,
             "health.stack_end"
                 | "health.not_read"
+                | "health.script"
                 | "health.no_unwind_info"
                 | "health.unnamed"
                 | "health.note"
@@ -237,6 +241,11 @@ impl FactReader {
     fn count(&mut self, table: &str, count: u64, rest: &str) -> Option<()> {
         let health = &mut self.health;
         let sum = match table {
+            "script" => {
+                let (end, language) = rest.split_once(' ')?;
+                let key = (language.to_owned(), ScriptEnd::of_word(end)?);
+                health.scripts.entry(key).or_default()
+            }
             "stack_end" => health.stack_ends.entry(stack_end_of(rest)?).or_default(),
             "not_read" => health.not_read.entry(not_read_of(rest)?).or_default(),
             "no_unwind_info" => health.no_unwind_info.entry(rest.to_owned()).or_default(),

@@ -16,6 +16,7 @@ pub(super) fn code(kind: FrameKind) -> u32 {
         FrameKind::Library => 6,
         FrameKind::Waker => 7,
         FrameKind::Waiting => 8,
+        FrameKind::Script => 9,
     }
 }
 
@@ -30,13 +31,14 @@ pub(super) fn from_code(code: u32) -> Option<FrameKind> {
         6 => Some(FrameKind::Library),
         7 => Some(FrameKind::Waker),
         8 => Some(FrameKind::Waiting),
+        9 => Some(FrameKind::Script),
         _ => None,
     }
 }
 
 /// The kinds that have a mapping where a location has no image, in the order they are written.
-pub(super) const WITH_MAPPING: [FrameKind; 4] =
-    [FrameKind::Kernel, FrameKind::Jit, FrameKind::Inlined, FrameKind::Mark];
+pub(super) const WITH_MAPPING: [FrameKind; 5] =
+    [FrameKind::Kernel, FrameKind::Jit, FrameKind::Inlined, FrameKind::Script, FrameKind::Mark];
 
 /// The file name of the mapping that stands for "no image"; `None` = the location has no mapping.
 ///
@@ -47,6 +49,7 @@ pub(super) fn mapping_name(kind: FrameKind) -> Option<&'static str> {
         FrameKind::Kernel | FrameKind::Waiting => Some("[kernel]"),
         FrameKind::Jit => Some("[jit]"),
         FrameKind::Inlined => Some("[inlined]"),
+        FrameKind::Script => Some("[script]"),
         FrameKind::Mark => Some("[mark]"),
     }
 }
@@ -87,11 +90,12 @@ mod tests {
             FrameKind::Library,
             FrameKind::Waker,
             FrameKind::Waiting,
+            FrameKind::Script,
         ];
         for kind in kinds {
             assert_eq!(from_code(code(kind)), Some(kind));
         }
-        assert_eq!((from_code(0), from_code(9)), (None, None));
+        assert_eq!((from_code(0), from_code(10)), (None, None));
     }
 
     #[test]

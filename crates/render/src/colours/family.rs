@@ -19,13 +19,14 @@ struct Family {
 }
 
 /// The families in the order of the legend.
-const FAMILIES: [Family; 8] = [
+const FAMILIES: [Family; 9] = [
     Family { name: "user", from: Rgb(0xf9, 0xd4, 0x7c), to: Rgb(0xf0, 0x93, 0x70) },
     Family { name: "library", from: Rgb(0xf5, 0xd3, 0xe3), to: Rgb(0xe3, 0x9d, 0xc0) },
     Family { name: "inlined", from: Rgb(0xae, 0xe4, 0xdf), to: Rgb(0x78, 0xc5, 0xcc) },
     Family { name: "kernel", from: Rgb(0xcb, 0xc5, 0xf3), to: Rgb(0x9d, 0xa5, 0xe0) },
     Family { name: "JIT", from: Rgb(0xc9, 0xe0, 0x97), to: Rgb(0x8f, 0xc4, 0x83) },
     Family { name: "thread, mark", from: Rgb(0xe1, 0xe4, 0xe8), to: Rgb(0xcd, 0xd3, 0xda) },
+    Family { name: "script", from: Rgb(0xf6, 0xf0, 0x8f), to: Rgb(0xe3, 0xcf, 0x4a) },
     Family { name: "waker", from: Rgb(0xdd, 0xd0, 0xb4), to: Rgb(0xbf, 0xa9, 0x7c) },
     Family {
         name: "waiting, in the kernel",
@@ -59,8 +60,9 @@ fn family_of(kind: FrameKind) -> usize {
         FrameKind::Kernel => 3,
         FrameKind::Jit => 4,
         FrameKind::Mark => 5,
-        FrameKind::Waker => 6,
-        FrameKind::Waiting => 7,
+        FrameKind::Script => 6,
+        FrameKind::Waker => 7,
+        FrameKind::Waiting => 8,
     }
 }
 

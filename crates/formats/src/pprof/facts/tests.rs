@@ -34,6 +34,11 @@ fn whole_health() -> Health {
         read_on: 21,
         not_read: NotRead::ALL.into_iter().zip(31..).collect(),
         stack_copies: StackCopies { samples: 6, asked: ByteLen(98_304), copied: ByteLen(12_345) },
+        scripts: ScriptEnd::ALL
+            .into_iter()
+            .map(|end| ("python".to_owned(), end))
+            .zip(50..)
+            .collect(),
         no_unwind_info: BTreeMap::from([(libfoo.clone(), 7), (String::new(), 1)]),
         unnamed: MISSINGS.into_iter().map(|m| (libfoo.clone(), m)).zip(8..).collect(),
         coverage: Some(Coverage { sampled: Nanos(990), accounted: Nanos(1000) }),

@@ -1,0 +1,160 @@
+//! Catches a thread's chain of frames while the thread stands still.
+//!
+//! It takes no memory once it exists, so that it may run where nothing may wait.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::caught::{ENTRY, Entries, HEAD};
+use crate::known::Layout;
+use crate::memory::Memory;
+use crate::python::chain;
+
+/// The most entries of a chain.
+pub(crate) const MOST_ENTRIES: usize = 4096;
+
+/// Bytes of functions that one sample defines at most; the others follow with later samples.
+const DEFINITIONS: usize = 128 * 1024;
+
+/// How many functions are remembered as defined.
+const DEFINED: usize = 1 << 14;
+
+/// How many threads are remembered.
+const THREADS: usize = 256;
+
+/// How many frames that are objects are read at once.
+pub(crate) const HINTS: usize = 512;
+
+/// Bytes for what is read at once.
+pub(crate) const SCRATCH: usize = 64 * 1024;
+
+/// Where an interpreter has a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FoundThread {
+    key: u64,
+    pub(crate) place: u64,
+    /// The number by which the interpreter calls it.
+    pub(crate) number: u64,
+}
+
+/// A thread that was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// Its number, as the kernel's own namespace has it.
+    pub tid: u32,
+    /// Where its stack ended when it was sampled.
+    pub stack_pointer: u64,
+}
+
+/// What is kept from one thread to the next.
+#[derive(Debug)]
+pub struct Catcher {
+    pub(crate) stack: Vec<u8>,
+    pub(crate) scratch: Vec<u8>,
+    /// Functions as they are written down.
+    pub(crate) definitions: Vec<u8>,
+    pub(crate) defined_now: u32,
+    /// What was said already which function is which.
+    defined: FxHashSet<u64>,
+    /// Of a chain, what its functions are told by.
+    pub(crate) functions: FxHashMap<u64, u64>,
+    /// Where the frames of the last chain were that were objects.
+    pub(crate) hints: Vec<u64>,
+    /// Which of those were read already, and in which place.
+    pub(crate) hinted: FxHashMap<u64, usize>,
+    /// Where interpreters have their threads.
+    threads: Box<[FoundThread]>,
+    forgotten: u32,
+}
+
+impl Default for Catcher {
+    fn default() -> Catcher {
+        let room =
+            |capacity| FxHashSet::with_capacity_and_hasher(capacity, rustc_hash::FxBuildHasher);
+        Catcher {
+            stack: vec![1; 16 * 1024],
+            scratch: vec![1; SCRATCH],
+            definitions: Vec::with_capacity(DEFINITIONS),
+            defined_now: 0,
+            defined: room(DEFINED),
+            functions: FxHashMap::with_capacity_and_hasher(MOST_ENTRIES, rustc_hash::FxBuildHasher),
+            hints: Vec::with_capacity(HINTS),
+            hinted: FxHashMap::with_capacity_and_hasher(HINTS, rustc_hash::FxBuildHasher),
+            threads: vec![FoundThread::default(); THREADS].into_boxed_slice(),
+            forgotten: 0,
+        }
+    }
+}
+
+impl Catcher {
+    /// The most bytes that [`Catcher::catch`] writes.
+    pub const MOST: usize = HEAD + MOST_ENTRIES * ENTRY + DEFINITIONS;
+
+    /// Writes to `out`, which has to have room for [`Catcher::MOST`] bytes, what [`crate::Caught`] reads:
+    /// how many bytes that is. `runtime` is where the interpreter's global state is.
+    pub fn catch(
+        &mut self,
+        layout: &Layout,
+        runtime: u64,
+        thread: Thread,
+        memory: &dyn Memory,
+        out: &mut [u8],
+    ) -> usize {
+        self.definitions.clear();
+        self.functions.clear();
+        self.defined_now = 0;
+        let mut entries = Entries::new(out, MOST_ENTRIES);
+        let outcome = match layout {
+            Layout::Python(layout) => {
+                chain::catch(self, (layout, runtime), thread, memory, &mut entries)
+            }
+        };
+        entries.finish(outcome, &self.definitions, self.defined_now)
+    }
+
+    /// What was defined was not heard, or is to be said again to whoever counts so many times: all
+    /// functions are new.
+    pub fn define_again(&mut self, forgotten: u32) {
+        if self.forgotten != forgotten {
+            self.forgotten = forgotten;
+            self.defined.clear();
+        }
+    }
+
+    /// What was caught last got lost on its way.
+    pub fn was_lost(&mut self) {
+        self.defined.clear();
+    }
+
+    /// Whether nobody was told of a function.
+    pub(crate) fn is_new(&self, function: u64) -> bool {
+        !self.defined.contains(&function)
+    }
+
+    /// Somebody was.
+    pub(crate) fn note_defined(&mut self, function: u64) {
+        if self.defined.len() >= DEFINED / 2 {
+            self.defined.clear();
+        }
+        self.defined.insert(function);
+        self.defined_now += 1;
+    }
+
+    /// Where the interpreter has a thread, if it was found before.
+    pub(crate) fn place_of(&self, thread: Thread) -> Option<FoundThread> {
+        let found = self.threads[thread.tid as usize % THREADS];
+        (found.key == key_of(thread)).then_some(found)
+    }
+
+    /// It is there, and has that number.
+    pub(crate) fn found(&mut self, thread: Thread, place: u64, number: u64) {
+        let key = key_of(thread);
+        self.threads[thread.tid as usize % THREADS] = FoundThread { key, place, number };
+    }
+}
+
+/// 0 is no process's.
+fn key_of(thread: Thread) -> u64 {
+    u64::from(thread.pid) << 32 | u64::from(thread.tid)
+}

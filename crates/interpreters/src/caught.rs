@@ -1,0 +1,270 @@
+//! What was caught of a thread, as bytes: they cross from one process to another.
+//!
+//! ```text
+//!   outcome, entries, defined, 0   four bytes each
+//!   entries                        four words of eight bytes each, innermost frame first
+//!   functions                      six words and bytes, each up to a multiple of eight
+//! ```
+
+use crate::memory::{half, word};
+
+/// Bytes before the entries.
+pub(crate) const HEAD: usize = 16;
+
+/// Bytes of an entry.
+pub(crate) const ENTRY: usize = 32;
+
+/// Bytes of the numbers of a function.
+const FUNCTION: usize = 48;
+
+/// How the catching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// The whole chain was read; it may be empty.
+    Read,
+    /// The interpreter does not know the thread, or does not know threads yet.
+    NoThread,
+    /// Some of it could not be read, or was no frame.
+    Unreadable,
+    /// Its parts do not belong together.
+    Torn,
+    /// There were more frames than are read.
+    TooDeep,
+}
+
+impl Outcome {
+    const ALL: [Outcome; 5] =
+        [Outcome::Read, Outcome::NoThread, Outcome::Unreadable, Outcome::Torn, Outcome::TooDeep];
+
+    pub(crate) fn code(self) -> u32 {
+        Outcome::ALL
+            .iter()
+            .position(|outcome| *outcome == self)
+            .map_or(u32::MAX, |code| code as u32)
+    }
+}
+
+/// One frame, or what separates the frames of one native frame from those of the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the frame is; of a boundary, where on the native stack something of it lies, or 0.
+    pub address: u64,
+    /// The function's code; 0 = this is a boundary.
+    pub code: u64,
+    /// The position in the code; of a boundary, the word that the stack has to have ...
+    pub position: u64,
+    /// What the function is told by, 0 where it was no function; of a boundary ... at this address.
+    pub function: u64,
+}
+
+impl Entry {
+    /// Whether it separates frames.
+    pub fn is_boundary(&self) -> bool {
+        self.code == 0
+    }
+
+    fn to_bytes(self) -> [u8; ENTRY] {
+        let mut bytes = [0; ENTRY];
+        let words = [self.address, self.code, self.position, self.function];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Entry> {
+        Some(Entry {
+            address: word(bytes, 0)?,
+            code: word(bytes, 8)?,
+            position: word(bytes, 16)?,
+            function: word(bytes, 24)?,
+        })
+    }
+}
+
+/// A function that was met first, as it stands in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Defined<'a> {
+    /// What it is told by.
+    pub function: u64,
+    /// The line where its definition starts.
+    pub first_line: u32,
+    /// Its name: the width of a character in bytes, and the characters.
+    pub name: (u8, &'a [u8]),
+    /// The same of its file.
+    pub file: (u8, &'a [u8]),
+    /// Which position has which line; empty where that was too long.
+    pub lines: &'a [u8],
+}
+
+impl Defined<'_> {
+    /// Adds it to `out`, if there is room; whether there was.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> bool {
+        let parts = [self.name.1, self.file.1, self.lines];
+        let len = FUNCTION + parts.iter().map(|part| part.len().next_multiple_of(8)).sum::<usize>();
+        if out.capacity() - out.len() < len {
+            return false;
+        }
+        let widths = u64::from(self.name.0) | u64::from(self.file.0) << 8;
+        let lens = parts.map(|part| part.len() as u64);
+        let numbers =
+            [self.function, u64::from(self.first_line), widths, lens[0], lens[1], lens[2]];
+        numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        for part in parts {
+            out.extend_from_slice(part);
+            out.resize(out.len().next_multiple_of(8), 0);
+        }
+        true
+    }
+
+    fn parse<'a>(bytes: &mut &'a [u8]) -> Option<Defined<'a>> {
+        let numbers = *bytes;
+        *bytes = bytes.get(FUNCTION..)?;
+        let mut part = |at| {
+            let len = usize::try_from(word(numbers, at)?).ok()?;
+            let part = bytes.get(..len)?;
+            *bytes = bytes.get(len.checked_next_multiple_of(8)?..)?;
+            Some(part)
+        };
+        let (name, file, lines) = (part(24)?, part(32)?, part(40)?);
+        let widths = word(numbers, 16)?.to_le_bytes();
+        Some(Defined {
+            function: word(numbers, 0)?,
+            first_line: half(numbers, 8)?,
+            name: (widths[0], name),
+            file: (widths[1], file),
+            lines,
+        })
+    }
+}
+
+/// What was caught of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Caught<'a> {
+    outcome: Outcome,
+    entries: &'a [u8],
+    functions: &'a [u8],
+    defined: u32,
+}
+
+impl<'a> Caught<'a> {
+    /// Reads what [`crate::Catcher::catch`] has written; `None` for other bytes.
+    pub fn parse(bytes: &'a [u8]) -> Option<Caught<'a>> {
+        let outcome = *Outcome::ALL.get(usize::try_from(half(bytes, 0)?).ok()?)?;
+        let len = usize::try_from(half(bytes, 4)?).ok()?.checked_mul(ENTRY)?;
+        let (entries, functions) = bytes.get(HEAD..)?.split_at_checked(len)?;
+        Some(Caught { outcome, entries, functions, defined: half(bytes, 8)? })
+    }
+
+    /// How that went.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// The chain, innermost frame first.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.entries.chunks_exact(ENTRY).filter_map(Entry::of_bytes).collect()
+    }
+
+    /// The functions that were met first.
+    pub fn defined(&self) -> impl Iterator<Item = Defined<'a>> {
+        let mut bytes = self.functions;
+        (0..self.defined).map_while(move |_| Defined::parse(&mut bytes))
+    }
+}
+
+/// Where a chain is written to: behind the place of the head, as far as there is room.
+#[derive(Debug)]
+pub(crate) struct Entries<'o> {
+    out: &'o mut [u8],
+    most: usize,
+    count: usize,
+}
+
+impl<'o> Entries<'o> {
+    /// Of at most so many entries.
+    pub(crate) fn new(out: &'o mut [u8], most: usize) -> Entries<'o> {
+        let most = most.min(out.len().saturating_sub(HEAD) / ENTRY);
+        Entries { out, most, count: 0 }
+    }
+
+    /// Adds an entry; whether there was room.
+    pub(crate) fn push(&mut self, entry: Entry) -> bool {
+        let has_room = self.count < self.most;
+        if has_room {
+            self.count += 1;
+            self.set(self.count - 1, entry);
+        }
+        has_room
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<Entry> {
+        let at = HEAD + index * ENTRY;
+        self.out.get(at..at + ENTRY).filter(|_| index < self.count).and_then(Entry::of_bytes)
+    }
+
+    pub(crate) fn set(&mut self, index: usize, entry: Entry) {
+        let at = HEAD + index * ENTRY;
+        if let Some(place) = self.out.get_mut(at..at + ENTRY) {
+            place.copy_from_slice(&entry.to_bytes());
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count);
+    }
+
+    /// Writes the head, and the functions behind the entries: the length of all; nothing where there is no
+    /// room.
+    pub(crate) fn finish(self, outcome: Outcome, functions: &[u8], defined: u32) -> usize {
+        let at = HEAD + self.count * ENTRY;
+        let end = at + functions.len();
+        if self.out.len() < end {
+            return 0;
+        }
+        for (to, number) in
+            self.out.chunks_exact_mut(4).zip([outcome.code(), self.count as u32, defined, 0])
+        {
+            to.copy_from_slice(&number.to_le_bytes());
+        }
+        self.out[at..end].copy_from_slice(functions);
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_caught_is_read_as_it_was_written() {
+        let mut out = vec![0; 4096];
+        let mut entries = Entries::new(&mut out, 2);
+        let frame = Entry { address: 1, code: 2, position: 3, function: 4 };
+        let boundary = Entry { code: 0, ..frame };
+        assert_eq!([frame, boundary, frame].map(|entry| entries.push(entry)), [true, true, false]);
+        let mut functions = Vec::with_capacity(200);
+        let one = Defined {
+            function: 4,
+            first_line: 7,
+            name: (1, b"f"),
+            file: (2, b"ab"),
+            lines: b"123456789",
+        };
+        assert!(one.write(&mut functions) && !one.write(&mut Vec::new()));
+        let len = entries.finish(Outcome::Read, &functions, 1);
+        let caught = Caught::parse(&out[..len]).unwrap();
+        assert_eq!((caught.outcome(), caught.entries()), (Outcome::Read, vec![frame, boundary]));
+        assert_eq!(caught.defined().collect::<Vec<_>>(), [one]);
+        // Whatever it ends at, nothing but whole parts is read.
+        for end in 0..len {
+            if let Some(caught) = Caught::parse(&out[..end]) {
+                assert_eq!((caught.entries().len(), caught.defined().count()), (2, 0), "{end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Functions by name: what a [`Defined`] says, for people.
+
+use std::sync::Arc;
+
+use crate::caught::Defined;
+use crate::known::Layout;
+use crate::python::layout::{Lines, PythonLayout};
+use crate::python::lines;
+
+/// A function of an interpreted program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its name, with its class where the language says it; `None` where it could not be read.
+    pub name: Option<Arc<str>>,
+    /// The file that it is defined in, as the program calls it.
+    pub file: Option<Arc<str>>,
+    /// The line where its definition starts.
+    pub first_line: u32,
+    table: Box<[u8]>,
+    lines: Lines,
+}
+
+impl Function {
+    /// What was written down of it.
+    pub fn of(defined: &Defined<'_>, layout: &Layout) -> Function {
+        let Layout::Python(PythonLayout { lines, .. }) = layout;
+        Function {
+            name: text(defined.name),
+            file: text(defined.file),
+            first_line: defined.first_line,
+            table: defined.lines.into(),
+            lines: *lines,
+        }
+    }
+
+    /// The line of a position; that of the definition where none is known.
+    pub fn line(&self, position: u64) -> u32 {
+        let line = lines::line(self.lines, &self.table, self.first_line, position.cast_signed());
+        line.unwrap_or(self.first_line)
+    }
+
+    /// How many bytes it takes, about.
+    pub fn size(&self) -> usize {
+        let texts = [&self.name, &self.file].into_iter().flatten();
+        self.table.len() + texts.map(|text| text.len()).sum::<usize>() + size_of::<Function>()
+    }
+}
+
+/// Characters of one, two or four bytes.
+fn text((width, bytes): (u8, &[u8])) -> Option<Arc<str>> {
+    let character = |number: u32| char::from_u32(number).unwrap_or('\u{fffd}');
+    let text: String = match width {
+        1 => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        2 => {
+            let numbers = bytes.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+            numbers.map(|number| character(number.into())).collect()
+        }
+        4 => {
+            let numbers = bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four));
+            numbers.map(character).collect()
+        }
+        _ => return None,
+    };
+    (!text.is_empty()).then(|| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_have_three_widths() {
+        let expect = |text: &str| Some(Arc::from(text));
+        assert_eq!(text((1, b"na\xefve")), expect("naïve"));
+        assert_eq!(text((2, &[0x3b, 0x04, 0x61, 0, 0, 0xd8])), expect("лa\u{fffd}"));
+        assert_eq!(text((4, &[0x00, 0xf6, 0x01, 0, 0xff, 0xff, 0xff, 0xff])), expect("😀\u{fffd}"));
+        assert_eq!([text((0, b"f")), text((1, b"")), text((9, b"f"))], [None, None, None]);
+    }
+}

@@ -1,0 +1,222 @@
+//! In which processes there is an interpreter, and where: told and asked by threads that must not wait.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::python::layout::{PythonBuild, PythonLayout};
+
+/// How many processes are known at once.
+const PLACES: usize = 8192;
+
+/// How many places a process may have.
+const TRIES: usize = 16;
+
+/// How many builds of interpreters.
+const LAYOUTS: usize = 64;
+
+/// A place that somebody is about to fill.
+const TAKEN: u64 = u64::MAX;
+
+/// What stands for a process without an interpreter, in place of the number of a layout.
+const NOTHING: u32 = u32::MAX;
+
+/// Where an interpreter's build has what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// CPython.
+    Python(PythonLayout),
+}
+
+impl Layout {
+    /// That of a CPython; `None` for versions that are not known.
+    pub fn python(build: &PythonBuild) -> Option<Layout> {
+        PythonLayout::of(build).map(Layout::Python)
+    }
+
+    /// The same where the process itself says of some that they are elsewhere, in the first
+    /// [`crate::DEBUG_OFFSETS`] bytes of its global state; `None` where it is no build that is known.
+    #[must_use]
+    pub fn as_it_says(&self, runtime: &[u8]) -> Option<Layout> {
+        match self {
+            Layout::Python(layout) => {
+                layout.clone().with_debug_offsets(runtime).map(Layout::Python)
+            }
+        }
+    }
+
+    /// What the language is called, in lower case.
+    pub fn language(&self) -> &'static str {
+        match self {
+            Layout::Python(_) => "python",
+        }
+    }
+}
+
+/// What was found out about a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It was not looked at yet.
+    NotYet,
+    /// No interpreter was met in it.
+    Nothing,
+    /// There is one.
+    Interpreter,
+}
+
+/// One process: its number and that of the layout, and where its interpreter is.
+#[derive(Debug, Default)]
+struct Place {
+    /// 0 = empty; else the process in the upper half, the layout in the lower.
+    key: AtomicU64,
+    runtime: AtomicU64,
+}
+
+/// The processes that were looked at. Neither telling nor asking takes a lock, and memory is there from
+/// the start.
+#[derive(Debug)]
+pub struct Known {
+    places: Box<[Place]>,
+    layouts: Box<[OnceLock<Layout>]>,
+    /// How often it was asked to define all functions anew.
+    forgotten: AtomicU32,
+}
+
+impl Default for Known {
+    fn default() -> Known {
+        Known {
+            places: (0..PLACES).map(|_| Place::default()).collect(),
+            layouts: (0..LAYOUTS).map(|_| OnceLock::new()).collect(),
+            forgotten: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Known {
+    /// A process has an interpreter, whose global state is at that address. Whether there was room for
+    /// that.
+    pub fn add(&self, pid: u32, layout: &Layout, runtime: u64) -> bool {
+        let number =
+            self.layouts.iter().position(|slot| slot.get_or_init(|| layout.clone()) == layout);
+        let Some(number) = number.and_then(|number| u32::try_from(number).ok()) else {
+            return false;
+        };
+        self.put(pid, number, runtime)
+    }
+
+    /// No interpreter was met in a process.
+    pub fn add_nothing(&self, pid: u32) {
+        self.put(pid, NOTHING, 0);
+    }
+
+    /// A process has ended or runs another program: it is to be looked at anew.
+    pub fn forget(&self, pid: u32) {
+        for place in self.of(pid) {
+            let key = place.key.load(Ordering::Relaxed);
+            if process_of(key) == pid && key != TAKEN {
+                let _ = place.key.compare_exchange(key, 0, Ordering::Release, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A process was forked from another: it has the same memory.
+    pub fn forked(&self, parent: u32, child: u32) {
+        if let Some((number, runtime)) = self.find(parent)
+            && number != NOTHING
+            && child != parent
+            && self.find(child) != Some((number, runtime))
+        {
+            self.put(child, number, runtime);
+        }
+    }
+
+    /// What is known of a process.
+    pub fn judged(&self, pid: u32) -> Judged {
+        match self.find(pid) {
+            None => Judged::NotYet,
+            Some((NOTHING, _)) => Judged::Nothing,
+            Some(_) => Judged::Interpreter,
+        }
+    }
+
+    /// The interpreter of a process, and where its global state is.
+    pub fn interpreter_of(&self, pid: u32) -> Option<(&Layout, u64)> {
+        let (number, runtime) = self.find(pid)?;
+        Some((self.layouts.get(usize::try_from(number).ok()?)?.get()?, runtime))
+    }
+
+    /// What a function is was not heard: it is to be said again.
+    pub fn define_again(&self) {
+        self.forgotten.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes when all functions are to be defined again.
+    pub fn forgotten(&self) -> u32 {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    fn put(&self, pid: u32, number: u32, runtime: u64) -> bool {
+        self.forget(pid);
+        let take = |place: &&Place| {
+            place.key.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        let Some(place) = self.of(pid).find(take) else { return false };
+        place.runtime.store(runtime, Ordering::Release);
+        place.key.store(u64::from(pid) << 32 | u64::from(number), Ordering::Release);
+        true
+    }
+
+    fn find(&self, pid: u32) -> Option<(u32, u64)> {
+        self.of(pid).find_map(|place| {
+            let key = place.key.load(Ordering::Acquire);
+            let runtime = place.runtime.load(Ordering::Acquire);
+            // Between the two it may have been given to another.
+            let stands = key != 0 && key != TAKEN && place.key.load(Ordering::Acquire) == key;
+            // The lower half is the layout.
+            (stands && process_of(key) == pid).then_some((key as u32, runtime))
+        })
+    }
+
+    fn of(&self, pid: u32) -> impl Iterator<Item = &Place> {
+        let first = usize::try_from(pid).unwrap_or(0);
+        (0..TRIES).filter_map(move |step| self.places.get((first + step) % PLACES))
+    }
+}
+
+fn process_of(key: u64) -> u32 {
+    (key >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn python(minor: u32) -> Layout {
+        Layout::python(&PythonBuild { minor, code_type: 0x100 }).unwrap()
+    }
+
+    #[test]
+    fn processes_are_known_until_they_are_forgotten() {
+        let known = Known::default();
+        assert_eq!(known.judged(7), Judged::NotYet);
+        known.add_nothing(7);
+        assert!(known.add(8, &python(11), 0x1000) && known.add(9, &python(12), 0x2000));
+        known.forked(8, 10);
+        known.forked(7, 11);
+        let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));
+        assert_eq!([8, 10].map(found), [(); 2].map(|()| Some((python(11), 0x1000))));
+        assert_eq!(found(9), Some((python(12), 0x2000)));
+        assert_eq!([7, 11].map(|pid| known.judged(pid)), [Judged::Nothing, Judged::NotYet]);
+        known.forget(8);
+        known.add(9, &python(11), 0x3000);
+        assert_eq!((found(8), found(9)), (None, Some((python(11), 0x3000))));
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_and_no_more() {
+        let known = Known::default();
+        let pids = (0..=TRIES as u32).map(|index| index * PLACES as u32 + 5);
+        let added: Vec<bool> = pids.map(|pid| known.add(pid, &python(11), 1)).collect();
+        assert_eq!(added.iter().filter(|added| **added).count(), TRIES);
+        assert_eq!(added.last(), Some(&false));
+    }
+}

@@ -1,0 +1,56 @@
+//! Frames of interpreted programs, from the memory of their interpreters.
+//!
+//! What runs in an interpreter is on no native stack: its frames lie in memory that changes with each
+//! call. So the work is done in two steps, at two times:
+//!
+//! ```text
+//!   while the thread stands still   Catcher::catch   its chain of frames, functions met first: bytes
+//!   later                           join             which native frame runs which of them
+//!                                   Function::line   names and lines
+//! ```
+//!
+//! [`Known`] tells whoever does the first step in which processes there is something to be caught, and
+//! where. A native stack proves of a chain that it is of the same moment ([`join`]): what it does not
+//! prove is an error with a reason, and nothing is guessed.
+//!
+//! All memory is a target's, and may hold anything: chains are bounded, lengths checked, and what is
+//! no object of the right type is not believed. Nothing here knows how memory is read or where
+//! registers come from.
+//!
+//! ```
+//! use flame_interpreters::{Catcher, Known, Layout, Memory, Part, PythonBuild, Thread};
+//!
+//! /// A process that has ended.
+//! struct Gone;
+//! impl Memory for Gone {
+//!     fn read(&self, _: &[Part], _: &mut [u8]) -> usize {
+//!         0
+//!     }
+//! }
+//!
+//! let layout = Layout::python(&PythonBuild { minor: 11, code_type: 0x4000 }).unwrap();
+//! let known = Known::default();
+//! known.add(4242, &layout, 0x5555_0000);
+//! let (layout, runtime) = known.interpreter_of(4242).unwrap();
+//! let mut out = vec![0; Catcher::MOST];
+//! let thread = Thread { pid: 4242, tid: 4243, stack_pointer: 0x7ffc_0000 };
+//! let len = Catcher::default().catch(layout, runtime, thread, &Gone, &mut out);
+//! let caught = flame_interpreters::Caught::parse(&out[..len]).unwrap();
+//! assert_eq!(caught.outcome(), flame_interpreters::Outcome::NoThread);
+//! ```
+
+mod catch;
+mod caught;
+mod function;
+mod join;
+mod known;
+mod memory;
+mod python;
+
+pub use catch::{Catcher, Thread};
+pub use caught::{Caught, Defined, Entry, Outcome};
+pub use function::Function;
+pub use join::{Mismatch, NativeFrame, Placed, join};
+pub use known::{Judged, Known, Layout};
+pub use memory::{Memory, Part};
+pub use python::layout::{DEBUG_OFFSETS, PythonBuild};

@@ -1,0 +1,416 @@
+//! Frames of interpreted programs take their place among the native ones.
+//!
+//! ```text
+//!   native frames, outermost first            what the picture has
+//!   main, Py_RunMain, PyEval_EvalCode         the same
+//!   _PyEval_EvalFrameDefault                  <module> (job.py:1), run (job.py:12)
+//!   builtin_sorted, list_sort_impl            the same
+//!   _PyEval_EvalFrameDefault                  key (job.py:20)
+//! ```
+//!
+//! What was read of an interpreter at the moment of the sample is held against the native stack of that
+//! moment. What does not agree is not shown, and counted.
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use flame_events::{EventKind, Rest, SampleEvent};
+use flame_interpreters::{
+    Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, NativeFrame, Outcome,
+    Placed, join,
+};
+use flame_profile::{
+    Health, ImageAddress, ImageId, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
+};
+use flame_unwind::{Architecture, Registers, StackCopy, StackLimit};
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::config::ScriptFrames;
+use crate::images::OpenImage;
+use crate::interpreter::Interpreter;
+use crate::location::{CodeLocation, ScriptId};
+use crate::locator::Locator;
+
+/// How many bytes functions take at most. Those of more are not named.
+const MOST_BYTES: usize = 64 << 20;
+
+/// How many samples of a process are looked at before it counts as one without an interpreter that has
+/// the file of one: it may not have begun to work.
+const PATIENCE: u32 = 200;
+
+/// How much of the stack of a native frame is looked through.
+const LARGEST_FRAME: u64 = 4096;
+
+/// The general registers, by DWARF number.
+const REGISTERS: u8 = 32;
+
+/// A line of a function of an interpreted program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ScriptFrame {
+    pub(crate) name: Arc<str>,
+    pub(crate) file: Option<Arc<str>>,
+    /// Where its definition starts.
+    pub(crate) first_line: u32,
+    /// Where it was.
+    pub(crate) line: u32,
+}
+
+impl ScriptFrame {
+    /// `Class.method (file.py:12)`: the line of the definition, the same wherever in it a sample was.
+    pub(crate) fn label(&self) -> String {
+        let file = self.file.as_deref().unwrap_or("?");
+        let file = file.rsplit('/').next().unwrap_or(file);
+        format!("{} ({file}:{})", self.name, self.first_line)
+    }
+}
+
+/// What is to be shown of a sample's native frames.
+#[derive(Debug, Default)]
+pub(crate) struct Scripted {
+    /// The frames that a native frame is replaced by, innermost first, with its position.
+    pub(crate) frames: Vec<(usize, Vec<CodeLocation>)>,
+    /// The positions of native frames that are left out: what an interpreter does to call.
+    pub(crate) hidden: Vec<usize>,
+    /// Whether native frames that run others stay beside those.
+    pub(crate) keeps_native: bool,
+}
+
+/// A sample's native frames, as far as they were unwound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Natives<'w> {
+    /// The registers of each.
+    pub(crate) registers: &'w [Registers],
+    pub(crate) end: StackEnd,
+}
+
+/// All that is known of interpreted programs.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    /// Nothing where nobody wants to see them.
+    known: Option<Arc<Known>>,
+    keeps_native: bool,
+    images: FxHashMap<ImageId, Option<Interpreter>>,
+    /// How often processes were looked at that may have an interpreter.
+    looked_at: FxHashMap<Pid, u32>,
+    functions: FxHashMap<u64, Function>,
+    bytes: usize,
+    frames: IndexSet<ScriptFrame, FxBuildHasher>,
+    lines: FxHashMap<(u64, u64), ScriptId>,
+}
+
+impl Scripts {
+    pub(crate) fn new(wanted: &ScriptFrames) -> Scripts {
+        let (known, keeps_native) = match wanted {
+            ScriptFrames::Hidden => (None, false),
+            ScriptFrames::Shown { known, keeps_native } => (Some(Arc::clone(known)), *keeps_native),
+        };
+        Scripts {
+            known,
+            keeps_native,
+            images: FxHashMap::default(),
+            looked_at: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            bytes: 0,
+            frames: IndexSet::default(),
+            lines: FxHashMap::default(),
+        }
+    }
+
+    /// The frame of an id.
+    pub(crate) fn get(&self, id: ScriptId) -> Option<&ScriptFrame> {
+        self.frames.get_index(usize::try_from(id.0).ok()?)
+    }
+
+    /// Follows what an event says of processes.
+    pub(crate) fn apply(&mut self, kind: &EventKind<'_>) {
+        let Some(known) = &self.known else { return };
+        match kind {
+            EventKind::Fork { pid, parent, .. } if pid != parent => known.forked(parent.0, pid.0),
+            EventKind::Comm { pid, exec: true, .. } => {
+                known.forget(pid.0);
+                self.looked_at.remove(pid);
+            }
+            EventKind::Exit { pid, tid } if pid.0 == tid.0 => {
+                known.forget(pid.0);
+                self.looked_at.remove(pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// What a sample's native frames run.
+    pub(crate) fn of_sample(
+        &mut self,
+        sample: &SampleEvent<'_>,
+        natives: Natives<'_>,
+        code: &Locator,
+        health: &mut Health,
+    ) -> Scripted {
+        let mut scripted = Scripted { keeps_native: self.keeps_native, ..Scripted::default() };
+        let Some(known) = self.known.clone() else { return scripted };
+        let (locations, jit) = code.located();
+        let met = self.meet(locations, code);
+        self.judge(&known, sample.pid, met, code);
+        let Some(image) = met.and_then(|id| self.images.get(&id)?.clone()) else { return scripted };
+        let address = |location: &CodeLocation| image_address(*location, code, met);
+        let runs = |location| address(location).is_some_and(|address| image.runs(address));
+        let runs: Vec<bool> = locations.iter().map(runs).collect();
+        let joined = caught(sample, &image)
+            .and_then(|caught| Ok((joined(sample, natives, (&caught, &runs))?, caught)));
+        let is_outside = match &joined {
+            Ok((placed, _)) => placed.is_empty(),
+            Err(_) => true,
+        };
+        if is_outside && !runs.contains(&true) {
+            // What it does besides running programs.
+            return scripted;
+        }
+        let end = match joined {
+            Ok((placed, caught)) => {
+                self.learn(&caught, &image);
+                let end = self.show(&caught.entries(), placed, natives.end, &mut scripted);
+                if end == ScriptEnd::Unnamed {
+                    known.define_again();
+                }
+                // Code that a runtime makes to call another function, and that has no file.
+                let calls = |index: usize| {
+                    jit.iter().any(|(jit, _)| *jit == index)
+                        && scripted.frames.iter().any(|(native, _)| native + 1 == index)
+                };
+                let hides = |index: &usize| {
+                    let address = locations.get(*index).and_then(address);
+                    calls(*index) || address.is_some_and(|address| image.only_calls(address))
+                };
+                scripted.hidden = (0..locations.len()).filter(hides).collect();
+                end
+            }
+            Err(ScriptEnd::NotRead) if is_unread(sample) => ScriptEnd::NotRead,
+            Err(end) => {
+                scripted.mark(&runs, CodeLocation::ScriptNotRead(image.language()));
+                end
+            }
+        };
+        *health.scripts.entry((image.language().to_owned(), end)).or_default() += 1;
+        scripted
+    }
+
+    /// The interpreter that a stack has frames of: the innermost where there are several.
+    fn meet(&mut self, locations: &[CodeLocation], code: &Locator) -> Option<ImageId> {
+        let images = locations.iter().filter_map(|location| match location {
+            CodeLocation::Image(id, _) => Some(*id),
+            _ => None,
+        });
+        images.into_iter().find(|id| self.interpreter(*id, code).is_some())
+    }
+
+    /// What interpreter an image is, if it is open and one.
+    fn interpreter(&mut self, id: ImageId, code: &Locator) -> Option<&Interpreter> {
+        let entry = match self.images.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let Some(OpenImage::File(file, _)) = code.images.get(id) else { return None };
+                let path = code.processes.image(id).map(crate::image_name).unwrap_or_default();
+                unknown.insert(Interpreter::of(file, &path))
+            }
+        };
+        entry.as_ref()
+    }
+
+    /// Tells readers what there is in a process.
+    fn judge(&mut self, known: &Known, pid: Pid, met: Option<ImageId>, code: &Locator) {
+        let judged = known.judged(pid.0);
+        if judged == Judged::Interpreter || judged == Judged::Nothing && met.is_none() {
+            return;
+        }
+        let Some(space) = code.processes.space(pid) else { return };
+        let mut may_come = false;
+        for mapping in space.iter() {
+            let path = code.processes.image(mapping.image).map(crate::image_name);
+            let is_met = met == Some(mapping.image);
+            let is_named = path.as_deref().is_some_and(Interpreter::is_named_so);
+            if !is_met && !is_named {
+                continue;
+            }
+            may_come |= is_named;
+            let Some(interpreter) = self.interpreter(mapping.image, code) else { continue };
+            let Some(OpenImage::File(file, _)) = code.images.get(mapping.image) else { continue };
+            let Some(address) = file.to_image_address(mapping.offset) else { continue };
+            let runtime =
+                mapping.start.0.wrapping_sub(address.0).wrapping_add(interpreter.runtime().0);
+            let Some(layout) = interpreter.layout() else { continue };
+            let mut head = vec![0; DEBUG_OFFSETS];
+            let _ = code.images.memory().read(pid, ProcessAddress(runtime), &mut head);
+            if let Some(layout) = layout.as_it_says(&head)
+                && known.add(pid.0, &layout, runtime)
+            {
+                return;
+            }
+        }
+        let looked_at = self.looked_at.entry(pid).or_default();
+        *looked_at += 1;
+        if !may_come || *looked_at > PATIENCE {
+            known.add_nothing(pid.0);
+        }
+    }
+
+    /// Takes in functions that were met first.
+    fn learn(&mut self, caught: &Caught<'_>, image: &Interpreter) {
+        let Some(layout) = image.layout() else { return };
+        for defined in caught.defined() {
+            let function = Function::of(&defined, layout);
+            if self.bytes + function.size() <= MOST_BYTES {
+                self.bytes += function.size();
+                self.functions.insert(defined.function, function);
+            }
+        }
+    }
+
+    /// The frames of each native one, and how whole that is.
+    fn show(
+        &mut self,
+        entries: &[ChainEntry],
+        placed: Vec<Placed>,
+        end: StackEnd,
+        scripted: &mut Scripted,
+    ) -> ScriptEnd {
+        let mut is_named = true;
+        for Placed { native, frames } in placed {
+            let entries = entries.get(frames).unwrap_or_default();
+            let locate = |entry: &ChainEntry| match self.frame(entry) {
+                Some(id) => CodeLocation::Script(id),
+                None => {
+                    is_named = false;
+                    CodeLocation::ScriptUnknown
+                }
+            };
+            let locations = entries.iter().map(locate).collect();
+            scripted.frames.push((native, locations));
+        }
+        match (is_named, end) {
+            (false, _) => ScriptEnd::Unnamed,
+            (true, StackEnd::Root) => ScriptEnd::Whole,
+            (true, _) => ScriptEnd::Cut,
+        }
+    }
+
+    /// The frame at an entry; `None` where its function is not known.
+    fn frame(&mut self, entry: &ChainEntry) -> Option<ScriptId> {
+        let key = (entry.function, entry.position);
+        if let Some(id) = self.lines.get(&key) {
+            return Some(*id);
+        }
+        let function = self.functions.get(&entry.function)?;
+        let frame = ScriptFrame {
+            name: function.name.clone()?,
+            file: function.file.clone(),
+            first_line: function.first_line,
+            line: function.line(entry.position),
+        };
+        let id = ScriptId(u32::try_from(self.frames.insert_full(frame).0).ok()?);
+        self.lines.insert(key, id);
+        Some(id)
+    }
+}
+
+impl Scripted {
+    /// Puts a mark in place of native frames that run others: one for those that follow each other.
+    fn mark(&mut self, runs: &[bool], mark: CodeLocation) {
+        let mut last = None;
+        for (index, _) in runs.iter().enumerate().filter(|(_, runs)| **runs) {
+            let follows = last.is_some_and(|last: usize| last + 1 == index);
+            self.frames.push((index, if follows { Vec::new() } else { vec![mark] }));
+            last = Some(index);
+        }
+    }
+
+    /// What stands for a native frame, outermost first.
+    pub(crate) fn of_native(
+        &self,
+        index: usize,
+        native: CodeLocation,
+    ) -> impl Iterator<Item = CodeLocation> + '_ {
+        let found = self.frames.iter().find(|(position, _)| *position == index);
+        let is_hidden = !self.keeps_native && (found.is_some() || self.hidden.contains(&index));
+        let frames = found.map_or(&[][..], |(_, frames)| frames);
+        (!is_hidden).then_some(native).into_iter().chain(frames.iter().rev().copied())
+    }
+}
+
+/// Where in an interpreter's image a location is.
+fn image_address(
+    location: CodeLocation,
+    code: &Locator,
+    interpreter: Option<ImageId>,
+) -> Option<ImageAddress> {
+    let CodeLocation::Image(id, offset) = location else { return None };
+    match code.images.get(id)? {
+        OpenImage::File(file, _) if Some(id) == interpreter => file.to_image_address(offset),
+        _ => None,
+    }
+}
+
+/// What was caught with a sample, or why there is nothing.
+fn caught<'s>(sample: &SampleEvent<'s>, image: &Interpreter) -> Result<Caught<'s>, ScriptEnd> {
+    if image.layout().is_none() {
+        return Err(ScriptEnd::UnknownVersion);
+    }
+    let Rest::Read { script, .. } = sample.user_stack.unwrap_or_default().rest else {
+        return Err(ScriptEnd::NotRead);
+    };
+    let caught = Caught::parse(script).ok_or(ScriptEnd::Early)?;
+    match caught.outcome() {
+        Outcome::Read => Ok(caught),
+        Outcome::NoThread => Err(ScriptEnd::NoThread),
+        Outcome::Unreadable => Err(ScriptEnd::Unreadable),
+        Outcome::Torn => Err(ScriptEnd::Disagrees),
+        Outcome::TooDeep => Err(ScriptEnd::TooDeep),
+    }
+}
+
+/// Which native frames run which of those that were caught.
+fn joined(
+    sample: &SampleEvent<'_>,
+    natives: Natives<'_>,
+    (caught, runs): (&Caught<'_>, &[bool]),
+) -> Result<Vec<Placed>, ScriptEnd> {
+    let pointer = |registers: &Registers| {
+        registers.stack_pointer(Architecture::NATIVE).map_or(u64::MAX, |pointer| pointer.0)
+    };
+    let frame = |(registers, runs): (&Registers, &bool)| NativeFrame {
+        stack_pointer: pointer(registers),
+        runs_frames: *runs,
+    };
+    let frames: Vec<NativeFrame> = natives.registers.iter().zip(runs).map(frame).collect();
+    let stack = sample.user_stack.unwrap_or_default();
+    let start = ProcessAddress(natives.registers.first().map_or(0, pointer));
+    let copy = StackCopy::new(start, stack.head, stack.tail, StackLimit::CopyFull);
+    let copy = match stack.rest {
+        Rest::Read { bytes, .. } => copy.with_rest(bytes),
+        Rest::NotRead(_) => copy,
+    };
+    let word = |address| copy.read_u64(address).ok();
+    let holds = |index: usize, value: u64| {
+        let registers = natives.registers.get(index);
+        if registers
+            .is_some_and(|registers| (0..REGISTERS).any(|n| registers.get(n) == Some(value)))
+        {
+            return true;
+        }
+        let start = frames.get(index).map_or(u64::MAX, |frame| frame.stack_pointer);
+        let end = frames.get(index + 1).map_or(start, |frame| frame.stack_pointer);
+        let end = end.min(start.saturating_add(LARGEST_FRAME));
+        (start..end).step_by(8).any(|address| word(address) == Some(value))
+    };
+    let (entries, is_whole) = (caught.entries(), natives.end == StackEnd::Root);
+    join(&entries, &frames, is_whole, &word, &holds).map_err(|mismatch| {
+        tracing::trace!(?mismatch, ?frames, ?entries, "frames of a script disagree");
+        ScriptEnd::Disagrees
+    })
+}
+
+/// Whether nobody was there to read at all: then native frames are all that is said.
+fn is_unread(sample: &SampleEvent<'_>) -> bool {
+    let rest = sample.user_stack.map(|stack| stack.rest);
+    matches!(rest, None | Some(Rest::NotRead(NotRead::NoReader)))
+}

@@ -1,0 +1,99 @@
+//! What runs in an interpreter, read while its thread stands still: see `flame-interpreters`.
+
+use std::io::IoSliceMut;
+use std::sync::Arc;
+
+use flame_interpreters::{Catcher, Judged, Known, Memory, Part, Thread};
+use flame_profile::Pid;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+
+use crate::rest::{Read, Wanted};
+
+/// The most parts that are read at once.
+const PARTS: usize = 64;
+
+/// What a reader needs to read frames of interpreters.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    known: Arc<Known>,
+    catcher: Catcher,
+}
+
+impl Scripts {
+    /// The most bytes that are caught.
+    pub(crate) const MOST: usize = Catcher::MOST;
+
+    pub(crate) fn new(known: Arc<Known>) -> Scripts {
+        Scripts { known, catcher: Catcher::default() }
+    }
+
+    /// Adds to what was read of a stack, the first bytes of `scratch`, what runs in the interpreter of the
+    /// process, if it has one.
+    pub(crate) fn catch(
+        &mut self,
+        pid: Pid,
+        wanted: &Wanted,
+        read: Read,
+        scratch: &mut [u8],
+    ) -> Read {
+        let Some((layout, runtime)) = self.known.interpreter_of(pid.0) else { return read };
+        let Some(room) = scratch.get_mut(read.stacks()..) else { return read };
+        self.catcher.define_again(self.known.forgotten());
+        let (tid, stack_pointer) = (wanted.tid().0, wanted.start().0);
+        let thread = Thread { pid: pid.0, tid, stack_pointer };
+        let script = self.catcher.catch(layout, runtime, thread, &MemoryOf(thread), room);
+        Read { script, ..read }
+    }
+
+    /// Whether the session should look at samples soon, to find out about the process; `is_given` is
+    /// whether it got what was caught last.
+    pub(crate) fn wants_session(&mut self, pid: Pid, is_given: bool) -> bool {
+        if !is_given {
+            self.catcher.was_lost();
+        }
+        self.known.judged(pid.0) == Judged::NotYet
+    }
+}
+
+/// The memory of a thread's process.
+struct MemoryOf(Thread);
+
+impl Memory for MemoryOf {
+    fn read(&self, parts: &[Part], into: &mut [u8]) -> usize {
+        let mut remote = [RemoteIoVec { base: 0, len: 0 }; PARTS];
+        let (mut count, mut len) = (0, 0);
+        for (to, part) in remote.iter_mut().zip(parts) {
+            // The rest has no room.
+            if part.len > into.len() - len {
+                break;
+            }
+            *to = RemoteIoVec { base: part.address as usize, len: part.len };
+            (count, len) = (count + 1, len + part.len);
+        }
+        let tid = nix::unistd::Pid::from_raw(i32::try_from(self.0.tid).unwrap_or(0));
+        let mut local = [IoSliceMut::new(&mut into[..len])];
+        process_vm_readv(tid, &mut local, &remote[..count]).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_up_to_the_one_that_is_not_there() {
+        let (one, other) = ([1_u8; 8], [2_u8; 16]);
+        let part = |bytes: &[u8]| Part { address: bytes.as_ptr() as u64, len: bytes.len() };
+        let nowhere = Part { address: 0x1000, len: 8 };
+        let tid = nix::unistd::gettid().as_raw() as u32;
+        let memory = MemoryOf(Thread { pid: tid, tid, stack_pointer: 0 });
+        let mut into = [0; 64];
+        assert_eq!(memory.read(&[part(&one), part(&other), nowhere, part(&one)], &mut into), 24);
+        assert_eq!((&into[..8], &into[8..24]), (&one[..], &other[..]));
+        // What has no room is not read.
+        assert_eq!(memory.read(&[part(&one), part(&other)], &mut into[..20]), 8);
+        assert!(
+            !memory.fill(0x1000, &mut into) && memory.fill(other.as_ptr() as u64, &mut into[..16])
+        );
+    }
+}

@@ -1,0 +1,295 @@
+//! Interpreted programs: their functions stand where they ran, called by who called them.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root};
+
+/// Debian's: static, and stripped of its symbols.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Who may call whom in `programs/script.py`; `*` is anybody of another file.
+const LEGAL: [(&str, &[&str]); 25] = [
+    ("main", &["<module>"]),
+    ("threads", &["main"]),
+    ("forks", &["main"]),
+    ("until", &["main", "forks", "*"]),
+    ("shares", &["until"]),
+    ("one", &["shares"]),
+    ("other", &["shares"]),
+    ("half", &["one", "other"]),
+    ("third", &["one", "other"]),
+    ("fifth", &["one", "other"]),
+    ("callbacks", &["until"]),
+    ("work", &["callbacks"]),
+    ("__del__", &["callbacks"]),
+    ("<lambda>", &["work"]),
+    ("order", &["work"]),
+    ("key", &["order", "<lambda>"]),
+    ("consume", &["work"]),
+    ("produce", &["consume"]),
+    ("deep", &["until"]),
+    ("recurse", &["deep", "recurse"]),
+    ("coroutines", &["until"]),
+    ("tasks", &["coroutines", "*"]),
+    ("middle", &["tasks", "*"]),
+    ("leaf", &["middle"]),
+    ("churn", &["until"]),
+];
+
+/// Who may call `spin`, besides functions that are made.
+const SPINNERS: [&str; 9] =
+    ["half", "third", "fifth", "key", "produce", "consume", "recurse", "leaf", "__del__"];
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/script.py")
+}
+
+/// Whether there is an interpreter; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
+fn has(interpreter: &str) -> bool {
+    let found = Path::new(interpreter).exists();
+    let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
+    assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no {interpreter}");
+    if !found {
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no {interpreter}");
+    }
+    found
+}
+
+/// Records a command, and gives the folded stacks and what was said.
+#[track_caller]
+fn record(arguments: &[&str]) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-o", &path]).args(arguments);
+    let ended = finish(&mut command).success();
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+#[track_caller]
+fn record_script(python: &str, what: &str, seconds: &str) -> (Folded, String) {
+    let script = script();
+    record(&["--", python, script.to_str().unwrap(), what, seconds])
+}
+
+/// The function and the file of a frame of a script.
+fn scripted(frame: &str) -> Option<(&str, &str)> {
+    let (name, place) = frame.strip_suffix(")_[s]")?.rsplit_once(" (")?;
+    let (file, _) = place.rsplit_once(':')?;
+    Some((name.rsplit('.').next().unwrap_or(name), file))
+}
+
+fn is_legal(caller: Option<(&str, &str)>, (name, file): (&str, &str)) -> bool {
+    let number = |name: &str, start: &str| name.strip_prefix(start).map(str::to_owned);
+    match (caller, file) {
+        (_, file) if !["script.py", "made.py"].contains(&file) => true,
+        (None, _) => name == "<module>",
+        (Some(("churn", _)), "made.py") => name == "<module>" || name.starts_with("calls_"),
+        (Some((caller, _)), "made.py") => {
+            number(caller, "calls_") == number(name, "made_") && caller.starts_with("calls_")
+        }
+        (Some((caller, "made.py")), _) => name == "spin" && caller.starts_with("made_"),
+        (Some((caller, of)), _) if name == "spin" => {
+            of == "script.py" && SPINNERS.contains(&caller)
+        }
+        (Some((caller, of)), _) => LEGAL.iter().any(|(callee, callers)| {
+            let by = |legal: &&str| *legal == caller || *legal == "*" && of != "script.py";
+            *callee == name && callers.iter().any(by)
+        }),
+    }
+}
+
+/// Holds each stack against who may call whom. The threads of a pool begin in a file of Python's own.
+#[track_caller]
+fn check_chains(folded: &Folded) {
+    for (stack, weight) in folded.stacks() {
+        let mut caller = None;
+        for frame in stack.iter().filter_map(|frame| scripted(frame)) {
+            let begins = caller.is_none() && frame.1 != "script.py";
+            assert!(
+                begins || is_legal(caller, frame),
+                "{caller:?} calls {frame:?}: {stack:?} {weight}"
+            );
+            caller = Some(frame);
+        }
+    }
+}
+
+/// The share of samples in the interpreter whose stacks were whole, as the summary has it.
+#[track_caller]
+fn whole_share(said: &str) -> f64 {
+    let line = said.lines().find(|line| line.contains("with whole script stacks"));
+    let line = line.unwrap_or_else(|| panic!("no script stacks: {said}"));
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Records a part of the program, holds its chains against the truth, and requires that nearly all are
+/// whole.
+#[track_caller]
+fn check(python: &str, what: &str) -> Option<Folded> {
+    if !live_as_root() || !has(python) {
+        return None;
+    }
+    let (folded, said) = record_script(python, what, "2");
+    check_chains(&folded);
+    assert!(whole_share(&said) >= 97.0, "{said}");
+    Some(folded)
+}
+
+#[test]
+fn functions_have_the_shares_that_they_take() {
+    let Some(folded) = check(PYTHON, "shares") else { return };
+    let calls = |caller: &str, callee: &str| {
+        folded
+            .stacks()
+            .filter(|(stack, _)| {
+                let names: Vec<&str> =
+                    stack.iter().filter_map(|frame| Some(scripted(frame)?.0)).collect();
+                names.windows(2).any(|pair| pair == [caller, callee])
+            })
+            .map(|(_, weight)| weight)
+            .sum::<u64>()
+    };
+    for caller in ["one", "other"] {
+        let all: u64 = ["half", "third", "fifth"].iter().map(|callee| calls(caller, callee)).sum();
+        for (callee, share) in [("half", 0.5), ("third", 0.3), ("fifth", 0.2)] {
+            assert_share(calls(caller, callee), all, share, 0.02);
+        }
+    }
+    assert_share(calls("shares", "one"), calls("until", "shares"), 0.5, 0.02);
+}
+
+#[test]
+fn frames_of_the_interpreter_stand_between_those_of_the_program() {
+    let Some(folded) = check(PYTHON, "callbacks") else { return };
+    // Sorting is native, and calls back.
+    let between = |stack: &[String]| {
+        let order = stack.iter().position(|frame| frame.starts_with("order ("));
+        let key = stack.iter().position(|frame| frame.starts_with("key ("));
+        matches!((order, key), (Some(order), Some(key)) if key > order + 1)
+    };
+    let weight: u64 =
+        folded.stacks().filter(|(stack, _)| between(stack)).map(|(_, weight)| weight).sum();
+    assert!(weight * 10 > folded.total(), "{weight} of {}", folded.total());
+}
+
+#[test]
+fn a_recursion_of_500_has_all_its_frames() {
+    let Some(folded) = check(PYTHON, "deep") else { return };
+    let depth =
+        |stack: &[String]| stack.iter().filter(|frame| frame.starts_with("recurse (")).count();
+    let spins = |stack: &[String]| stack.iter().any(|frame| frame.starts_with("spin ("));
+    let at_end = folded.stacks().filter(|(stack, _)| spins(stack));
+    let (mut all, mut whole) = (0, 0);
+    for (stack, weight) in at_end {
+        all += weight;
+        whole += if depth(stack) == 501 { weight } else { 0 };
+    }
+    assert!(all > 100 && whole == all, "{whole} of {all}");
+}
+
+#[test]
+fn coroutines_are_called_by_who_awaits_them() {
+    let Some(folded) = check(PYTHON, "coroutines") else { return };
+    assert!(folded.with_any(|frame| frame.starts_with("leaf (script.py:")) * 3 > folded.total());
+}
+
+#[test]
+fn functions_that_are_made_and_dropped_are_not_mixed_up() {
+    check(PYTHON, "churn");
+}
+
+#[test]
+fn threads_have_stacks_of_their_own() {
+    check(PYTHON, "threads");
+}
+
+#[test]
+fn forked_processes_have_the_interpreter_of_their_parent() {
+    let Some(folded) = check(PYTHON, "forks") else { return };
+    assert!(folded.with_any(|frame| frame.starts_with("forks (script.py:")) * 2 > folded.total());
+}
+
+/// All that are installed where `pyenv` puts them.
+#[test]
+fn other_versions_are_read_as_well() {
+    let home = std::env::var("PYENV_ROOT")
+        .map(PathBuf::from)
+        .or_else(|_| std::env::var("HOME").map(|home| Path::new(&home).join(".pyenv")));
+    let versions = home.ok().and_then(|home| fs::read_dir(home.join("versions")).ok());
+    let known = |name: &str| (8..=13).any(|minor| name.starts_with(&format!("3.{minor}.")));
+    for version in versions.into_iter().flatten().filter_map(Result::ok) {
+        let name = version.file_name().into_string().unwrap_or_default();
+        let python = version.path().join("bin/python3");
+        if known(&name) && python.exists() {
+            let _ = writeln!(std::io::stderr(), "python {name}");
+            for what in ["callbacks", "churn"] {
+                check(python.to_str().unwrap(), what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_process_that_runs_already_is_read_too() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    let target = Target::spawn(Command::new(PYTHON).arg(script()).args(["callbacks", "60"]));
+    target.wait_for_cpu(0.2);
+    let (folded, said) = record(&["-p", &target.pid_text(), "-d", "2s"]);
+    check_chains(&folded);
+    assert!(whole_share(&said) >= 97.0, "{said}");
+}
+
+#[test]
+fn threads_are_found_in_another_namespace_of_processes() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    let script = script();
+    let inside = ["unshare", "--pid", "--fork", "--kill-child", PYTHON];
+    let mut arguments = vec!["--"];
+    arguments.extend(inside);
+    arguments.extend([script.to_str().unwrap(), "callbacks", "2"]);
+    let (folded, said) = record(&arguments);
+    check_chains(&folded);
+    assert!(whole_share(&said) >= 97.0, "{said}");
+}
+
+#[test]
+fn scripts_are_left_out_when_nobody_wants_them() {
+    if !live() || !has(PYTHON) {
+        return;
+    }
+    let path = script();
+    let command = ["--no-script", "--", PYTHON, path.to_str().unwrap(), "shares", "1"];
+    let (folded, said) = record(&command);
+    assert_eq!(
+        folded.with_any(|frame| frame.ends_with("_[s]") || frame.starts_with("[python:")),
+        0
+    );
+    let native = folded.with_any(|frame| frame == "_PyEval_EvalFrameDefault");
+    assert!(native * 2 > folded.total() && !said.contains("script stacks"), "{said}");
+}
+
+#[test]
+fn native_frames_stay_where_they_are_asked_for() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    let path = script();
+    let (folded, _) = record(&["--native", "--", PYTHON, path.to_str().unwrap(), "shares", "1"]);
+    check_chains(&folded);
+    let module = folded.with_any(|frame| frame.starts_with("<module> (script.py"));
+    let both = folded.stacks().filter(|(stack, _)| {
+        stack.windows(2).any(|pair| {
+            pair[0] == "_PyEval_EvalFrameDefault" && pair[1].starts_with("<module> (script.py")
+        })
+    });
+    let both: u64 = both.map(|(_, weight)| weight).sum();
+    assert!(both == module && module * 2 > folded.total(), "{both} of {module}");
+}
