@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 mod accuracy;
 mod compile;
 pub(crate) mod diff;
+pub(crate) mod fold;
 mod memory;
 mod overhead;
 mod process;

@@ -29,6 +29,7 @@ usage:
       --seconds N    CPU seconds of each program (5)
       --only NAME    short-lived, rhythm or stacks alone
   cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
+  cargo xtask bench fold      what perf and others write, beside inferno, stackcollapse-perf.pl and pprof
   cargo xtask bench diff      two folded files to SVG, beside inferno-diff-folded and difffolded.pl
   cargo xtask bench stacks N  the input of that, with N distinct stacks
   cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
         ["bench", "render"] => bench::render::run(),
+        ["bench", "fold"] => bench::fold::run(),
         ["bench", "diff"] => bench::diff::run(),
         ["bench", "stacks", count] => bench::stacks::print(count),
         ["bench", "symbols", options @ ..] => bench::symbols(options),

@@ -43,6 +43,8 @@ pub struct Merge {
     builder: TreeBuilder,
     value: Option<ValueType>,
     columns: Option<Columns>,
+    /// Whether equal siblings stay apart unless they follow each other.
+    is_by_time: bool,
 }
 
 impl std::fmt::Debug for Merge {
@@ -52,6 +54,11 @@ impl std::fmt::Debug for Merge {
 }
 
 impl Merge {
+    /// Nothing yet, for a tree whose siblings stand in this order.
+    pub fn in_order(order: SiblingOrder) -> Merge {
+        Merge { is_by_time: order == SiblingOrder::Time, ..Merge::default() }
+    }
+
     /// Adds folded text.
     ///
     /// # Errors
@@ -102,7 +109,7 @@ impl Merge {
             self.builder = builder;
         } else {
             self.builder.append(builder);
-            if self.builder.is_crowded() {
+            if self.builder.is_crowded_with_trees() && !self.is_by_time {
                 self.builder.compact();
             }
         }
@@ -117,5 +124,34 @@ impl Merge {
         }
         (self.columns, self.value) = (Some(columns), Some(value));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{FoldedReader, SiblingOrder, Weight};
+
+    use super::*;
+
+    /// Folded text of so many stacks.
+    fn parts(stacks: u32) -> FoldedParts {
+        let text: String = (0..stacks).map(|at| format!("main;f{at};g{at} 1\n")).collect();
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader.read(&mut text.as_bytes()).unwrap();
+        FoldedParts::new([reader.into_part(true)]).unwrap()
+    }
+
+    #[test]
+    fn many_inputs_of_the_same_stacks_take_the_room_of_a_few() {
+        const STACKS: u32 = 10_000;
+        let mut merge = Merge::default();
+        for _ in 0..30 {
+            merge.add_folded(parts(STACKS), Columns::One).unwrap();
+            // 20,000 nodes each; a sixth of a million at most together.
+            assert!(merge.builder.len() < 160_000, "{} nodes", merge.builder.len());
+        }
+        let tree = merge.finish(SiblingOrder::Name);
+        assert_eq!(tree.total(), Weight(30 * u64::from(STACKS)));
+        assert_eq!(tree.nodes().len(), 2 + 2 * STACKS as usize);
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn costs(
     directory: &Path,
 ) -> Result<Vec<Vec<Cost>>> {
     let mut costs: Vec<Vec<Cost>> = renderers.iter().map(|_| Vec::new()).collect();
-    for round in 0..ROUNDS {
+    for round in 0..renderers.iter().map(|renderer| renderer.rounds).max().unwrap_or(0) {
         for (renderer, costs) in renderers.iter().zip(&mut costs) {
             if round < renderer.rounds {
                 costs.push(cost(renderer, inputs, directory)?);

@@ -33,7 +33,7 @@ impl Inputs {
     ) -> Result<Inputs, Failure> {
         let order = options.tree.order;
         let alone = paths.len() == 1;
-        let mut merge = Merge::default();
+        let mut merge = Merge::in_order(order);
         let (mut health, mut skipped_of) = (Health::default(), Vec::new());
         let (mut only, mut said) = (None, Vec::new());
         let mut has_annotations = false;

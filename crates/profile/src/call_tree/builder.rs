@@ -14,6 +14,8 @@ use crate::units::{ValueType, Weight};
 
 /// Grown trees below this many nodes are not worth merging early.
 const MIN_COMPACTION: usize = 1 << 22;
+/// The same where whole trees are added, most nodes of which are there already.
+const MIN_COMPACTION_OF_TREES: usize = 1 << 17;
 
 /// A node of a [`TreeBuilder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,8 @@ pub struct TreeBuilder {
     /// For each node its self weight in the earlier profile; empty when there is none.
     before: Vec<Weight>,
     decimals: u32,
-    compact_at: usize,
+    /// How many nodes the last compaction left.
+    compacted: usize,
 }
 
 /// A node; its parent has a smaller index.
@@ -71,7 +74,7 @@ impl TreeBuilder {
             nodes: Vec::new(),
             before: Vec::new(),
             decimals: 0,
-            compact_at: MIN_COMPACTION,
+            compacted: 0,
         };
         let label = builder.label("all", FrameKind::Mark).0;
         builder.nodes.push(Grown { self_weight: Weight(0), parent: 0, label });
@@ -162,6 +165,11 @@ impl TreeBuilder {
         self.nodes.len() == 1
     }
 
+    /// How many nodes there are; equal siblings may stand for one another still.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// How many decimal places the weights have.
     pub fn decimals(&self) -> u32 {
         self.decimals
@@ -183,7 +191,13 @@ impl TreeBuilder {
 
     /// Whether so many nodes have come together that [`TreeBuilder::compact`] is due.
     pub fn is_crowded(&self) -> bool {
-        self.nodes.len() >= self.compact_at
+        self.nodes.len() >= MIN_COMPACTION.max(2 * self.compacted)
+    }
+
+    /// The same for trees that are appended to one another: memory is to grow with the sum of them, not
+    /// with their number.
+    pub fn is_crowded_with_trees(&self) -> bool {
+        self.nodes.len() >= MIN_COMPACTION_OF_TREES.max(2 * self.compacted)
     }
 
     /// Merges equal siblings now, so that memory grows with distinct stacks and not with the
@@ -201,7 +215,7 @@ impl TreeBuilder {
         };
         self.nodes = nodes.iter().map(grown).collect();
         self.before = before.iter().map(|before| before.self_weight).collect();
-        self.compact_at = MIN_COMPACTION.max(self.nodes.len() * 2);
+        self.compacted = self.nodes.len();
     }
 
     /// A tree that grows on. The order of its siblings is that of their names when it is finished.
