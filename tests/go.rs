@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Folded, Scratch, assert_share, finish, flame, live};
+use crate::support::{Folded, Scratch, assert_share, complete_share, finish, flame, live};
 
 /// Whether Go is there; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
 fn has_go() -> bool {
@@ -46,14 +46,6 @@ fn record(scratch: &Scratch, options: &[&str], command: &[&str]) -> (Folded, Str
     (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
 }
 
-/// The share of whole stacks that the summary says, in percent.
-#[track_caller]
-fn complete(stderr: &str) -> f64 {
-    let line = stderr.lines().find_map(|line| line.trim().strip_prefix("complete"));
-    let word = line.and_then(|line| line.split_whitespace().next());
-    word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{stderr}"))
-}
-
 /// The shares of what the goroutine did, below its root.
 #[track_caller]
 fn check_rounds(folded: &Folded, stderr: &str) {
@@ -68,7 +60,7 @@ fn check_rounds(folded: &Folded, stderr: &str) {
     assert_share(spin, rounds, 0.8, 0.05);
     let inlined = folded.with(&["main.gamma", "main.whirl_[i]"]);
     assert_share(inlined, rounds, 0.2, 0.05);
-    assert!(complete(stderr) > 97.0, "{stderr}");
+    assert!(complete_share(stderr) > 97.0, "{stderr}");
     assert!(!stderr.contains("unnamed"), "{stderr}");
 }
 
@@ -142,6 +134,6 @@ fn debians_stripped_go_compiler_has_names_and_whole_stacks() {
     assert!(nameless * 500 < folded.total(), "{nameless} of {}", folded.total());
     // What is left runs on the stack of a thread instead of a goroutine's, and says so.
     let other = folded.with(&["[truncated stack]"]);
-    let share = complete(&stderr);
+    let share = complete_share(&stderr);
     assert!(share > 60.0 && other < folded.total() * 2 / 5, "{stderr}");
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{
-    Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program,
+    Folded, Scratch, Target, assert_share, complete_share, finish, flame, live, live_as_root,
+    program,
 };
 
 /// Records a command in that directory, and reads the folded file.
@@ -243,4 +244,94 @@ fn node_without_map_is_told_which_flags_bring_it() {
     let Some((_, stderr)) = node(&[]) else { return };
     assert!(stderr.contains("JavaScript functions of process"), "{stderr}");
     assert!(stderr.contains("--perf-basic-prof --interpreted-frames-native-stack"), "{stderr}");
+}
+
+/// Code without frame pointers, written down in that way, and what it calls.
+#[track_caller]
+fn check_frameless(how: &str, inner: &str) {
+    if !live() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (folded, stderr) = record_in(&scratch, &["--", &program("jit_frameless.c"), how, "1"]);
+    let chain = folded.with(&["main", "run_jitted", "jit_outer_[j]", inner]);
+    assert_share(chain, folded.total(), 1.0, 0.05);
+    assert!(complete_share(&stderr) > 97.0, "{stderr}");
+    remove_perf_maps(" jit_outer\n");
+}
+
+#[test]
+fn code_without_frame_pointers_is_left_by_the_tables_of_its_jitdump() {
+    check_frameless("dump", "jit_inner_[j]");
+}
+
+#[test]
+fn a_trampoline_without_frame_pointers_is_left_by_what_it_does_behind_its_call() {
+    check_frameless("trampoline", "spin");
+}
+
+/// A Python that can write down its functions in that way, whether it keeps frame pointers or not: of
+/// pyenv or the system, from 3.12 on.
+fn python(option: &str) -> Option<String> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let builds = fs::read_dir(Path::new(&home).join(".pyenv/versions"));
+    let builds = builds.into_iter().flatten().filter_map(Result::ok);
+    let built = builds.map(|build| build.path().join("bin/python3"));
+    let mut pythons: Vec<String> = built.map(|path| path.display().to_string()).collect();
+    pythons.push("python3".to_owned());
+    pythons.sort();
+    let is_it = |path: &&String| {
+        // An unknown `-X` is no error.
+        let oldest = if option == "perf" { "3, 12" } else { "3, 13" };
+        let test = format!("import sys; sys.exit(sys.version_info < ({oldest}))");
+        Command::new(path).args(["-c", &test]).status().is_ok_and(|status| status.success())
+    };
+    let found = pythons.iter().find(is_it).cloned();
+    if found.is_none() {
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no python3 with -X {option}");
+    }
+    found
+}
+
+#[track_caller]
+fn check_python(option: &str) {
+    if !live() {
+        return;
+    }
+    let Some(python) = python(option) else { return };
+    let scratch = Scratch::new();
+    let script = scratch.file("calls.py");
+    let text = "
+import time
+def spin(n):
+    s = 0
+    for i in range(n): s += i * i
+    return s
+def alpha(): return spin(3000)
+def beta(): return spin(1000)
+def main(end):
+    while time.process_time() < end: alpha(); beta()
+main(1.5)
+";
+    fs::write(&script, text).unwrap();
+    let (folded, stderr) =
+        record_in(&scratch, &["--no-script", "--", &python, "-X", option, &script]);
+    let name = |function: &str| format!("py::{function}:{script}_[j]");
+    let main = folded.with_any(|frame| frame == name("main"));
+    let of = |function: &str| folded.with_any(|frame| frame == name(function));
+    assert_share(of("alpha"), main, 0.75, 0.07);
+    assert_share(of("beta"), main, 0.25, 0.07);
+    assert!(main * 10 > folded.total() * 8, "{main} of {}", folded.total());
+    assert!(complete_share(&stderr) > 97.0, "{stderr}");
+    remove_perf_maps(&script);
+}
+
+#[test]
+fn functions_of_python_are_named_and_their_stacks_whole() {
+    check_python("perf");
+}
+
+#[test]
+fn functions_of_python_are_named_by_its_jitdump() {
+    check_python("perf_jit");
 }

@@ -233,3 +233,11 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
+
+/// The share of whole stacks that a summary says, in percent.
+#[track_caller]
+pub(crate) fn complete_share(stderr: &str) -> f64 {
+    let line = stderr.lines().find_map(|line| line.trim().strip_prefix("complete"));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{stderr}"))
+}

@@ -10,6 +10,8 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     };
     let mut wanted = Vec::new();
     let mut each = |entry: flame_symbolize::CodeEntry| {
+        let tables = dump.unwinding(&entry);
+        assert!(tables.is_none() || entry.has_unwinding());
         wanted.push(WantedCode { address: entry.start, before: FileOffset(u64::MAX) });
         wanted.push(WantedCode {
             address: ProcessAddress(entry.end.0.wrapping_sub(1)),

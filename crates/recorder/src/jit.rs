@@ -7,12 +7,14 @@
 
 mod deferred;
 mod process;
+mod tables;
 
 use std::time::{Duration, Instant};
 
 use flame_events::{EventKind, Processes};
 use flame_profile::{FileOffset, Nanos, Pid, ProcessAddress};
 use flame_symbolize::{CodeName, WantedCode};
+use flame_unwind::CfiUnwinder;
 use rustc_hash::FxHashMap;
 
 use crate::SharedFiles;
@@ -20,6 +22,8 @@ use crate::location::JitId;
 use crate::runtimes::Runtime;
 pub(super) use deferred::{Deferred, DeferredSample};
 use process::{JitProcess, KINDS};
+use tables::JitModules;
+pub(crate) use tables::TableLookup;
 
 /// Between two looks at the logs. More often than that nothing is won, since perf maps say no
 /// times, and jitdumps say them whenever they are read.
@@ -35,7 +39,7 @@ const LOOK_LEN: Duration = Duration::from_millis(20);
 /// For how long names are looked up in logs, of all processes.
 const NAMING: Duration = Duration::from_secs(10);
 
-/// How many changes of all processes wait at most, 56 bytes each.
+/// How many changes of all processes wait at most, 64 bytes each.
 const MAX_WAITING: usize = 1 << 20;
 
 /// How many logs are held open at most; those of further processes are opened at the end.
@@ -84,6 +88,7 @@ pub(super) struct JitCode {
     turn: usize,
     /// Processes whose logs were not read to their end.
     cut: Vec<Pid>,
+    modules: JitModules,
 }
 
 impl JitCode {
@@ -99,6 +104,7 @@ impl JitCode {
             next_look: None,
             turn: 0,
             cut: Vec::new(),
+            modules: JitModules::default(),
         }
     }
 
@@ -165,6 +171,34 @@ impl JitCode {
                 }
             }
         }
+    }
+
+    /// What the unwinder is to know of an address at a time, by the jitdump of its process.
+    pub(super) fn table(&self, pid: Pid, address: ProcessAddress, now: Nanos) -> TableLookup {
+        let process = self.by_pid.get(&pid).and_then(|index| self.processes.get(*index));
+        let Some(process) = process else { return TableLookup::None };
+        match process.tables.lookup(address, now) {
+            TableLookup::None if process.may_have_tables(now) => TableLookup::Unread,
+            found => found,
+        }
+    }
+
+    /// Gives the unwinder the table of an address, if it can be had now.
+    pub(super) fn open_table(
+        &mut self,
+        pid: Pid,
+        address: ProcessAddress,
+        now: Nanos,
+        unwinder: &mut CfiUnwinder,
+    ) {
+        let waiting: usize = self.processes.iter().map(JitProcess::waiting).sum();
+        let process = self.by_pid.get(&pid).and_then(|index| self.processes.get_mut(*index));
+        let Some(process) = process else { return };
+        if process.tables.lookup(address, now) == TableLookup::None {
+            process.looked_for_tables(now);
+            process.read_on(MAX_WAITING.saturating_sub(waiting));
+        }
+        process.open_table(address, &mut self.modules, unwinder);
     }
 
     /// The position of a process, new or known.

@@ -64,6 +64,7 @@ mod clock;
 mod collector;
 mod config;
 mod debug_places;
+mod epilogues;
 mod images;
 mod interpreter;
 mod jit;

@@ -8,8 +8,9 @@ use rustc_hash::FxBuildHasher;
 
 use crate::SharedFiles;
 use crate::config::Options;
+use crate::epilogues::Epilogues;
 use crate::images::{Copied, Images, OpenImage, image_name};
-use crate::jit::{JitCode, JitNames};
+use crate::jit::{JitCode, JitNames, TableLookup};
 use crate::location::CodeLocation;
 use crate::mapped_files::Seen;
 use crate::proc;
@@ -34,6 +35,7 @@ pub(crate) struct Locator {
     /// What the kernel said it made while running, in order; by each event that heard of it.
     pub(crate) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
     pub(crate) jit: JitCode,
+    epilogues: Epilogues,
     pub(crate) jit_names: JitNames,
     /// What is to be said of what was found.
     pub(crate) notes: Vec<String>,
@@ -55,6 +57,7 @@ impl Locator {
             images,
             kernel_code: IndexSet::default(),
             jit: JitCode::new(files.clone()),
+            epilogues: Epilogues::new(options.memory.clone()),
             jit_names: JitNames::default(),
             notes: Vec::new(),
             files: files.clone(),
@@ -91,6 +94,9 @@ impl Locator {
                 self.kernel_code.insert(symbol.clone());
             }
             kind => {
+                if let EventKind::Comm { pid, exec: true, .. } = kind {
+                    self.epilogues.forget(*pid);
+                }
                 self.processes.apply(event.time, kind);
                 self.jit.apply(kind, &self.processes);
             }
@@ -111,18 +117,30 @@ impl Locator {
     ///
     /// # Errors
     /// The place, where its image is to be opened first.
-    pub(crate) fn code(&self, pid: Pid, address: ProcessAddress) -> Result<Code, Found> {
+    pub(crate) fn code(&mut self, pid: Pid, address: ProcessAddress) -> Result<Code, Found> {
         let Some(found) = self.processes.find(pid, address) else { return Ok(Code::NotCode) };
         if self.processes.behind(pid, address).is_some() {
             return Err(found);
         }
-        self.images.code(&found).ok_or(found)
+        let code = self.images.code(&found).ok_or(found)?;
+        let image = self.images.get(found.mapping.image);
+        if code != Code::Executable || !matches!(image, Some(OpenImage::Anonymous)) {
+            return Ok(code);
+        }
+        match self.jit.table(pid, address, self.now) {
+            TableLookup::Known(code) => Ok(code),
+            TableLookup::Unread => Err(found),
+            TableLookup::None => Ok(self.epilogues.code(pid, &found, self.now)),
+        }
     }
 
     /// Opens the image at a place, or settles which one it is.
     pub(crate) fn open(&mut self, pid: Pid, found: &Found, unwinder: &mut CfiUnwinder) {
         if let Some(old) = self.processes.behind(pid, found.address) {
             return self.settle(pid, &old, unwinder);
+        }
+        if let Some(OpenImage::Anonymous) = self.images.get(found.mapping.image) {
+            return self.jit.open_table(pid, found.address, self.now, unwinder);
         }
         if let Some(key) = self.processes.image(found.mapping.image) {
             let seen = Seen { pid, found, time: Some(self.now) };

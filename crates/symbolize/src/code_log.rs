@@ -102,10 +102,28 @@ pub struct CodeEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
     /// In the entry itself; of a jitdump, with the number that moves call the code by, and where
-    /// its source lines stand (0 = nowhere).
-    Named { index: u64, lines: u64 },
+    /// its source lines and its unwinding tables stand (0 = nowhere).
+    Named { index: u64, lines: u64, unwinding: u64 },
     /// In the entry of that number: the code was moved.
     Moved { index: u64 },
+}
+
+impl CodeEntry {
+    /// Whether the log has unwinding tables for it.
+    pub fn has_unwinding(&self) -> bool {
+        matches!(self.kind, EntryKind::Named { unwinding: 1.., .. })
+    }
+}
+
+/// The unwinding tables of a piece of code, and the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CodeUnwinding {
+    /// The instructions.
+    pub code: Vec<u8>,
+    /// A table in the form of `.eh_frame`.
+    pub eh_frame: Vec<u8>,
+    /// Where its first byte counts as standing, in bytes from the start of the code.
+    pub eh_frame_at: u64,
 }
 
 /// What a scan came to.
@@ -196,6 +214,14 @@ impl CodeLog {
         let len = self.source.read_at(start, &mut bytes).unwrap_or(0);
         bytes.truncate(len);
         bytes
+    }
+
+    /// The unwinding tables of an entry of this log, if it has any that can be read.
+    pub fn unwinding(&self, entry: &CodeEntry) -> Option<CodeUnwinding> {
+        match &self.format {
+            Format::PerfMap => None,
+            Format::JitDump(_) => jitdump::unwinding(&self.source, entry).ok()?,
+        }
     }
 
     /// Calls `each` with the entries from `from` on, in their order; the start of the file is 0.

@@ -58,7 +58,8 @@ mod unwind_coverage;
 
 pub use budget::{Budget, DEFAULT_UNPACKED};
 pub use code_log::{
-    CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, Scanned, WantedCode,
+    CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, CodeUnwinding, Scanned,
+    WantedCode,
 };
 pub use debug_search::DebugSearch;
 pub use demangle::demangle;

@@ -2,6 +2,8 @@
 
 use flame_profile::{ImageAddress, ProcessAddress};
 
+use crate::epilogue::Epilogue;
+
 /// A module that was added to an unwinder: its position in the order of addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub(crate) u32);
@@ -43,6 +45,9 @@ pub enum Code {
     Module(CodeAddress),
     /// Into executable memory of which no image is known: JIT code, or a file that is gone.
     Executable,
+    /// The same, behind a call whose function does nothing more when it comes back: of a return
+    /// address, the code there says where the caller is.
+    Epilogue(Epilogue),
     /// Into no executable memory.
     NotCode,
 }

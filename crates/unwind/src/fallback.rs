@@ -207,6 +207,7 @@ impl BareFrame<'_> {
         let code = match find(ProcessAddress(call)) {
             Code::NotCode => return Evidence::None,
             Code::Executable => return Evidence::Code,
+            Code::Epilogue(_) => return Evidence::OpenCall,
             Code::Module(code) => code,
         };
         let image_address = code.to_image_address(ProcessAddress(address));

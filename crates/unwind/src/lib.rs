@@ -38,6 +38,7 @@
 mod arch;
 mod code;
 mod compile;
+mod epilogue;
 mod expression;
 mod fallback;
 mod go_frames;
@@ -56,6 +57,7 @@ mod unwinder;
 
 pub use arch::Architecture;
 pub use code::{Code, CodeAddress, FrameAddress, ModuleId};
+pub use epilogue::Epilogue;
 pub use registers::Registers;
 pub use section::{Section, UnwindSections};
 pub use stack_copy::{StackCopy, StackLimit, Unreadable};

@@ -178,6 +178,9 @@ impl CfiUnwinder {
                 }
             }
         }
+        if let (Code::Epilogue(epilogue), false) = (code, address.is_exact()) {
+            return frame.apply_short(&epilogue.row, registers);
+        }
         let bare = BareFrame { facts, modules: &self.modules, stack, address, code };
         bare.step(find, registers)
     }

@@ -11,9 +11,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use flame_events::{FileId, Processes};
-use flame_profile::{FileOffset, Nanos, Pid};
+use flame_profile::{FileOffset, Nanos, Pid, ProcessAddress};
 use flame_symbolize::{CodeEntry, CodeLog, CodeLogKind, CodeName, WantedCode};
+use flame_unwind::CfiUnwinder;
 
+use super::tables::{JitModules, JitTables};
 use crate::SharedFiles;
 use crate::clock::to_monotonic;
 use crate::location::JitId;
@@ -41,6 +43,9 @@ const FIND_INTERVAL: Duration = Duration::from_millis(500);
 /// How many changes of a process wait at most until a sample shows that their time has come.
 const MAX_CHANGES: usize = 256 << 10;
 
+/// How often a log is read for the table of code that a sample hit, at most.
+const TABLES_INTERVAL: Nanos = Nanos(5_000_000);
+
 /// A process that runs code without a file.
 #[derive(Debug)]
 pub(super) struct JitProcess {
@@ -56,6 +61,10 @@ pub(super) struct JitProcess {
     dump: Option<Dump>,
     logs: [Option<Log>; KINDS],
     changes: VecDeque<Change>,
+    /// Of its jitdump.
+    pub(super) tables: JitTables,
+    /// The time of the sample for which the log was last read, to find tables.
+    tables_read: Nanos,
     /// Why a log was not believed: the first reason.
     refused: OnceLock<String>,
     files: SharedFiles,
@@ -128,6 +137,8 @@ impl JitProcess {
             dump,
             logs: [const { None }; KINDS],
             changes: VecDeque::new(),
+            tables: JitTables::default(),
+            tables_read: Nanos(0),
             refused: OnceLock::new(),
             files,
             met: Instant::now(),
@@ -243,12 +254,42 @@ impl JitProcess {
         for (kind, log) in self.logs.iter_mut().enumerate() {
             let Some(log) = log else { continue };
             let room = MAX_CHANGES.saturating_sub(self.changes.len()).min(most);
-            let changes = log.read_on(room).into_iter();
+            let changes = log.read_on(room);
+            if KIND_ORDER[kind] == CodeLogKind::JitDump {
+                changes.iter().for_each(|(_, entry)| self.tables.note(*entry));
+                if log.rewritten {
+                    self.tables.clear();
+                }
+            }
+            let changes = changes.into_iter();
             self.changes.extend(changes.map(|(time, entry)| Change { time, kind, entry }));
         }
         // Two logs of one process are rare; then the queue has two runs in time order.
         self.changes.make_contiguous().sort_by_key(|change| change.time);
         self.changes.len() > known
+    }
+
+    /// Whether the log is worth another look for the tables of what a sample hit.
+    pub(super) fn may_have_tables(&self, now: Nanos) -> bool {
+        !self.tables.is_empty() && now.0.saturating_sub(self.tables_read.0) >= TABLES_INTERVAL.0
+    }
+
+    /// Notes that it was looked at.
+    pub(super) fn looked_for_tables(&mut self, now: Nanos) {
+        self.tables_read = now;
+    }
+
+    /// Gives the table of an address to the unwinder.
+    pub(super) fn open_table(
+        &mut self,
+        address: ProcessAddress,
+        modules: &mut JitModules,
+        unwinder: &mut CfiUnwinder,
+    ) {
+        let dumps = self.logs.iter().flatten().map(|log| &log.log);
+        let dump = dumps.into_iter().find(|log| log.kind() == CodeLogKind::JitDump);
+        let read = |entry: &CodeEntry| dump.and_then(|dump| dump.unwinding(entry));
+        self.tables.open(address, read, modules, unwinder);
     }
 
     /// Until when the code of the process is known; `None` where no log says times.

@@ -1,7 +1,6 @@
 //! Jitdumps: records of code that was loaded, moved, and which source lines it came from.
 //!
-//! The code bytes and the unwinding tables in them are passed over: a runtime that writes jitdumps
-//! keeps frame pointers.
+//! The code and its unwinding tables are passed over, and read when they are asked for.
 //!
 //! Sources: `tools/perf/Documentation/jitdump-specification.txt` of Linux;
 //! `src/diagnostics/perf-jit.cc` of V8 for what it does otherwise.
@@ -12,7 +11,7 @@ use std::path::Path;
 use flame_profile::{FileOffset, Nanos, ProcessAddress};
 
 use super::source::{Source, WINDOW_LEN, Window};
-use super::{CodeEntry, CodeLogError, ENTRY_WORK, EntryKind, MAX_WORK, Scanned};
+use super::{CodeEntry, CodeLogError, CodeUnwinding, ENTRY_WORK, EntryKind, MAX_WORK, Scanned};
 use crate::demangle::MAX_NAME_LEN;
 
 const MAGIC: &[u8] = b"DTiJ";
@@ -27,6 +26,9 @@ const ARCH_TIMESTAMP: u64 = 1;
 /// The ELF number of the machine that flame was built for: EM_AARCH64 or EM_X86_64.
 const NATIVE_MACHINE: u32 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
+/// What CPython writes: nothing (EM_NONE). All else of such a dump is as it should be.
+const NO_MACHINE: u32 = 0;
+
 /// What V8 writes where the format has padding. It gives source lines for code behind an ELF header
 /// (0x40 bytes), as which `perf inject` writes it down.
 const V8_PADDING: u32 = 0xdead_beef;
@@ -35,6 +37,7 @@ const V8_LINES_SHIFT: u64 = 0x40;
 const CODE_LOAD: u32 = 0;
 const CODE_MOVE: u32 = 1;
 const CODE_DEBUG_INFO: u32 = 2;
+const CODE_UNWINDING: u32 = 4;
 
 /// Number, length and time of a record.
 const PREFIX_LEN: usize = 16;
@@ -42,6 +45,20 @@ const PREFIX_LEN: usize = 16;
 const LOAD_NAME_AT: usize = PREFIX_LEN + 40;
 /// Where the source lines start in theirs.
 const LINES_AT: usize = PREFIX_LEN + 16;
+
+/// Where unwinding tables start in theirs, behind three lengths: of all, of the sorted table at their
+/// end, and of what a runtime has mapped of it.
+const TABLES_AT: usize = PREFIX_LEN + 24;
+
+/// The most bytes of a piece of code and of its tables that are read: what compilers make in one
+/// piece has some kilobytes.
+const MAX_CODE_LEN: usize = 1 << 20;
+const MAX_TABLES_LEN: usize = 64 << 10;
+/// A description without any instruction, and what it refers to.
+const MIN_TABLES_LEN: usize = 24;
+
+/// The tables count as standing behind the code, at the next multiple of this.
+const TABLES_ALIGNMENT: u64 = 8;
 
 /// The most bytes of source lines that are read for one piece of code.
 const MAX_LINES_LEN: usize = 4 << 20;
@@ -52,6 +69,17 @@ pub(super) struct JitDump {
     header_len: u64,
     has_times: bool,
     lines_shift: u64,
+}
+
+/// What was said of the code that is loaded next.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// Where its lines stand, and its address.
+    lines: (u64, u64),
+    /// Where its tables stand.
+    unwinding: u64,
+    /// Where the first of these records begins, if nothing else came behind them.
+    since: Option<u64>,
 }
 
 /// Where a piece of code came from, from an address on.
@@ -83,7 +111,9 @@ impl JitDump {
         if header_len < HEADER_LEN as u64 {
             return Err(unsupported("its header is too short"));
         }
-        if u32_at(&header, 12) != Some(NATIVE_MACHINE) {
+        if !u32_at(&header, 12)
+            .is_some_and(|machine| [NO_MACHINE, NATIVE_MACHINE].contains(&machine))
+        {
             return Err(unsupported("it holds code of another kind of machine"));
         }
         let is_v8 = u32_at(&header, 16) == Some(V8_PADDING);
@@ -107,8 +137,7 @@ impl JitDump {
         let mut window = Window::new(source);
         let mut position = from.max(self.header_len);
         let (mut skipped, mut work) = (0, 0_u64);
-        // Where the lines stand of the code that is loaded next, and its address.
-        let mut lines = (0, 0);
+        let mut ahead = Ahead::default();
         while position < until && work < MAX_WORK {
             let Some(prefix) = window.get(position, PREFIX_LEN)? else { break };
             let (id, len) = (u32_at(prefix, 0), u64::from(u32_at(prefix, 4).unwrap_or(0)));
@@ -124,7 +153,7 @@ impl JitDump {
             let fixed = usize::try_from(len).unwrap_or(usize::MAX).min(LOAD_NAME_AT + 8);
             let Some(record) = window.get(position, fixed)? else { break };
             match id {
-                Some(CODE_LOAD) => match load(record, std::mem::take(&mut lines)) {
+                Some(CODE_LOAD) => match load(record, std::mem::take(&mut ahead)) {
                     Some(code) => each(CodeEntry { at: FileOffset(position), time, ..code }),
                     None => skipped += 1,
                 },
@@ -133,16 +162,21 @@ impl JitDump {
                     None => skipped += 1,
                 },
                 Some(CODE_DEBUG_INFO) => {
-                    lines = u64_at(record, PREFIX_LEN).map_or((0, 0), |code| (position, code));
+                    let code = u64_at(record, PREFIX_LEN);
+                    ahead.lines = code.map_or((0, 0), |code| (position, code));
                 }
+                Some(CODE_UNWINDING) => ahead.unwinding = position,
                 _ => {}
             }
+            let is_ahead = matches!(id, Some(CODE_DEBUG_INFO | CODE_UNWINDING));
+            ahead.since = is_ahead.then(|| ahead.since.unwrap_or(position));
             // What is passed over is read all the same, up to a window.
             work += ENTRY_WORK + len.min(WINDOW_LEN as u64);
             position += len;
         }
         let is_cut = work >= MAX_WORK;
-        Ok(Scanned { next: FileOffset(position), skipped, is_cut })
+        let next = ahead.since.filter(|_| position != u64::MAX).unwrap_or(position);
+        Ok(Scanned { next: FileOffset(next), skipped, is_cut })
     }
 
     /// The name in the record of loaded code at a position.
@@ -181,13 +215,43 @@ impl JitDump {
     }
 }
 
+/// The unwinding tables of an entry.
+pub(super) fn unwinding(source: &Source, entry: &CodeEntry) -> io::Result<Option<CodeUnwinding>> {
+    let EntryKind::Named { unwinding: at @ 1.., .. } = entry.kind else { return Ok(None) };
+    let head = source.bytes(at, TABLES_AT)?;
+    let length = |at: usize| usize::try_from(u64_at(&head, at)?).ok();
+    let lengths = || {
+        let (all, sorted) = (length(PREFIX_LEN)?, length(PREFIX_LEN + 8)?);
+        let room = usize::try_from(u32_at(&head, 4)?).ok()?.checked_sub(TABLES_AT)?;
+        all.checked_sub(sorted).filter(|_| all <= room.min(MAX_TABLES_LEN))
+    };
+    let Some(len) = lengths() else { return Ok(None) };
+    let eh_frame = source.bytes(at.saturating_add(TABLES_AT as u64), len)?;
+    let code_len = entry.end.0.saturating_sub(entry.start.0);
+    let record_len = source.bytes(entry.at.0, PREFIX_LEN)?;
+    let record_len = u32_at(&record_len, 4).map_or(0, u64::from);
+    let is_inside = record_len.checked_sub(LOAD_NAME_AT as u64).is_some_and(|len| len > code_len);
+    let Ok(code_len) = usize::try_from(code_len) else { return Ok(None) };
+    // Runtimes that have no tables write empty ones.
+    let is_whole = len >= MIN_TABLES_LEN && eh_frame.len() == len;
+    if !is_inside || code_len > MAX_CODE_LEN || !is_whole {
+        return Ok(None);
+    }
+    // The code ends its record.
+    let code_at = entry.at.0.saturating_add(record_len).saturating_sub(code_len as u64);
+    let code = source.bytes(code_at, code_len)?;
+    let eh_frame_at = (code_len as u64).next_multiple_of(TABLES_ALIGNMENT);
+    Ok((code.len() == code_len).then_some(CodeUnwinding { code, eh_frame, eh_frame_at }))
+}
+
 /// Loaded code; its place in the file and its time are the caller's.
-fn load(record: &[u8], lines: (u64, u64)) -> Option<CodeEntry> {
+fn load(record: &[u8], ahead: Ahead) -> Option<CodeEntry> {
     let start = u64_at(record, PREFIX_LEN + 16)?;
     let size = u64_at(record, PREFIX_LEN + 24)?;
     let index = u64_at(record, PREFIX_LEN + 32)?;
+    let Ahead { lines, unwinding, .. } = ahead;
     let lines = if lines.1 == start { lines.0 } else { 0 };
-    Some(entry(start, size, EntryKind::Named { index, lines }))
+    Some(entry(start, size, EntryKind::Named { index, lines, unwinding }))
 }
 
 /// Moved code, at its new place.

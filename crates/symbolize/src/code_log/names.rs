@@ -78,7 +78,7 @@ impl CodeLog {
         // What is appended while it is read is not waited for: it is never over.
         let (end, _) = self.state()?;
         let scanned = self.scan(FileOffset(0), end, &mut |entry| {
-            if let EntryKind::Named { index, lines } = entry.kind
+            if let EntryKind::Named { index, lines, .. } = entry.kind
                 && self.has_moves()
                 && (indexed.len() < MAX_INDEXED || indexed.contains_key(&index))
             {

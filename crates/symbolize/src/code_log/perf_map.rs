@@ -32,7 +32,7 @@ pub(super) fn scan(
     let (next, is_cut) =
         for_each_line(source, from, until, &mut |at, line| match parse_line(line) {
             Some((start, end, _)) => {
-                let kind = EntryKind::Named { index: 0, lines: 0 };
+                let kind = EntryKind::Named { index: 0, lines: 0, unwinding: 0 };
                 each(CodeEntry { at: FileOffset(at), time: None, start, end, kind });
             }
             None => scanned.skipped += 1,

@@ -168,3 +168,67 @@ fn other_kinds_of_dumps_are_refused_with_the_reason() {
     check(|bytes| bytes[12] = 3, "another kind of machine");
     check(|bytes| bytes.truncate(39), "cut short");
 }
+
+/// Tables of that many bytes, with a sorted one of 4 bytes behind them.
+fn tables(len: u64) -> Vec<u8> {
+    let mut body = words(&[len + 4, 4, 0]);
+    body.resize(body.len() + len as usize, 0xee);
+    body.extend([0x1d; 4]);
+    record(CODE_UNWINDING, 6, &body)
+}
+
+/// The entries of a dump, and what their tables are.
+fn unwinding(bytes: Vec<u8>) -> Vec<Option<CodeUnwinding>> {
+    let log = CodeLog::from_bytes(bytes, CodeLogKind::JitDump).unwrap();
+    let mut entries = Vec::new();
+    log.scan(FileOffset(0), FileOffset(u64::MAX), &mut |entry| entries.push(entry)).unwrap();
+    entries.iter().map(|entry| log.unwinding(entry)).collect()
+}
+
+#[test]
+fn tables_belong_to_the_code_that_comes_next() {
+    let records = [
+        loaded(1, 0x1000, 13, 1, "without"),
+        tables(40),
+        source_lines(0x2000, &[]),
+        loaded(2, 0x2000, 13, 2, "with"),
+        loaded(3, 0x3000, 13, 3, "without again"),
+        tables(0),
+        loaded(4, 0x4000, 13, 4, "with empty ones"),
+    ];
+    let found = unwinding(dump(0, 0, &records));
+    let expect = CodeUnwinding { code: vec![0x90; 13], eh_frame: vec![0xee; 40], eh_frame_at: 16 };
+    assert_eq!(found, [None, Some(expect), None, None]);
+}
+
+#[test]
+fn tables_that_lie_about_their_length_are_none() {
+    for (at, word) in [(0, 1_u64 << 40), (0, 2), (8, 1 << 40)] {
+        let mut record = tables(40);
+        record[PREFIX_LEN + at..][..8].copy_from_slice(&word.to_le_bytes());
+        let found = unwinding(dump(0, 0, &[record, loaded(2, 0x2000, 13, 2, "with")]));
+        assert_eq!(found, [None], "{at} {word:#x}");
+    }
+    // Code that is longer than its record.
+    let mut code = loaded(2, 0x2000, 13, 2, "with");
+    code[PREFIX_LEN + 24..][..8].copy_from_slice(&(1_u64 << 30).to_le_bytes());
+    assert_eq!(unwinding(dump(0, 0, &[tables(40), code])), [None]);
+}
+
+#[test]
+fn what_is_said_ahead_of_code_is_read_with_it() {
+    let whole = dump(0, 0, &[tables(40), loaded(2, 0x2000, 13, 2, "with")]);
+    let first = HEADER_LEN + tables(40).len();
+    let log = CodeLog::from_bytes(whole[..first].to_vec(), CodeLogKind::JitDump).unwrap();
+    let scanned = log.scan(FileOffset(0), FileOffset(u64::MAX), &mut |_| {}).unwrap();
+    assert_eq!(scanned.next, FileOffset(HEADER_LEN as u64));
+}
+
+#[test]
+fn a_dump_that_names_no_machine_is_read() {
+    let mut bytes = whole(0, 0);
+    bytes[12..16].fill(0);
+    assert_eq!(texts(&names(bytes.clone(), &[(0x2005, u64::MAX)])), ["second two"]);
+    bytes[12] = 8;
+    assert!(CodeLog::from_bytes(bytes, CodeLogKind::JitDump).is_err());
+}
