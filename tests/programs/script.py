@@ -90,7 +90,7 @@ def deep():
 
 
 async def leaf():
-    spin(5)
+    spin(100)
 
 
 async def middle():
