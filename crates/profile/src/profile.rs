@@ -176,6 +176,11 @@ impl Profile {
         self.stacks.push(parent, location)
     }
 
+    /// Makes room for that many more stacks, their callers included.
+    pub fn reserve_stacks(&mut self, count: usize) {
+        self.stacks.reserve(count);
+    }
+
     /// The stacks.
     pub fn stacks(&self) -> &StackTable<LocationId> {
         &self.stacks

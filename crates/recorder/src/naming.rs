@@ -6,10 +6,11 @@ use std::io::ErrorKind;
 use flame_events::Processes;
 use flame_profile::{
     Frame, FrameId, FrameKind, Image, ImageAddress, ImageId, Location, LocationId, Missing, Pid,
-    ProcessAddress, Profile, StackId, Thread,
+    ProcessAddress, Profile, StackId, Thread, ThreadId,
 };
 use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
-use rustc_hash::{FxHashMap, FxHashSet};
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::aggregator::{Rows, samples_of};
 use crate::collector::{Collector, samples_by_image};
@@ -75,16 +76,18 @@ pub(super) fn name_all(
         namer.profile_image(profile, program);
     }
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
-    let mut unnamed: FxHashMap<LocationId, (String, Missing)> = FxHashMap::default();
+    profile.reserve_stacks(rows.stacks.len());
+    let mut unnamed = UnnamedCode::default();
     for (_, parent, entry) in rows.stacks.nodes() {
         let (location, missing) = namer.location(profile, entry);
         if let Some(missing) = missing {
-            unnamed.insert(location, missing);
+            unnamed.add(location, missing);
         }
         let parent = stacks.get(parent.index()).copied().unwrap_or(StackId::EMPTY);
         stacks.push(profile.push_stack(parent, location));
     }
     let idle = idle_locations(profile);
+    let mut threads: Vec<Option<ThreadId>> = vec![None; rows.threads.len()];
     for ((thread, stack, evidence), values) in rows.iter() {
         let Some(key) = rows.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
@@ -93,12 +96,17 @@ pub(super) fn name_all(
             profile.health.samples -= samples_of(values);
             continue;
         }
-        let name = profile.intern(&key.name);
-        let process = Some(profile.intern(&key.process));
-        let (pid, tid) = (key.pid, key.tid);
-        let thread = profile.add_whole_thread(Thread { name, process, pid, tid });
+        let thread = *threads[*thread].get_or_insert_with(|| {
+            let name = profile.intern(&key.name);
+            let process = Some(profile.intern(&key.process));
+            let (pid, tid) = (key.pid, key.tid);
+            profile.add_whole_thread(Thread { name, process, pid, tid })
+        });
         profile.add_sample_of(thread, stack, *evidence, values);
-        count_unnamed(profile, stack, samples_of(values), &unnamed);
+        unnamed.count(profile, stack, samples_of(values));
+    }
+    for (key, samples) in unnamed.reasons {
+        *profile.health.unnamed.entry(key).or_default() += samples;
     }
 }
 
@@ -127,22 +135,40 @@ fn program(rows: &Rows, processes: &Processes) -> Option<ImageId> {
     images.max_by_key(|(id, samples)| rank(*id, *samples)).map(|(id, _)| id)
 }
 
-fn count_unnamed(
-    profile: &mut Profile,
-    stack: StackId,
-    samples: u64,
-    unnamed: &FxHashMap<LocationId, (String, Missing)>,
-) {
-    if unnamed.is_empty() {
-        return;
+/// Code without names, by image and reason, with how many samples have some of it.
+#[derive(Default)]
+struct UnnamedCode {
+    reasons: IndexMap<(String, Missing), u64, FxBuildHasher>,
+    /// For each location the position of its reason, if it has one.
+    of_location: Vec<Option<u32>>,
+    /// Those of one stack.
+    met: Vec<u32>,
+}
+
+impl UnnamedCode {
+    fn add(&mut self, location: LocationId, missing: (String, Missing)) {
+        let at = self.reasons.entry(missing);
+        let (position, index) = (at.index() as u32, location.index());
+        at.or_default();
+        if self.of_location.len() <= index {
+            self.of_location.resize(index + 1, None);
+        }
+        self.of_location[index] = Some(position);
     }
-    let entries = profile.stacks().entries(stack);
-    let missing: FxHashSet<&(String, Missing)> =
-        entries.filter_map(|location| unnamed.get(&location)).collect();
-    let mut missing: Vec<(String, Missing)> = missing.into_iter().cloned().collect();
-    missing.sort();
-    for key in missing {
-        *profile.health.unnamed.entry(key).or_default() += samples;
+
+    /// Counts the samples of a stack, once for each reason that it meets.
+    fn count(&mut self, profile: &Profile, stack: StackId, samples: u64) {
+        if self.reasons.is_empty() {
+            return;
+        }
+        self.met.clear();
+        for location in profile.stacks().entries(stack) {
+            let reason = self.of_location.get(location.index()).copied().flatten();
+            if let Some(reason) = reason.filter(|reason| !self.met.contains(reason)) {
+                self.met.push(reason);
+                self.reasons[reason as usize] += samples;
+            }
+        }
     }
 }
 
