@@ -2,7 +2,7 @@
 
 use flame_profile::FrameKind;
 
-use crate::names::{is_hex, without_offset};
+use crate::names::without_offset;
 
 /// A line of a stack, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +20,14 @@ pub(super) fn behind_address(line: &[u8]) -> Option<&[u8]> {
 }
 
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let blank = line.iter().position(|byte| matches!(byte, b' ' | b'\t'));
-    let (address, rest) = line.split_at(blank.unwrap_or(line.len()));
-    is_hex(address).then(|| (address, rest.trim_ascii()))
+    let end = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
+    let (address, rest) = line.split_at(end);
+    match rest.first() {
+        Some(b' ' | b'\t') | None if !address.is_empty() => {
+            Some((address, rest.trim_ascii_start()))
+        }
+        _ => None,
+    }
 }
 
 /// Reads a line without blanks around it; `None` for what is no frame.

@@ -166,14 +166,23 @@ fn cpu(word: &[u8]) -> Option<u32> {
 
 /// `30143.481555:`, in seconds.
 fn time(word: &[u8]) -> Option<Nanos> {
-    let number_of = word.strip_suffix(b":")?;
-    let dot = number_of.iter().position(|byte| *byte == b'.')?;
-    let (seconds, part) = (&number_of[..dot], &number_of[dot + 1..]);
-    if !is_decimal(part) || part.len() > 9 {
-        return None;
+    let text = word.strip_suffix(b":")?;
+    let (mut seconds, mut nanos, mut places) = (0_u64, 0_u64, None);
+    for byte in text {
+        match (byte, &mut places) {
+            (b'0'..=b'9', None) => {
+                seconds = seconds.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+            }
+            (b'0'..=b'9', Some(places)) if *places < 9 => {
+                nanos = nanos * 10 + u64::from(byte - b'0');
+                *places += 1;
+            }
+            (b'.', None) => places = Some(0),
+            _ => return None,
+        }
     }
-    let nanos: u64 = number::<u64>(part)? * 10_u64.pow(9 - part.len() as u32);
-    let seconds: u64 = number(seconds)?;
+    let places = places.filter(|places| *places > 0 && text[0] != b'.')?;
+    let nanos = nanos * 10_u64.pow(9 - places);
     Some(Nanos(seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?))
 }
 
@@ -264,5 +273,10 @@ mod tests {
         assert_eq!((header.time, header.cpu), (Some(Nanos(12_000_345_000)), Some(3)));
         let header = parse(b"a 1 12.000345678: cycles:").unwrap();
         assert_eq!(header.time, Some(Nanos(12_000_345_678)));
+        for word in
+            ["1:", "1.:", ".5:", "1.5", "1.0000000001:", "1.2.3:", "99999999999.0:", "-1.0:"]
+        {
+            assert_eq!(time(word.as_bytes()), None, "{word}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Lines of `perf script` into samples of a sink.
 //!
-//! Nearly all lines were there before, so what one stands for is found by its bytes; only new ones
-//! are taken apart.
+//! Nearly all functions were there before, so what a line stands for is found by its bytes behind the
+//! address, which differs from sample to sample; only new ones are taken apart.
 
 use std::collections::BTreeMap;
 
@@ -67,10 +67,9 @@ pub(super) struct Parser<'s> {
     sink: &'s mut Sink,
     asked: &'s Asked,
     left: &'s mut Left,
-    /// Lines of stacks, and what they stand for: a frame, a group of them or neither.
+    /// What lines of stacks have behind their address, or whole lines where addresses are names: what they
+    /// stand for, a frame or a group of them.
     lines: LineCache,
-    /// The same for lines without their addresses, which differ from process to process.
-    symbols: LineCache,
     /// The frames of lines that are several, innermost first.
     groups: Vec<Vec<FrameIndex>>,
     /// For each frame whether callers are left out from it on.
@@ -117,7 +116,6 @@ impl<'s> Parser<'s> {
             asked,
             left,
             lines: LineCache::default(),
-            symbols: LineCache::default(),
             groups: Vec::new(),
             stops: Vec::new(),
             tasks: LineCache::default(),
@@ -250,19 +248,21 @@ impl<'s> Parser<'s> {
     /// Puts the frames of a line on the stack: whether they are the last; `None` for no frame.
     fn push_line(&mut self, text: &[u8]) -> Option<bool> {
         let (sink, groups, stops) = (&mut *self.sink, &mut self.groups, &mut self.stops);
-        let symbols = &mut self.symbols;
-        let value = self.lines.get_or(text, || match frame::behind_address(text) {
-            Some(symbol) if !sink.options().addresses => {
-                symbols.get_or(symbol, || make_frames(text, sink, groups, stops))
+        let value = match frame::behind_address(text) {
+            Some(behind) => {
+                let key = if sink.options().addresses { text } else { behind };
+                self.lines.get_or(key, || make_frames(text, sink, groups, stops))
             }
-            _ => make_frames(text, sink, groups, stops),
-        });
+            None => make_frames(text, sink, groups, stops),
+        };
         self.push(value)
     }
 
     /// The same for a line that was there before; `None` for one that was not.
     fn push_known(&mut self, text: &[u8]) -> Option<bool> {
-        let value = self.lines.find(text)?;
+        let behind = frame::behind_address(text)?;
+        let key = if self.sink.options().addresses { text } else { behind };
+        let value = self.lines.find(key)?;
         self.push(value)
     }
 
