@@ -242,7 +242,7 @@ fn functions_of_node_are_named_by_its_jitdump() {
 #[test]
 fn node_without_map_is_told_which_flags_bring_it() {
     let Some((_, stderr)) = node(&[]) else { return };
-    assert!(stderr.contains("JavaScript functions of process"), "{stderr}");
+    assert!(stderr.contains("JavaScript functions in process"), "{stderr}");
     assert!(stderr.contains("--perf-basic-prof --interpreted-frames-native-stack"), "{stderr}");
 }
 
@@ -334,4 +334,58 @@ fn functions_of_python_are_named_and_their_stacks_whole() {
 #[test]
 fn functions_of_python_are_named_by_its_jitdump() {
     check_python("perf_jit");
+}
+
+/// Records a script under a runtime that may not be there, with these arguments before it; what
+/// flame says.
+fn script(tool: &str, arguments: &[&str], text: &str) -> Option<String> {
+    if !live() {
+        return None;
+    }
+    if !Command::new(tool).arg("-v").output().is_ok_and(|output| output.status.success()) {
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no {tool}");
+        return None;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("script");
+    fs::write(&path, text).unwrap();
+    let command = [&["--", tool], arguments, &[path.as_str()]].concat();
+    Some(record_in(&scratch, &command).1)
+}
+
+const PHP: &str = "<?php
+function spin($n) { $s = 0; for ($i = 0; $i < $n; $i++) { $s = ($s * 31 + $i) & 0xffffff; } return $s; }
+$end = microtime(true) + 1; while (microtime(true) < $end) { spin(3000); }
+";
+
+const LUA: &str = "
+local function spin(n) local s = 0 for i = 1, n do s = (s * 31 + i) % 16777216 end return s end
+local stop = os.clock() + 1
+while os.clock() < stop do spin(3000) end
+";
+
+#[test]
+fn code_that_php_compiles_is_told_what_it_lacks() {
+    let compiling = ["-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=16M"];
+    let Some(stderr) = script("php", &compiling, PHP) else { return };
+    if stderr.contains("[anon]") {
+        assert!(stderr.contains("try: start PHP with -d opcache.jit_debug=16"), "{stderr}");
+        assert!(stderr.contains("stacks end in functions that PHP compiled"), "{stderr}");
+        assert!(stderr.contains("try: start PHP with -d opcache.jit=off"), "{stderr}");
+        let named = [&compiling[..], &["-d", "opcache.jit_debug=16"]].concat();
+        let stderr = script("php", &named, PHP).unwrap();
+        assert!(!stderr.contains("have no names"), "{stderr}");
+        let off = [&compiling[..], &["-d", "opcache.jit=off"]].concat();
+        assert!(complete_share(&script("php", &off, PHP).unwrap()) > 97.0);
+    }
+    remove_perf_maps("$spin$");
+}
+
+#[test]
+fn traces_of_luajit_are_told_what_they_lack() {
+    let Some(stderr) = script("luajit", &[], LUA) else { return };
+    assert!(stderr.contains("stacks end in traces of LuaJIT"), "{stderr}");
+    assert!(stderr.contains("try: luajit -joff, or jit.off() in the program"), "{stderr}");
+    let stderr = script("luajit", &["-joff"], LUA).unwrap();
+    assert!(!stderr.contains("traces of LuaJIT") && complete_share(&stderr) > 97.0, "{stderr}");
 }

@@ -17,6 +17,7 @@ mod packages;
 mod privileges;
 mod record;
 mod render;
+mod runtime_advice;
 mod sudo;
 mod symbols;
 mod terminal;

@@ -11,18 +11,65 @@ pub enum Runtime {
     Java,
     /// Node.js.
     Node,
+    /// PHP, which compiles with opcache.jit only.
+    Php,
+    /// LuaJIT, within whatever program.
+    LuaJit,
+    /// Ruby, which compiles with --yjit only.
+    Ruby,
+    /// .NET's own runtime.
+    DotNet,
+}
+
+/// Files of a runtime whose names have a version in them.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    runtime: Runtime,
+    /// What the name begins with.
+    start: &'static [u8],
+    is_library: bool,
+}
+
+/// As distributions call them: libnode.so.108, php8.2, php-fpm8.2, libphp8.2.so, luajit-2.1.0-beta3,
+/// libluajit-5.1.so.2, ruby3.1, libruby-3.1.so.3.1.7.
+const KNOWN: [Known; 8] = [
+    Known { runtime: Runtime::Node, start: b"libnode", is_library: true },
+    Known { runtime: Runtime::Php, start: b"php-fpm", is_library: false },
+    Known { runtime: Runtime::Php, start: b"php", is_library: false },
+    Known { runtime: Runtime::Php, start: b"libphp", is_library: true },
+    Known { runtime: Runtime::LuaJit, start: b"luajit", is_library: false },
+    Known { runtime: Runtime::LuaJit, start: b"libluajit-5.1", is_library: true },
+    Known { runtime: Runtime::Ruby, start: b"ruby", is_library: false },
+    Known { runtime: Runtime::Ruby, start: b"libruby", is_library: true },
+];
+
+impl Known {
+    fn is(self, name: &[u8]) -> bool {
+        let Some(rest) = name.strip_prefix(self.start) else { return false };
+        if self.is_library {
+            let version = rest.windows(3).position(|part| part == b".so").map(|at| &rest[..at]);
+            return version.is_some_and(is_version);
+        }
+        is_version(rest)
+    }
+}
+
+/// Whether text is a version, or nothing: digits, dots and what begins with a dash.
+fn is_version(text: &[u8]) -> bool {
+    let text = text.split(|byte| *byte == b'-').next().unwrap_or_default();
+    text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
 impl Runtime {
     /// The runtime whose image that is, by its path.
-    pub(crate) fn of_image(path: &[u8]) -> Option<Runtime> {
+    pub fn of_image(path: &[u8]) -> Option<Runtime> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
         match name {
             b"libjvm.so" => Some(Runtime::Java),
             b"node" => Some(Runtime::Node),
-            // Distributions have the runtime as a library: libnode.so.108.
-            _ => name.starts_with(b"libnode.so").then_some(Runtime::Node),
+            b"libcoreclr.so" => Some(Runtime::DotNet),
+            _ => KNOWN.into_iter().find(|known| known.is(name)).map(|known| known.runtime),
         }
     }
 
@@ -58,13 +105,28 @@ mod tests {
 
     #[test]
     fn runtimes_are_known_by_their_images() {
-        let cases: [(&[u8], Option<Runtime>); 6] = [
+        let cases: [(&[u8], Option<Runtime>); 18] = [
             (b"/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", Some(Runtime::Java)),
             (b"/opt/jdk/lib/server/libjvm.so (deleted)", Some(Runtime::Java)),
             (b"/usr/bin/node", Some(Runtime::Node)),
             (b"/usr/lib/x86_64-linux-gnu/libnode.so.108", Some(Runtime::Node)),
             (b"/usr/bin/nodes", None),
             (b"//anon", None),
+            (b"/usr/bin/php8.2", Some(Runtime::Php)),
+            (b"/usr/sbin/php-fpm8.2", Some(Runtime::Php)),
+            (b"/usr/lib/apache2/modules/libphp8.2.so", Some(Runtime::Php)),
+            (b"/usr/bin/phpunit", None),
+            (b"/usr/bin/luajit-2.1.0-beta3", Some(Runtime::LuaJit)),
+            (b"/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2.1.0", Some(Runtime::LuaJit)),
+            (b"/usr/bin/ruby3.1", Some(Runtime::Ruby)),
+            (b"/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.7", Some(Runtime::Ruby)),
+            (b"/usr/bin/rubyfmt", None),
+            (
+                b"/usr/lib/dotnet/shared/Microsoft.NETCore.App/8.0.1/libcoreclr.so",
+                Some(Runtime::DotNet),
+            ),
+            (b"/usr/lib/libphpstuff.so", None),
+            (b"/usr/lib/libruby", None),
         ];
         for (path, expect) in cases {
             assert_eq!(Runtime::of_image(path), expect, "{}", String::from_utf8_lossy(path));

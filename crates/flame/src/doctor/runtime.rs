@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::check::Check;
 use super::process::Process;
+use crate::runtime_advice::{Advice, advice};
 
 /// The first Python that can name its functions for profilers.
 const PYTHON_WITH_NAMES: u32 = 12;
@@ -27,7 +28,10 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Java) => java(process, map),
         Some(Runtime::Node) => vec![node(process, map)],
         Some(Runtime::Python(version)) => vec![python(process, map, version)],
-        None if paths.iter().any(String::is_empty) => vec![anonymous(map)],
+        None if paths.iter().any(String::is_empty) => match compiling(&paths) {
+            Some(runtime) => generated(&advice(runtime), map),
+            None => vec![anonymous(map)],
+        },
         None => Vec::new(),
     }
 }
@@ -125,6 +129,26 @@ fn python(process: &Process, map: Result<String, String>, version: Option<u32>) 
         _ => Check::missing(name, "only the interpreter's own functions are seen")
             .fix("PYTHONPERFSUPPORT=1 python3 ..."),
     }
+}
+
+/// The runtime that makes code only if it is told to, by the files of the process.
+fn compiling(paths: &[String]) -> Option<flame_recorder::Runtime> {
+    paths.iter().find_map(|path| flame_recorder::Runtime::of_image(path.as_bytes()))
+}
+
+/// The checks of code that such a runtime has made.
+fn generated(advice: &Advice, map: Result<String, String>) -> Vec<Check> {
+    let name = format!("{} names", advice.name);
+    let names = match (map, advice.names) {
+        (Ok(path), _) => Check::ok(name, format!("in {path}")),
+        (Err(why), Some(mend)) => Check::missing(name, why).fix(mend),
+        (Err(why), None) => Check::missing(name, format!("{why}, and nothing that writes one")),
+    };
+    let stacks = advice.stacks.map(|(lack, mend)| {
+        let why = format!("{} have {lack}: stacks end there", advice.code);
+        Check::missing(format!("{} stacks", advice.name), why).fix(mend)
+    });
+    [Some(names), stacks].into_iter().flatten().collect()
 }
 
 fn anonymous(map: Result<String, String>) -> Check {

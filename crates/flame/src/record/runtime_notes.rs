@@ -7,6 +7,7 @@ use super::notes::Note;
 use crate::java::{self, JavaError};
 use crate::message::rights::is_root;
 use crate::message::this_command;
+use crate::runtime_advice::advice;
 
 /// How a VM that ends by itself is made to write down its methods.
 const DUMP_AT_EXIT: &str =
@@ -15,8 +16,9 @@ const DUMP_AT_EXIT: &str =
 /// What keeps the stacks of compiled Java code whole.
 const FRAME_POINTERS: &str = "start Java with -XX:+PreserveFramePointer";
 
-/// What makes Node.js write down its code.
-const NODE_MAP: &str = "start node with --perf-basic-prof --interpreted-frames-native-stack";
+/// Runtimes other than Java, which is asked for its names.
+const OTHERS: [Runtime; 5] =
+    [Runtime::Node, Runtime::Php, Runtime::LuaJit, Runtime::Ruby, Runtime::DotNet];
 
 /// Has code read that runtimes made, once the Java VMs were asked for theirs if `ask_java`, and says
 /// what is missing.
@@ -83,9 +85,18 @@ fn hints(targets: &[JitTarget], asked_java: bool) -> Vec<Note> {
         let text = format!("{cut} stacks end in compiled Java code, which keeps no frame pointers");
         notes.push(Note::new(text, FRAME_POINTERS));
     }
-    if let Some(target) = of(Runtime::Node).find(|target| target.unnamed > 0) {
-        let text = format!("JavaScript functions of process {} have no names", target.pid);
-        notes.push(Note::new(text, NODE_MAP));
+    for runtime in OTHERS {
+        let advice = advice(runtime);
+        let unnamed = of(runtime).find(|target| target.unnamed > 0);
+        if let (Some(target), Some(mend)) = (unnamed, advice.names) {
+            let text = format!("{} in process {} have no names", advice.code, target.pid);
+            notes.push(Note::new(text, mend));
+        }
+        let cut: u64 = of(runtime).map(|target| target.cut).sum();
+        if let (1.., Some((lack, mend))) = (cut, advice.stacks) {
+            let text = format!("{cut} stacks end in {}, which have {lack}", advice.code);
+            notes.push(Note::new(text, mend));
+        }
     }
     notes
 }
@@ -109,10 +120,18 @@ mod tests {
     fn what_is_missing_is_said_once_for_each_runtime() {
         let java = "compiled methods of Java process 4242 have no names";
         let cut = "12 stacks end in compiled Java code, which keeps no frame pointers";
-        let node = "JavaScript functions of process 4242 have no names";
+        let node = "JavaScript functions in process 4242 have no names";
+        let php = "functions that PHP compiled in process 4242 have no names";
+        let php_cut = "7 stacks end in functions that PHP compiled, which have neither frame \
+                       pointers nor unwind tables";
+        let lua = "3 stacks end in traces of LuaJIT, which have neither frame pointers nor unwind \
+                   tables";
         check(&[target(Runtime::Java, 0, 0), target(Runtime::Node, 0, 9)], false, &[]);
         check(&[target(Runtime::Java, 3, 0), target(Runtime::Java, 2, 0)], false, &[java]);
         check(&[target(Runtime::Java, 3, 5), target(Runtime::Java, 0, 7)], true, &[cut]);
         check(&[target(Runtime::Node, 1, 0)], false, &[node]);
+        check(&[target(Runtime::Php, 2, 7)], false, &[php, php_cut]);
+        check(&[target(Runtime::LuaJit, 2, 1), target(Runtime::LuaJit, 1, 2)], false, &[lua]);
+        check(&[target(Runtime::Ruby, 0, 0), target(Runtime::DotNet, 0, 5)], false, &[]);
     }
 }
