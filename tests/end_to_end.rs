@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod accuracy;
 #[cfg(test)]
+mod allocations;
+#[cfg(test)]
 mod diff;
 #[cfg(test)]
 mod diff_options;

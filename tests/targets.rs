@@ -12,12 +12,12 @@ use crate::support::{
 
 /// Attaches, runs `work` once flame has its perf events, ends it with Ctrl-C, reads the result.
 #[track_caller]
-fn attached(arguments: &[&str], events: usize, work: impl FnOnce(&mut Running)) -> Folded {
+fn attached(arguments: &[&str], work: impl FnOnce(&mut Running)) -> Folded {
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let all: Vec<&str> = ["record", "-F", "999", "-o", &path].into_iter().collect();
     let mut flame = start(&[&all, arguments].concat());
-    flame.wait_for_events(events);
+    flame.wait_for_recording();
     work(&mut flame);
     flame.signal(Signal::SIGINT);
     flame.end().success();
@@ -46,7 +46,7 @@ fn attaching_does_not_stop_or_end_the_process() {
     }
     let mut target = Target::start(&program("shares.c"), &["60"]);
     let pid = target.pid_text();
-    let folded = attached(&["-p", &pid], 1, |_| target.wait_for_cpu(0.5));
+    let folded = attached(&["-p", &pid], |_| target.wait_for_cpu(0.5));
     assert!(target.is_running());
     assert_eq!(folded.roots(), ["shares"]);
     let total = folded.total();
@@ -63,7 +63,7 @@ fn several_processes_are_recorded_into_one_profile() {
     let first = Target::start(&program("shares.c"), &["60"]);
     let second = Target::start(&program("threads.c"), &["60"]);
     let pids = format!("{},{}", first.pid(), second.pid());
-    let folded = attached(&["-p", &pids], 2, |_| {
+    let folded = attached(&["-p", &pids], |_| {
         first.wait_for_cpu(0.3);
         second.wait_for_cpu(0.3);
     });
@@ -93,8 +93,7 @@ fn threads_of_before_and_after_the_attach_are_recorded_under_their_names() {
         let scratch = Scratch::new();
         let path = scratch.file("out.folded");
         let mut flame = start(&["record", "-F", "999", "-p", &pid, "-o", &path]);
-        // The main thread and the two early ones.
-        flame.wait_for_events(3);
+        flame.wait_for_recording();
         target.go();
         target.wait_for_end();
         flame.end().success();
@@ -120,7 +119,7 @@ fn no_inherit_leaves_out_threads_that_start_later() {
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let mut flame = start(&["record", "-F", "999", "--no-inherit", "-p", &pid, "-o", &path]);
-    flame.wait_for_events(3);
+    flame.wait_for_recording();
     target.go();
     target.wait_for_end();
     flame.end().success();
@@ -139,7 +138,7 @@ fn one_thread_is_recorded_without_its_siblings() {
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let mut flame = start(&["record", "-F", "999", "-t", &tid, "-o", &path]);
-    flame.wait_for_events(1);
+    flame.wait_for_recording();
     target.go();
     target.wait_for_end();
     flame.end().success();
@@ -189,7 +188,7 @@ fn end_of_the_target_ends_the_recording() {
     let path = scratch.file("out.folded");
     let mut flame =
         start(&["record", "-F", "999", "-d", "10m", "-p", &target.pid_text(), "-o", &path]);
-    flame.wait_for_events(3);
+    flame.wait_for_recording();
     target.go();
     // Nobody tells flame to stop, and 10 minutes are longer than the patience of the tests.
     flame.end().success();
@@ -221,7 +220,7 @@ fn whole_machine_shows_a_process_that_nobody_named() {
     }
     let scratch = Scratch::new();
     let busy = renamed(&scratch, "shares.c", "stranger");
-    let folded = attached(&["-a"], 2, |_| {
+    let folded = attached(&["-a"], |_| {
         finish(Command::new(&busy).arg("0.5")).success();
     });
     let stranger = folded.of("stranger");
@@ -242,7 +241,7 @@ fn a_cpu_is_recorded_without_the_others() {
         Target::spawn(Command::new("taskset").args(["-c", cpu, &program, "60"]))
     };
     let (on_recorded, on_other) = (pinned("1", "on-recorded"), pinned("0", "on-other"));
-    let folded = attached(&["-C", "1"], 1, |_| {
+    let folded = attached(&["-C", "1"], |_| {
         on_recorded.wait_for_cpu(0.3);
         on_other.wait_for_cpu(0.3);
     });

@@ -112,6 +112,42 @@ fn calls_take_from_their_entry_to_their_return() {
     assert!(folded.with(&["small"]) < 20_000_000, "{said}");
 }
 
+/// A process does not return from the call that ends it: that call lasts until then, and not until the
+/// recording's end.
+#[test]
+fn calls_of_threads_that_end_end_with_them() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; sleep 1";
+    let mut command = flame();
+    command.args(["record", "--mode", "syscalls", "--measure", "latency", "--value", "syscalls"]);
+    let said = finish(command.args(["-o", &path, "--", "sh", "-c", script])).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    // They have lived for some milliseconds each.
+    assert!(folded.of("true").total() < 500_000_000, "{folded:?}\n{said}");
+    assert!(folded.of("sh").total() > 500_000_000, "{said}");
+}
+
+#[test]
+fn waits_for_locks_are_told_from_other_calls() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "--mode", "locks", "-o", &path, "--", &program("waits.c")]);
+    let ended = finish(&mut command).success();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let truth = ended.stdout.lines().find_map(|line| line.strip_prefix("in_lock ")).unwrap();
+    let share = folded.with(&["in_lock"]) as f64 / truth.parse::<f64>().unwrap();
+    assert!((0.95..1.1).contains(&share), "{share} of {truth}: {folded:?}\n{}", ended.stderr);
+    assert_eq!(folded.with(&["in_naps"]) + folded.with(&["in_pipe"]), 0, "{folded:?}");
+}
+
 #[test]
 fn fields_and_ways_to_measure_are_checked() {
     if !has_tracepoints() {

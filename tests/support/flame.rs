@@ -131,9 +131,13 @@ impl Running {
         });
     }
 
-    /// Waits until it records: then a flame of root's is more urgent than others.
+    /// Waits until it records: then a flame of root's is more urgent than others. Of another user's only
+    /// the first event can be waited for.
     #[track_caller]
     pub(crate) fn wait_for_recording(&mut self) {
+        if !nix::unistd::geteuid().is_root() {
+            return self.wait_for_events(1);
+        }
         let path = format!("/proc/{}/stat", self.child.id());
         wait_until("flame to record", || {
             let ended = self.child.try_wait().unwrap();

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
+mod again;
+
 /// A step: its name, the arguments of cargo, and environment of its own.
 struct Step {
     name: &'static str,
@@ -13,6 +15,8 @@ struct Step {
     by: Cargo,
     arguments: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
+    /// Whether tests that fail are run once more.
+    again: bool,
 }
 
 /// Which cargo runs a step.
@@ -33,6 +37,9 @@ const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// Tests that need perf_event or a browser say `SKIP` then.
 const NO_LIVE: &[(&str, &str)] = &[("FLAME_SKIP_LIVE", "1")];
+
+/// Cargo would stop at the first crate that fails, and hide what fails in the others.
+const TESTS: &[&str] = &["test", "--workspace", "--locked", "--no-fail-fast"];
 
 const STEPS: &[Step] = &[
     step("format", &["fmt", "--all", "--check"]),
@@ -55,12 +62,12 @@ const STEPS: &[Step] = &[
         ..step("arm64", &["check", "-p", "flame", "--target", ARM64, "--locked"])
     },
     step("build", &["build", "--workspace", "--locked"]),
-    step("tests", &["test", "--workspace", "--locked"]),
+    Step { again: true, ..step("tests", TESTS) },
     step("fuzz", &["xtask", "fuzz", "--seconds", "4"]),
 ];
 
 const fn step(name: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, by: Cargo::Own, arguments, environment: &[] }
+    Step { name, by: Cargo::Own, arguments, environment: &[], again: false }
 }
 
 impl Step {
@@ -106,8 +113,13 @@ impl Step {
         };
         eprintln!("== {}: {line}", self.name);
         let start = Instant::now();
-        let status = command.status().with_context(|| format!("cannot run {line}"))?;
-        ensure!(status.success(), "{} did not pass; to repeat it: {line}", self.name);
+        let passed = if self.again {
+            again::passes(&mut command)
+        } else {
+            command.status().map(|status| status.success())
+        };
+        let passed = passed.with_context(|| format!("cannot run {line}"))?;
+        ensure!(passed, "{} did not pass; to repeat it: {line}", self.name);
         eprintln!("== {}: passed in {:.0} s", self.name, start.elapsed().as_secs_f64());
         Ok(())
     }

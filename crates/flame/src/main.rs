@@ -7,6 +7,7 @@ mod cli;
 mod diff;
 mod doctor;
 mod fold;
+mod functions;
 mod image_advice;
 mod inputs;
 mod java;

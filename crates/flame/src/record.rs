@@ -1,5 +1,6 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
+mod allocator;
 mod coverage;
 mod debug_files;
 mod events;
@@ -125,6 +126,7 @@ fn record(
     let accounted = recorder.accounted();
     tracing::info!("recording over");
     notes.extend(notes::of_refusals(recorder.source()));
+    notes.extend(notes::of_breakpoints(recorder.source()));
     let options = &plan.recorder.options;
     notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &plan.files));
     privileges::keep_for_naming();

@@ -275,6 +275,17 @@ impl Profile {
         }
     }
 
+    /// Adds all further pairs of values, each a number of samples and what they stand for, to the first,
+    /// which alone is left.
+    pub fn add_up_pairs(&mut self) {
+        let rows = self.values.chunks_exact(self.value_types.len());
+        let sum = |row: &[u64], at: usize| {
+            row.iter().skip(at).step_by(2).fold(0, |sum: u64, value| sum.saturating_add(*value))
+        };
+        self.values = rows.flat_map(|row| [sum(row, 0), sum(row, 1)]).collect();
+        self.value_types.truncate(2);
+    }
+
     /// The sum of one value over all samples.
     pub fn total(&self, value: usize) -> Weight {
         self.samples().filter_map(|sample| sample.values.get(value)).map(|v| Weight(*v)).sum()

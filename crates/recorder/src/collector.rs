@@ -13,6 +13,7 @@ use flame_symbolize::ImageFile;
 use crate::aggregator::{
     Aggregator, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
 };
+use crate::arguments::Argument;
 use crate::config::{Options, Stream};
 use crate::images::OpenImage;
 use crate::jit::{Deferred, DeferredSample, JitTarget};
@@ -85,6 +86,10 @@ pub(crate) struct Collector {
     open_ends: u64,
     /// Of how many events samples are.
     events: usize,
+    /// What samples of each weigh, where that is an argument of a function.
+    arguments: Vec<Argument>,
+    /// The registers that samples have.
+    registers: u64,
 }
 
 impl Collector {
@@ -112,6 +117,8 @@ impl Collector {
             counted: Vec::new(),
             spans: options.spans.then(Spans::default),
             open_ends: 0,
+            arguments: options.arguments.clone(),
+            registers: stream.user_registers,
         }
     }
 
@@ -234,7 +241,13 @@ impl Collector {
             self.counted.resize(sample.event + 1, 0);
         }
         self.counted[sample.event] += sample.period;
-        let each = sample.tracepoint.map_or(1, |value| u64::try_from(value).unwrap_or(0));
+        let each = match self.arguments.get(sample.event) {
+            Some(argument) => {
+                let registers = sample.user_registers.as_deref().unwrap_or_default();
+                argument.value(self.registers, registers).unwrap_or(0)
+            }
+            None => sample.tracepoint.map_or(1, |value| u64::try_from(value).unwrap_or(0)),
+        };
         sample.period.saturating_mul(each)
     }
 

@@ -14,6 +14,7 @@ use flame_sampler::{
 use flame_symbolize::SymbolizeConfig;
 use flame_unwind::Architecture;
 
+use crate::arguments::Argument;
 use crate::debug_places::DebugPlaces;
 use crate::live_files::LiveFiles;
 use crate::target::{TargetFiles, TargetMemory};
@@ -146,6 +147,9 @@ pub struct Options {
     /// Whether samples of a further event end, thread by thread, what those of the first begin, and
     /// those of the first stand for the time between.
     pub spans: bool,
+    /// What samples of each event weigh, by its position, where that is an argument of the function that
+    /// is called; the events are one value then.
+    pub arguments: Vec<Argument>,
     /// What the first event's samples stand for, where that is said otherwise than by its name.
     pub value: Option<ValueType>,
     /// Whether frames of interpreted programs are shown. Default: hidden, since a file or a script has
@@ -169,6 +173,7 @@ impl Default for Options {
             debug_places: DebugPlaces::default(),
             waits: None,
             spans: false,
+            arguments: Vec::new(),
             value: None,
             scripts: ScriptFrames::Hidden,
             symbols: SymbolizeConfig::default(),

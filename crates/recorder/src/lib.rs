@@ -60,6 +60,7 @@
 
 mod accounting;
 mod aggregator;
+mod arguments;
 mod clock;
 mod collector;
 mod config;
@@ -88,6 +89,7 @@ mod target;
 mod walker;
 
 pub use accounting::{ProcessTimes, Times};
+pub use arguments::Argument;
 pub use collector::SeenImage;
 pub use config::{
     DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, ScriptFrames, Stream,

@@ -89,7 +89,7 @@ impl Recorder {
         let mut stream = Stream::from(&source);
         if let Some(waits) = options.waits {
             if source.all().iter().any(|session| session.privilege() != Privilege::All) {
-                return Err(SamplerError::Denied { what: "context switches", level: 1 });
+                return Err(SamplerError::Denied { what: "context switches", level: Some(1) });
             }
             stream = stream.of_waits(waits.with_running);
         }
@@ -333,6 +333,9 @@ impl<S: EventSource> Recorder<S> {
         naming::name_all(rows, &self.collector, &self.symbolizer, &mut profile);
         let tally = self.tally.clone().unwrap_or_else(|| self.look());
         tally.complete(self.collector.sampled_time(), self.collector.counted(), &mut profile);
+        if self.collector.is_of_arguments() {
+            profile.add_up_pairs();
+        }
         profile.health.off_cpu = self.collector.waits();
         profile
     }

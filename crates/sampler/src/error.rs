@@ -54,8 +54,8 @@ pub enum SamplerError {
     Denied {
         /// What was asked for, in words: `all processes`, `kernel code`.
         what: &'static str,
-        /// The highest kernel.perf_event_paranoid that allows it.
-        level: i32,
+        /// The highest kernel.perf_event_paranoid that allows it to everybody, if any does.
+        level: Option<i32>,
     },
     /// The CPU or kernel has no such event.
     #[error("event {event} cannot be sampled on this machine")]

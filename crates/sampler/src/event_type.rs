@@ -2,13 +2,17 @@
 //! `sched:sched_process_exec`.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 use std::str::FromStr;
 
 use flame_events::TracepointField;
+use flame_profile::FileOffset;
 use perf_event_open_sys::bindings;
 
 use crate::config::Privilege;
 use crate::tracepoints::{self, TracepointError};
+use crate::uprobe::{self, Uprobe};
 
 /// What an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +46,8 @@ pub struct EventType {
     pub filter: Option<String>,
     /// A field of a tracepoint that samples say the value of.
     pub field: Option<TracepointField>,
+    /// Where the function starts whose calls are meant.
+    pub(crate) uprobe: Option<Uprobe>,
     pub(crate) kind: u32,
     pub(crate) config: u64,
 }
@@ -115,7 +121,35 @@ impl EventType {
         let clock = name.ends_with("-clock");
         let unit = if clock { EventUnit::Nanoseconds } else { EventUnit::Count };
         let (name, config) = (name.to_owned(), config.into());
-        EventType { name, unit, privilege: None, filter: None, field: None, kind, config }
+        EventType {
+            name,
+            unit,
+            privilege: None,
+            filter: None,
+            field: None,
+            uprobe: None,
+            kind,
+            config,
+        }
+    }
+
+    /// Calls of a function: its name, and where in a file its code starts.
+    ///
+    /// # Errors
+    /// The kernel has no such events.
+    pub fn function(name: &str, file: &Path, start: FileOffset) -> io::Result<EventType> {
+        Ok(EventType {
+            name: name.to_owned(),
+            uprobe: Some(Uprobe::new(file, start)?),
+            kind: uprobe::kind()?,
+            config: 0,
+            ..EventType::page_faults()
+        })
+    }
+
+    /// Whether it is the call of a function.
+    pub fn is_function(&self) -> bool {
+        self.uprobe.is_some()
     }
 
     /// The same tracepoint, with the value of one of its fields.
@@ -177,6 +211,7 @@ impl FromStr for EventType {
             privilege: None,
             filter: None,
             field: None,
+            uprobe: None,
             kind,
             config,
         };

@@ -58,6 +58,7 @@ mod switch_rates;
 mod threads;
 mod tracepoints;
 mod turns;
+mod uprobe;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::libc;
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
+use perf_event_open_sys::bindings::perf_event_attr;
 
 use crate::cgroup::Cgroup;
 use crate::config::{CallGraph, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target};
@@ -168,10 +169,19 @@ impl Plan {
             .read_format(ReadFormat::empty());
         let attributes = builder.attrs_mut();
         if !is_clock {
-            (attributes.type_, attributes.config) = (self.event.kind, self.event.config);
+            self.set_event(attributes);
         }
         attributes.read_format = 0;
         self.filtered(Descriptor::open(builder)?)
+    }
+
+    fn set_event(&self, attributes: &mut perf_event_attr) {
+        (attributes.type_, attributes.config) = (self.event.kind, self.event.config);
+        if let Some(uprobe) = &self.event.uprobe {
+            let [path, offset] = uprobe.words();
+            attributes.__bindgen_anon_3.uprobe_path = path;
+            attributes.__bindgen_anon_4.probe_offset = offset;
+        }
     }
 
     fn filtered(&self, event: Descriptor) -> io::Result<Descriptor> {
@@ -224,7 +234,7 @@ impl Plan {
                     concessions.push(Concession::UserOnly);
                 }
                 Errno::EACCES | Errno::EPERM if plan.privilege == Privilege::Kernel => {
-                    return Err(SamplerError::Denied { what: "kernel code", level: 1 });
+                    return Err(SamplerError::Denied { what: "kernel code", level: Some(1) });
                 }
                 Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP
                     if config.event.is_none() && plan.event == EventType::cycles() =>
@@ -277,8 +287,7 @@ impl Plan {
         }
         let attributes = builder.attrs_mut();
         if records != Records::SideBand {
-            attributes.type_ = self.event.kind;
-            attributes.config = self.event.config;
+            self.set_event(attributes);
         }
         attributes.sample_type = self.layout.sample_type();
         attributes.read_format = FORMAT_TIMES | if self.counts_lost { FORMAT_LOST } else { 0 };
@@ -315,15 +324,19 @@ impl Plan {
     /// The kernel's answer to [`Plan::open`] as an error that says what was meant.
     pub(crate) fn refusal(&self, error: io::Error, who: &Who) -> SamplerError {
         match (Errno::from_raw(error.raw_os_error().unwrap_or(0)), who) {
+            // Whatever perf_event_paranoid says.
+            (Errno::EACCES | Errno::EPERM, _) if self.event.is_function() => {
+                SamplerError::Denied { what: "calls of functions", level: None }
+            }
             (Errno::ESRCH, Who::Task(tid)) => SamplerError::NoSuchThread { tid: *tid },
             (Errno::EACCES | Errno::EPERM, Who::Task(tid)) => {
                 SamplerError::TaskDenied { tid: *tid, owner: threads::owner_of(*tid) }
             }
             (Errno::EACCES | Errno::EPERM, Who::Everyone) => {
-                SamplerError::Denied { what: "all processes", level: 0 }
+                SamplerError::Denied { what: "all processes", level: Some(0) }
             }
             (Errno::EACCES | Errno::EPERM, Who::Cgroup(_)) => {
-                SamplerError::Denied { what: "control groups", level: 0 }
+                SamplerError::Denied { what: "control groups", level: Some(0) }
             }
             (Errno::EMFILE | Errno::ENFILE, _) => {
                 SamplerError::TooManyFiles { needed: 1, limit: limits::raise_open_files() }

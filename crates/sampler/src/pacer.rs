@@ -1,19 +1,18 @@
-//! When the next sample of each CPU is taken: at random intervals around the mean.
+//! When the next sample of each CPU is taken: at random, as likely at one moment as at any other.
 //!
-//! A fixed interval beats with a program's own rhythm: one that alternates two functions 99 times
-//! a second is seen at 99 Hz in one of them only. So the interval is drawn anew from 0.5 to 1.5
-//! times its mean, after each sample where samples are few, and for a batch of them where they are
-//! many. The draws do not depend on what the target does, so each sample stands for the mean.
+//! Two things bend what samples of a CPU say. A fixed interval beats with a program's own rhythm: one
+//! that alternates two functions 99 times a second is seen at 99 Hz in one of them only. And each sample
+//! wakes a reader, after which the scheduler chooses anew who runs: what it chooses runs first in the
+//! interval, and who comes next has the end of it. Of five busy threads on a CPU, one that made system
+//! calls was seen with 0.75 of its time at 999 Hz and 0.9 at 99 Hz, at a fixed interval and at intervals
+//! from 0.5 to 1.5 of the mean alike.
 //!
-//! An interval that is set anew begins when it is set, which is later than the sample by as long as
-//! flame took to wake up; and a timer that flame was too late for has gone on with the old interval.
-//! Both would bend the mean. So the pacer keeps to a schedule instead:
+//! Both are over where the next sample is as likely in each moment, however long the last one ago:
+//! intervals are drawn from the exponential distribution, anew after each sample. How many samples
+//! come would vary by the root of their number, then; so after long intervals the rate is a little higher,
+//! and lower after short ones. Nothing that the target does has a part in what is drawn.
 //!
-//! ```text
-//!   scheduled   |     d1     |  d2  |      d3      |      each sample uses up one point of it
-//!   samples     s0           s1     .
-//!   flame           wakes up --^ sets what is left until the end of d2
-//! ```
+//! Above a thousand samples a second nobody is woken by each, and intervals are drawn for batches.
 //!
 //! All times are on the clock by which the CPU's timer runs: for the events of a control group that
 //! is the time in which its tasks run. What this module does not do is talk to the kernel: it says
@@ -21,23 +20,23 @@
 
 use flame_profile::Nanos;
 
-/// The shortest and the longest interval that is drawn, in parts of the mean.
-const INTERVALS: [f64; 2] = [0.5, 1.5];
+/// When intervals were so short that there were so many samples too many, the rate is half of what it
+/// should be, and as much higher when there were as many too few.
+const SURPLUS: f64 = 15.0;
 
-/// The same of rates, of batches of samples: how many samples come varies by them.
+/// The shortest interval on an idle CPU, in parts of the mean.
+const LEAST_IDLE: f64 = 0.125;
+
+/// The lowest and the highest rate of a batch of samples, in parts of the mean.
 const RATES: [f64; 2] = [0.7, 1.3];
 
-/// What is set is at least the mean divided by that: a schedule that is behind is caught up with
-/// soon, but not in a burst.
+/// What is set is at least the mean divided by that. Code in the kernel may not be interrupted for some
+/// hundred microseconds, and the timer goes on: at a 32nd of the mean of 999 Hz the samples of a program
+/// that forks took longer than what they were of, and 640 came in a row.
 const AT_LEAST: u64 = 8;
 
-/// A schedule that is behind by more intervals than that is given up: the CPU was away. One that is
-/// ahead never is, or every time that flame came late to an interval drawn short would leave more
-/// samples than there should be.
-const FORGIVEN: u64 = 8;
-
 /// A timer that should have fired so long ago and left no sample fired in vain, or did not.
-pub(crate) const GRACE: Nanos = Nanos(1_000_000);
+pub(crate) const GRACE: Nanos = Nanos(200_000);
 
 /// A batch is taken to last for at most so many mean intervals.
 const LONGEST_BATCH: f64 = 1000.0;
@@ -55,17 +54,19 @@ pub(crate) struct Pacer {
     schedule: Schedule,
 }
 
-/// What is to come, and what came so far.
+/// What is set, and what came so far.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
-    /// When the next sample is due, where flame looks after each.
-    due: Nanos,
     /// When the interval was set last.
     set_at: Nanos,
     /// Samples since then.
     since_draw: u64,
-    /// By how many samples more came in batches than should have.
+    /// By how many samples more came in batches than should have, or, by the intervals drawn, than are to.
     surplus: f64,
+    /// Whether the timer has not fired since its interval was set, as far as that is known.
+    is_fresh: bool,
+    /// Whether what is set is the first part of an interval.
+    is_part: bool,
     /// The interval that is set, and when it was set or its timer fired last.
     interval: Nanos,
     since: Nanos,
@@ -73,8 +74,16 @@ struct Schedule {
 
 impl Schedule {
     fn new(now: Nanos, first: Nanos) -> Schedule {
-        let due = Nanos(now.0 + first.0);
-        Schedule { due, set_at: now, since_draw: 0, surplus: 0.0, interval: first, since: now }
+        let (set_at, since) = (now, now);
+        Schedule {
+            set_at,
+            since_draw: 0,
+            surplus: 0.0,
+            is_fresh: true,
+            is_part: false,
+            interval: first,
+            since,
+        }
     }
 }
 
@@ -85,16 +94,16 @@ pub(crate) struct Seen {
     pub(crate) samples: u64,
     /// The time of the last one.
     pub(crate) last: Nanos,
-    /// How often the timer should have fired in between and left no sample, and until when: see
-    /// [`Pacer::passed`].
+    /// How often the timer should have fired in between and left no sample.
     pub(crate) passed: u64,
-    pub(crate) passed_until: Nanos,
+    /// Samples that are one too many.
+    pub(crate) left_out: u64,
     /// Whether the kernel dropped records or stopped the event: how many samples there should have
     /// been is not known then.
     pub(crate) disturbed: bool,
     /// For how long flame itself has run on the CPU. It does so right after a sample, so that no
-    /// sample ever hits it: on its schedule that time does not pass, or what else runs there would
-    /// be sampled too often, by 7 % at 999 Hz.
+    /// sample ever hits it: that time is none in which samples are missing, or what else runs there
+    /// would be sampled too often, by 7 % at 999 Hz.
     pub(crate) own: Nanos,
 }
 
@@ -105,12 +114,11 @@ impl Pacer {
         Pacer { mean, batch: batch.max(1), random, schedule: Schedule::new(Nanos(0), mean) }
     }
 
-    /// Starts the schedule; returns the first interval to set. It is anything up to a whole one, so
-    /// that all moments of a recording are as likely to be sampled; in batches, where it stays until
-    /// flame looks, it is one of those.
+    /// Starts; returns the first interval to set. In batches, where it stays until flame looks, it is one
+    /// of those.
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
         let first = match self.batch {
-            1 => (self.random.f64() * self.mean.0 as f64) as u64,
+            1 => (-(1.0 - self.random.f64()).ln() * self.mean.0 as f64) as u64,
             _ => (self.mean.0 as f64 / self.draw_part(RATES)) as u64,
         };
         let first = self.at_least(first);
@@ -121,44 +129,52 @@ impl Pacer {
     /// Takes in what was seen of the CPU; returns the interval to set now, if one is to be set.
     pub(crate) fn next(&mut self, seen: Seen, now: Nanos) -> Option<Nanos> {
         let mut state = self.schedule;
-        state.due.0 += seen.own.0;
         state.set_at.0 += seen.own.0;
-        if seen.samples + seen.passed == 0 && !seen.disturbed {
+        if seen.samples + seen.passed + seen.left_out == 0 && !seen.disturbed {
             self.schedule = state;
             return None;
         }
+        let is_idle = seen.samples + seen.left_out == 0 && !seen.disturbed;
         let interval = match self.batch {
+            1 if is_idle => Some(self.for_an_idle_cpu(&mut state)),
             1 => Some(self.after_a_sample(&mut state, seen, now)),
             _ => self.for_a_batch(&mut state, seen, now),
         };
         if let Some(interval) = interval {
-            (state.interval, state.since) = (interval, now);
+            (state.interval, state.since, state.is_fresh) = (interval, now, true);
         }
         self.schedule = state;
         interval
     }
 
     /// Takes note of a sample: what should have come before it, and did not, is written into `seen`.
-    /// Returns whether the sample is a stray one, which no point of the schedule is behind.
+    /// Returns whether the sample is one too many.
     ///
     /// A virtual machine's timer may leave no samples while its CPU is idle, and goes on at the
-    /// interval that it was set to last, which may be short. What comes by that when a task runs
-    /// there again is stray; what was due in between must not be made up for in that task: together
-    /// they had one that rests half of the time come out with 1.4 times its CPU time.
+    /// interval that it was set to last; so does one that flame is late to look after. In a moment of
+    /// that time a sample is as likely as the interval is short: of the samples of short ones some are
+    /// left out, so that in each moment it is as likely as in any other.
     pub(crate) fn note(&mut self, time: Nanos, seen: &mut Seen) -> bool {
         let state = &mut self.schedule;
         let interval = state.interval.0;
         let waited = time.0.saturating_sub(state.since.0);
         let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
         state.since = state.since.max(time);
+        let is_first = std::mem::take(&mut state.is_fresh);
+        let is_part = std::mem::take(&mut state.is_part);
         // One that fires late, of a machine that stood still, is in step with nothing; and short
         // intervals begin later than flame says, when it was kept from setting them.
-        if fired < 2 || off > interval / 4 || waited < interval + GRACE.0 {
-            return false;
+        let in_vain = fired >= 2 && off <= interval / 4 && waited >= interval + GRACE.0;
+        if in_vain {
+            seen.passed += fired - 1;
         }
-        seen.passed += fired - 1;
-        seen.passed_until = seen.passed_until.max(time);
-        self.batch == 1
+        let goes_on = in_vain || !is_first;
+        let is_left_out = match goes_on {
+            true => self.random.f64() * self.mean.0 as f64 > interval as f64,
+            false => is_part,
+        };
+        seen.left_out += u64::from(self.batch == 1 && is_left_out);
+        self.batch == 1 && is_left_out
     }
 
     /// The same for what should have come by now. An interval that stays as it is through idle
@@ -169,8 +185,8 @@ impl Pacer {
         let fired = until.0.saturating_sub(state.since.0) / state.interval.0;
         if fired > 0 {
             state.since.0 += fired * state.interval.0;
+            (state.is_fresh, state.is_part) = (false, false);
             seen.passed += fired;
-            seen.passed_until = seen.passed_until.max(until);
         }
     }
 
@@ -180,21 +196,24 @@ impl Pacer {
         Some(due).filter(|_| self.batch == 1)
     }
 
-    /// What is left until the next point of the schedule.
+    /// The interval on an idle CPU, where the timer may go on with it for long. It is no longer than the
+    /// mean, or there would be too few samples then: of a longer one that is drawn, that is the first
+    /// part, at the end of which no sample is meant.
+    fn for_an_idle_cpu(&mut self, state: &mut Schedule) -> Nanos {
+        let part = self.draw_interval(state);
+        state.is_part = part > 1.0;
+        Nanos((part.clamp(LEAST_IDLE, 1.0) * self.mean.0 as f64) as u64)
+    }
+
+    /// The interval until the next sample. What passed since the last one in the kernel and not in flame
+    /// is none in which a sample could come: the next is due the sooner.
     fn after_a_sample(&mut self, state: &mut Schedule, seen: Seen, now: Nanos) -> Nanos {
-        for _ in 0..seen.samples {
-            state.due.0 += self.draw();
-        }
-        if seen.passed_until.0.saturating_sub(state.due.0) <= FORGIVEN * self.mean.0 {
-            while state.due < seen.passed_until {
-                state.due.0 += self.draw();
-            }
-        }
-        let behind = now.0.saturating_sub(state.due.0);
-        if seen.disturbed || behind > FORGIVEN * self.mean.0 {
-            state.due = Nanos(seen.last.0.max(now.0.saturating_sub(self.mean.0)) + self.draw());
-        }
-        self.at_least(state.due.0.saturating_sub(now.0))
+        let passed = now.0.saturating_sub(seen.last.0).saturating_sub(seen.own.0);
+        // More than that is a CPU that was away.
+        let mean =
+            self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);
+        let part = self.draw_interval(state);
+        self.at_least((part * mean as f64) as u64)
     }
 
     /// The interval of the samples until the next look. A batch lasts for a time, and not for a
@@ -220,12 +239,15 @@ impl Pacer {
         Some(self.at_least(interval as u64))
     }
 
-    /// An interval.
-    fn draw(&mut self) -> u64 {
-        (self.draw_part(INTERVALS) * self.mean.0 as f64) as u64
+    /// An interval, in parts of the mean.
+    fn draw_interval(&mut self, state: &mut Schedule) -> f64 {
+        let rate = 1.0 - state.surplus / (2.0 * SURPLUS);
+        let part = (-(1.0 - self.random.f64()).ln() / rate).max(1.0 / AT_LEAST as f64);
+        state.surplus = (state.surplus + 1.0 - part).clamp(-SURPLUS, SURPLUS);
+        part
     }
 
-    /// Which part of its mean an interval or a rate takes.
+    /// Which part of its mean a rate takes.
     fn draw_part(&mut self, [least, most]: [f64; 2]) -> f64 {
         least + self.random.f64() * (most - least)
     }

@@ -14,18 +14,8 @@ use crate::pacer::{Pacer, Seen};
 /// The reader of a CPU wakes up after each sample as long as that makes no more wake-ups a second.
 const WAKE_UPS: u64 = 1000;
 
-/// Intervals are drawn one by one up to so many samples a second. Beyond, a timer of a virtual machine's
-/// idle CPU that fires in vain is not told from one that fires late: drawn one by one at 999 Hz, 2,000
-/// processes a second came out with 110 to 116 % coverage, in batches with 95 to 98 %.
-const DRAWN_ONE_BY_ONE: u64 = 250;
-
 /// Where it would make more, it wakes up at this interval.
 pub(crate) const BATCH: Duration = Duration::from_millis(10);
-
-/// What runs right after an interval was set is missed for a whole interval. On a busy machine that
-/// is the target more often than others, where both run in one scheduling group: at 999 Hz and a
-/// load of 10 to 20, batches of 10 samples had it come out with 96 % coverage.
-const LEAST_BATCH: u64 = 30;
 
 /// How far the intervals of events that are bound to tasks are off those of the frequency, in parts.
 const OFF: [f64; 2] = [0.02, 0.06];
@@ -76,11 +66,11 @@ impl Pace {
         if config.fixed_period || !event.is_clock() {
             return Pace::Fixed;
         }
-        if hz <= DRAWN_ONE_BY_ONE {
+        if hz <= WAKE_UPS {
             return Pace::EachSample;
         }
         let samples = u128::from(hz) * BATCH.as_micros() / 1_000_000;
-        Pace::Batches(u64::try_from(samples).unwrap_or(u64::MAX).max(LEAST_BATCH))
+        Pace::Batches(u64::try_from(samples).unwrap_or(u64::MAX))
     }
 
     /// The pacer of a CPU, where there is one.
@@ -138,8 +128,8 @@ mod tests {
     #[test]
     fn each_sample_is_looked_after_while_there_are_few() {
         check(99, Pace::EachSample);
-        check(250, Pace::EachSample);
-        check(999, Pace::Batches(LEAST_BATCH));
+        check(1000, Pace::EachSample);
+        check(2000, Pace::Batches(20));
         check(9999, Pace::Batches(99));
     }
 

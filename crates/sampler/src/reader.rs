@@ -19,9 +19,10 @@ use std::time::Duration;
 use flame_events::Glance;
 use flame_interpreters::Known;
 use flame_profile::{Cpu, Nanos, NotRead, Pid, Tid};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::SigSet;
+use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
@@ -253,12 +254,12 @@ impl Reader {
             Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
             Some(_) => pacing::BATCH,
         };
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::NONE);
+        let timeout = (timeout < Duration::MAX).then(|| TimeSpec::from(timeout));
         let mut waiting = [
             PollFd::new(self.woken_by.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.end.as_fd(), PollFlags::empty()),
         ];
-        let _ = poll(&mut waiting, timeout);
+        let _ = ppoll(&mut waiting, timeout, None);
         // The CPU went offline, or the recording is over.
         let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
         waiting.iter().all(|fd| !fd.revents().is_some_and(|events| events.intersects(hung_up)))
@@ -351,11 +352,11 @@ impl Reader {
     }
 }
 
-/// How long it takes until a sample is overdue that was due at a time: whole milliseconds, which is
-/// what can be waited for, and not less than is left.
+/// How long it takes until a sample is overdue that was due at a time.
 fn until(due: Nanos) -> Duration {
+    // What is overdue already is to be looked at now, and a little behind that nothing is lost.
     let left = (due.0 + GRACE.0).saturating_sub(monotonic_now().0);
-    Duration::from_millis(left / 1_000_000 + 1)
+    Duration::from_nanos(left + GRACE.0 / 4)
 }
 
 /// For how long this thread has run.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Glance, Horizon, RecordLayout};
-use flame_profile::{ByteLen, Nanos};
+use flame_profile::{ByteLen, Nanos, Tid};
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::gettid;
 
 use crate::accounting::Accounted;
 use crate::attach::{chosen_cpus, first_task};
@@ -21,7 +22,7 @@ use crate::filter::Filter;
 use crate::limits;
 use crate::losses::{Losses, Throttling, for_each_new};
 use crate::occurrences::Occurrences;
-use crate::open::Plan;
+use crate::open::{Plan, Records, Who};
 use crate::pacing::{self, Offbeat, Pace};
 use crate::readers::{Post, Readers};
 use crate::ring::page_size;
@@ -217,10 +218,18 @@ impl Session {
     }
 
     /// Whether the kernel would let this process, with the rights that it has now, open events for
-    /// CPUs that come online. Where those are not sampled, it would.
+    /// CPUs that come online, or for calls of functions. Where neither is sampled, it would.
     pub fn may_reopen(&self) -> bool {
-        let Events::Cpus(samplers) = &self.events else { return true };
-        self.rings.cpus().next().is_none_or(|cpu| samplers.may_reopen(&self.plan, cpu))
+        let Some(cpu) = self.rings.cpus().next() else { return true };
+        match &self.events {
+            Events::Cpus(samplers) => samplers.may_reopen(&self.plan, cpu),
+            // Those of functions are opened anew when too many calls come, and take more rights.
+            Events::Tasks(_) if self.plan.event.is_function() => {
+                let own = Who::Task(Tid(gettid().as_raw().unsigned_abs()));
+                self.plan.open(&own, cpu, Records::Samples).is_ok()
+            }
+            Events::Tasks(_) => true,
+        }
     }
 
     /// What the events are bound to.

@@ -32,6 +32,7 @@ mod eh_frame;
 mod entry;
 mod exported;
 mod files;
+mod function_offset;
 #[doc(hidden)]
 pub mod fuzzing;
 mod go;

@@ -14,6 +14,7 @@ use flame_sampler::{
 
 use super::picture::PictureArgs;
 use super::{By, SymbolArgs, duration};
+use crate::functions;
 use crate::output::Format;
 
 /// The most frames that may be asked for: 8 MiB of stack have half a million at most, and a picture
@@ -135,8 +136,8 @@ pub(crate) struct SamplingArgs {
     /// chooses the one that is drawn.
     ///
     /// cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock, page-faults,
-    /// context-switches and others of perf, a tracepoint (block:block_rq_issue), or rNNN for a raw
-    /// event; :u and :k restrict it to user or kernel code. --list-events names all there are.
+    /// context-switches and others of perf, a tracepoint (block:block_rq_issue), calls of a function
+    /// (uprobe:/lib/x86_64-linux-gnu/libc.so.6:fsync), or rNNN for a raw event; :u and :k restrict it to user or kernel code. --list-events names all there are.
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     pub(crate) event: Option<List<EventType>>,
 
@@ -154,7 +155,7 @@ pub(crate) struct SamplingArgs {
     /// takes the right to sample the kernel. wall: both in one picture, so that each thread adds up to
     /// the time that it lived. faults: where memory is first touched. io: what system calls read and
     /// write; block-io: what is asked of disks; syscalls: how many there are; mmap: what address space
-    /// is asked for.
+    /// is asked for; alloc: what malloc and its like are asked for; locks: waits for locks and conditions.
     #[arg(long, value_name = "MODE", conflicts_with = "event", hide_possible_values = true)]
     pub(crate) mode: Option<Mode>,
 
@@ -164,7 +165,11 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "HOW", requires = "mode", hide_short_help = true)]
     pub(crate) measure: Option<Measure>,
 
-    /// Weigh a tracepoint by a field of it: bytes, ret
+    /// Of --mode alloc, the library or program whose malloc is meant, where it is not found
+    #[arg(long, value_name = "FILE", requires = "mode", hide_short_help = true)]
+    pub(crate) allocator: Option<PathBuf>,
+
+    /// Weigh a tracepoint by a field of it (bytes, ret), or a function by an argument (arg1 to arg6)
     #[arg(long, value_name = "FIELD", requires = "event", hide_short_help = true)]
     pub(crate) weight: Option<String>,
 
@@ -288,6 +293,10 @@ pub(crate) enum Mode {
     Syscalls,
     /// Address space that is asked for.
     Mmap,
+    /// What is asked of malloc.
+    Alloc,
+    /// Waits for locks.
+    Locks,
 }
 
 /// What of a system call counts.
@@ -420,7 +429,10 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 fn events(text: &str) -> Result<List<EventType>, String> {
     let mut events: Vec<EventType> = Vec::new();
     for name in text.split(',') {
-        let event: EventType = name.parse().map_err(|error: ParseEventError| error.to_string())?;
+        let event = match functions::parse(name) {
+            Some(event) => event?,
+            None => name.parse().map_err(|error: ParseEventError| error.to_string())?,
+        };
         if events.contains(&event) {
             return Err(format!("{event} stands there twice"));
         }

@@ -151,11 +151,15 @@ fn is_hidden() -> bool {
     fs::read_dir("/sys/kernel/tracing").is_err_and(|error| is_refusal(&error))
 }
 
-/// What flame does not do, whatever the kernel allows.
 fn uprobes() -> Check {
-    let why =
-        "flame sets none itself; those in tracefs (uprobe_events) are recorded as tracepoints";
-    Check::missing("uprobes", why).optional()
+    let check = match probe(Feature::Uprobes, Privilege::All) {
+        Ok(()) => Check::ok("uprobes", "calls of functions, and what malloc is asked for"),
+        Err(error) if is_refusal(&error) => {
+            Check::missing("uprobes", "only root may set them").fix(by_root("flame record"))
+        }
+        Err(error) => refused("uprobes", &error, 1),
+    };
+    check.optional()
 }
 
 fn lost_counts() -> Check {

@@ -27,9 +27,10 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         }
         SamplerError::TaskDenied { tid, owner } => task_denied(*tid, *owner),
         SamplerError::Denied { what, level } => {
-            let failure = Failure::new(format!("cannot sample {what}: permission denied"))
-                .why(why_refused(*level));
-            with_more_rights(failure, Some(*level))
+            let failure = Failure::new(format!("cannot sample {what}: permission denied"));
+            let failure =
+                level.iter().fold(failure, |failure, level| failure.why(why_refused(*level)));
+            with_more_rights(failure, *level)
         }
         SamplerError::EventUnsupported { event, source } => {
             Failure::new(format!("cannot sample {event}: {}", reason(source)))
@@ -159,7 +160,7 @@ mod tests {
         let errors = [
             SamplerError::TaskDenied { tid: Tid(7), owner: Some(Uid::effective().as_raw()) },
             SamplerError::TaskDenied { tid: Tid(7), owner: Some(u32::MAX - 1) },
-            SamplerError::Denied { what: "all processes", level: 0 },
+            SamplerError::Denied { what: "all processes", level: Some(0) },
             SamplerError::TooManyFiles { needed: 65, limit: 64 },
             SamplerError::LockedMemory { ring: ByteLen(4096), mlock_kb: Some(8), needed_kb: 516 },
             SamplerError::FrequencyTooHigh { asked: Hz(99_999), limit: Hz(999) },

@@ -2,7 +2,7 @@
 //! occurrences, or the time between two.
 
 use flame_profile::ValueType;
-use flame_recorder::RecorderConfig;
+use flame_recorder::{Argument, RecorderConfig};
 use flame_sampler::{DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Rate, SamplerConfig};
 use nix::libc;
 
@@ -31,6 +31,11 @@ const TRANSFERS: &[i64] = &[
     libc::SYS_splice,
 ];
 
+/// What waits in futex(2), with its flags for private futexes and the real-time clock: FUTEX_WAIT,
+/// FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2.
+const FUTEX_WAITS: [u32; 5] = [0, 6, 9, 11, 13];
+const FUTEX_FLAGS: [u32; 4] = [0, 128, 256, 128 + 256];
+
 const ENTER: &str = "raw_syscalls:sys_enter";
 const EXIT: &str = "raw_syscalls:sys_exit";
 
@@ -47,9 +52,15 @@ enum Weight {
 pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Result<(), Failure> {
     if let Some(field) = &sampling.weight {
         let event = config.sampler.event.take();
+        if let Some(function) = event.as_ref().filter(|event| event.is_function()) {
+            config.options.arguments = vec![argument(field)?];
+            return measure(config, sampling, field, function.clone(), Weight::Occurrences);
+        }
         let Some(event) = event.filter(EventType::is_tracepoint) else {
-            return Err(Failure::new("--weight takes a field of a tracepoint: -e GROUP:NAME")
-                .why("other events write nothing that could be added up"));
+            return Err(Failure::new(
+                "--weight takes a field of a tracepoint or an argument of a function",
+            )
+            .why("other events write nothing that could be added up"));
         };
         return measure(config, sampling, field, event, Weight::Field(field.clone(), "count"));
     }
@@ -65,16 +76,26 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
         (Some(Mode::BlockIo), by) => ("block-io", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::Syscalls), by) => ("syscalls", by.unwrap_or(Measure::Count)),
         (Some(Mode::Mmap), by) => ("mmap", by.unwrap_or(Measure::Bytes)),
+        (Some(Mode::Locks), by) => ("locks", by.unwrap_or(Measure::Latency)),
         (_, None) => return Ok(()),
         (_, Some(_)) => {
-            return Err(Failure::new("--measure is for --mode io, block-io, syscalls and mmap"));
+            return Err(Failure::new(
+                "--measure is for --mode io, block-io, syscalls, mmap and locks",
+            ));
         }
     };
     let transfers = (name == "io").then(|| one_of(TRANSFERS));
     let (event, what) = match (name, by) {
-        ("syscalls", Measure::Bytes) => {
-            return Err(Failure::new("--mode syscalls is not measured by bytes")
-                .or_try("--mode io, for those that read and write"));
+        ("syscalls" | "locks", Measure::Bytes) => {
+            return Err(Failure::new(format!("--mode {name} is not measured by bytes"))
+                .or_try("--mode io, for calls that read and write"));
+        }
+        ("locks", Measure::Latency) => {
+            let exit = tracepoint("syscalls:sys_exit_futex", None)?;
+            (tracepoint("syscalls:sys_enter_futex", Some(futex_waits()))?, Weight::Until(exit))
+        }
+        ("locks", Measure::Count) => {
+            (tracepoint("syscalls:sys_enter_futex", Some(futex_waits()))?, Weight::Occurrences)
         }
         ("io" | "syscalls", Measure::Latency) => {
             let exit = tracepoint(EXIT, transfers.clone())?;
@@ -99,6 +120,16 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
     measure(config, sampling, name, event, what)
 }
 
+/// `arg1` to `arg6`.
+fn argument(text: &str) -> Result<Argument, Failure> {
+    let number = text.strip_prefix("arg").and_then(|number| number.parse::<usize>().ok());
+    let number = number.filter(|number| (1..=6).contains(number));
+    let number = number.ok_or_else(|| {
+        Failure::usage(format!("a function has no argument '{text}': they are arg1 to arg6"))
+    })?;
+    Ok(Argument::One(number - 1))
+}
+
 fn field(name: &str) -> Weight {
     Weight::Field(name.to_owned(), "bytes")
 }
@@ -107,6 +138,13 @@ fn field(name: &str) -> Weight {
 fn one_of(calls: &[i64]) -> String {
     let calls: Vec<String> = calls.iter().map(|id| format!("id == {id}")).collect();
     calls.join(" || ")
+}
+
+/// The kernel's filter for calls of futex(2) that wait.
+fn futex_waits() -> String {
+    let with_flags = |wait| FUTEX_FLAGS.iter().map(move |flags| format!("op == {}", wait + flags));
+    let all: Vec<String> = FUTEX_WAITS.into_iter().flat_map(with_flags).collect();
+    all.join(" || ")
 }
 
 fn tracepoint(name: &str, filter: Option<String>) -> Result<EventType, Failure> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 
 use flame_profile::{Health, Missing};
+use flame_render::group_thousands;
 use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
 
 use crate::message::rights::{by_root, more_rights, paranoid};
@@ -103,6 +104,19 @@ pub(super) fn of_refusals(sessions: &Sessions) -> Vec<Note> {
         })
     };
     sessions.all().iter().flat_map(Session::refusals).map(note).collect()
+}
+
+/// What recording the calls of functions has cost the target, if it did: on the machine of
+/// docs/modes.md a breakpoint takes 2 us.
+pub(super) fn of_breakpoints(sessions: &Sessions) -> Option<Note> {
+    let functions = sessions.all().iter().filter(|session| session.event().is_function());
+    let calls: u64 = functions.filter_map(Session::happened).sum();
+    (calls > 0).then(|| {
+        let (calls, seconds) = (group_thousands(calls), calls as f64 * 2e-6);
+        Note::plain(format!(
+            "{calls} calls ran into a breakpoint: of some 2 us each, {seconds:.2} s in all"
+        ))
+    })
 }
 
 /// A word to who comes from perf.

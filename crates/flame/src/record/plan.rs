@@ -7,11 +7,11 @@ use std::time::Duration;
 use flame_profile::Nanos;
 use flame_recorder::{LiveFiles, Options, RecorderConfig, Waits};
 use flame_sampler::{
-    DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, EventSpec, EventType, Privilege, Rate,
-    SamplerConfig, Target,
+    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, EventSpec, EventType, Privilege,
+    Rate, SamplerConfig, Target,
 };
 
-use super::modes;
+use super::{allocator, modes};
 use crate::cli::{Mode, RecordArgs, SamplingArgs};
 use crate::message::Failure;
 use crate::symbols;
@@ -61,6 +61,10 @@ impl Plan {
         set_sampling(&mut recorder.sampler, sampling);
         recorder.others.extend(further_events(sampling));
         modes::set(&mut recorder, sampling)?;
+        if sampling.mode == Some(Mode::Alloc) {
+            allocator::set(&mut recorder, sampling, args.target.launched(), &files)?;
+        }
+        check_functions(&mut recorder)?;
         Ok(Plan {
             recorder,
             files,
@@ -75,12 +79,36 @@ impl Plan {
     }
 }
 
+/// Functions are sampled in the target's processes alone: in others their breakpoints would cost time.
+/// What they are called with is in registers, which only copies of stacks have beside them.
+fn check_functions(config: &mut RecorderConfig) -> Result<(), Failure> {
+    let others = config.others.iter().map(|other| &other.event);
+    let mut events = config.sampler.event.iter().chain(others);
+    if events.any(EventType::is_function) {
+        config.sampler.per_task |=
+            !matches!(config.sampler.target, Target::System | Target::Cgroup(_));
+    }
+    let copies = matches!(config.sampler.call_graph, CallGraph::Dwarf(_));
+    if !config.options.arguments.is_empty()
+        && (!copies || config.sampler.privilege == Privilege::Kernel)
+    {
+        return Err(Failure::new(
+            "what a function is called with needs --call-graph dwarf, and no -k",
+        )
+        .why("registers are recorded with copies of user stacks"));
+    }
+    Ok(())
+}
+
 /// Refuses options that the mode does not have.
 pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     let limits = sampling.min_block.is_some() || sampling.max_block.is_some();
     if limits && sampling.mode != Some(Mode::OffCpu) {
         return Err(Failure::new("--min-block and --max-block are for --mode off-cpu")
             .why("other modes leave no waits out"));
+    }
+    if sampling.allocator.is_some() && sampling.mode != Some(Mode::Alloc) {
+        return Err(Failure::new("--allocator is for --mode alloc"));
     }
     let is_tracepoint = events(sampling).any(EventType::is_tracepoint);
     if sampling.filter.is_some() && !is_tracepoint {
@@ -153,7 +181,8 @@ fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
         Some(Mode::OffCpu | Mode::Wall) => {}
         Some(Mode::Faults) => config.event = Some(EventType::page_faults()),
         // What they are is set where their fields are known, see modes.rs.
-        Some(Mode::Io | Mode::BlockIo | Mode::Syscalls | Mode::Mmap) => {}
+        Some(Mode::Io | Mode::BlockIo | Mode::Syscalls | Mode::Mmap | Mode::Locks) => {}
+        Some(Mode::Alloc) => {}
         Some(Mode::Cpu) | None => {
             config.event = events(sampling).next().map(|event| filtered(event, sampling));
         }

@@ -250,6 +250,11 @@ impl Collector {
         }
     }
 
+    /// Whether samples of all events add up to one value.
+    pub(crate) fn is_of_arguments(&self) -> bool {
+        !self.arguments.is_empty()
+    }
+
     /// Whether samples stand for the time behind an event, and not for the event.
     pub(crate) fn measures_time(&self) -> bool {
         self.off_cpu.is_some() || self.spans.is_some()

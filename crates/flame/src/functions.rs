@@ -1,0 +1,59 @@
+//! Functions of programs and libraries as events: `-e uprobe:FILE:FUNCTION`.
+
+use std::path::Path;
+
+use flame_sampler::EventType;
+use flame_symbolize::ImageFile;
+
+use crate::message::reason;
+
+/// What an event of this kind begins with.
+const PREFIX: &str = "uprobe:";
+
+/// The event that such a text names; `None` where it is of another kind.
+pub(crate) fn parse(text: &str) -> Option<Result<EventType, String>> {
+    let (file, function) = match text.strip_prefix(PREFIX)?.rsplit_once(':') {
+        Some((file, function)) if !file.is_empty() && !function.is_empty() => (file, function),
+        _ => return Some(Err("a function is named uprobe:FILE:FUNCTION".to_owned())),
+    };
+    let path = Path::new(file);
+    let image = match ImageFile::open(path) {
+        Ok(image) => image,
+        Err(error) => return Some(Err(format!("{file}: {error}"))),
+    };
+    let event = calls_of(text, function, path, &image);
+    Some(event.unwrap_or_else(|| Err(format!("{file} has no symbol of a function '{function}'"))))
+}
+
+/// Calls of a function of an image, which the kernel finds at `path`; `None` where it has no such
+/// function.
+pub(crate) fn calls_of(
+    name: &str,
+    function: &str,
+    path: &Path,
+    image: &ImageFile,
+) -> Option<Result<EventType, String>> {
+    let start = image.offset_of_function(function)?;
+    let event = EventType::function(name, path, start);
+    Some(event.map_err(|error| format!("this kernel has no uprobes: {}", reason(&error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_no_function_says_why() {
+        assert_eq!(parse("cycles"), None);
+        for (text, why) in [
+            ("uprobe:", "uprobe:FILE:FUNCTION"),
+            ("uprobe:/bin/true", "uprobe:FILE:FUNCTION"),
+            ("uprobe:/nonexistent:main", "cannot open"),
+            ("uprobe:/etc/passwd:main", "not a readable ELF"),
+            ("uprobe:/proc/self/exe:no_such_function_at_all", "has no symbol"),
+        ] {
+            let message = parse(text).unwrap().unwrap_err();
+            assert!(message.contains(why), "{text}: {message}");
+        }
+    }
+}

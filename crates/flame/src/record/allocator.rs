@@ -1,0 +1,226 @@
+//! `--mode alloc`: what is asked of malloc and its like, by the calls' arguments.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flame_profile::{ByteLen, Hz, Pid, ValueType};
+use flame_recorder::{Argument, LiveFiles, RecorderConfig, TargetFiles};
+use flame_sampler::{EventSpec, Rate, Target};
+use flame_symbolize::{DebugSearch, ImageFile};
+
+use super::plan::rate;
+use crate::cli::SamplingArgs;
+use crate::functions::calls_of;
+use crate::message::Failure;
+
+/// The functions, and which of their arguments says how many bytes are asked for.
+const FUNCTIONS: &[(&str, Argument)] = &[
+    ("malloc", Argument::One(0)),
+    ("calloc", Argument::Product(0, 1)),
+    ("realloc", Argument::One(1)),
+    ("aligned_alloc", Argument::One(1)),
+    ("memalign", Argument::One(1)),
+    ("posix_memalign", Argument::One(2)),
+];
+
+/// Allocators that programs are linked with instead of the C library's.
+const OTHERS: [&str; 3] = ["jemalloc", "tcmalloc", "mimalloc"];
+
+/// What the C library's file is called.
+const C_LIBRARIES: [&str; 3] = ["libc.so", "libc-2", "ld-musl"];
+
+/// Bytes of ring a CPU: each function has rings of its own.
+const RING: ByteLen = ByteLen(8 << 20);
+
+/// An allocator: how the kernel is told of it, and what it is.
+struct Allocator {
+    path: PathBuf,
+    image: ImageFile,
+    is_c_library: bool,
+}
+
+/// Samples the calls of the target's allocator, or of the one that is named.
+pub(super) fn set(
+    config: &mut RecorderConfig,
+    sampling: &SamplingArgs,
+    command: Option<&[OsString]>,
+    files: &LiveFiles,
+) -> Result<(), Failure> {
+    let allocator = match (sampling.allocator.as_deref(), &config.sampler.target) {
+        (Some(path), _) => of_file(path, path),
+        (None, Target::Processes(pids)) => pids.first().and_then(|pid| of_process(*pid, files)),
+        (None, Target::Threads(tids)) => tids.first().and_then(|tid| of_process(Pid(tid.0), files)),
+        (None, _) => command.and_then(of_program).or_else(of_this_machine),
+    };
+    let Some(allocator) = allocator else {
+        return Err(Failure::new("cannot measure allocations: no function malloc was found")
+            .why("neither the program nor a library of it has the symbol")
+            .or_try("--allocator FILE, with the library or program that has it"));
+    };
+    let mut starts = Vec::new();
+    let mut events = Vec::new();
+    for (function, argument) in FUNCTIONS {
+        let start = allocator.image.offset_of_function(function);
+        // Two names of one function are one event.
+        if start.is_none() || starts.contains(&start) {
+            continue;
+        }
+        starts.push(start);
+        let event = calls_of(function, function, &allocator.path, &allocator.image);
+        let event = event.transpose().map_err(Failure::new)?;
+        let argument = match (*function, allocator.is_c_library) {
+            ("realloc", true) => Argument::Resize(0, 1),
+            _ => *argument,
+        };
+        events.extend(event.map(|event| (event, argument)));
+    }
+    let (events, arguments): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+    // Together they are to be sampled as often as one event is.
+    let rate = match rate(events.first(), sampling) {
+        Rate::Frequency(hz) => Rate::Frequency(Hz((hz.0 / events.len() as u64).max(1))),
+        period @ Rate::Period(_) => period,
+    };
+    let mut events = events.into_iter();
+    config.options.value = Some(ValueType::new("alloc", "bytes"));
+    config.options.arguments = arguments;
+    config.sampler.event = events.next();
+    config.sampler.rate = rate;
+    config.sampler.ring = Some(RING);
+    config.others =
+        events.map(|event| EventSpec { event, rate, switches: false, stacks: true }).collect();
+    Ok(())
+}
+
+/// That of a process, which may be in a container: the file that it has mapped, whatever it is called.
+fn of_process(pid: Pid, files: &LiveFiles) -> Option<Allocator> {
+    let maps = files.text(pid, "maps").ok()?;
+    let maps = String::from_utf8_lossy(&maps);
+    let mounts = files.text(pid, "mountinfo").ok()?;
+    let mounts = String::from_utf8_lossy(&mounts);
+    let mut code: Vec<Mapped<'_>> = maps.lines().filter_map(Mapped::of_code).collect();
+    code.retain(|mapped| !is_fuse(&mounts, mapped.device));
+    // Who is linked with another allocator than the C library's calls that one; so does a program that
+    // has one itself, and its code comes first.
+    code.sort_by_key(|mapped| match mapped.name {
+        name if OTHERS.iter().any(|other| name.contains(other)) => 0,
+        name if is_c_library(name) => 2,
+        _ => 1,
+    });
+    code.iter().find_map(|mapped| {
+        let path = PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.range));
+        let opened = files.open(&path).ok()?;
+        let image = ImageFile::of_file(&path, &opened, DebugSearch::of(&path)).ok()?;
+        image.offset_of_function("malloc")?;
+        Some(Allocator { path, image, is_c_library: is_c_library(mapped.name) })
+    })
+}
+
+/// A file that a process runs code of.
+struct Mapped<'m> {
+    range: &'m str,
+    device: &'m str,
+    name: &'m str,
+}
+
+impl<'m> Mapped<'m> {
+    /// By a line of /proc/PID/maps: `START-END r-xp OFFSET DEVICE INODE  PATH`.
+    fn of_code(line: &'m str) -> Option<Mapped<'m>> {
+        let mut fields = line.splitn(6, ' ');
+        let (range, rights) = (fields.next()?, fields.next()?);
+        let (device, inode) = (fields.nth(1)?, fields.next()?);
+        let path = fields.next()?.trim_start();
+        let name = path.rsplit('/').next()?;
+        let is_code = rights.contains('x') && inode != "0";
+        is_code.then_some(Mapped { range, device, name })
+    }
+}
+
+/// Whether a device's files are answered for by a program: the kernel would wait for it.
+fn is_fuse(mounts: &str, device: &str) -> bool {
+    // In hexadecimal there, in decimal here.
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let Some((major, minor)) = device.split_once(':') else { return true };
+    let (Some(major), Some(minor)) = (number(major), number(minor)) else { return true };
+    let device = format!("{major}:{minor}");
+    mounts.lines().any(|line| {
+        let of_device = line.split(' ').nth(2) == Some(&device);
+        of_device && line.split_once(" - ").is_some_and(|(_, kind)| kind.starts_with("fuse"))
+    })
+}
+
+/// That of a program that will be started: its own, or that of its C library.
+fn of_program(command: &[OsString]) -> Option<Allocator> {
+    let program = Path::new(command.first()?);
+    let found = match program.components().count() {
+        1 => {
+            let directories = env::var_os("PATH")?;
+            let in_each = env::split_paths(&directories).map(|directory| directory.join(program));
+            in_each.into_iter().find(|path| path.is_file())?
+        }
+        _ => program.to_owned(),
+    };
+    of_file(&found, &found).or_else(|| {
+        let interpreter = ImageFile::open(&found).ok()?.section(".interp")?;
+        let path = interpreter.bytes.split(|byte| *byte == 0).next()?;
+        let path = Path::new(std::str::from_utf8(path).ok()?);
+        // musl's loader is its C library.
+        of_file(path, path)
+    })
+}
+
+/// The C library that flame itself runs with.
+fn of_this_machine() -> Option<Allocator> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let paths = maps.lines().filter_map(|line| line.split_once('/').map(|(_, path)| path));
+    let path = paths.map(|path| PathBuf::from(format!("/{path}")));
+    path.into_iter().find_map(|path| of_file(&path, &path).filter(|found| found.is_c_library))
+}
+
+fn of_file(path: &Path, called: &Path) -> Option<Allocator> {
+    let image = ImageFile::open(path).ok()?;
+    image.offset_of_function("malloc")?;
+    let name = called.file_name()?.to_string_lossy();
+    Some(Allocator { path: path.to_owned(), is_c_library: is_c_library(&name), image })
+}
+
+fn is_c_library(name: &str) -> bool {
+    C_LIBRARIES.iter().any(|library| name.contains(library))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_with_code_are_found_among_mappings() {
+        let line = "7f0d8a428000-7f0d8a57e000 r-xp 00026000 fe:00 1234      /usr/lib/a b/libc.so.6";
+        let mapped = Mapped::of_code(line).unwrap();
+        assert_eq!(mapped.range, "7f0d8a428000-7f0d8a57e000");
+        assert_eq!((mapped.device, mapped.name), ("fe:00", "libc.so.6"));
+        for other in [
+            "7ffd1000-7ffd2000 r-xp 00000000 00:00 0      [vdso]",
+            "7f0d8a400000-7f0d8a428000 r--p 00000000 fe:00 1234      /usr/lib/libc.so.6",
+            "",
+        ] {
+            assert!(Mapped::of_code(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn file_systems_of_programs_are_told_by_their_device() {
+        let mounts = "22 1 254:0 / / rw - ext4 /dev/vda rw\n30 22 0:45 / /m rw - fuse.sshfs x rw\n";
+        assert!(!is_fuse(mounts, "fe:00"));
+        assert!(is_fuse(mounts, "00:2d"));
+        assert!(is_fuse(mounts, "nonsense"));
+    }
+
+    #[test]
+    fn this_machine_has_an_allocator() {
+        let found = of_this_machine().unwrap();
+        let start = |name| found.image.offset_of_function(name);
+        assert!(start("malloc").is_some() && start("no_such_function").is_none());
+        assert_ne!(start("malloc"), start("calloc"));
+    }
+}

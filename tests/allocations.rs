@@ -1,0 +1,67 @@
+//! What is asked of malloc, and calls of any function.
+
+use std::fs;
+
+use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
+
+/// Bytes of a round in each function of the program.
+const ROUND: [(&str, u64); 4] =
+    [("small", 100), ("array", 600), ("grown", 1200), ("aligned", 4096)];
+
+#[track_caller]
+fn record(options: &[&str], rounds: u64) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "-o", &path]).args(options).arg("--");
+    let ended = finish(command.arg(program("allocations.c")).arg(rounds.to_string())).success();
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+#[test]
+fn bytes_that_are_asked_for_are_counted_at_their_callers() {
+    if !live_as_root() {
+        return;
+    }
+    let (folded, said) = record(&["--mode", "alloc"], 50);
+    for (function, bytes) in ROUND {
+        assert_eq!(folded.with(&["main", function]), 50 * bytes, "{function}: {said}");
+    }
+    assert!(said.contains("calls ran into a breakpoint"), "{said}");
+}
+
+#[test]
+fn a_flood_of_allocations_is_sampled_and_sums_stay_right() {
+    if !live_as_root() {
+        return;
+    }
+    let rounds = 60_000;
+    let (folded, said) = record(&["--mode", "alloc"], rounds);
+    let all: u64 = ROUND.iter().map(|(_, bytes)| rounds * bytes).sum();
+    let off = folded.total() as f64 / all as f64 - 1.0;
+    assert!(off.abs() < 0.01, "{} of {all}: {said}", folded.total());
+    for (function, bytes) in ROUND {
+        let share = folded.with(&["main", function]) as f64 / (rounds * bytes) as f64;
+        // Two of the functions call the same one: which it was is sampled.
+        assert!((share - 1.0).abs() < 0.05, "{function}: {share}, {said}");
+    }
+}
+
+#[test]
+fn calls_of_a_function_are_counted_and_weighed_by_an_argument() {
+    if !live_as_root() {
+        return;
+    }
+    let program = program("allocations.c");
+    let event = format!("uprobe:{program}:array");
+    let (folded, said) = record(&["-e", &event], 70);
+    assert_eq!(folded.with(&["main", "array"]), 70, "{said}");
+    assert_eq!(folded.total(), 70, "{said}");
+    // calloc(10, 60): its second argument.
+    let ended = run(&["record", "--mode", "alloc", "--allocator", "/bin/true", "--", "true"]);
+    ended.error(1, &["no function malloc was found", "--allocator FILE"]);
+    let ended = run(&["record", "-e", &event, "--weight", "ret", "--", "true"]);
+    ended.error(2, &["no argument 'ret'", "arg1 to arg6"]);
+    let ended = run(&["record", "-e", "uprobe:/bin/true:no_such", "--", "true"]);
+    ended.error(2, &["no symbol of a function 'no_such'"]);
+}
