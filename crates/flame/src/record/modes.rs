@@ -71,21 +71,32 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
         let name = enter.name.clone();
         return measure(config, sampling, &name, enter.clone(), Weight::Until(exit.clone()));
     }
-    let (name, by) = match (sampling.mode, sampling.measure) {
+    let Some((name, by)) = mode_of(sampling)? else { return Ok(()) };
+    let (event, what) = sampled(name, by)?;
+    measure(config, sampling, name, event, what)
+}
+
+/// The mode's name, and how it is measured; `None` for modes that are made of something else.
+fn mode_of(sampling: &SamplingArgs) -> Result<Option<(&'static str, Measure)>, Failure> {
+    Ok(Some(match (sampling.mode, sampling.measure) {
         (Some(Mode::Io), by) => ("io", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::BlockIo), by) => ("block-io", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::Syscalls), by) => ("syscalls", by.unwrap_or(Measure::Count)),
         (Some(Mode::Mmap), by) => ("mmap", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::Locks), by) => ("locks", by.unwrap_or(Measure::Latency)),
-        (_, None) => return Ok(()),
+        (_, None) => return Ok(None),
         (_, Some(_)) => {
             return Err(Failure::new(
                 "--measure is for --mode io, block-io, syscalls, mmap and locks",
             ));
         }
-    };
+    }))
+}
+
+/// What is sampled in a mode, and what its samples weigh.
+fn sampled(name: &str, by: Measure) -> Result<(EventType, Weight), Failure> {
     let transfers = (name == "io").then(|| one_of(TRANSFERS));
-    let (event, what) = match (name, by) {
+    Ok(match (name, by) {
         ("syscalls" | "locks", Measure::Bytes) => {
             return Err(Failure::new(format!("--mode {name} is not measured by bytes"))
                 .or_try("--mode io, for calls that read and write"));
@@ -116,8 +127,7 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
         }
         ("mmap", Measure::Bytes) => (tracepoint("syscalls:sys_enter_mmap", None)?, field("len")),
         _ => (tracepoint(ENTER, None)?, Weight::Occurrences),
-    };
-    measure(config, sampling, name, event, what)
+    })
 }
 
 /// `arg1` to `arg6`.
