@@ -10,7 +10,7 @@ use flame_profile::{FrameKind, Nanos};
 use memchr::memchr;
 
 use super::frame::{self, FrameLine};
-use super::header::{self, Header};
+use super::header::{self, Header, LastTask};
 use super::looks_like_frame;
 use crate::ReadError;
 use crate::line_cache::LineCache;
@@ -76,6 +76,7 @@ pub(super) struct Parser<'s> {
     stops: Vec<bool>,
     /// Names and numbers of threads.
     tasks: LineCache,
+    last_task: LastTask,
     /// Innermost first.
     stack: Vec<FrameIndex>,
     /// What samples are given to where they are no weights by themselves.
@@ -119,6 +120,7 @@ impl<'s> Parser<'s> {
             groups: Vec::new(),
             stops: Vec::new(),
             tasks: LineCache::default(),
+            last_task: LastTask::default(),
             stack: Vec::new(),
             taker: None,
         }
@@ -159,7 +161,7 @@ impl<'s> Parser<'s> {
                 if line[0] == b'#' {
                     continue;
                 }
-                if let Some(header) = header::parse(line) {
+                if let Some(header) = header::parse_next(line, &mut self.last_task) {
                     self.end(&mut state);
                     stopped = false;
                     state = self.begin(header, &mut stopped);
