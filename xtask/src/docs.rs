@@ -9,6 +9,7 @@ mod terminal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -17,6 +18,8 @@ use flame_browser::{Browser, Launch};
 use crate::bench;
 
 const WORDS: &str = include_str!("docs/Words.java");
+/// A service in Python, and its load.
+const ORDERS: &str = include_str!("docs/orders.py");
 /// A program in two versions, one of which has a regression.
 const REQUESTS: &str = include_str!("docs/requests.c");
 /// About two seconds of it.
@@ -58,10 +61,11 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
 
 fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
     type Part = fn(&Path, &Path) -> Result<Vec<Shot>>;
-    let parts: [(&str, Part); 5] = [
+    let parts: [(&str, Part); 6] = [
         ("du", record_du),
         ("cpu", record_cpu),
         ("java", record_java),
+        ("python", record_python),
         ("diff", compare),
         ("terminal", print_on_terminal),
     ];
@@ -146,6 +150,23 @@ fn record_java(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
         shot("java.png", directory, "java.svg"),
         Shot { dark: true, search: "java.util", ..shot("dark.png", directory, "java.svg") },
     ])
+}
+
+/// A service under load, without the process that makes it.
+fn record_python(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
+    fs::write(directory.join("orders.py"), ORDERS)?;
+    let mut server = Command::new("/usr/bin/python3").arg(directory.join("orders.py")).spawn()?;
+    let pid = server.id().to_string();
+    // It starts, and another process that is not to be in the picture.
+    thread::sleep(Duration::from_secs(2));
+    let mut record = Command::new(flame);
+    record.current_dir(directory).args(["record", "-q", "-F", "999", "-o", "python.svg"]);
+    record.args(["--title", "a service in Python", "--no-children", "-p", &pid, "-d", "4s"]);
+    let recorded = succeed(&mut record);
+    server.kill()?;
+    server.wait()?;
+    recorded?;
+    Ok(vec![Shot { point_at: "Report.ranked", ..shot("python.png", directory, "python.svg") }])
 }
 
 /// Both versions of a program recorded, and the difference drawn.

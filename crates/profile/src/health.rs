@@ -241,6 +241,21 @@ impl Health {
         }
     }
 
+    /// For each language the share of samples in its interpreter whose script stacks are whole.
+    fn script_shares(&self) -> Vec<String> {
+        let mut languages: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for ((language, end), count) in &self.scripts {
+            let (whole, all) = languages.entry(language).or_default();
+            *whole += if *end == ScriptEnd::Whole { *count } else { 0 };
+            *all += *count;
+        }
+        let share = |(language, (whole, all)): (&str, (u64, u64))| {
+            let share = percent(Weight(whole).share_of(Weight(all)));
+            format!("{share} of {language} stacks whole")
+        };
+        languages.into_iter().map(share).collect()
+    }
+
     /// One line for a footer: samples, completeness, loss, coverage.
     pub fn one_line(&self) -> String {
         let mut parts = vec![format!("{} samples", self.samples)];
@@ -250,6 +265,7 @@ impl Health {
         if let Some(share) = self.guessed_share().filter(|share| *share > 0.0) {
             parts.push(format!("{} with guessed frames", percent(share)));
         }
+        parts.extend(self.script_shares());
         parts.push(format!("{} lost", self.lost_records));
         if self.throttled > 0 {
             let time = self.throttled_time.as_secs_f64();
@@ -303,6 +319,15 @@ mod tests {
         health.stack_ends.insert(StackEnd::Root, 99_999);
         health.stack_ends.insert(StackEnd::CopyTooShort, 1);
         assert_eq!(health.one_line(), "100000 samples, 99.9 % of stacks complete, 0 lost");
+    }
+
+    #[test]
+    fn the_line_says_how_whole_the_stacks_of_scripts_are() {
+        let mut health = Health { samples: 4, ..Health::default() };
+        for (end, count) in [(ScriptEnd::Whole, 3), (ScriptEnd::NotRead, 1)] {
+            health.scripts.insert(("python".to_owned(), end), count);
+        }
+        assert_eq!(health.one_line(), "4 samples, 75.0 % of python stacks whole, 0 lost");
     }
 
     #[test]

@@ -35,8 +35,11 @@ use crate::locator::Locator;
 /// How many bytes functions take at most. Those of more are not named.
 const MOST_BYTES: usize = 64 << 20;
 
-/// How many samples of a process are looked at before it counts as one without an interpreter that has
-/// the file of one: it may not have begun to work.
+/// How many samples of a process are looked at before it counts as one without an interpreter: it may be
+/// amid an exec.
+const FIRST_LOOKS: u32 = 10;
+
+/// The same of one that has the file of an interpreter: it may not have begun to work.
 const PATIENCE: u32 = 200;
 
 /// How much of the stack of a native frame is looked through.
@@ -249,7 +252,8 @@ impl Scripts {
         }
         let looked_at = self.looked_at.entry(pid).or_default();
         *looked_at += 1;
-        if !may_come || *looked_at > PATIENCE {
+        let patience = if may_come { PATIENCE } else { FIRST_LOOKS };
+        if *looked_at > patience {
             known.add_nothing(pid.0);
         }
     }

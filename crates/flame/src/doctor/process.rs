@@ -137,7 +137,7 @@ impl Process {
     }
 
     /// The same question with the rights that it needs.
-    fn again(&self) -> String {
+    pub(super) fn again(&self) -> String {
         match Uid::effective().is_root() {
             true => more_rights(),
             false => by_root(&format!(

@@ -1,8 +1,11 @@
 //! Which runtime compiles code in the process, and whether that code has stacks and names.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use flame_sampler::may_go_first;
 
 use super::check::Check;
 use super::process::Process;
@@ -10,6 +13,9 @@ use crate::runtime_advice::{Advice, advice};
 
 /// The first Python that can name its functions for profilers.
 const PYTHON_WITH_NAMES: u32 = 12;
+
+/// The versions whose functions are read from memory, by their second number.
+const READ_PYTHONS: RangeInclusive<u32> = 8..=13;
 
 /// A runtime that was recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +117,20 @@ fn node(process: &Process, map: Result<String, String>) -> Check {
 
 fn python(process: &Process, map: Result<String, String>, version: Option<u32>) -> Check {
     let name = "Python names";
+    if version.is_none_or(|minor| READ_PYTHONS.contains(&minor)) {
+        match (may_go_first(), &map) {
+            (true, _) => {
+                let found = "functions are read while it runs, as far as readers come in time";
+                return Check::ok(name, found);
+            }
+            (false, Ok(path)) => return Check::ok(name, format!("in {path}")),
+            (false, Err(_)) => {
+                let why = "functions are read by who may go before the program: CAP_SYS_NICE, or a \
+                           limit of real-time priority";
+                return Check::missing(name, why).fix(process.again());
+            }
+        }
+    }
     match map {
         Ok(path) => return Check::ok(name, format!("in {path}")),
         Err(_) if version.is_some_and(|minor| minor < PYTHON_WITH_NAMES) => {
