@@ -18,6 +18,9 @@ const DEFINITIONS: usize = 128 * 1024;
 /// How many functions are remembered as defined.
 const DEFINED: usize = 1 << 14;
 
+/// How often a thread is taken for one of another number before it is looked for again.
+const MOST_USES: u32 = 3;
+
 /// How many threads are remembered.
 const THREADS: usize = 256;
 
@@ -34,6 +37,8 @@ pub(crate) struct FoundThread {
     pub(crate) place: u64,
     /// The number by which the interpreter calls it.
     pub(crate) number: u64,
+    /// How often it was asked about that has another number.
+    uses: u32,
 }
 
 /// A thread that was sampled.
@@ -142,15 +147,17 @@ impl Catcher {
     }
 
     /// Where the interpreter has a thread, if it was found before.
-    pub(crate) fn place_of(&self, thread: Thread) -> Option<FoundThread> {
-        let found = self.threads[thread.tid as usize % THREADS];
-        (found.key == key_of(thread)).then_some(found)
+    pub(crate) fn place_of(&mut self, thread: Thread) -> Option<FoundThread> {
+        let found = &mut self.threads[thread.tid as usize % THREADS];
+        // One that has just begun has that of another thread, and its own soon.
+        found.uses += u32::from(found.number != u64::from(thread.tid));
+        (found.key == key_of(thread) && found.uses <= MOST_USES).then_some(*found)
     }
 
     /// It is there, and has that number.
     pub(crate) fn found(&mut self, thread: Thread, place: u64, number: u64) {
         let key = key_of(thread);
-        self.threads[thread.tid as usize % THREADS] = FoundThread { key, place, number };
+        self.threads[thread.tid as usize % THREADS] = FoundThread { key, place, number, uses: 0 };
     }
 }
 

@@ -264,7 +264,20 @@ fn threads_are_told_apart() {
     process.put(STATE + u64::from(layout.next_thread), STATE + 0x1_0000);
     process.put(STATE + 160, 99);
     assert_eq!(caught(&mut catcher, &layout, &process).1, "g key | f main |");
+    // One that begins has the number of another for a moment, and frames of another above it.
+    let (mut catcher, other) = (Catcher::default(), STATE + 0x1_0000);
+    process.put(STATE + 160, 99);
+    process.put(other + u64::from(layout.frame), STACK + 4096);
+    let at_first = std::mem::replace(process.pieces.get_mut(&STATE).unwrap(), vec![0; 2048]);
+    process.put(STATE + u64::from(layout.next_thread), other);
+    assert_ne!(caught(&mut catcher, &layout, &process).1, "g key | f main |");
+    process.pieces.insert(STATE, at_first);
+    process.put(STATE + 160, 8);
+    catcher.was_lost();
+    let found = |_| caught(&mut catcher, &layout, &process).1.contains("key");
+    assert!((0..10).any(found));
     // Its frames are on another stack.
+    process.put(STATE + u64::from(layout.next_thread), 0);
     process.put(STATE + u64::from(layout.frame), 0x6000_0000);
     assert_eq!(caught(&mut catcher, &layout, &process).0, Outcome::NoThread);
     assert_eq!(caught(&mut catcher, &layout, &Process::default()).0, Outcome::NoThread);
