@@ -128,12 +128,14 @@ fn look_for(
             if state.is_of(layout, thread, thread.tid.into(), memory) {
                 return Some(state);
             }
-            if let Place::Above(above) = state.above_stack_pointer(layout, thread)
+            let above = state.above_stack_pointer(layout, thread);
+            if let Place::Above(above) = above
                 && nearest.is_none_or(|(nearest, _)| above < nearest)
             {
                 nearest = Some((above, state));
             }
-            (last, count) = (Some(state), count + 1);
+            last = Some(state).filter(|_| above != Place::Elsewhere);
+            count += 1;
             next = state.word(layout.next_thread);
         }
         interpreter = pointer(at, layout.next_interpreter);
