@@ -26,17 +26,19 @@ pub struct CopiedStack<'a> {
     pub time: Nanos,
     /// Where the copy starts.
     pub stack_pointer: ProcessAddress,
+    /// The register that is a frame pointer in code that keeps one, if it was asked for.
+    pub frame_pointer: Option<u64>,
     /// The bytes.
     pub bytes: StackBytes<'a>,
 }
 
 impl RecordLayout {
-    /// The stack of a sample of an event with user registers and a stack copy. `stack_pointer` is the
-    /// bit of that register. `None` of other records, and of tasks without a user stack.
+    /// The stack of a sample of an event with user registers and a stack copy. `stack_pointer` and
+    /// `frame_pointer` are the bits of these registers. `None` of other records, and of tasks without a user stack.
     pub fn copied_stack<'a>(
         &self,
         record: &RecordBytes<'a>,
-        stack_pointer: u32,
+        (stack_pointer, frame_pointer): (u32, u32),
     ) -> Option<CopiedStack<'a>> {
         let fields = self.fields();
         let asked = fields.user_registers >> stack_pointer & 1 == 1 && fields.user_stack > 0;
@@ -51,8 +53,12 @@ impl RecordLayout {
         }
         let has_registers = word(record, at)? != 0;
         at += 8;
-        let below = fields.user_registers & ((1 << stack_pointer) - 1);
-        let register = word(record, at + 8 * below.count_ones() as usize)?;
+        let register = |bit: u32| {
+            let below = fields.user_registers & ((1 << bit) - 1);
+            let is_there = fields.user_registers >> bit & 1 == 1;
+            word(record, at + 8 * below.count_ones() as usize).filter(|_| is_there)
+        };
+        let (stack_pointer, frame_pointer) = (register(stack_pointer)?, register(frame_pointer));
         at += 8 * fields.user_registers.count_ones() as usize;
         let size = usize::try_from(word(record, at)?).ok()?;
         if !has_registers || size == 0 {
@@ -65,7 +71,8 @@ impl RecordLayout {
         Some(CopiedStack {
             tid: Tid((word(record, TASK_AT)? >> 32) as u32),
             time: Nanos(word(record, TIME_AT)?),
-            stack_pointer: ProcessAddress(register),
+            stack_pointer: ProcessAddress(stack_pointer),
+            frame_pointer,
             bytes: StackBytes {
                 head: record.head.get(in_head(at)..in_head(at + copied))?,
                 tail: record.tail.get(in_tail(at)..in_tail(at + copied))?,
@@ -95,13 +102,13 @@ mod tests {
     use crate::decode::SampleFields;
     use crate::event::{Event, EventKind};
 
-    /// Registers 7 (sp) and 8 (ip) of x86-64.
-    const SP_AND_IP: u64 = 0x180;
+    /// Registers 6 (bp), 7 (sp) and 8 (ip) of x86-64.
+    const BP_SP_AND_IP: u64 = 0x1c0;
 
     fn layout(callchain: bool, fixed_period: Option<u64>) -> RecordLayout {
         let fields = SampleFields {
             callchain,
-            user_registers: SP_AND_IP,
+            user_registers: BP_SP_AND_IP,
             user_stack: 16,
             fixed_period,
             tracepoint: None,
@@ -113,7 +120,7 @@ mod tests {
         let mut words = vec![77, 0x1000, 41 | 42 << 32, 9_000, 1];
         words.extend(fixed_period.is_none().then_some(10));
         words.extend(callchain.then_some([3, u64::MAX - 511, 1, 2]).into_iter().flatten());
-        words.extend([2, 0x7ffe_0000, 0x1000, 16, 0x1111, 0x2222, copied]);
+        words.extend([2, 0x7ffe_0010, 0x7ffe_0000, 0x1000, 16, 0x1111, 0x2222, copied]);
         words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect()
     }
 
@@ -125,9 +132,12 @@ mod tests {
             for split in 0..=body.len() {
                 let (head, tail) = body.split_at(split);
                 let record = RecordBytes { record_type: 9, misc: 0, head, tail };
-                let stack = layout.copied_stack(&record, 7).unwrap();
+                let stack = layout.copied_stack(&record, (7, 6)).unwrap();
                 assert_eq!((stack.tid, stack.time), (Tid(42), Nanos(9_000)), "{split}");
                 assert_eq!(stack.stack_pointer, ProcessAddress(0x7ffe_0000));
+                assert_eq!(stack.frame_pointer, Some(0x7ffe_0010));
+                let without = layout.copied_stack(&record, (7, 5)).unwrap();
+                assert_eq!(without.frame_pointer, None);
                 let bytes = [stack.bytes.head, stack.bytes.tail].concat();
                 let Ok(Event { kind: EventKind::Sample(sample), .. }) = layout.decode(&record)
                 else {
@@ -145,9 +155,9 @@ mod tests {
         let (layout, body) = (layout(true, None), body(true, None, 16));
         for len in 0..body.len() {
             let record = RecordBytes { record_type: 9, misc: 0, head: &body[..len], tail: &[] };
-            assert!(layout.copied_stack(&record, 7).is_none(), "{len}");
+            assert!(layout.copied_stack(&record, (7, 6)).is_none(), "{len}");
         }
         let other = RecordBytes { record_type: 3, misc: 0, head: &body, tail: &[] };
-        assert!(layout.copied_stack(&other, 7).is_none());
+        assert!(layout.copied_stack(&other, (7, 6)).is_none());
     }
 }

@@ -104,6 +104,16 @@ impl Walker {
         let copy = StackCopy::new(start, bytes.head, bytes.tail, StackLimit::CopyFull);
         let end = match self.unwind(sample.pid, &registers, &copy, code) {
             StackEnd::CopyTooShort => return self.walk_on(sample, &registers, &copy, code, health),
+            // The other stack may have been read as well.
+            StackEnd::OtherStack => {
+                return match sample.user_stack.unwrap_or_default().rest {
+                    Rest::NotRead(why) => {
+                        *health.not_read.entry(why).or_default() += 1;
+                        (StackEnd::OtherStack, Evidence::Copied)
+                    }
+                    Rest::Read { .. } => self.walk_on(sample, &registers, &copy, code, health),
+                };
+            }
             // Nothing was copied. In the middle of an exec the registers are those of the old
             // program, whose memory is gone already: there is no user stack.
             StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {

@@ -38,6 +38,7 @@ mod limits;
 mod losses;
 mod occurrences;
 mod open;
+mod other_stack;
 mod pacer;
 mod pacing;
 mod probe;

@@ -20,13 +20,16 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 
 use crate::realtime;
 use crate::scripts::Scripts;
-use crate::signal_frame;
+use crate::{other_stack, signal_frame};
 
 /// How much is read at most of a stack. Those that go further stay truncated.
 pub(crate) const MOST: usize = 1 << 20;
 
 /// How much is read at most of a stack that a signal has interrupted.
 const MOST_INTERRUPTED: usize = 256 * 1024;
+
+/// How much is read at most of the stack of a caller elsewhere.
+const MOST_ELSEWHERE: usize = 64 * 1024;
 
 /// The most bytes that one sample needs.
 pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED + Scripts::MOST;
@@ -36,6 +39,9 @@ const KNOWN: usize = 64;
 
 /// The bit of the stack pointer among the registers (PERF_REG_X86_SP, PERF_REG_ARM64_SP).
 const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
+
+/// The same of the frame pointer (PERF_REG_X86_BP, PERF_REG_ARM64_X29).
+const FRAME_POINTER: u32 = if cfg!(target_arch = "aarch64") { 29 } else { 6 };
 
 /// A stack to be read on.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +55,10 @@ pub(crate) struct Wanted {
     /// The last bytes that were, the first `known` of them.
     last: [u8; KNOWN],
     known: usize,
-    /// The stack pointer that a signal has found, where its handler runs on another stack.
+    /// Where another stack starts that this one goes on: that a signal has interrupted, or that the
+    /// caller of code on this one has. How much of it is read at most.
     interrupted: Option<ProcessAddress>,
+    most_of_other: usize,
 }
 
 /// What was read of a stack.
@@ -74,7 +82,7 @@ impl Read {
 impl Wanted {
     /// The stack of a sample; `None` where there is none to be read on.
     pub(crate) fn of(record: &RecordBytes<'_>, layout: &RecordLayout) -> Option<Wanted> {
-        let stack = layout.copied_stack(record, STACK_POINTER)?;
+        let stack = layout.copied_stack(record, (STACK_POINTER, FRAME_POINTER))?;
         let (head, tail) = (stack.bytes.head, stack.bytes.tail);
         let len = head.len() + tail.len();
         let known = len.min(KNOWN);
@@ -84,7 +92,15 @@ impl Wanted {
         let sp = stack.stack_pointer;
         let interrupted = [head, tail].into_iter().find_map(|part| signal_frame::find(part, sp));
         let from = ProcessAddress(sp.0.checked_add(len as u64)?);
-        Some(Wanted { time: stack.time, tid: stack.tid, start: sp, from, last, known, interrupted })
+        let covered = (len + MOST) as u64;
+        let elsewhere = || other_stack::find((head, tail), sp, stack.frame_pointer?, covered);
+        let (interrupted, is_signal) = match interrupted {
+            Some(start) => (Some(start), true),
+            None => (elsewhere(), false),
+        };
+        let most_of_other = if is_signal { MOST_INTERRUPTED } else { MOST_ELSEWHERE };
+        let (time, tid) = (stack.time, stack.tid);
+        Some(Wanted { time, tid, start: sp, from, last, known, interrupted, most_of_other })
     }
 
     /// When the sample was taken.
@@ -111,7 +127,7 @@ impl Wanted {
             return Err(NotRead::RealTime);
         }
         let (first, others) = scratch.split_at_mut(MOST);
-        let second = others.get_mut(..MOST_INTERRUPTED).ok_or(NotRead::NoRoom)?;
+        let second = others.get_mut(..self.most_of_other).ok_or(NotRead::NoRoom)?;
         let base = ProcessAddress(self.from.0.saturating_sub(self.known as u64));
         let read = self.read_at(base, first)?;
         if first.get(..self.known.min(read)) != self.last.get(..self.known) {
@@ -150,7 +166,16 @@ mod tests {
         last[..known].copy_from_slice(&stack[from - known..from]);
         let tid = Tid(nix::unistd::gettid().as_raw() as u32);
         let from = ProcessAddress(stack.as_ptr() as u64 + from as u64);
-        Wanted { time: Nanos(7), tid, start: from, from, last, known, interrupted: None }
+        Wanted {
+            time: Nanos(7),
+            tid,
+            start: from,
+            from,
+            last,
+            known,
+            interrupted: None,
+            most_of_other: MOST_INTERRUPTED,
+        }
     }
 
     fn stack() -> Vec<u8> {

@@ -7,11 +7,16 @@
 //! `runtime/traceback.go` for where tracebacks end.
 
 use flame_pclntab::{GoTable, StackSwitch};
-use flame_profile::ImageAddress;
+use flame_profile::{ImageAddress, ProcessAddress};
 
 use crate::arch::{CallLeaves, Facts};
+use crate::code::{CodeAddress, FrameAddress};
 use crate::compile::{Compiled, short_row};
+use crate::module::Module;
+use crate::registers::Registers;
 use crate::row::{Cfa, LongRow, Rule, Table};
+use crate::stack_copy::StackCopy;
+use crate::step::Step;
 
 /// What the table says of an address; `None` when nothing.
 pub(crate) fn row(table: &GoTable, address: ImageAddress, facts: &Facts) -> Option<Compiled> {
@@ -54,13 +59,77 @@ pub(crate) fn row(table: &GoTable, address: ImageAddress, facts: &Facts) -> Opti
     })
 }
 
+/// How far below its frame pointer a function of Go that changes stacks has its return address at most,
+/// in words.
+const MOST_WORDS: u64 = 512;
+
+/// Leaves a function that runs others on another stack than its caller's.
+///
+/// Where it has a frame of its own, the frame pointer points to that, and the return address stands
+/// behind it. Else it is its caller's: then the return address stands as far below it as the caller's
+/// frame is large there. Either has to stand behind a direct call of this very function, and there must
+/// be one such place only, so nothing is guessed.
+pub(crate) fn leave_stack(
+    module: &Module,
+    code: CodeAddress,
+    facts: &Facts,
+    stack: &StackCopy<'_>,
+    registers: &mut Registers,
+) -> Option<Step> {
+    let table = module.go_table().filter(|_| facts.call_leaves == CallLeaves::OnStack)?;
+    let function = table.function(code.address)?;
+    let frame_pointer = registers.get(facts.frame_pointer).filter(|pointer| pointer % 8 == 0)?;
+    // The return address at a place, if it is that of a call of this function.
+    let returns_to = |at: u64| {
+        let address = stack.read_u64(at).ok()?;
+        let image_address = code.to_image_address(ProcessAddress(address));
+        let (before, _) = module.text()?.split_at(image_address)?;
+        let distance = (facts.direct_call_target)(before)?;
+        let target = image_address.0.wrapping_add_signed(distance);
+        (target == function.start.0).then_some((address, image_address))
+    };
+    let has_frame = table.frame_size(&function, code.address).is_some_and(|size| size >= 8);
+    let (at, address, caller_frame) = if has_frame {
+        let at = frame_pointer.checked_add(8)?;
+        (at, returns_to(at)?.0, stack.read_u64(frame_pointer).ok()?)
+    } else {
+        let mut found = None;
+        for words in 1..=MOST_WORDS {
+            let at = frame_pointer.checked_sub(8 * words)?;
+            let Some((address, image_address)) = returns_to(at) else { continue };
+            let call = ImageAddress(image_address.0.checked_sub(1)?);
+            let caller = table.function(call)?;
+            // The frame ends with the word that the frame pointer points to.
+            if table.frame_size(&caller, call).map(u64::from) != Some(8 * words) {
+                continue;
+            }
+            if found.replace((at, address)).is_some() {
+                return None;
+            }
+        }
+        let (at, address) = found?;
+        (at, address, frame_pointer)
+    };
+    registers.keep_only(0);
+    registers.set(facts.frame_pointer, caller_frame);
+    registers.set(facts.stack_pointer, at.checked_add(8)?);
+    registers.set(facts.program_counter, address);
+    Some(Step::Caller(FrameAddress::Return(ProcessAddress(address))))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use flame_pclntab::testing::{Sample, TEXT, sample_table};
-    use flame_profile::StackEnd;
+    use flame_profile::{SharedBytes, StackEnd};
 
     use super::*;
     use crate::arch::Architecture;
+    use crate::code::Code;
+    use crate::section::{Section, UnwindSections};
+    use crate::stack_copy::StackLimit;
+    use crate::unwinder::{CfiUnwinder, Unwinder};
 
     fn at(offset: u64, architecture: Architecture) -> Option<Compiled> {
         let table = sample_table(Sample::Go120).parse();
@@ -95,5 +164,58 @@ mod tests {
         assert_eq!(at(0x70, Architecture::X86_64), Some(Compiled::OtherStack));
         assert_eq!(at(0x80, Architecture::X86_64), None);
         assert!(StackEnd::OtherStack.is_truncated());
+    }
+
+    /// Where `main.outer` calls `runtime.systemstack`, and where that calls others.
+    const CALL: u64 = TEXT + 0x20;
+    const IN_SYSTEMSTACK: u64 = TEXT + 0x75;
+
+    /// Where the stack of the goroutine was read from.
+    const OTHER: u64 = 0xc000_0000_1000;
+
+    /// The frames and the end of a stack in `systemstack`, with that frame pointer and these words of
+    /// the goroutine's stack.
+    fn walk(frame_pointer: u64, words: &[u64]) -> (Vec<u64>, StackEnd) {
+        let mut text = vec![0x90; 0x80];
+        // call 0x1070; the second byte of goexit is behind no call.
+        text[0x20..0x25].copy_from_slice(&[0xe8, 0x4b, 0, 0, 0]);
+        let text = Section { address: ImageAddress(TEXT), bytes: SharedBytes::from(text) };
+        let go_table = Some(Arc::new(sample_table(Sample::Go120).parse()));
+        let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
+        let sections = UnwindSections { text: Some(text), go_table, ..Default::default() };
+        let module = unwinder.add_module(sections);
+        let mut find = |address: ProcessAddress| match address.0 {
+            0x1000..0x1080 => Code::Module(CodeAddress::new(module, address, 0)),
+            _ => Code::NotCode,
+        };
+        let mut registers = Registers::default();
+        for (register, value) in [(6, frame_pointer), (7, 0x7ffc_0000), (16, IN_SYSTEMSTACK)] {
+            registers.set(register, value);
+        }
+        let other: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let start = ProcessAddress(0x7ffc_0000);
+        let stack = StackCopy::new(start, &[0; 64], &[], StackLimit::CopyFull)
+            .with_interrupted(ProcessAddress(OTHER), &other);
+        let mut frames = Vec::new();
+        let end = unwinder.unwind(&mut find, &registers, &stack, 16, &mut frames);
+        (frames.iter().map(|frame| frame.address().0).collect(), end)
+    }
+
+    #[test]
+    fn the_caller_on_another_stack_is_where_its_frame_says() {
+        let (back, goexit) = (CALL + 5, TEXT + 0x61);
+        // The frame of 24 bytes: two words and the caller's frame pointer, then the return address.
+        let words = [7, 7, back, 1, 2, 0, 3, goexit, 0];
+        let whole = (vec![IN_SYSTEMSTACK, back, goexit], StackEnd::Root);
+        let words_of = |words: &[u64]| walk(OTHER + 8 * 5, words);
+        let mut frame = words;
+        (frame[3], frame[4], frame[5], frame[6]) = (1, 2, 0, goexit);
+        assert_eq!(words_of(&frame), whole);
+        let cut = (vec![IN_SYSTEMSTACK], StackEnd::OtherStack);
+        assert_eq!(walk(OTHER + 8 * 6, &frame), cut, "the frame is of another size");
+        assert_eq!(walk(OTHER + 8 * 5, &[7, 7, back + 1, 1, 2, 0, goexit]), cut, "no call");
+        assert_eq!(walk(0, &frame), cut);
+        assert_eq!(walk(OTHER + 1, &frame), cut);
+        assert_eq!(walk(OTHER + 8 * 5, &[]), cut, "nothing was read");
     }
 }

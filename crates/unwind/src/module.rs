@@ -93,6 +93,11 @@ impl Module {
             || self.debug_index.get().is_some_and(|index| index.start(address) == Some(address))
     }
 
+    /// The table of a program of Go.
+    pub(crate) fn go_table(&self) -> Option<&GoTable> {
+        self.sections.go_table.as_deref()
+    }
+
     /// Whether `address` is in the code at the entry point.
     pub(crate) fn is_entry(&self, address: ImageAddress) -> bool {
         let distance = self.sections.entry.and_then(|entry| address.0.checked_sub(entry.0));

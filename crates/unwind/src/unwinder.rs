@@ -7,6 +7,7 @@ use crate::arch::{Architecture, Facts};
 use crate::code::{Code, FrameAddress, ModuleId};
 use crate::compile::Compiled;
 use crate::fallback::BareFrame;
+use crate::go_frames;
 use crate::module::Module;
 use crate::registers::Registers;
 use crate::row::Row;
@@ -164,7 +165,12 @@ impl CfiUnwinder {
             match row {
                 Row::Short(row) => return frame.apply_short(&row, registers),
                 Row::Outermost => return Step::End(StackEnd::Root),
-                Row::OtherStack => return Step::End(StackEnd::OtherStack),
+                Row::OtherStack => {
+                    let caller = module.and_then(|module| {
+                        go_frames::leave_stack(module, code, facts, stack, registers)
+                    });
+                    return caller.unwrap_or(Step::End(StackEnd::OtherStack));
+                }
                 Row::Long(number) => {
                     if let (Some(row), Some(module)) = (self.rows.long_row(number), module) {
                         return frame.apply_long(row, module, registers);
