@@ -204,6 +204,17 @@ fn every_sample_gives_the_same_through_a_pipe_in_pieces_packed_or_not() {
 }
 
 #[test]
+fn packages_of_java_are_frames_where_that_is_asked() {
+    let text =
+        "java;com/example/Server.run;java/util/HashMap.get 3\njava;com/example/Pool.take 2\n";
+    let scratch = scratch_with("in.folded", text);
+    let ended = fold(&scratch, &["in.folded", "--packages"]).success();
+    let expect = "java;com;example;Pool.take 2\n\
+                  java;com;example;Server.run;java;util;HashMap.get 3\n";
+    assert_eq!(ended.stdout, expect);
+}
+
+#[test]
 fn source_lines_that_perf_printed_are_said_where_that_is_asked() {
     let text = "\
 server 40/41 [000] 10.0: 100 cycles:u:

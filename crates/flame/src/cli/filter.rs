@@ -17,6 +17,10 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "REGEX", hide_short_help = true)]
     pub(crate) hide: Vec<String>,
 
+    /// Put functions of Java below frames of their packages: com, example, Server.run
+    #[arg(long, hide_short_help = true)]
+    pub(crate) packages: bool,
+
     /// Leave out so many frames at the root of each stack
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub(crate) trim_root: Option<usize>,

@@ -14,6 +14,7 @@ pub(super) struct Filters {
     hide: Vec<Regex>,
     trim_root: usize,
     min_weight: u64,
+    packages: bool,
 }
 
 impl Filters {
@@ -24,17 +25,19 @@ impl Filters {
             hide: regexes("--hide", &args.hide)?,
             trim_root: args.trim_root.unwrap_or(0),
             min_weight: args.min_weight.unwrap_or(0),
+            packages: args.packages,
         })
     }
 
     /// Whether all stacks are shown as they are.
     pub(super) fn is_empty(&self) -> bool {
-        let Filters { grep, exclude, hide, trim_root, min_weight } = self;
+        let Filters { grep, exclude, hide, trim_root, min_weight, packages } = self;
         grep.is_empty()
             && exclude.is_empty()
             && hide.is_empty()
             && *trim_root == 0
             && *min_weight == 0
+            && !packages
     }
 
     /// What is left of a tree.
@@ -48,7 +51,7 @@ impl Filters {
         let hide = matches(&self.hide);
         let min_weight =
             Weight(self.min_weight.saturating_mul(10_u64.saturating_pow(tree.decimals())));
-        tree.with_paths(order, |path: &mut Vec<LabelId>, weight: Weight| {
+        let left = tree.with_paths(order, |path: &mut Vec<LabelId>, weight: Weight| {
             let any = |of: &[bool]| path.iter().any(|label| of[label.index()]);
             let is_shown = (self.grep.is_empty() || any(&grep)) && !any(&exclude);
             if !is_shown || weight < min_weight {
@@ -57,7 +60,8 @@ impl Filters {
             }
             path.drain(..self.trim_root.min(path.len()));
             path.retain(|label| !hide[label.index()]);
-        })
+        });
+        if self.packages { left.with_packages(order) } else { left }
     }
 }
 

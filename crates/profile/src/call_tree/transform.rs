@@ -135,8 +135,31 @@ impl CallTree {
         change: impl Fn(&mut Vec<LabelId>, Weight),
     ) -> CallTree {
         let mut builder = TreeBuilder::new();
-        let labels: Vec<LabelId> =
-            self.labels.iter().map(|label| builder.label(&label.name, label.kind)).collect();
+        let one = |label: &Label| vec![builder.label(&label.name, label.kind)];
+        let labels: Vec<Vec<LabelId>> = self.labels.iter().map(one).collect();
+        self.regrown(order, builder, &labels, change)
+    }
+
+    /// The tree with functions of Java below frames of their packages: `com/example/Server.run` is `com`,
+    /// `example`, `Server.run`. Of samples without callers it shows which packages they are of.
+    #[must_use]
+    pub fn with_packages(&self, order: SiblingOrder) -> CallTree {
+        let mut builder = TreeBuilder::new();
+        let parts = |label: &Label| -> Vec<LabelId> {
+            package_parts(&label.name).map(|part| builder.label(part, label.kind)).collect()
+        };
+        let labels: Vec<Vec<LabelId>> = self.labels.iter().map(parts).collect();
+        self.regrown(order, builder, &labels, |_, _| {})
+    }
+
+    /// The tree grown anew with these labels in place of each of its own.
+    fn regrown(
+        &self,
+        order: SiblingOrder,
+        mut builder: TreeBuilder,
+        labels: &[Vec<LabelId>],
+        change: impl Fn(&mut Vec<LabelId>, Weight),
+    ) -> CallTree {
         let mut stack: Vec<LabelId> = Vec::new();
         let pieces = match order {
             SiblingOrder::Time => self.pieces(),
@@ -153,8 +176,8 @@ impl CallTree {
             if stack.is_empty() {
                 continue;
             }
-            let below = |at, label: &LabelId| builder.child(at, labels[label.index()]);
-            let leaf = stack.iter().fold(BuilderNode::ROOT, below);
+            let frames = stack.iter().flat_map(|label| &labels[label.index()]);
+            let leaf = frames.fold(BuilderNode::ROOT, |at, label| builder.child(at, *label));
             builder.add(leaf, weight);
             if let Some(before) = before {
                 builder.add_before(leaf, before);
@@ -254,6 +277,49 @@ impl CallTree {
                 before.self_weight.0 /= 10;
             }
             self.decimals -= 1;
+        }
+    }
+}
+
+/// The packages of a function of Java, outermost first, and the function with its class; the name alone of
+/// what is none. Packages are lower case and classes upper case: `com.example.Server$Pool.run`.
+fn package_parts(name: &str) -> impl Iterator<Item = &str> {
+    let separator = if name.contains('/') { '/' } else { '.' };
+    let mut parts: Vec<&str> = Vec::new();
+    let mut rest = name;
+    while let Some((part, behind)) = rest.split_once(separator) {
+        let is_package = part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_package {
+            break;
+        }
+        parts.push(part);
+        rest = behind;
+    }
+    let is_class = rest.starts_with(|c: char| c.is_ascii_uppercase()) && rest.contains('.');
+    if !is_class {
+        parts.clear();
+        rest = name;
+    }
+    parts.into_iter().chain([rest])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_told_from_classes_and_other_names() {
+        let check = |name: &str, expect: &[&str]| {
+            assert_eq!(package_parts(name).collect::<Vec<_>>(), expect, "{name}");
+        };
+        check("com/example/Server$Pool.run", &["com", "example", "Server$Pool.run"]);
+        check("java.util.HashMap.get", &["java", "util", "HashMap.get"]);
+        check("org/x_1/A.lambda$b.c", &["org", "x_1", "A.lambda$b.c"]);
+        for name in
+            ["main", "std::map", "a.b", "net/http.(*conn).serve", "/usr/lib/X.so", "A.f", ""]
+        {
+            check(name, &[name]);
         }
     }
 }
