@@ -82,6 +82,8 @@ mod support;
 #[cfg(test)]
 mod targets;
 #[cfg(test)]
+mod times;
+#[cfg(test)]
 mod tracepoints;
 #[cfg(test)]
 mod uboot;

@@ -16,11 +16,12 @@ use std::path::{Path, PathBuf};
 use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
 use flame_profile::{
-    Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TreeOptions,
-    ValueType, write_folded,
+    Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TimedSample,
+    Timeline, TreeOptions, ValueType, write_folded,
 };
 use flame_render::{
-    Report, SvgConfig, TextConfig, write_csv, write_json, write_markdown, write_svg,
+    HeatMap, Report, SvgConfig, TextConfig, write_csv, write_heat_map, write_json, write_markdown,
+    write_svg,
 };
 use flame_render::{write_terminal, write_text};
 use flate2::Compression;
@@ -40,6 +41,9 @@ use format::format_of;
 pub(crate) use index::write_index;
 use palette::PaletteFile;
 use picture::Picture;
+
+/// Why there is no heat map.
+const NO_TIMES: &str = "only recordings, and one perf.data alone, say when each sample was taken";
 
 /// What is written when nothing is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -375,11 +379,47 @@ impl Outputs {
             }
             Format::Json => write_json(shown.tree, &mut out),
             Format::Csv => write_csv(shown.tree, &mut out),
+            Format::HeatMap => {
+                let map = self.heat_map(shown, title).map_err(io::Error::other)?;
+                write_heat_map(&map, &mut out)
+            }
             Format::Markdown => {
                 let config = self.text_config(title, shown);
                 write_markdown(shown.tree, &config, &mut out)
             }
         }
+    }
+
+    /// When the samples were taken.
+    fn heat_map(&self, shown: &Shown<'_>, title: Option<&str>) -> Result<HeatMap, &'static str> {
+        let profile = shown.profile.filter(|profile| profile.timeline.is_some());
+        let Some(profile) = profile else { return Err(NO_TIMES) };
+        let value = self.tree_options(profile).value.unwrap_or(profile.default_value);
+        let samples = profile.timeline.iter().flat_map(Timeline::iter);
+        let samples = samples.filter(|sample| sample.event == value / 2);
+        // Each event has two values, of which the first counts samples.
+        let weight = |sample: &TimedSample| if value.is_multiple_of(2) { 1 } else { sample.weight };
+        let title = self.picture.args.title.as_deref().or(title).unwrap_or("Heat map");
+        Ok(HeatMap {
+            title: title.to_owned(),
+            value: profile.value_types()[value].clone(),
+            duration: profile.meta.duration.unwrap_or_default(),
+            samples: samples.map(|sample| (sample.time, weight(&sample))).collect(),
+        })
+    }
+
+    /// Whether outputs show when samples were taken.
+    pub(crate) fn shows_times(&self) -> bool {
+        self.formats().any(|format| format == Format::HeatMap)
+    }
+
+    /// Whether they can: of what was read it may not be known.
+    pub(crate) fn check_times(&self, profile: Option<&Profile>) -> Result<(), Failure> {
+        let has_times = profile.is_some_and(|profile| profile.timeline.is_some());
+        if has_times || !self.shows_times() {
+            return Ok(());
+        }
+        Err(Failure::usage("cannot draw a heat map of this").why(NO_TIMES))
     }
 
     fn text_config(&self, title: Option<&str>, shown: &Shown<'_>) -> TextConfig {

@@ -104,7 +104,8 @@ fn record(
     target: &mut target::Started,
     signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
-    let config = plan.recorder.clone();
+    let mut config = plan.recorder.clone();
+    config.options.keeps_times = outputs.shows_times();
     let drop_rights = |sessions: &Sessions| {
         privileges::keep_for_recording(&outputs.needed_capabilities(), || sessions.may_reopen());
     };

@@ -88,7 +88,8 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = Outputs::prepare(job.output, job.picture, cli, job.defaults)?;
     let outputs = outputs.with_lines(job.lines);
     let tree = outputs.default_tree_options();
-    let options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
+    let mut options = ReadOptions { tree, threads: flame_threads::count(), ..job.input };
+    options.samples.keeps_times = outputs.shows_times();
     let inputs = match job.made {
         Some(profile) => Inputs::of_profile(profile, &job.profiles, &outputs)?,
         None => Inputs::read(&job.profiles, &options, &outputs)?,
@@ -96,6 +97,7 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
     let Inputs { tree, profile, health, notes, skipped, has_annotations } = inputs;
     // What an input says is kept: folded text that is folded once more stays what it is.
     let outputs = outputs.with_annotations(job.annotations.filter(|_| !has_annotations));
+    outputs.check_times(profile.as_ref())?;
     say_skipped(&skipped, cli);
     if !cli.quiet {
         let notes = if profile.is_none() { &health.notes } else { &notes };

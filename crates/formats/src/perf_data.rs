@@ -48,6 +48,7 @@ pub(crate) fn read(
     let config = ReadConfig {
         event: samples.event.clone(),
         takes: takes(&samples.selection),
+        keeps_times: samples.keeps_times,
         written: source.file().map(written).unwrap_or_default(),
         names: options.names.find(),
     };

@@ -56,6 +56,8 @@ pub struct ReadConfig<'t> {
     pub event: Option<String>,
     /// Which of its samples are taken; `None` = all.
     pub takes: Option<Takes<'t>>,
+    /// Whether the profile says of each sample when it was taken.
+    pub keeps_times: bool,
     /// What is known of the file itself.
     pub written: Written,
     /// Where names are looked for.
@@ -96,7 +98,7 @@ pub fn read_profile(
     }
     let stream = stream_of(&file);
     let clock = file.events().find(|(_, chosen)| *chosen).and_then(|(e, _)| e.attributes.clock);
-    let ReadConfig { takes, written, names, .. } = config;
+    let ReadConfig { takes, written, names, keeps_times, .. } = config;
     let mut own_directories = names.debug_places.directories.clone();
     own_directories.extend(names.debug_places.cache.clone());
     let files = RecordedFiles {
@@ -114,6 +116,7 @@ pub fn read_profile(
         memory: Arc::new(Absent),
         debug_places: names.debug_places,
         symbols: names.symbols,
+        keeps_times,
         ..Options::default()
     };
     let source = Taken { file, takes, tasks: Processes::default(), left_out: 0, span: None };

@@ -45,6 +45,7 @@ mod readable;
 mod scripts;
 mod shared_bytes;
 mod stack;
+mod timeline;
 mod top;
 mod units;
 
@@ -70,5 +71,6 @@ pub use readable::{is_direction_mark, readable};
 pub use scripts::ScriptEnd;
 pub use shared_bytes::SharedBytes;
 pub use stack::StackTable;
+pub use timeline::{TimedSample, Timeline};
 pub use top::{FunctionShare, functions};
 pub use units::{ByteLen, Hz, Nanos, ValueType, Weight};

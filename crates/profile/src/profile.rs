@@ -1,6 +1,7 @@
 //! The profile: distinct stacks of named locations, with one or more values each.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use indexmap::IndexMap;
 use indexmap::IndexSet;
@@ -14,7 +15,8 @@ use crate::image::Image;
 use crate::interner::StringTable;
 use crate::meta::Meta;
 use crate::stack::StackTable;
-use crate::units::{ValueType, Weight};
+use crate::timeline::Timeline;
+use crate::units::{Nanos, ValueType, Weight};
 
 /// A thread that samples were taken of. Threads that rename themselves appear once a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +63,8 @@ pub struct Profile {
     titles: BTreeMap<Pid, StrId>,
     rows: IndexMap<(ThreadId, StackId, Evidence), (), FxBuildHasher>,
     values: Vec<u64>,
+    /// All samples in order of time, where they were kept; rows are positions in [`Profile::samples`].
+    pub timeline: Option<Timeline>,
 }
 
 impl Profile {
@@ -84,6 +88,7 @@ impl Profile {
             titles: BTreeMap::new(),
             rows: IndexMap::default(),
             values: Vec::new(),
+            timeline: None,
         }
     }
 
@@ -224,7 +229,7 @@ impl Profile {
         self.add_sample_of(thread, stack, Evidence::default(), values);
     }
 
-    /// Adds `values` to the row of that thread, stack and evidence.
+    /// Adds `values` to the row of that thread, stack and evidence, whose position it returns.
     ///
     /// # Panics
     /// When there are not exactly as many values as value types.
@@ -234,7 +239,7 @@ impl Profile {
         stack: StackId,
         evidence: Evidence,
         values: &[u64],
-    ) {
+    ) -> usize {
         assert_eq!(values.len(), self.value_types.len(), "one value for each value type");
         let row = self.rows.insert_full((thread, stack, evidence), ()).0;
         let start = row * values.len();
@@ -245,6 +250,7 @@ impl Profile {
                 *sum = sum.saturating_add(*value);
             }
         }
+        row
     }
 
     /// The distinct samples, in order of first appearance.
@@ -256,6 +262,41 @@ impl Profile {
             evidence: *evidence,
             values,
         })
+    }
+
+    /// Leaves of all samples those of a time and of some threads, where their times were kept; without,
+    /// nothing is done and `false` returned. What samples stand for now they stand for then, too.
+    pub fn keep(&mut self, times: Range<Nanos>, threads: impl Fn(ThreadId) -> bool) -> bool {
+        let Some(timeline) = self.timeline.take() else { return false };
+        let width = self.value_types.len();
+        // By event, what samples stood for when they were taken, and what they stand for now.
+        let events = (width / 2).max(1);
+        let mut then = vec![0_u128; events];
+        let now: Vec<u64> = (0..events).map(|event| self.total(2 * event + 1).0).collect();
+        let mut kept = vec![0_u128; events];
+        self.values.iter_mut().for_each(|value| *value = 0);
+        let mut left = Timeline::default();
+        for sample in timeline.iter() {
+            let event = sample.event.min(events - 1);
+            then[event] += u128::from(sample.weight);
+            let Some(((thread, ..), ())) = self.rows.get_index(sample.row) else { continue };
+            let values = self.values.get_mut(sample.row * width..).unwrap_or_default();
+            if times.contains(&sample.time) && threads(*thread) && values.len() >= width {
+                kept[event] += u128::from(sample.weight);
+                values[2 * event] = values[2 * event].saturating_add(1);
+                if let Some(value) = values.get_mut(2 * event + 1) {
+                    *value = value.saturating_add(sample.weight);
+                }
+                left.push(sample);
+            }
+        }
+        for (event, now) in now.into_iter().enumerate() {
+            let part = kept[event] * u128::from(now) / then[event].max(1);
+            self.scale(2 * event + 1, u64::try_from(part).unwrap_or(u64::MAX));
+        }
+        self.health.samples = left.len() as u64;
+        self.timeline = Some(left);
+        true
     }
 
     /// Multiplies one value of all samples so that their sum becomes `total`, to the unit. Nothing

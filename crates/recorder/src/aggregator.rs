@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use flame_profile::{Evidence, Health, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid};
+use flame_profile::{
+    Cpu, Evidence, Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid,
+    TimedSample, Timeline,
+};
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
@@ -53,12 +56,23 @@ pub(crate) struct Rows {
     /// For each key two numbers an event: how many samples, and what they stand for.
     values: Vec<u64>,
     events: usize,
+    /// Where times are kept.
+    pub(crate) timeline: Option<Timeline>,
+}
+
+/// When and where a sample was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Since the first sample.
+    pub(crate) time: Nanos,
+    pub(crate) cpu: Option<Cpu>,
 }
 
 impl Rows {
     /// None yet, of samples of so many events.
-    pub(crate) fn new(events: usize) -> Rows {
+    pub(crate) fn new(events: usize, keeps_times: bool) -> Rows {
         Rows {
+            timeline: keeps_times.then(Timeline::default),
             threads: IndexSet::default(),
             stacks: StackTable::default(),
             keys: IndexSet::default(),
@@ -83,9 +97,14 @@ impl Rows {
     }
 
     /// Adds a sample of the event at that position, which stands for so much.
-    fn add(&mut self, key: RowKey, event: usize, period: u64) {
+    fn add(&mut self, key: RowKey, event: usize, period: u64, moment: Moment) {
         let width = 2 * self.events;
-        let start = self.keys.insert_full(key).0 * width;
+        let row = self.keys.insert_full(key).0;
+        let start = row * width;
+        if let Some(timeline) = &mut self.timeline {
+            let Moment { time, cpu } = moment;
+            timeline.push(TimedSample { time, row, cpu, event, weight: period });
+        }
         if self.values.len() == start {
             self.values.resize(start + width, 0);
         }
@@ -103,8 +122,8 @@ pub(crate) fn samples_of(values: &[u64]) -> u64 {
 
 impl Aggregator {
     /// Of samples of so many events.
-    pub(crate) fn new(events: usize) -> Aggregator {
-        Aggregator { rows: Rows::new(events), ends: BTreeMap::new() }
+    pub(crate) fn new(events: usize, keeps_times: bool) -> Aggregator {
+        Aggregator { rows: Rows::new(events, keeps_times), ends: BTreeMap::new() }
     }
 
     /// The position of a thread.
@@ -123,10 +142,10 @@ impl Aggregator {
     }
 
     /// Adds a sample of the event at that position.
-    pub(crate) fn add(&mut self, seen: SeenStack, event: usize, period: u64) {
+    pub(crate) fn add(&mut self, seen: SeenStack, event: usize, period: u64, moment: Moment) {
         let SeenStack { thread, stack, end: (end, evidence) } = seen;
         *self.ends.entry(end).or_default() += 1;
-        self.rows.add((thread, stack, evidence), event, period);
+        self.rows.add((thread, stack, evidence), event, period, moment);
     }
 
     /// Gives the samples of the first event as much weight as is known of each thread, by position; what

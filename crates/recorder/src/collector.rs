@@ -7,11 +7,11 @@ use std::mem;
 use std::sync::Arc;
 
 use flame_events::{Event, EventKind, ImageKey, SampleEvent};
-use flame_profile::{Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
+use flame_profile::{Cpu, Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
 use flame_symbolize::ImageFile;
 
 use crate::aggregator::{
-    Aggregator, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
+    Aggregator, Moment, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
 };
 use crate::arguments::Argument;
 use crate::config::{Options, Stream};
@@ -86,6 +86,9 @@ pub(crate) struct Collector {
     open_ends: u64,
     /// Of how many events samples are.
     events: usize,
+    keeps_times: bool,
+    /// The time of the first sample.
+    began: Option<Nanos>,
     /// What samples of each weigh, where that is an argument of a function.
     arguments: Vec<Argument>,
     /// The registers that samples have.
@@ -99,7 +102,9 @@ impl Collector {
             walker: Walker::new(stream, options),
             health: Health::default(),
             now: Nanos(0),
-            aggregator: Aggregator::new(stream.values().count()),
+            aggregator: Aggregator::new(stream.values().count(), options.keeps_times),
+            keeps_times: options.keeps_times,
+            began: None,
             events: stream.values().count(),
             deferred: Deferred::default(),
             unknown_name: "[unknown]".into(),
@@ -194,7 +199,7 @@ impl Collector {
     pub(crate) fn last_rows(&mut self) -> (Rows, Health) {
         self.locator.jit.finish();
         self.intern_settled(true);
-        let nothing = Aggregator::new(self.events);
+        let nothing = Aggregator::new(self.events, self.keeps_times);
         let aggregator = mem::replace(&mut self.aggregator, nothing);
         self.rows_of(aggregator)
     }
@@ -255,6 +260,7 @@ impl Collector {
         if self.ends_span(time, sample) {
             return;
         }
+        self.began.get_or_insert(time);
         self.locator.enter_unknown(sample.pid);
         self.short_tasks.saw(sample.tid);
         let walked = self.walker.walk(sample, &mut self.locator, &mut self.health);
@@ -291,10 +297,21 @@ impl Collector {
             true => path.extend(in_kernel.map(CodeLocation::Waiting)),
             false => path.extend(in_kernel.map(CodeLocation::Kernel)),
         }
-        let SampleEvent { pid, event, .. } = *sample;
+        let SampleEvent { pid, event, cpu, .. } = *sample;
         let period = self.weight_of(sample);
         let end = (end, evidence);
-        self.take_in(DeferredSample { time, pid, thread, path, jit, end, event, period, waits });
+        self.take_in(DeferredSample {
+            time,
+            cpu,
+            pid,
+            thread,
+            path,
+            jit,
+            end,
+            event,
+            period,
+            waits,
+        });
     }
 
     /// Samples of code that may be known better soon wait; the others need not.
@@ -330,9 +347,16 @@ impl Collector {
             None => {
                 // Idle CPUs are sampled, too, and use no time of any thread.
                 self.sampled.0 += if sample.pid.0 == 0 { 0 } else { sample.period };
-                self.aggregator.add(seen, sample.event, sample.period);
+                let moment = self.moment(sample.time, sample.cpu);
+                self.aggregator.add(seen, sample.event, sample.period, moment);
             }
         }
+    }
+
+    /// A time on the clock of the events, as it is kept.
+    fn moment(&self, time: Nanos, cpu: Option<Cpu>) -> Moment {
+        let began = self.began.unwrap_or(time);
+        Moment { time: time.saturating_since(began), cpu }
     }
 
     fn thread_of(&mut self, pid: Pid, tid: Tid) -> usize {

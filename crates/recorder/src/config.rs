@@ -155,6 +155,8 @@ pub struct Options {
     /// Whether frames of interpreted programs are shown. Default: hidden, since a file or a script has
     /// none; [`RecorderConfig::new`] shows them.
     pub scripts: ScriptFrames,
+    /// Whether the profile says of each sample when it was taken: some 7 bytes each. Default: no.
+    pub keeps_times: bool,
     /// How names are looked up.
     pub symbols: SymbolizeConfig,
     /// The kernel's symbols. The default is to open `/proc/kallsyms` when names are wanted first.
@@ -175,6 +177,7 @@ impl Default for Options {
             spans: false,
             arguments: Vec::new(),
             value: None,
+            keeps_times: false,
             scripts: ScriptFrames::Hidden,
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),

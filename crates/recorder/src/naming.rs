@@ -88,12 +88,14 @@ pub(super) fn name_all(
     }
     let idle = idle_locations(profile);
     let mut threads: Vec<Option<ThreadId>> = vec![None; rows.threads.len()];
+    let mut positions: Vec<Option<usize>> = Vec::new();
     for ((thread, stack, evidence), values) in rows.iter() {
         let Some(key) = rows.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
         if key.pid == Some(Pid(0)) && ends_idle(profile, stack, &idle) {
             profile.health.idle_samples += samples_of(values);
             profile.health.samples -= samples_of(values);
+            positions.push(None);
             continue;
         }
         let thread = *threads[*thread].get_or_insert_with(|| {
@@ -102,9 +104,10 @@ pub(super) fn name_all(
             let (pid, tid) = (key.pid, key.tid);
             profile.add_whole_thread(Thread { name, process, pid, tid })
         });
-        profile.add_sample_of(thread, stack, *evidence, values);
+        positions.push(Some(profile.add_sample_of(thread, stack, *evidence, values)));
         unnamed.count(profile, stack, samples_of(values));
     }
+    profile.timeline = rows.timeline.as_ref().map(|timeline| timeline.with_rows(&positions));
     for (key, samples) in unnamed.reasons {
         *profile.health.unnamed.entry(key).or_default() += samples;
     }

@@ -32,6 +32,7 @@ mod char_width;
 mod colours;
 mod diff;
 mod export;
+mod heat_map;
 mod label;
 mod layout;
 mod lines;
@@ -49,6 +50,7 @@ pub use colours::{
 };
 pub use diff::{ColourBy, DiffPicture, DiffView};
 pub use export::{markdown_text, write_csv, write_json, write_markdown};
+pub use heat_map::{HeatMap, write_heat_map};
 pub use label::Shorten;
 pub use name::clean_name;
 pub use svg::{

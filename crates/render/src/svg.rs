@@ -36,6 +36,7 @@ pub use config::{
 use geometry::Geometry;
 use panes::Panes;
 use subject::Subject;
+pub(crate) use xml::escape;
 
 /// Smaller trees are done with before a thread has started.
 const WORTH_A_THREAD: usize = 5_000;

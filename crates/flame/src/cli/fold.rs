@@ -121,6 +121,7 @@ impl SampleArgs {
     pub(crate) fn options(&self) -> SampleOptions {
         let time = self.time.unwrap_or(TimeRange { from: None, to: None });
         SampleOptions {
+            keeps_times: false,
             event: self.event.clone(),
             selection: Selection {
                 pids: self.process.clone(),

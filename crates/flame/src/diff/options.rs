@@ -35,7 +35,9 @@ pub(super) fn prepare(args: &DiffArgs, cli: &Cli) -> Result<Outputs, Failure> {
         is_recording: false,
     };
     let outputs = Outputs::prepare(&output, &args.picture, cli, defaults)?;
-    let refused = outputs.formats().find(|format| matches!(format, Format::Pprof | Format::Csv));
+    let refused = outputs
+        .formats()
+        .find(|format| matches!(format, Format::Pprof | Format::Csv | Format::HeatMap));
     if let Some(format) = refused {
         let what = format!("a comparison cannot be written as {}", format.name());
         return Err(

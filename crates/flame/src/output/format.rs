@@ -23,11 +23,13 @@ pub(crate) enum Format {
     Csv,
     /// A comment for a code review.
     Markdown,
+    /// Samples by time.
+    HeatMap,
 }
 
 impl Format {
     /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 8] = [
+    pub(crate) const ALL: [Format; 9] = [
         Format::Svg,
         Format::Folded,
         Format::Text,
@@ -36,6 +38,7 @@ impl Format {
         Format::Json,
         Format::Csv,
         Format::Markdown,
+        Format::HeatMap,
     ];
 
     /// The name as `--format` takes it.
@@ -49,13 +52,15 @@ impl Format {
             Format::Json => "json",
             Format::Csv => "csv",
             Format::Markdown => "md",
+            Format::HeatMap => "heatmap",
         }
     }
 
     /// The format that the ending of a file's name chooses.
     pub(crate) fn of_ending(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 10] = [
+        let endings: [(&str, Format); 11] = [
+            (".heatmap.svg", Format::HeatMap),
             (".svg", Format::Svg),
             (".svgz", Format::Svg),
             (".folded", Format::Folded),

@@ -154,7 +154,8 @@ impl Collector {
         for (thread, time) in unseen {
             let stack = rows.stack(&[CodeLocation::RanUnsampled]);
             let end = (StackEnd::NotRecorded, Evidence::Copied);
-            rows.add(SeenStack { thread, stack, end }, 0, time);
+            let moment = self.moment(self.now, None);
+            rows.add(SeenStack { thread, stack, end }, 0, time, moment);
         }
         rows.add_up();
     }
@@ -198,7 +199,8 @@ impl Collector {
         if let Some(mark) = mark {
             seen.stack = self.aggregator.inside(seen.stack, mark);
         }
-        self.aggregator.add(seen, self.events - 1, duration.0);
+        let moment = self.moment(self.now, None);
+        self.aggregator.add(seen, self.events - 1, duration.0, moment);
     }
 
     /// Adds the waits of samples that have been settled meanwhile.

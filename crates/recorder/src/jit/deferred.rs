@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, StackEnd};
+use flame_profile::{Cpu, Evidence, Nanos, Pid, ProcessAddress, StackEnd};
 
 use super::super::aggregator::Wait;
 use super::super::location::CodeLocation;
@@ -18,6 +18,7 @@ const MAX_WAITING: usize = 2 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct DeferredSample {
     pub(crate) time: Nanos,
+    pub(crate) cpu: Option<Cpu>,
     pub(crate) pid: Pid,
     /// Its thread, by position.
     pub(crate) thread: usize,

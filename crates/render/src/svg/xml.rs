@@ -7,7 +7,7 @@ use crate::clean_name;
 use crate::layout::Units;
 
 /// Cleaned of characters that XML forbids, markup escaped; for text and for quoted attributes.
-pub(super) fn escape(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     match clean_name(text) {
         Cow::Borrowed(clean) => escape_clean(clean),
         Cow::Owned(clean) => Cow::Owned(escape_clean(&clean).into_owned()),

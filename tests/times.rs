@@ -1,0 +1,71 @@
+//! When samples were taken: heat maps of recordings and of perf.data.
+
+use std::fs;
+use std::process::Command;
+
+use crate::perf_data::has_perf;
+use crate::support::{Scratch, finish, flame, live, program, run};
+
+/// Seconds of the slices of a map, and what each has.
+fn slices(svg: &str) -> Vec<(f64, u64)> {
+    let titles = svg.split("<title>").skip(1).filter_map(|rest| rest.split_once("</title>"));
+    let slice = |(title, _): (&str, &str)| {
+        let (start, rest) = title.split_once("s..")?;
+        let (_, amount) = rest.split_once(": ")?;
+        let count = amount.split(' ').next()?.replace(',', "");
+        Some((start.parse().ok()?, count.parse().ok()?))
+    };
+    titles.filter_map(slice).collect()
+}
+
+/// Runs for 0.2 s, rests for a second, and runs again.
+fn bursts() -> [String; 3] {
+    let program = program("shares.c");
+    ["sh".to_owned(), "-c".to_owned(), format!("{program} 0.2; sleep 1; {program} 0.2")]
+}
+
+#[track_caller]
+fn check_bursts(svg: &str) {
+    let slices = slices(svg);
+    let all: u64 = slices.iter().map(|(_, count)| count).sum();
+    assert!(all > 100, "{svg}");
+    // However long the bursts take on a busy machine, there is a second of nothing between them.
+    let starts: Vec<f64> = slices.iter().filter(|(_, n)| *n > 0).map(|(start, _)| *start).collect();
+    let longest = starts.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    assert!((0.8..1.3).contains(&longest), "{starts:?}");
+}
+
+#[test]
+fn bursts_and_pauses_of_a_recording_are_seen() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (map, folded) = (scratch.file("out.heatmap.svg"), scratch.file("out.folded"));
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-o", &map, "-o", &folded, "--"]).args(bursts());
+    finish(&mut command).success();
+    let svg = fs::read_to_string(&map).unwrap();
+    check_bursts(&svg);
+    let all: u64 = slices(&svg).iter().map(|(_, count)| count).sum();
+    let text = fs::read_to_string(&folded).unwrap();
+    assert_eq!(crate::support::Folded::parse(&text).total(), all);
+}
+
+#[test]
+fn perf_data_has_times_and_other_files_do_not() {
+    if !has_perf() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-F", "999", "-e", "cpu-clock", "-o", "perf.data", "--"]);
+    assert!(perf.args(bursts()).current_dir(scratch.path()).status().unwrap().success());
+    let (data, map) = (scratch.file("perf.data"), scratch.file("out.heatmap.svg"));
+    run(&["fold", &data, "-o", &map]).success();
+    check_bursts(&fs::read_to_string(&map).unwrap());
+    let folded = scratch.file("out.folded");
+    fs::write(&folded, "main;work 3\n").unwrap();
+    run(&["render", &folded, "-o", &map])
+        .error(2, &["cannot draw a heat map", "when each sample was taken"]);
+}
