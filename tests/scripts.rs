@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root};
+use crate::support::{
+    Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
+};
 
 /// Debian's: static, and stripped of its symbols.
 const PYTHON: &str = "/usr/bin/python3";
@@ -303,4 +305,21 @@ fn native_frames_stay_where_they_are_asked_for() {
     });
     let both: u64 = both.map(|(_, weight)| weight).sum();
     assert!(both == module && module * 2 > folded.total(), "{both} of {module}");
+}
+
+/// What a program says that only claims to be an interpreter is bounded, and harms nothing.
+#[test]
+fn false_interpreters_are_survived() {
+    if !live_as_root() {
+        return;
+    }
+    let program = program_built("false_python.c", Build::Exporting);
+    let (folded, said) = record(&["--", &program, "circle", "1"]);
+    let marked = folded.with_any(|frame| frame == "[python: not read in time]");
+    assert!(marked * 2 > folded.total(), "{said}");
+    let (folded, said) = record(&["--", &program, "names", "1"]);
+    let longest = folded.stacks().flat_map(|(stack, _)| stack).map(String::len).max();
+    assert!(longest.is_some_and(|len| (1000..4096).contains(&len)), "{longest:?}: {said}");
+    let is_clean = |frame: &str| !frame.contains(char::is_control);
+    assert_eq!(folded.with_any(|frame| !is_clean(frame)), 0);
 }

@@ -21,6 +21,8 @@ pub(crate) enum Build {
     Static,
     /// A shared object.
     Shared,
+    /// With all its functions and data for others to link to.
+    Exporting,
 }
 
 impl Build {
@@ -31,6 +33,7 @@ impl Build {
             Build::Debug => "debug",
             Build::Static => "static",
             Build::Shared => "shared",
+            Build::Exporting => "exporting",
         }
     }
 
@@ -45,6 +48,7 @@ impl Build {
             Build::Debug => &["-fomit-frame-pointer", "-g"],
             Build::Static => &["-fomit-frame-pointer", "-static"],
             Build::Shared => &["-fomit-frame-pointer", "-shared", "-fPIC"],
+            Build::Exporting => &["-fomit-frame-pointer", "-rdynamic"],
         }
     }
 }

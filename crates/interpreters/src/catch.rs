@@ -15,6 +15,9 @@ pub(crate) const MOST_ENTRIES: usize = 4096;
 /// Bytes of functions that one sample defines at most; the others follow with later samples.
 const DEFINITIONS: usize = 128 * 1024;
 
+/// How many functions one sample defines at most: each takes two readings.
+const NEW_FUNCTIONS: u32 = 96;
+
 /// How many functions are remembered as defined.
 const DEFINED: usize = 1 << 14;
 
@@ -25,10 +28,10 @@ const MOST_USES: u32 = 3;
 const THREADS: usize = 256;
 
 /// How many frames that are objects are read at once.
-pub(crate) const HINTS: usize = 512;
+pub(crate) const HINTS: usize = 1100;
 
 /// Bytes for what is read at once.
-pub(crate) const SCRATCH: usize = 64 * 1024;
+pub(crate) const SCRATCH: usize = 128 * 1024;
 
 /// Where an interpreter has a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,9 +135,9 @@ impl Catcher {
         self.defined.clear();
     }
 
-    /// Whether nobody was told of a function.
+    /// Whether nobody was told of a function, and somebody is to be now.
     pub(crate) fn is_new(&self, function: u64) -> bool {
-        !self.defined.contains(&function)
+        self.defined_now < NEW_FUNCTIONS && !self.defined.contains(&function)
     }
 
     /// Somebody was.

@@ -166,6 +166,11 @@ impl<'a> Caught<'a> {
         self.entries.chunks_exact(ENTRY).filter_map(Entry::of_bytes).collect()
     }
 
+    /// How many frames the chain has.
+    pub fn frame_count(&self) -> usize {
+        self.entries().iter().filter(|entry| !entry.is_boundary()).count()
+    }
+
     /// The functions that were met first.
     pub fn defined(&self) -> impl Iterator<Item = Defined<'a>> {
         let mut bytes = self.functions;

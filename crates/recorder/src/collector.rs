@@ -111,7 +111,7 @@ impl Collector {
             idle_name: "swapper".into(),
             exiting_name: "[exiting]".into(),
             short_tasks: ShortTasks::default(),
-            scripts: Scripts::new(&options.scripts),
+            scripts: Scripts::new(options),
             off_cpu: options.waits.map(OffCpu::new),
             on_cpu: options.waits.filter(|waits| waits.with_running).map(|_| OnCpu::default()),
             ran: BTreeMap::new(),
@@ -167,7 +167,7 @@ impl Collector {
     pub(crate) fn take(&mut self, event: Event<'_>) {
         self.now = event.time;
         self.locator.apply(&event);
-        self.scripts.apply(&event.kind);
+        self.scripts.apply(&event);
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.health.throttled += 1,

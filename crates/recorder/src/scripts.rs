@@ -14,19 +14,19 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use flame_events::{EventKind, Rest, SampleEvent};
+use flame_events::{Event, EventKind, Rest, SampleEvent};
 use flame_interpreters::{
     Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, NativeFrame, Outcome,
     Placed, join,
 };
 use flame_profile::{
-    Health, ImageAddress, ImageId, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
+    Health, ImageAddress, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
 };
 use flame_unwind::{Architecture, Registers, StackCopy, StackLimit};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::config::ScriptFrames;
+use crate::config::{Options, ScriptFrames};
 use crate::images::OpenImage;
 use crate::interpreter::Interpreter;
 use crate::location::{CodeLocation, ScriptId};
@@ -34,6 +34,12 @@ use crate::locator::Locator;
 
 /// How many bytes functions take at most. Those of more are not named.
 const MOST_BYTES: usize = 64 << 20;
+
+/// How many lines of functions are kept at most.
+const MOST_LINES: usize = 1 << 20;
+
+/// How often readers are asked to tell of functions again: what they tell then takes its time.
+const ASKING_INTERVAL: Nanos = Nanos(1_000_000_000);
 
 /// How many samples of a process are looked at before it counts as one without an interpreter: it may be
 /// amid an exec.
@@ -98,13 +104,19 @@ pub(crate) struct Scripts {
     looked_at: FxHashMap<Pid, u32>,
     functions: FxHashMap<u64, Function>,
     bytes: usize,
+    /// Whether a function was met that nobody told of, and when it was asked for last.
+    is_missing: bool,
+    asked: Option<Nanos>,
+    now: Nanos,
+    max_depth: usize,
     frames: IndexSet<ScriptFrame, FxBuildHasher>,
     lines: FxHashMap<(u64, u64), ScriptId>,
 }
 
 impl Scripts {
-    pub(crate) fn new(wanted: &ScriptFrames) -> Scripts {
-        let (known, keeps_native) = match wanted {
+    pub(crate) fn new(Options { scripts, max_depth, .. }: &Options) -> Scripts {
+        let max_depth = *max_depth;
+        let (known, keeps_native) = match scripts {
             ScriptFrames::Hidden => (None, false),
             ScriptFrames::Shown { known, keeps_native } => (Some(Arc::clone(known)), *keeps_native),
         };
@@ -115,6 +127,10 @@ impl Scripts {
             looked_at: FxHashMap::default(),
             functions: FxHashMap::default(),
             bytes: 0,
+            is_missing: false,
+            asked: None,
+            now: Nanos(0),
+            max_depth,
             frames: IndexSet::default(),
             lines: FxHashMap::default(),
         }
@@ -126,7 +142,8 @@ impl Scripts {
     }
 
     /// Follows what an event says of processes.
-    pub(crate) fn apply(&mut self, kind: &EventKind<'_>) {
+    pub(crate) fn apply(&mut self, Event { time, kind }: &Event<'_>) {
+        self.now = *time;
         let Some(known) = &self.known else { return };
         match kind {
             EventKind::Fork { pid, parent, .. } if pid != parent => known.forked(parent.0, pid.0),
@@ -160,6 +177,10 @@ impl Scripts {
         let runs = |location| address(location).is_some_and(|address| image.runs(address));
         let runs: Vec<bool> = locations.iter().map(runs).collect();
         let joined = caught(sample, &image)
+            .and_then(|caught| match caught.frame_count() > self.max_depth {
+                true => Err(ScriptEnd::TooDeep),
+                false => Ok(caught),
+            })
             .and_then(|caught| Ok((joined(sample, natives, (&caught, &runs))?, caught)));
         let is_outside = match &joined {
             Ok((placed, _)) => placed.is_empty(),
@@ -173,9 +194,7 @@ impl Scripts {
             Ok((placed, caught)) => {
                 self.learn(&caught, &image);
                 let end = self.show(&caught.entries(), placed, natives.end, &mut scripted);
-                if end == ScriptEnd::Unnamed {
-                    known.define_again();
-                }
+                self.ask_again(&known);
                 // Code that a runtime makes to call another function, and that has no file.
                 let calls = |index: usize| {
                     jit.iter().any(|(jit, _)| *jit == index)
@@ -304,16 +323,35 @@ impl Scripts {
         if let Some(id) = self.lines.get(&key) {
             return Some(*id);
         }
-        let function = self.functions.get(&entry.function)?;
+        let function = self.functions.get(&entry.function);
+        // What was told while there was no room stays unknown.
+        let is_untold = function.is_none() && entry.function != 0;
+        self.is_missing |= is_untold && self.bytes < MOST_BYTES / 2;
+        let function = function?;
         let frame = ScriptFrame {
             name: function.name.clone()?,
             file: function.file.clone(),
             first_line: function.first_line,
             line: function.line(entry.position),
         };
+        if self.frames.len() >= MOST_LINES && !self.frames.contains(&frame) {
+            return None;
+        }
         let id = ScriptId(u32::try_from(self.frames.insert_full(frame).0).ok()?);
-        self.lines.insert(key, id);
+        if self.lines.len() < MOST_LINES {
+            self.lines.insert(key, id);
+        }
         Some(id)
+    }
+
+    /// Has readers tell again which functions there are, if one was missed on its way.
+    fn ask_again(&mut self, known: &Known) {
+        let is_soon =
+            self.asked.is_some_and(|asked| self.now.saturating_since(asked) < ASKING_INTERVAL);
+        if std::mem::take(&mut self.is_missing) && !is_soon {
+            self.asked = Some(self.now);
+            known.define_again();
+        }
     }
 }
 

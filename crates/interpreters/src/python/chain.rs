@@ -16,8 +16,9 @@ const CHUNK: usize = 16 * 1024;
 /// The owner of a frame that belongs to a native one (`FRAME_OWNED_BY_CSTACK`).
 const BY_NATIVE: u8 = 3;
 
-/// How often memory is read at most for what is not where it was looked for first.
-const MOST_READS: usize = 384;
+/// How often memory is read at most for what is not where it was looked for first. Frames that are
+/// objects are read together when they were met before, so that deep chains are whole after some samples.
+const MOST_READS: usize = 128;
 
 /// The most native frames that are followed through their structures.
 const MOST_NATIVE: usize = 2048;

@@ -215,6 +215,21 @@ fn a_chain_that_was_read_before_takes_few_calls() {
 }
 
 #[test]
+fn deep_chains_of_objects_are_whole_after_some_samples() {
+    let (layout, mut catcher) = (layout(8), Catcher::default());
+    let (mut process, frames) = (process(&layout), 0x50_0000);
+    process.piece(frames, 1000 * 128);
+    for index in 0..1000 {
+        let caller = if index == 0 { 0 } else { frames + (index - 1) * 128 };
+        process.frame(&layout, frames + index * 128, (caller, HEAP + 0x2000, 0));
+    }
+    process.put(STATE + u64::from(layout.frame), frames + 999 * 128);
+    let outcomes: Vec<Outcome> =
+        (0..12).map(|_| caught(&mut catcher, &layout, &process).0).collect();
+    assert_eq!((outcomes[0], outcomes[11]), (Outcome::TooDeep, Outcome::Read), "{outcomes:?}");
+}
+
+#[test]
 fn frames_in_a_circle_end() {
     for minor in 8..=13 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
