@@ -22,7 +22,7 @@ const SLOW_ROUNDS: usize = 2;
 /// Distinct stacks of the folded text.
 const STACKS: u64 = 200_000;
 /// How many pprof files are summed up.
-const FILES: usize = 200;
+const FILES: usize = 100;
 
 /// Runs the bars and prints a table each.
 pub(crate) fn run() -> Result<()> {
