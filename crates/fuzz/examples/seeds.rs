@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_fuzz::join;
-use flame_pclntab::testing::{Sample, sample_table};
+use flame_pclntab::testing::{Sample, TEXT, sample_table};
 use flame_profile::{FrameKind, Location, Pid, Profile, StackId, Tid, ValueType};
 use flame_symbolize::ImageFile;
 use flate2::read::GzDecoder;
@@ -75,6 +75,7 @@ fn write(directory: &Path) -> Result<()> {
         let sample = sample_table(layout);
         let trees = [&sample.inlined.base.to_le_bytes()[..], &sample.inlined.bytes].concat();
         save(directory, "pclntab", &format!("{layout:?}"), &join(&[&sample.bytes, &trees]))?;
+        save(directory, "unwind", &format!("{layout:?}"), &go_stack(&sample.bytes))?;
     }
     save(directory, "folded", "one", FOLDED)?;
     save(directory, "folded", "two", FOLDED_TWO)?;
@@ -129,6 +130,19 @@ fn formats(directory: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A stack in `runtime.systemstack` of the sample of a program of Go, called by `main.outer`.
+fn go_stack(table: &[u8]) -> Vec<u8> {
+    let bytes = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let mut code = vec![0x90; 0x80];
+    code[0x20..0x25].copy_from_slice(&[0xe8, 0x4b, 0, 0, 0]);
+    let text = [bytes(&[TEXT]), code].concat();
+    let sp = 0x7ffc_0000;
+    // ax to di, bp, sp and ip.
+    let registers = bytes(&[0, 0, 0, 0, 0, 0, sp + 40, sp, TEXT + 0x75]);
+    let stack = bytes(&[7, 7, TEXT + 0x25, 1, 2, 0, TEXT + 0x61, 0]);
+    join(&[&[0], &[], &[], &[], &text, &registers, &stack, &[], table])
 }
 
 /// Traces of U-Boot with their map and rules: of the current version, and an old big-endian one.

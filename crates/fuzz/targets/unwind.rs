@@ -1,6 +1,10 @@
 //! Unwinding: tables, code, registers and stack of any bytes give a stack that ends.
 #![no_main]
 
+use std::sync::Arc;
+
+use flame_pclntab::GoTable;
+use flame_pclntab::testing::TEXT;
 use flame_profile::{ImageAddress, ProcessAddress, SharedBytes};
 use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, Registers, Section};
 use flame_unwind::{StackCopy, StackLimit, UnwindSections, Unwinder};
@@ -15,6 +19,9 @@ fn section(part: Option<&[u8]>) -> Option<Section> {
 }
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    // The last part is a table of Go.
+    let go_table = flame_fuzz::parts(input).nth(8);
+    let go_table = go_table.map(|bytes| SharedBytes::from(bytes.to_vec()));
     let mut parts = flame_fuzz::parts(input);
     let architecture = match parts.next() {
         Some([1, ..]) => Architecture::Aarch64,
@@ -26,7 +33,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         debug_frame: section(parts.next()),
         text: section(parts.next()),
         entry: None,
-        go_table: None,
+        go_table: go_table.and_then(|bytes| GoTable::parse(bytes, TEXT)).map(Arc::new),
     };
     let mut unwinder = CfiUnwinder::new(architecture);
     let module = unwinder.add_module(sections);
