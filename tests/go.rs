@@ -67,7 +67,9 @@ fn check_rounds(folded: &Folded, stderr: &str) {
     let inlined = folded.with(&["main.gamma", "main.whirl_[i]"]);
     assert_share(inlined, rounds, 0.2, 0.05);
     assert!(complete_share(stderr) > 97.0, "{stderr}");
-    assert!(!stderr.contains("unnamed"), "{stderr}");
+    // gcc links in C code of its own, stripped like the rest.
+    let unnamed = folded.with_any(|frame| frame.starts_with('[') && frame.contains("+0x"));
+    assert!(unnamed * 50 <= folded.total(), "{stderr}");
 }
 
 #[test]

