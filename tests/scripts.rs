@@ -308,6 +308,31 @@ fn native_frames_stay_where_they_are_asked_for() {
     assert!(both == module && module * 2 > folded.total(), "{both} of {module}");
 }
 
+/// Half of the time of `shares` is that of each of its two lines.
+#[test]
+fn lines_are_those_that_ran() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    let (scratch, script) = (Scratch::new(), script());
+    let (profile, folded) = (scratch.file("out.pb.gz"), scratch.file("out.folded"));
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-o", &profile, "--", PYTHON]).arg(&script);
+    finish(command.args(["shares", "2"])).success();
+    finish(flame().args(["render", "--lines", &profile, "-o", &folded])).success();
+    let folded = Folded::parse(&fs::read_to_string(&folded).unwrap());
+    let text = fs::read_to_string(script).unwrap();
+    let definition = text.lines().position(|line| line == "def shares():").unwrap() + 1;
+    let at = |line: usize| {
+        let frame = format!("shares (script.py:{line})_[s]");
+        folded.with_any(|found| found == frame)
+    };
+    let all = folded.with_any(|frame| frame.starts_with("shares (script.py:"));
+    for line in [definition + 1, definition + 2] {
+        assert_share(at(line), all, 0.5, 0.03);
+    }
+}
+
 /// What a program says that only claims to be an interpreter is bounded, and harms nothing.
 #[test]
 fn false_interpreters_are_survived() {
