@@ -176,6 +176,8 @@ impl Scripts {
         let address = |location: &CodeLocation| image_address(*location, code, met);
         let runs = |location| address(location).is_some_and(|address| image.runs(address));
         let runs: Vec<bool> = locations.iter().map(runs).collect();
+        // Readers tell of each function once, whatever becomes of the sample.
+        self.learn(sample, &image);
         let joined = caught(sample, &image)
             .and_then(|caught| match caught.frame_count() > self.max_depth {
                 true => Err(ScriptEnd::TooDeep),
@@ -192,7 +194,6 @@ impl Scripts {
         }
         let end = match joined {
             Ok((placed, caught)) => {
-                self.learn(&caught, &image);
                 let end = self.show(&caught.entries(), placed, natives.end, &mut scripted);
                 self.ask_again(&known);
                 // Code that a runtime makes to call another function, and that has no file.
@@ -278,8 +279,11 @@ impl Scripts {
     }
 
     /// Takes in functions that were met first.
-    fn learn(&mut self, caught: &Caught<'_>, image: &Interpreter) {
+    fn learn(&mut self, sample: &SampleEvent<'_>, image: &Interpreter) {
         let Some(layout) = image.layout() else { return };
+        let rest = sample.user_stack.unwrap_or_default().rest;
+        let Rest::Read { script, .. } = rest else { return };
+        let Some(caught) = Caught::parse(script) else { return };
         for defined in caught.defined() {
             let function = Function::of(&defined, layout);
             if self.bytes + function.size() <= MOST_BYTES {
