@@ -120,10 +120,13 @@ impl EventType {
         let (name, kind, config, _) = EVENTS[index];
         let clock = name.ends_with("-clock");
         let unit = if clock { EventUnit::Nanoseconds } else { EventUnit::Count };
-        let (name, config) = (name.to_owned(), config.into());
+        EventType { unit, ..EventType::counted(name, kind, config.into()) }
+    }
+
+    fn counted(name: &str, kind: u32, config: u64) -> EventType {
         EventType {
-            name,
-            unit,
+            name: name.to_owned(),
+            unit: EventUnit::Count,
             privilege: None,
             filter: None,
             field: None,
@@ -138,13 +141,8 @@ impl EventType {
     /// # Errors
     /// The kernel has no such events.
     pub fn function(name: &str, file: &Path, start: FileOffset) -> io::Result<EventType> {
-        Ok(EventType {
-            name: name.to_owned(),
-            uprobe: Some(Uprobe::new(file, start)?),
-            kind: uprobe::kind()?,
-            config: 0,
-            ..EventType::page_faults()
-        })
+        let uprobe = Some(Uprobe::new(file, start)?);
+        Ok(EventType { uprobe, ..EventType::counted(name, uprobe::kind()?, 0) })
     }
 
     /// Whether it is the call of a function.
@@ -205,16 +203,7 @@ impl FromStr for EventType {
             _ => (text, None),
         };
         let known = EVENTS.iter().position(|event| event.0 == name || event.3.contains(&name));
-        let counted = |kind, config| EventType {
-            name: name.to_owned(),
-            unit: EventUnit::Count,
-            privilege: None,
-            filter: None,
-            field: None,
-            uprobe: None,
-            kind,
-            config,
-        };
+        let counted = |kind, config| EventType::counted(name, kind, config);
         let event = match (known, name.split_once(':'), name.strip_prefix('r')) {
             (Some(index), ..) => EventType::known(index),
             (None, Some((event, _)), _) if EVENTS.iter().any(|known| known.0 == event) => {
