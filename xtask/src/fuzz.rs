@@ -102,6 +102,10 @@ fn build() -> Result<Places> {
     let mut build = Command::new(&cargo);
     // With a target named, build scripts and procedural macros are left without the flags.
     build.args(["build", "--quiet", "--release", "--bins", "--package", "flame-fuzz"]);
+    // What makes one program small takes minutes for each of many.
+    for setting in ["lto=false", "codegen-units=16"] {
+        build.args(["--config", &format!("profile.release.{setting}")]);
+    }
     build.args(["--features", "fuzzing", "--target", &host, "--target-dir"]).arg(&target);
     build.env("RUSTFLAGS", RUSTFLAGS).env_remove("CARGO_ENCODED_RUSTFLAGS").current_dir(top);
     for package in CHECKED {
