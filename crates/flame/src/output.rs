@@ -3,25 +3,25 @@
 mod file;
 mod filters;
 mod format;
+mod heat_map;
 mod idle;
 mod index;
 mod palette;
 mod picture;
 mod place;
+mod title;
 
-use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
 use flame_profile::{
-    Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TimedSample,
-    Timeline, TreeOptions, ValueType, write_folded,
+    Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TreeOptions,
+    ValueType, write_folded,
 };
 use flame_render::{
-    HeatMap, Report, SvgConfig, TextConfig, write_csv, write_heat_map, write_json, write_markdown,
-    write_svg,
+    Report, SvgConfig, TextConfig, write_csv, write_heat_map, write_json, write_markdown, write_svg,
 };
 use flame_render::{write_terminal, write_text};
 use flate2::Compression;
@@ -41,9 +41,7 @@ use format::format_of;
 pub(crate) use index::write_index;
 use palette::PaletteFile;
 use picture::Picture;
-
-/// Why there is no heat map.
-const NO_TIMES: &str = "only recordings, and one perf.data alone, say when each sample was taken";
+use title::titled;
 
 /// What is written when nothing is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -390,38 +388,6 @@ impl Outputs {
         }
     }
 
-    /// When the samples were taken.
-    fn heat_map(&self, shown: &Shown<'_>, title: Option<&str>) -> Result<HeatMap, &'static str> {
-        let profile = shown.profile.filter(|profile| profile.timeline.is_some());
-        let Some(profile) = profile else { return Err(NO_TIMES) };
-        let value = self.tree_options(profile).value.unwrap_or(profile.default_value);
-        let samples = profile.timeline.iter().flat_map(Timeline::iter);
-        let samples = samples.filter(|sample| sample.event == value / 2);
-        // Each event has two values, of which the first counts samples.
-        let weight = |sample: &TimedSample| if value.is_multiple_of(2) { 1 } else { sample.weight };
-        let title = self.picture.args.title.as_deref().or(title).unwrap_or("Heat map");
-        Ok(HeatMap {
-            title: title.to_owned(),
-            value: profile.value_types()[value].clone(),
-            duration: profile.meta.duration.unwrap_or_default(),
-            samples: samples.map(|sample| (sample.time, weight(&sample))).collect(),
-        })
-    }
-
-    /// Whether outputs show when samples were taken.
-    pub(crate) fn shows_times(&self) -> bool {
-        self.formats().any(|format| format == Format::HeatMap)
-    }
-
-    /// Whether they can: of what was read it may not be known.
-    pub(crate) fn check_times(&self, profile: Option<&Profile>) -> Result<(), Failure> {
-        let has_times = profile.is_some_and(|profile| profile.timeline.is_some());
-        if has_times || !self.shows_times() {
-            return Ok(());
-        }
-        Err(Failure::usage("cannot draw a heat map of this").why(NO_TIMES))
-    }
-
     fn text_config(&self, title: Option<&str>, shown: &Shown<'_>) -> TextConfig {
         let args = &self.picture.args;
         let title = args.title.as_deref().or(title).map(str::to_owned);
@@ -449,23 +415,6 @@ impl RawOutput {
     /// Writes it; `None` for what is no file.
     pub(crate) fn write(&self, write: WriteWith<'_>) -> Result<Option<Written>, Failure> {
         self.0.write(write).map_err(|error| cannot_write(&self.0, &error, None))
-    }
-}
-
-/// A title says what boxes weigh, where that is not what people take for granted.
-fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
-    match value.name.as_str() {
-        "off-cpu" => Cow::Owned(format!("{title}, off-CPU time")),
-        "io" | "block-io" | "syscalls" | "mmap" => {
-            let what = match value.unit.as_str() {
-                "nanoseconds" => "time from entry to return",
-                "bytes" => "bytes",
-                _ => "calls",
-            };
-            Cow::Owned(format!("{title}, {}: {what}", value.name))
-        }
-        "wall" => Cow::Owned(format!("{title}, wall-clock time of each thread")),
-        _ => Cow::Borrowed(title),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where each version of CPython has what: bytes from the start of a structure, on 64-bit machines.
 
-/// How many bytes of `_PyRuntime` [`PythonBuild::with_debug_offsets`] looks at.
+/// How many bytes of `_PyRuntime` are looked at for its debug offsets.
 pub const DEBUG_OFFSETS: usize = 352;
 
 /// What the first bytes of `_PyRuntime` are from 3.13 on.

@@ -1,0 +1,48 @@
+//! Heat maps: which profiles say when samples were taken, and what is drawn of them.
+
+use flame_profile::{Profile, TimedSample, Timeline};
+use flame_render::HeatMap;
+
+use super::{Format, Outputs, Shown};
+use crate::message::Failure;
+
+/// Why there is no heat map.
+const NO_TIMES: &str = "only recordings, and one perf.data alone, say when each sample was taken";
+
+impl Outputs {
+    /// Whether outputs show when samples were taken.
+    pub(crate) fn shows_times(&self) -> bool {
+        self.formats().any(|format| format == Format::HeatMap)
+    }
+
+    /// Whether they can: of what was read it may not be known.
+    pub(crate) fn check_times(&self, profile: Option<&Profile>) -> Result<(), Failure> {
+        let has_times = profile.is_some_and(|profile| profile.timeline.is_some());
+        if has_times || !self.shows_times() {
+            return Ok(());
+        }
+        Err(Failure::usage("cannot draw a heat map of this").why(NO_TIMES))
+    }
+
+    /// When the samples were taken.
+    pub(super) fn heat_map(
+        &self,
+        shown: &Shown<'_>,
+        title: Option<&str>,
+    ) -> Result<HeatMap, &'static str> {
+        let profile = shown.profile.filter(|profile| profile.timeline.is_some());
+        let Some(profile) = profile else { return Err(NO_TIMES) };
+        let value = self.tree_options(profile).value.unwrap_or(profile.default_value);
+        let samples = profile.timeline.iter().flat_map(Timeline::iter);
+        let samples = samples.filter(|sample| sample.event == value / 2);
+        // Each event has two values, of which the first counts samples.
+        let weight = |sample: &TimedSample| if value.is_multiple_of(2) { 1 } else { sample.weight };
+        let title = self.picture.args.title.as_deref().or(title).unwrap_or("Heat map");
+        Ok(HeatMap {
+            title: title.to_owned(),
+            value: profile.value_types()[value].clone(),
+            duration: profile.meta.duration.unwrap_or_default(),
+            samples: samples.map(|sample| (sample.time, weight(&sample))).collect(),
+        })
+    }
+}
