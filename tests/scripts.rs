@@ -13,7 +13,10 @@ use crate::support::{
 const PYTHON: &str = "/usr/bin/python3";
 
 /// Who may call whom in `programs/script.py`; `*` is anybody of another file.
-const LEGAL: [(&str, &[&str]); 25] = [
+const LEGAL: [(&str, &[&str]); 27] = [
+    ("<listcomp>", &["threads"]),
+    // The body of a class.
+    ("Worker", &["<module>"]),
     ("main", &["<module>"]),
     ("threads", &["main"]),
     ("forks", &["main"]),
@@ -108,14 +111,20 @@ fn is_legal(caller: Option<(&str, &str)>, (name, file): (&str, &str)) -> bool {
 #[track_caller]
 fn check_chains(folded: &Folded) {
     for (stack, weight) in folded.stacks() {
-        let mut caller = None;
-        for frame in stack.iter().filter_map(|frame| scripted(frame)) {
+        let (mut caller, mut is_known) = (None, true);
+        for frame in stack {
+            // Marked as such: who it is, is not said, and so not wrong.
+            if frame == "[function not read]" {
+                is_known = false;
+                continue;
+            }
+            let Some(frame) = scripted(frame) else { continue };
             let begins = caller.is_none() && frame.1 != "script.py";
             assert!(
-                begins || is_legal(caller, frame),
+                !is_known || begins || is_legal(caller, frame),
                 "{caller:?} calls {frame:?}: {stack:?} {weight}"
             );
-            caller = Some(frame);
+            (caller, is_known) = (Some(frame), true);
         }
     }
 }

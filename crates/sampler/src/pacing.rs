@@ -17,6 +17,11 @@ const WAKE_UPS: u64 = 1000;
 /// Where it would make more, it wakes up at this interval.
 pub(crate) const BATCH: Duration = Duration::from_millis(10);
 
+/// What runs right after an interval was set is missed for a whole interval. On a busy machine that
+/// is the target more often than others, where both run in one scheduling group: batches of 10 samples
+/// had it come out with 96 % coverage, of 30 with 99.3 %.
+const LEAST_BATCH: u64 = 30;
+
 /// How far the intervals of events that are bound to tasks are off those of the frequency, in parts.
 const OFF: [f64; 2] = [0.02, 0.06];
 
@@ -70,7 +75,7 @@ impl Pace {
             return Pace::EachSample;
         }
         let samples = u128::from(hz) * BATCH.as_micros() / 1_000_000;
-        Pace::Batches(u64::try_from(samples).unwrap_or(u64::MAX))
+        Pace::Batches(u64::try_from(samples).unwrap_or(u64::MAX).max(LEAST_BATCH))
     }
 
     /// The pacer of a CPU, where there is one.
@@ -129,7 +134,7 @@ mod tests {
     fn each_sample_is_looked_after_while_there_are_few() {
         check(99, Pace::EachSample);
         check(1000, Pace::EachSample);
-        check(2000, Pace::Batches(20));
+        check(2000, Pace::Batches(LEAST_BATCH));
         check(9999, Pace::Batches(99));
     }
 
