@@ -56,6 +56,14 @@ fn read_text(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     while let Some(line) = lines.next_line()? {
         if is_tree_header(line.text) {
             let ticks = memchr::memmem::find(line.text, b" ticks ").is_some();
+            // Behind a report another may follow, which is added up if it counts the same.
+            if let Some(before) = has_ticks {
+                if before != ticks {
+                    let reason = "it begins a report that counts something else";
+                    sink.skip(Place::Line(line.number), reason, line.text)?;
+                }
+                continue;
+            }
             has_ticks = Some(ticks);
             sink.set_values(match ticks {
                 true => {
