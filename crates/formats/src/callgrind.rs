@@ -96,7 +96,13 @@ impl Parser {
         let words = || value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         match key {
             b"events" => {
-                self.events = words().map(|word| String::from_utf8_lossy(word).into()).collect();
+                let events: Vec<String> =
+                    words().map(|word| String::from_utf8_lossy(word).into()).collect();
+                // What was added up so far has the costs of the first.
+                if !self.events.is_empty() && self.events != events {
+                    return Err("it counts other events than before");
+                }
+                self.events = events;
                 self.last_costs = vec![0; self.events.len()];
             }
             b"positions" => self.positions = words().count().max(1),
