@@ -69,3 +69,23 @@ fn perf_data_has_times_and_other_files_do_not() {
     run(&["render", &folded, "-o", &map])
         .error(2, &["cannot draw a heat map", "when each sample was taken"]);
 }
+
+/// A wait is no moment; calls of several functions of an allocator are one value.
+#[test]
+fn waits_have_no_heat_map_and_functions_have_one_together() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let map = scratch.file("out.heatmap.svg");
+    run(&["record", "--mode", "off-cpu", "-o", &map, "--", "sleep", "1"])
+        .error(2, &["cannot draw a heat map of waits"]);
+    let folded = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "--mode", "alloc", "-o", &map, "-o", &folded, "--"]);
+    finish(command.args([program("allocations.c"), "50".to_owned()])).success();
+    let slices = slices(&fs::read_to_string(&map).unwrap());
+    let all: u64 = slices.iter().map(|(_, bytes)| bytes).sum();
+    let text = fs::read_to_string(&folded).unwrap();
+    assert_eq!(all, crate::support::Folded::parse(&text).total());
+}

@@ -128,7 +128,8 @@ fn calls_of_threads_that_end_end_with_them() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     // They have lived for some milliseconds each.
     assert!(folded.of("true").total() < 500_000_000, "{folded:?}\n{said}");
-    assert!(folded.total() > 0, "{said}");
+    // The shell's own sleep has not lost its end, whatever else was lost beside it.
+    assert!(folded.total() > 500_000_000, "{folded:?}\n{said}");
 }
 
 #[test]

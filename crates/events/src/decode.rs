@@ -310,10 +310,10 @@ impl RecordLayout {
                     to,
                 }
             }
-            EventRecord::Lost(lost) => EventKind::Lost { count: lost.count },
+            EventRecord::Lost(lost) => EventKind::Lost { event: 0, count: lost.count },
             EventRecord::Raw(raw) if raw.record_type == RecordType::LOST_SAMPLES => {
                 let count = self.first_word(&raw.data).ok_or_else(short)?;
-                EventKind::Lost { count }
+                EventKind::Lost { event: 0, count }
             }
             EventRecord::Throttle(_) => EventKind::Throttle,
             EventRecord::Unthrottle(_) => EventKind::Unthrottle,

@@ -69,6 +69,8 @@ pub enum EventKind<'a> {
     KernelSymbol(KernelSymbolEvent),
     /// Records did not fit into the ring.
     Lost {
+        /// Into the ring of which of the source's events, by its position.
+        event: usize,
         /// How many.
         count: u64,
     },

@@ -20,6 +20,7 @@ mod summary;
 mod target;
 mod titles;
 
+use std::mem;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -106,6 +107,10 @@ fn record(
 ) -> Result<Option<ExitReport>, Failure> {
     let mut config = plan.recorder.clone();
     config.options.keeps_times = outputs.shows_times();
+    if outputs.shows_times() && config.options.measures_time() {
+        return Err(Failure::usage("cannot draw a heat map of waits")
+            .why("a wait lasts, and a heat map shows at which moments something was seen"));
+    }
     let drop_rights = |sessions: &Sessions| {
         privileges::keep_for_recording(&outputs.needed_capabilities(), || sessions.may_reopen());
     };
@@ -144,7 +149,8 @@ fn record(
     titles::add(&mut profile, &plan.files);
     notes.extend(notes::of_hidden_kernel(&profile.health));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
-    notes.extend(left_out.map(notes::Note::plain));
+    let recorded = mem::take(&mut profile.health.notes);
+    notes.extend(left_out.chain(recorded).map(notes::Note::plain));
     tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     let exit = target.finish(PATIENCE);

@@ -332,3 +332,51 @@ impl Profile {
         self.samples().filter_map(|sample| sample.values.get(value)).map(|v| Weight(*v)).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::TimedSample;
+
+    /// Two threads with a stack each, whose samples were taken at these milliseconds; they stand for
+    /// twice as much now as when they were taken.
+    fn profile(samples: &[(u64, usize)]) -> Profile {
+        let time = ValueType::new("cpu", "nanoseconds");
+        let mut profile = Profile::new(vec![ValueType::samples(), time]);
+        let mut timeline = Timeline::default();
+        for tid in 0..2 {
+            let thread = profile.add_thread("worker", Pid(1), Tid(tid));
+            let of_thread = samples.iter().filter(|(_, row)| *row == tid as usize).count() as u64;
+            profile.add_sample(thread, StackId::EMPTY, &[of_thread, of_thread * 20]);
+        }
+        for (millis, row) in samples {
+            let time = Nanos(millis * 1_000_000);
+            timeline.push(TimedSample { time, row: *row, cpu: None, event: 0, weight: 10 });
+        }
+        profile.timeline = Some(timeline);
+        profile
+    }
+
+    #[test]
+    fn samples_of_a_time_and_of_some_threads_are_left() {
+        let samples = [(0, 0), (10, 1), (20, 0), (30, 1), (40, 0)];
+        let values = |profile: &Profile| -> Vec<Vec<u64>> {
+            profile.samples().map(|sample| sample.values.to_vec()).collect()
+        };
+        let mut part = profile(&samples);
+        assert!(part.keep(Nanos(10_000_000)..Nanos(40_000_000), |_| true));
+        assert_eq!(values(&part), [[1, 20], [2, 40]]);
+        let times = part.timeline.iter().flat_map(Timeline::iter).map(|sample| sample.time.0);
+        assert_eq!(times.collect::<Vec<_>>(), [10_000_000, 20_000_000, 30_000_000]);
+
+        let mut of_one = profile(&samples);
+        let first = of_one.samples().next().unwrap().thread;
+        assert!(of_one.keep(Nanos(0)..Nanos(u64::MAX), |thread| thread == first));
+        assert_eq!(values(&of_one), [[3, 60], [0, 0]]);
+
+        let mut without = profile(&samples);
+        without.timeline = None;
+        assert!(!without.keep(Nanos(0)..Nanos(1), |_| true));
+        assert_eq!(values(&without), [[3, 60], [2, 40]]);
+    }
+}

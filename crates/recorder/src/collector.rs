@@ -214,7 +214,8 @@ impl Collector {
         health.notes.extend(self.locator.jit.note());
         health.short_tasks = self.short_tasks.unseen();
         if self.open_ends > 0 {
-            let note = format!("{} calls whose end was lost are left out", self.open_ends);
+            let note =
+                format!("{} calls whose end may have been lost are left out", self.open_ends);
             health.notes.push(note);
         }
         (rows, health)

@@ -166,6 +166,13 @@ pub struct Options {
 /// Where the kernel has its symbols.
 pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
 
+impl Options {
+    /// Whether samples stand for the time behind an event, and not for the event.
+    pub fn measures_time(&self) -> bool {
+        self.waits.is_some() || self.spans
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {

@@ -224,7 +224,7 @@ impl<S: EventSource> Recorder<S> {
         self.collector.look_at_jit_code();
         let (collector, lost) = (&mut self.collector, &mut self.lost);
         self.source.drain(&mut |event| {
-            if let EventKind::Lost { count } = event.kind {
+            if let EventKind::Lost { count, .. } = event.kind {
                 *lost += count;
             }
             collector.take(event);

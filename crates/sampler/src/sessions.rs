@@ -162,11 +162,15 @@ impl Sieve for Merged<'_> {
             return;
         }
         let time = event.time;
-        if let EventKind::Sample(sample) = &mut event.kind {
-            sample.event = number;
-            if part.readers.reads_stacks(position) {
-                return with_rest(event, part.readers.rest(position, time), self.sink);
+        match &mut event.kind {
+            EventKind::Sample(sample) => {
+                sample.event = number;
+                if part.readers.reads_stacks(position) {
+                    return with_rest(event, part.readers.rest(position, time), self.sink);
+                }
             }
+            EventKind::Lost { event, .. } => *event = number,
+            _ => {}
         }
         (self.sink)(event);
     }

@@ -34,8 +34,10 @@ impl Outputs {
         let Some(profile) = profile else { return Err(NO_TIMES) };
         let value = self.tree_options(profile).value.unwrap_or(profile.default_value);
         let samples = profile.timeline.iter().flat_map(Timeline::iter);
-        let samples = samples.filter(|sample| sample.event == value / 2);
-        // Each event has two values, of which the first counts samples.
+        // Each event has two values, of which the first counts samples; where several events add up to
+        // one value, all samples have that.
+        let last = profile.value_types().len() / 2 - 1;
+        let samples = samples.filter(|sample| sample.event.min(last) == value / 2);
         let weight = |sample: &TimedSample| if value.is_multiple_of(2) { 1 } else { sample.weight };
         let title = self.picture.args.title.as_deref().or(title).unwrap_or("Heat map");
         Ok(HeatMap {

@@ -163,7 +163,7 @@ fn drain(bytes: &[u8], event: Option<&str>) -> Result<Found, PerfDataError> {
             let chain = sample.user_chain.iter().map(|address| address.0).collect();
             samples.push((event.time.0, sample.pid, sample.tid, sample.period, chain));
         }
-        EventKind::Lost { count } => lost += count,
+        EventKind::Lost { count, .. } => lost += count,
         _ => {}
     })?;
     Ok((samples, lost, file.left()))

@@ -137,7 +137,9 @@ impl Collector {
         let now = self.now;
         let spells = self.off_cpu.as_mut().map_or_else(Vec::new, |off_cpu| off_cpu.finish(now));
         spells.into_iter().for_each(|spell| self.take_spell(spell));
-        let spans = self.spans.as_mut().map_or_else(Vec::new, |spans| spans.finish(now));
+        let (spans, left_out) =
+            self.spans.as_mut().map(|spans| spans.finish(now)).unwrap_or_default();
+        self.open_ends += left_out;
         spans.into_iter().for_each(|(wait, duration)| self.take_wait(wait, None, duration));
     }
 
@@ -247,7 +249,8 @@ impl Collector {
                 let span = spans.ended(self.now, *tid);
                 span.into_iter().for_each(|(wait, time)| self.take_wait(wait, None, time));
             }
-            EventKind::Lost { .. } => self.open_ends += spans.lost(),
+            EventKind::Lost { event: 0, .. } => spans.lost_threads(),
+            EventKind::Lost { .. } => self.open_ends += spans.lost_ends(),
             _ => {}
         }
     }
