@@ -52,6 +52,62 @@ fn bursts_and_pauses_of_a_recording_are_seen() {
     assert_eq!(crate::support::Folded::parse(&text).total(), all);
 }
 
+/// Lanes of a chart: their names, for how many milliseconds their thread ran, and the parts of the whole in
+/// which `main` goes from and to.
+fn lanes(svg: &str) -> Vec<(String, f64, Vec<(f64, f64)>)> {
+    let attribute = |text: &str, name: &str| -> Option<f64> {
+        let (_, rest) = text.split_once(&format!(" {name}=\""))?;
+        rest.split('"').next()?.parse().ok()
+    };
+    let lane = |text: &str| {
+        let name = text.split_once("data-all")?.1.split_once('>')?.1.split('<').next()?;
+        let ran = text.split_once("on a CPU for ")?.1.split(" ms").next()?.parse().unwrap_or(0.0);
+        let inner = text.split_once("viewBox=\"0 0 ")?.1.split(' ').next()?.parse::<f64>().ok()?;
+        let main =
+            text.split("<rect").filter(|rect| rect.contains("<title>main\n")).filter_map(|rect| {
+                let (x, width) = (attribute(rect, "x")?, attribute(rect, "width")?);
+                Some((x / inner, (x + width) / inner))
+            });
+        Some((name.to_owned(), ran, main.collect()))
+    };
+    svg.split("<g class=\"lane\"").skip(1).filter_map(lane).collect()
+}
+
+/// Each process has a lane, with boxes where it ran and nothing where it did not yet, or no more.
+#[test]
+fn charts_show_what_each_thread_did_when() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let chart = scratch.file("out.svg");
+    let mut command = flame();
+    finish(
+        command.args(["record", "-F", "499", "--flamechart", "-o", &chart, "--"]).args(bursts()),
+    )
+    .success();
+    let svg = fs::read_to_string(&chart).unwrap();
+    let lanes = lanes(&svg);
+    let of_shares: Vec<_> = lanes.iter().filter(|(name, ..)| name.starts_with("shares")).collect();
+    let [(_, first_ran, first), (_, second_ran, second)] = of_shares[..] else {
+        panic!("{lanes:?}")
+    };
+    // Each takes 0.2 s of CPU time, besides what starting takes.
+    for ran in [first_ran, second_ran] {
+        assert!((200.0..300.0).contains(ran), "{lanes:?}");
+    }
+    let ends = |boxes: &[(f64, f64)]| (boxes[0].0, boxes[boxes.len() - 1].1);
+    let ((start, end), (again, whole)) = (ends(first), ends(second));
+    assert!(start < 0.2 && end < again && whole > 0.8, "{lanes:?}");
+    // A second of sleep is between them, of at least 1.4.
+    let (_, rest) = svg.split_once("data-duration=\"").unwrap();
+    let duration: f64 = rest.split('"').next().unwrap().parse().unwrap();
+    let between = (again - end) * duration / 1e9;
+    assert!((0.9..1.3).contains(&between), "{between}: {lanes:?}");
+    run(&["record", "--mode", "off-cpu", "--flamechart", "-o", &chart, "--", "sleep", "1"])
+        .error(2, &["cannot draw a flame chart of waits"]);
+}
+
 #[test]
 fn perf_data_has_times_and_other_files_do_not() {
     if !has_perf() {
@@ -64,6 +120,9 @@ fn perf_data_has_times_and_other_files_do_not() {
     let (data, map) = (scratch.file("perf.data"), scratch.file("out.heatmap.svg"));
     run(&["fold", &data, "-o", &map]).success();
     check_bursts(&fs::read_to_string(&map).unwrap());
+    let chart = scratch.file("out.flamechart.svg");
+    run(&["fold", &data, "-o", &chart]).success();
+    assert!(fs::read_to_string(&chart).unwrap().contains("is shown as not running"));
     let folded = scratch.file("out.folded");
     fs::write(&folded, "main;work 3\n").unwrap();
     run(&["render", &folded, "-o", &map])

@@ -3,12 +3,12 @@
 mod file;
 mod filters;
 mod format;
-mod heat_map;
 mod idle;
 mod index;
 mod palette;
 mod picture;
 mod place;
+mod times;
 mod title;
 
 use std::io::{self, Read, Write};
@@ -21,7 +21,8 @@ use flame_profile::{
     ValueType, write_folded,
 };
 use flame_render::{
-    Report, SvgConfig, TextConfig, write_csv, write_heat_map, write_json, write_markdown, write_svg,
+    Report, SvgConfig, TextConfig, write_chart, write_csv, write_heat_map, write_json,
+    write_markdown, write_svg,
 };
 use flame_render::{write_terminal, write_text};
 use flate2::Compression;
@@ -107,10 +108,16 @@ impl Outputs {
             [] => vec![PathBuf::from(defaults.path)],
             paths => paths.to_vec(),
         };
+        // Of a recording it is known when each sample was taken.
+        let charts = picture.flamechart && defaults.is_recording;
+        let picture = PictureArgs { flamechart: picture.flamechart && !charts, ..picture.clone() };
         let mut files = Vec::new();
         for path in paths {
             let destination = Destination::prepare(&path)?;
-            let format = format_of(&path, args.format, defaults.on_stdout)?;
+            let format = match format_of(&path, args.format, defaults.on_stdout)? {
+                Format::Svg if charts => Format::FlameChart,
+                format => format,
+            };
             if args.output.is_empty() && defaults.keeps_foreign && !args.force {
                 refuse_foreign(&path)?;
             }
@@ -130,7 +137,7 @@ impl Outputs {
             let why = "the endings of all outputs say theirs; -o - is stdout";
             warn_of(&format!("--format {asked} changes nothing here: {why}"));
         }
-        let picture = Picture::prepare(picture, color)?;
+        let picture = Picture::prepare(&picture, color)?;
         for complaint in &picture.complaints {
             warn_of(complaint);
         }
@@ -380,6 +387,10 @@ impl Outputs {
             Format::HeatMap => {
                 let map = self.heat_map(shown, title).map_err(io::Error::other)?;
                 write_heat_map(&map, &mut out)
+            }
+            Format::FlameChart => {
+                let chart = self.chart(shown, title).map_err(io::Error::other)?;
+                write_chart(&chart, &mut out)
             }
             Format::Markdown => {
                 let config = self.text_config(title, shown);

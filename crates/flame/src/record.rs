@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_profile::{Meta, Profile};
-use flame_recorder::{Finished, Hooks, Job, LiveFiles, Recorder, host_name};
+use flame_recorder::{Finished, Hooks, Job, LiveFiles, Recorder, RecorderConfig, host_name};
 use flame_sampler::{ExitReport, Sessions};
 
 use crate::cli::{Cli, RecordArgs};
@@ -75,7 +75,6 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         named.output = named.output.iter().map(|path| numbered(path)).collect();
     }
     let outputs = Outputs::prepare(&named, &args.picture, cli, DEFAULTS)?;
-    outputs.check_sums("a recording")?;
     let outputs = outputs.with_lines(args.symbols.lines);
     let on_stdout = outputs.uses_stdout();
     let mut target = target::Started::start(&args.target, &args.sampling, on_stdout, &files)?;
@@ -106,11 +105,7 @@ fn record(
     signals: &StopSignals,
 ) -> Result<Option<ExitReport>, Failure> {
     let mut config = plan.recorder.clone();
-    config.options.keeps_times = outputs.shows_times();
-    if outputs.shows_times() && config.options.measures_time() {
-        return Err(Failure::usage("cannot draw a heat map of waits")
-            .why("a wait lasts, and a heat map shows at which moments something was seen"));
-    }
+    show_times(&mut config, outputs)?;
     let drop_rights = |sessions: &Sessions| {
         privileges::keep_for_recording(&outputs.needed_capabilities(), || sessions.may_reopen());
     };
@@ -164,6 +159,20 @@ fn record(
     let strict = plan.is_strict.then(|| coverage::strict(&profile, session)).flatten();
     let taken = summary::taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
+}
+
+/// Has kept what outputs over time are drawn of.
+fn show_times(config: &mut RecorderConfig, outputs: &Outputs) -> Result<(), Failure> {
+    if outputs.shows_times() && config.options.measures_time() {
+        let picture = if outputs.shows_runs() { "flame chart" } else { "heat map" };
+        return Err(Failure::usage(format!("cannot draw a {picture} of waits")).why(
+            "a wait lasts, and what is drawn over time shows at which moments something was seen",
+        ));
+    }
+    config.options.keeps_times = outputs.shows_times();
+    config.options.keeps_runs = outputs.shows_runs();
+    config.sampler.switches |= outputs.shows_runs();
+    Ok(())
 }
 
 fn tell(notes: &[notes::Note], cli: &Cli) {

@@ -8,6 +8,7 @@ mod builder;
 mod from_profile;
 mod join;
 mod labels;
+mod lanes;
 mod merge;
 mod root_name;
 mod transform;
@@ -15,6 +16,7 @@ mod transform;
 use crate::frame::FrameKind;
 use crate::units::{ValueType, Weight};
 pub use builder::{BuilderNode, TreeBuilder};
+pub use lanes::{Lane, Run};
 pub use root_name::{RootFrame, RootName};
 pub use transform::TooLarge;
 

@@ -53,7 +53,7 @@ pub use address::{FileOffset, ImageAddress, ProcessAddress};
 pub use call_tree::{
     Before, CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame, RootName,
 };
-pub use call_tree::{BuilderNode, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
+pub use call_tree::{BuilderNode, Lane, Run, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
 pub use completion::{Evidence, NotRead, StackCopies};
 pub use folded::{
     Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, NO_COUNT,

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
+use crate::call_tree::Run;
 use crate::completion::Evidence;
 use crate::frame::{Frame, FrameKind, Location};
 use crate::health::Health;
@@ -65,6 +66,8 @@ pub struct Profile {
     values: Vec<u64>,
     /// All samples in order of time, where they were kept; rows are positions in [`Profile::samples`].
     pub timeline: Option<Timeline>,
+    /// When threads had a CPU, where all switches were recorded.
+    pub runs: Option<Vec<Run>>,
 }
 
 impl Profile {
@@ -89,6 +92,7 @@ impl Profile {
             rows: IndexMap::default(),
             values: Vec::new(),
             timeline: None,
+            runs: None,
         }
     }
 

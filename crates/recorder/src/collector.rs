@@ -20,7 +20,7 @@ use crate::jit::{Deferred, DeferredSample, JitTarget};
 use crate::location::CodeLocation;
 use crate::locator::Locator;
 use crate::off_cpu::OffCpu;
-use crate::on_cpu::OnCpu;
+use crate::on_cpu::{OnCpu, Ran};
 use crate::scripts::{Natives, Scripted, Scripts};
 use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
@@ -69,10 +69,12 @@ pub(crate) struct Collector {
     off_cpu: Option<OffCpu<Wait>>,
     /// Threads that waited before the recording, and whose stacks were not read yet.
     to_look_at: Vec<(Pid, Tid)>,
-    /// Where those of the first event stand for time on CPU.
+    /// Where it is followed who has a CPU.
     on_cpu: Option<OnCpu>,
     /// For how long threads, by position, had a CPU.
     ran: BTreeMap<usize, u64>,
+    /// When they had one, where that is kept.
+    runs: Vec<Ran>,
     /// Waits that are over, of samples that are not settled.
     unsettled: Vec<Unsettled>,
     samples: u64,
@@ -97,6 +99,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(stream: &Stream, options: &Options) -> Collector {
+        let follows_runs = options.keeps_runs || options.waits.is_some_and(|all| all.with_running);
         Collector {
             locator: Locator::new(options),
             walker: Walker::new(stream, options),
@@ -113,8 +116,9 @@ impl Collector {
             short_tasks: ShortTasks::default(),
             scripts: Scripts::new(options),
             off_cpu: options.waits.map(OffCpu::new),
-            on_cpu: options.waits.filter(|waits| waits.with_running).map(|_| OnCpu::default()),
+            on_cpu: follows_runs.then(OnCpu::default),
             ran: BTreeMap::new(),
+            runs: Vec::new(),
             to_look_at: Vec::new(),
             unsettled: Vec::new(),
             samples: 0,
@@ -160,7 +164,7 @@ impl Collector {
     /// The time that samples stood for when they were taken, where their threads' time on CPUs is
     /// known better.
     pub(crate) fn sampled_time(&self) -> Option<Nanos> {
-        self.on_cpu.as_ref().map(|_| self.sampled)
+        (self.on_cpu.is_some() && self.off_cpu.is_some()).then_some(self.sampled)
     }
 
     /// Takes in one event.
@@ -168,6 +172,7 @@ impl Collector {
         self.now = event.time;
         self.locator.apply(&event);
         self.scripts.apply(&event);
+        self.follow_runs(&event.kind);
         match event.kind {
             EventKind::Sample(sample) => self.take_sample(event.time, &sample),
             EventKind::Throttle => self.health.throttled += 1,

@@ -157,6 +157,9 @@ pub struct Options {
     pub scripts: ScriptFrames,
     /// Whether the profile says of each sample when it was taken: some 7 bytes each. Default: no.
     pub keeps_times: bool,
+    /// Whether the profile says when threads had a CPU, by the switches that the source tells of, see
+    /// [`SamplerConfig::switches`]: 32 bytes each. Not with `waits`. Default: no.
+    pub keeps_runs: bool,
     /// How names are looked up.
     pub symbols: SymbolizeConfig,
     /// The kernel's symbols. The default is to open `/proc/kallsyms` when names are wanted first.
@@ -185,6 +188,7 @@ impl Default for Options {
             arguments: Vec::new(),
             value: None,
             keeps_times: false,
+            keeps_runs: false,
             scripts: ScriptFrames::Hidden,
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),

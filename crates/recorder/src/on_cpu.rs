@@ -1,6 +1,7 @@
 //! Time that threads have a CPU, by their switches: what samples of a timer estimate is known exactly
 //! then.
 
+use flame_events::{EventKind, SwitchTo};
 use flame_profile::{Nanos, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,10 +21,27 @@ pub(crate) struct OnCpu {
 pub(crate) struct Ran {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
+    /// When it left the CPU.
+    pub(crate) until: Nanos,
     pub(crate) duration: Nanos,
 }
 
 impl OnCpu {
+    /// Takes in an event of a thread that counts: the times that are over with it.
+    pub(crate) fn apply(&mut self, now: Nanos, kind: &EventKind<'_>) -> Vec<Ran> {
+        match *kind {
+            EventKind::Fork { tid, .. } => self.started(tid),
+            EventKind::Switch { pid, tid, to: SwitchTo::Running }
+            | EventKind::Comm { pid, tid, exec: true, .. } => self.came_back(now, pid, tid),
+            EventKind::Switch { pid, tid, .. } | EventKind::Exit { pid, tid } => {
+                return self.left(now, pid, tid).into_iter().collect();
+            }
+            EventKind::Lost { .. } => return self.lost(now),
+            _ => {}
+        }
+        Vec::new()
+    }
+
     /// The recording begins, while these threads wait.
     pub(crate) fn begin(&mut self, now: Nanos, waiting: impl IntoIterator<Item = Tid>) {
         (self.begun, self.whole_since) = (now, now);
@@ -31,13 +49,13 @@ impl OnCpu {
     }
 
     /// A thread was started; it does not run yet.
-    pub(crate) fn started(&mut self, tid: Tid) {
+    fn started(&mut self, tid: Tid) {
         self.running.remove(&tid);
         self.known.insert(tid);
     }
 
     /// A thread got a CPU, or began a program.
-    pub(crate) fn came_back(&mut self, now: Nanos, pid: Pid, tid: Tid) {
+    fn came_back(&mut self, now: Nanos, pid: Pid, tid: Tid) {
         self.known.insert(tid);
         self.running.insert(tid, (pid, now));
     }
@@ -50,13 +68,13 @@ impl OnCpu {
     }
 
     /// A thread has left its CPU, or ended.
-    pub(crate) fn left(&mut self, now: Nanos, pid: Pid, tid: Tid) -> Option<Ran> {
+    fn left(&mut self, now: Nanos, pid: Pid, tid: Tid) -> Option<Ran> {
         self.sampled(pid, tid);
         self.running.remove(&tid).map(|(_, since)| self.ran(pid, tid, since, now))
     }
 
     /// Records were lost, maybe of switches: the times of those that ran until then.
-    pub(crate) fn lost(&mut self, now: Nanos) -> Vec<Ran> {
+    fn lost(&mut self, now: Nanos) -> Vec<Ran> {
         let ran = self.so_far(now);
         self.running.clear();
         self.known.clear();
@@ -71,7 +89,7 @@ impl OnCpu {
     }
 
     fn ran(&self, pid: Pid, tid: Tid, since: Nanos, now: Nanos) -> Ran {
-        Ran { pid, tid, duration: now.saturating_since(since.max(self.begun)) }
+        Ran { pid, tid, until: now, duration: now.saturating_since(since.max(self.begun)) }
     }
 }
 
@@ -81,8 +99,8 @@ mod tests {
 
     const PID: Pid = Pid(7);
 
-    fn ran(duration: u64) -> Option<Ran> {
-        Some(Ran { pid: PID, tid: Tid(8), duration: Nanos(duration) })
+    fn ran(until: u64, duration: u64) -> Option<Ran> {
+        Some(Ran { pid: PID, tid: Tid(8), until: Nanos(until), duration: Nanos(duration) })
     }
 
     #[test]
@@ -92,7 +110,7 @@ mod tests {
         assert_eq!(all.left(Nanos(110), PID, Tid(8)), None);
         all.came_back(Nanos(120), PID, Tid(8));
         all.sampled(PID, Tid(8));
-        assert_eq!(all.left(Nanos(150), PID, Tid(8)), ran(30));
+        assert_eq!(all.left(Nanos(150), PID, Tid(8)), ran(150, 30));
         assert_eq!(all.left(Nanos(160), PID, Tid(8)), None);
     }
 
@@ -100,9 +118,9 @@ mod tests {
     fn who_is_met_running_has_run_since_the_beginning() {
         let mut all = OnCpu::default();
         all.begin(Nanos(100), []);
-        assert_eq!(all.left(Nanos(110), PID, Tid(8)), ran(10));
+        assert_eq!(all.left(Nanos(110), PID, Tid(8)), ran(110, 10));
         all.sampled(PID, Tid(9));
-        let others = Ran { pid: PID, tid: Tid(9), duration: Nanos(50) };
+        let others = Ran { pid: PID, tid: Tid(9), until: Nanos(150), duration: Nanos(50) };
         assert_eq!(all.so_far(Nanos(150)), [others]);
         all.started(Tid(9));
         all.sampled(PID, Tid(9));
@@ -114,11 +132,11 @@ mod tests {
         let mut all = OnCpu::default();
         all.begin(Nanos(100), []);
         all.came_back(Nanos(110), PID, Tid(8));
-        assert_eq!(all.lost(Nanos(140)), [ran(30).unwrap()]);
+        assert_eq!(all.lost(Nanos(140)), [ran(140, 30).unwrap()]);
         assert_eq!(all.so_far(Nanos(900)), []);
         // Without a switch since then it has not stopped.
         all.sampled(PID, Tid(8));
-        assert_eq!(all.left(Nanos(150), PID, Tid(8)), ran(10));
+        assert_eq!(all.left(Nanos(150), PID, Tid(8)), ran(150, 10));
     }
 
     #[test]
@@ -126,6 +144,6 @@ mod tests {
         let mut all = OnCpu::default();
         all.begin(Nanos(100), []);
         all.came_back(Nanos(90), PID, Tid(8));
-        assert_eq!(all.left(Nanos(110), PID, Tid(8)), ran(10));
+        assert_eq!(all.left(Nanos(110), PID, Tid(8)), ran(110, 10));
     }
 }

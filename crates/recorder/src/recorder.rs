@@ -337,6 +337,7 @@ impl<S: EventSource> Recorder<S> {
             profile.add_up_pairs();
         }
         profile.health.off_cpu = self.collector.waits();
+        profile.runs = self.collector.runs();
         profile
     }
 }

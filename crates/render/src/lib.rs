@@ -29,6 +29,7 @@
 
 mod amount;
 mod char_width;
+mod chart;
 mod colours;
 mod diff;
 mod export;
@@ -45,6 +46,7 @@ mod text;
 mod test_trees;
 
 pub use amount::{ValueScale, format_share, group_thousands};
+pub use chart::{Chart, write_chart};
 pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
 };

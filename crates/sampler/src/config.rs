@@ -180,7 +180,9 @@ impl SamplerConfig {
     /// Whether each thread has its own period: one that is switched all the time must not keep others
     /// from being sampled that wait for long.
     pub(crate) fn samples_by_thread(&self) -> bool {
-        self.switches && !matches!(self.target, Target::System | Target::Cgroup(_))
+        let is_clock = self.event.as_ref().is_none_or(EventType::is_clock);
+        let is_of_switches = self.switches && !is_clock;
+        is_of_switches && !matches!(self.target, Target::System | Target::Cgroup(_))
     }
 
     /// Bytes of ring for each of so many CPUs, a power of two: by default a quarter of a second of

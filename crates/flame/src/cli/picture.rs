@@ -39,7 +39,8 @@ pub(crate) struct PictureArgs {
     /// Keep the order of the input, which is that of time
     ///
     /// Calls that follow each other at once are one box; one that comes again after its caller did
-    /// something itself, or called something else, is another box.
+    /// something itself, or called something else, is another box. Of a recording: a lane a thread below
+    /// an axis of time, with gaps where the thread had no CPU.
     #[arg(long, hide_short_help = true)]
     pub(crate) flamechart: bool,
 

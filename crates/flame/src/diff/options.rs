@@ -37,7 +37,7 @@ pub(super) fn prepare(args: &DiffArgs, cli: &Cli) -> Result<Outputs, Failure> {
     let outputs = Outputs::prepare(&output, &args.picture, cli, defaults)?;
     let refused = outputs
         .formats()
-        .find(|format| matches!(format, Format::Pprof | Format::Csv | Format::HeatMap));
+        .find(|format| matches!(format, Format::Pprof | Format::Csv) || format.shows_times());
     if let Some(format) = refused {
         let what = format!("a comparison cannot be written as {}", format.name());
         return Err(

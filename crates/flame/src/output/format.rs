@@ -25,11 +25,18 @@ pub(crate) enum Format {
     Markdown,
     /// Samples by time.
     HeatMap,
+    /// What each thread did when.
+    FlameChart,
 }
 
 impl Format {
+    /// Whether it shows when samples were taken.
+    pub(crate) fn shows_times(self) -> bool {
+        matches!(self, Format::HeatMap | Format::FlameChart)
+    }
+
     /// All formats, in the order of the help.
-    pub(crate) const ALL: [Format; 9] = [
+    pub(crate) const ALL: [Format; 10] = [
         Format::Svg,
         Format::Folded,
         Format::Text,
@@ -39,6 +46,7 @@ impl Format {
         Format::Csv,
         Format::Markdown,
         Format::HeatMap,
+        Format::FlameChart,
     ];
 
     /// The name as `--format` takes it.
@@ -53,14 +61,16 @@ impl Format {
             Format::Csv => "csv",
             Format::Markdown => "md",
             Format::HeatMap => "heatmap",
+            Format::FlameChart => "flamechart",
         }
     }
 
     /// The format that the ending of a file's name chooses.
     pub(crate) fn of_ending(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let endings: [(&str, Format); 11] = [
+        let endings: [(&str, Format); 12] = [
             (".heatmap.svg", Format::HeatMap),
+            (".flamechart.svg", Format::FlameChart),
             (".svg", Format::Svg),
             (".svgz", Format::Svg),
             (".folded", Format::Folded),
@@ -86,7 +96,10 @@ pub(super) fn format_of(
     let format = Format::of_ending(path).or(asked).or(default);
     format.ok_or_else(|| {
         Failure::usage(format!("cannot tell the format of {} from its ending", path.display()))
-            .why("flame writes .svg, .svgz, .folded, .txt, .pb.gz, .json, .csv and .md")
+            .why(
+                "flame writes .svg, .svgz, .heatmap.svg, .flamechart.svg, .folded, .txt, .pb.gz, .json, .csv \
+                 and .md",
+            )
             .or_try("--format svg, or another ending")
     })
 }

@@ -144,7 +144,7 @@ impl<'p> Grower<'p> {
 }
 
 /// The labels of the frames at a location, outermost first.
-fn add_labels(
+pub(super) fn add_labels(
     profile: &Profile,
     location: LocationId,
     lines: bool,

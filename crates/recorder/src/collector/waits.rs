@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{EventKind, SampleEvent, SwitchTo};
-use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, ProcessAddress, StackEnd, Tid};
+use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, ProcessAddress, Run, StackEnd, Tid};
 
 use super::{Collector, Unsettled};
 use crate::aggregator::{Aggregator, SeenStack, Wait};
@@ -21,7 +21,9 @@ const RUNNABLE: u8 = b'R';
 impl Collector {
     /// The recording begins, with these processes and threads of them; `None` for all their threads.
     pub(crate) fn begin_waits(&mut self, now: Nanos, pids: &[Pid], only: Option<&[Tid]>) {
-        let Some(off_cpu) = &mut self.off_cpu else { return };
+        if self.off_cpu.is_none() && self.on_cpu.is_none() {
+            return;
+        }
         let files = self.locator.files();
         let is_meant = |tid: &Tid| only.is_none_or(|only| only.contains(tid));
         let of = |pid: &Pid| {
@@ -37,8 +39,10 @@ impl Collector {
         if let Some(on_cpu) = &mut self.on_cpu {
             on_cpu.begin(now, waiting.iter().map(|(_, tid)| *tid));
         }
-        off_cpu.begin(now, waiting.iter().copied());
-        self.to_look_at = waiting;
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.begin(now, waiting.iter().copied());
+            self.to_look_at = waiting;
+        }
     }
 
     /// Looks where threads wait that did so before the recording, for a little while: events come
@@ -93,10 +97,7 @@ impl Collector {
             return Some(wait);
         }
         let off_cpu = self.off_cpu.as_mut()?;
-        let counts = off_cpu.counts(pid, tid);
         if sample.event + 1 != self.events {
-            let on_cpu = self.on_cpu.as_mut().filter(|_| counts);
-            on_cpu.into_iter().for_each(|on_cpu| on_cpu.sampled(pid, tid));
             return None;
         }
         let wait = Wait::default();
@@ -110,25 +111,42 @@ impl Collector {
         if !off_cpu.counts(pid, tid) {
             return;
         }
-        let mut ran = None;
-        let spells = match (to, &mut self.on_cpu) {
-            (SwitchTo::Running, on_cpu) => {
-                on_cpu.iter_mut().for_each(|on_cpu| on_cpu.came_back(now, pid, tid));
-                off_cpu.came_back(now, tid)
-            }
-            (SwitchTo::Waiting | SwitchTo::Preempted, on_cpu) => {
-                ran = on_cpu.as_mut().and_then(|on_cpu| on_cpu.left(now, pid, tid));
+        let spells = match to {
+            SwitchTo::Running => off_cpu.came_back(now, tid),
+            SwitchTo::Waiting | SwitchTo::Preempted => {
                 off_cpu.left(now, pid, tid, to == SwitchTo::Preempted);
                 Vec::new()
             }
         };
-        ran.into_iter().for_each(|ran| self.take_ran(ran));
         spells.into_iter().for_each(|spell| self.take_spell(spell));
     }
 
+    /// Follows who has a CPU.
+    pub(super) fn follow_runs(&mut self, kind: &EventKind<'_>) {
+        let Some(on_cpu) = &mut self.on_cpu else { return };
+        let is_wait = |event| self.off_cpu.is_some() && event + 1 == self.events;
+        let counts =
+            |pid, tid| self.off_cpu.as_ref().map_or(pid != Pid(0), |all| all.counts(pid, tid));
+        let ran = match kind {
+            EventKind::Sample(SampleEvent { event, pid, tid, .. }) => {
+                if !is_wait(*event) && counts(*pid, *tid) {
+                    on_cpu.sampled(*pid, *tid);
+                }
+                return;
+            }
+            EventKind::Switch { pid, tid, .. } if !counts(*pid, *tid) => return,
+            kind => on_cpu.apply(self.now, kind),
+        };
+        ran.into_iter().for_each(|ran| self.take_ran(ran));
+    }
+
     fn take_ran(&mut self, ran: Ran) {
-        let thread = self.thread_of(ran.pid, ran.tid);
-        *self.ran.entry(thread).or_default() += ran.duration.0;
+        if self.off_cpu.is_some() {
+            let thread = self.thread_of(ran.pid, ran.tid);
+            *self.ran.entry(thread).or_default() += ran.duration.0;
+        } else {
+            self.runs.push(ran);
+        }
     }
 
     /// The recording is over: who waits has waited until then.
@@ -146,7 +164,7 @@ impl Collector {
     /// Gives the samples of each thread's time on CPUs the weight of that time, and adds up both
     /// kinds of time.
     pub(super) fn add_running(&mut self, rows: &mut Aggregator) {
-        let Some(on_cpu) = &self.on_cpu else { return };
+        let Some(on_cpu) = self.on_cpu.as_ref().filter(|_| self.off_cpu.is_some()) else { return };
         let mut ran = self.ran.clone();
         for still in on_cpu.so_far(self.now) {
             let thread = self.thread_key(still.pid, still.tid);
@@ -218,23 +236,11 @@ impl Collector {
     pub(super) fn follow_waits(&mut self, kind: &EventKind<'_>) {
         self.follow_spans(kind);
         let Some(off_cpu) = &mut self.off_cpu else { return };
-        match (kind, &mut self.on_cpu) {
-            (EventKind::Fork { tid, .. }, on_cpu) => {
-                on_cpu.iter_mut().for_each(|on_cpu| on_cpu.started(*tid));
-                off_cpu.started(*tid);
-            }
-            (EventKind::Lost { .. }, on_cpu) => {
-                off_cpu.lost();
-                let ran = on_cpu.as_mut().map_or_else(Vec::new, |on_cpu| on_cpu.lost(self.now));
-                ran.into_iter().for_each(|ran| self.take_ran(ran));
-            }
-            (EventKind::Comm { pid, tid, exec: true, .. }, Some(on_cpu)) => {
-                on_cpu.came_back(self.now, *pid, *tid);
-            }
-            (EventKind::Exit { pid, tid }, on_cpu) => {
-                let ran = on_cpu.as_mut().and_then(|on_cpu| on_cpu.left(self.now, *pid, *tid));
+        match kind {
+            EventKind::Fork { tid, .. } => off_cpu.started(*tid),
+            EventKind::Lost { .. } => off_cpu.lost(),
+            EventKind::Exit { tid, .. } => {
                 let spells = off_cpu.ended(*tid);
-                ran.into_iter().for_each(|ran| self.take_ran(ran));
                 spells.into_iter().for_each(|spell| self.take_spell(spell));
             }
             _ => {}
@@ -263,6 +269,18 @@ impl Collector {
     /// Whether samples stand for the time behind an event, and not for the event.
     pub(crate) fn measures_time(&self) -> bool {
         self.off_cpu.is_some() || self.spans.is_some()
+    }
+
+    /// When threads had a CPU, on the time of samples, where that was asked for.
+    pub(crate) fn runs(&self) -> Option<Vec<Run>> {
+        let on_cpu = self.on_cpu.as_ref().filter(|_| self.off_cpu.is_none())?;
+        let began = self.began.unwrap_or(self.now);
+        let run = |ran: &Ran| {
+            let until = ran.until.saturating_since(began);
+            let from = Nanos(until.0.saturating_sub(ran.duration.0));
+            Run { pid: ran.pid, tid: ran.tid, from, until }
+        };
+        Some(self.runs.iter().chain(&on_cpu.so_far(self.now)).map(run).collect())
     }
 
     /// What is known of all waits; `None` where samples are not of waits.

@@ -8,6 +8,7 @@ mod test_trees;
 
 mod access;
 mod around;
+mod chart;
 mod contrast;
 mod diff;
 mod environment;
