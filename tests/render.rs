@@ -214,8 +214,6 @@ fn what_an_input_does_not_have_is_refused() {
     render(&scratch, &["--value", "samples", "-o", "in.pb.gz"]).success();
     finish(flame().current_dir(scratch.path()).args(["render", "in.pb.gz", "--flamechart"]))
         .error(2, &["cannot draw a flame chart of in.pb.gz", "why: equal stacks", "--no-sort"]);
-    finish(flame().args(["record", "--flamechart", "--", "true"]))
-        .error(2, &["cannot draw a flame chart of a recording"]);
 }
 
 #[test]
