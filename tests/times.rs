@@ -52,9 +52,11 @@ fn bursts_and_pauses_of_a_recording_are_seen() {
     assert_eq!(crate::support::Folded::parse(&text).total(), all);
 }
 
-/// Lanes of a chart: their names, for how many milliseconds their thread ran, and the parts of the whole in
-/// which `main` goes from and to.
-fn lanes(svg: &str) -> Vec<(String, f64, Vec<(f64, f64)>)> {
+/// A lane of a chart: its name, for how many milliseconds its thread ran, and the parts of the whole in which
+/// boxes of `main` begin and end.
+type Lane = (String, f64, Vec<(f64, f64)>);
+
+fn lanes(svg: &str) -> Vec<Lane> {
     let attribute = |text: &str, name: &str| -> Option<f64> {
         let (_, rest) = text.split_once(&format!(" {name}=\""))?;
         rest.split('"').next()?.parse().ok()
