@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
+use crate::tracepoints::has_tracepoints;
 
 /// Bytes of a round in each function of the program.
 const ROUND: [(&str, u64); 4] =
@@ -28,6 +29,21 @@ fn bytes_that_are_asked_for_are_counted_at_their_callers() {
         assert_eq!(folded.with(&["main", function]), 50 * bytes, "{function}: {said}");
     }
     assert!(said.contains("calls ran into a breakpoint"), "{said}");
+}
+
+#[test]
+fn growth_of_heaps_is_seen_to_the_byte() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "--mode", "brk", "-o", &path, "--", &program("heap.c")]);
+    let said = finish(&mut command).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let seen = ["grow", "little", "back"].map(|function| folded.with(&["main", function]));
+    assert_eq!(seen, [40 * 65536, 10 * 16384, 0], "{folded:?}\n{said}");
 }
 
 #[test]

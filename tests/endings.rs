@@ -168,3 +168,22 @@ fn command_keeps_stdin_stdout_and_stderr() {
     let ended = finish(command.env("FLAME", env!("CARGO_BIN_EXE_flame"))).success();
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("from stdin\n", "to stderr\n"));
 }
+
+/// What a program does first is left out, and children that it has by then are not.
+#[test]
+fn a_delay_leaves_out_how_a_program_starts() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let shares = program("shares.c");
+    let script = format!("{shares} 0.2; (sleep 1.5; {shares} 0.3) & wait");
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-D", "1s", "-o", &path, "--", "sh", "-c", &script]);
+    finish(&mut command).success();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    assert_count(folded.with(&["main", "work"]), 0.3 * 999.0, 0.2);
+    finish(flame().args(["record", "-D", "30s", "-o", &path, "--", "true"]))
+        .error(1, &["nothing was recorded: --delay was not over", "has ended by then"]);
+}

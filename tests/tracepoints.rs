@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
 
 /// Whether the kernel's tracepoints can be seen.
-fn has_tracepoints() -> bool {
+pub(crate) fn has_tracepoints() -> bool {
     let listed = Path::new("/sys/kernel/tracing/events/syscalls/sys_enter_read/id").exists();
     if !listed {
         println!("SKIP live: no tracefs in /sys/kernel/tracing");

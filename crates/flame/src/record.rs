@@ -84,7 +84,8 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
             cli.color,
         );
     }
-    let plan = Plan::of(args, target.target(), files);
+    let delay = args.sampling.delay.map_or(Ok(()), |delay| target.delay(delay, &signals));
+    let plan = delay.and_then(|()| Plan::of(args, target.target(), files));
     let result = plan.and_then(|plan| record(&plan, cli, &outputs, &mut target, &signals));
     if result.is_err() {
         target.abandon();

@@ -15,6 +15,7 @@ use crate::aggregator::{
 };
 use crate::arguments::Argument;
 use crate::config::{Options, Stream};
+use crate::growth::Growth;
 use crate::images::OpenImage;
 use crate::jit::{Deferred, DeferredSample, JitTarget};
 use crate::location::CodeLocation;
@@ -93,6 +94,8 @@ pub(crate) struct Collector {
     began: Option<Nanos>,
     /// What samples of each weigh, where that is an argument of a function.
     arguments: Vec<Argument>,
+    /// Where samples stand for how far heaps have grown.
+    growth: Option<Growth>,
     /// The registers that samples have.
     registers: u64,
 }
@@ -127,6 +130,7 @@ impl Collector {
             spans: options.spans.then(Spans::default),
             open_ends: 0,
             arguments: options.arguments.clone(),
+            growth: options.growth.then(Growth::default),
             registers: stream.user_registers,
         }
     }
@@ -182,6 +186,7 @@ impl Collector {
             }
             EventKind::Switch { pid, tid, to } => self.take_switch(pid, tid, to),
             kind => {
+                self.growth.iter_mut().for_each(|growth| growth.apply(&kind));
                 self.follow_waits(&kind);
                 self.short_tasks.apply(&kind);
             }
@@ -252,12 +257,16 @@ impl Collector {
             self.counted.resize(sample.event + 1, 0);
         }
         self.counted[sample.event] += sample.period;
-        let each = match self.arguments.get(sample.event) {
-            Some(argument) => {
+        let each = match (self.arguments.get(sample.event), &mut self.growth) {
+            (None, Some(growth)) => {
+                let end = sample.tracepoint.map_or(0, i64::cast_unsigned);
+                return growth.moved(sample.pid, end);
+            }
+            (Some(argument), _) => {
                 let registers = sample.user_registers.as_deref().unwrap_or_default();
                 argument.value(self.registers, registers).unwrap_or(0)
             }
-            None => sample.tracepoint.map_or(1, |value| u64::try_from(value).unwrap_or(0)),
+            (None, None) => sample.tracepoint.map_or(1, |value| u64::try_from(value).unwrap_or(0)),
         };
         sample.period.saturating_mul(each)
     }

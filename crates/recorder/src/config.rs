@@ -150,6 +150,9 @@ pub struct Options {
     /// What samples of each event weigh, by its position, where that is an argument of the function that
     /// is called; the events are one value then.
     pub arguments: Vec<Argument>,
+    /// Whether the field of a tracepoint is an address, and a sample stands for how far it lies beyond that
+    /// of the process's sample before.
+    pub growth: bool,
     /// What the first event's samples stand for, where that is said otherwise than by its name.
     pub value: Option<ValueType>,
     /// Whether frames of interpreted programs are shown. Default: hidden, since a file or a script has
@@ -186,6 +189,7 @@ impl Default for Options {
             waits: None,
             spans: false,
             arguments: Vec::new(),
+            growth: false,
             value: None,
             keeps_times: false,
             keeps_runs: false,

@@ -66,6 +66,7 @@ mod collector;
 mod config;
 mod debug_places;
 mod epilogues;
+mod growth;
 mod images;
 mod interpreter;
 mod jit;

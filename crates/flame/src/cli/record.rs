@@ -130,6 +130,10 @@ pub(crate) struct SamplingArgs {
     #[arg(short, long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) duration: Option<Duration>,
 
+    /// Begin that long after the target: a program's start is left out
+    #[arg(short = 'D', long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
+    pub(crate) delay: Option<Duration>,
+
     /// Event to sample [default: cycles, or cpu-clock where there is no PMU]
     ///
     /// Of several, separated by commas (cycles,instructions), each is a value of the profile: --value
@@ -293,6 +297,8 @@ pub(crate) enum Mode {
     Syscalls,
     /// Address space that is asked for.
     Mmap,
+    /// Heaps that grow.
+    Brk,
     /// What is asked of malloc.
     Alloc,
     /// Waits for locks.

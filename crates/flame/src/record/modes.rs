@@ -44,6 +44,8 @@ enum Weight {
     Occurrences,
     /// What a field of the tracepoint adds up to, in that unit.
     Field(String, &'static str),
+    /// How far the address that a call returns lies beyond the one of the call before.
+    Growth,
     /// The time until another event of the thread.
     Until(EventType),
 }
@@ -82,12 +84,13 @@ fn mode_of(sampling: &SamplingArgs) -> Result<Option<(&'static str, Measure)>, F
         (Some(Mode::Io), by) => ("io", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::BlockIo), by) => ("block-io", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::Syscalls), by) => ("syscalls", by.unwrap_or(Measure::Count)),
+        (Some(Mode::Brk), by) => ("brk", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::Mmap), by) => ("mmap", by.unwrap_or(Measure::Bytes)),
         (Some(Mode::Locks), by) => ("locks", by.unwrap_or(Measure::Latency)),
         (_, None) => return Ok(None),
         (_, Some(_)) => {
             return Err(Failure::new(
-                "--measure is for --mode io, block-io, syscalls, mmap and locks",
+                "--measure is for --mode io, block-io, syscalls, mmap, brk and locks",
             ));
         }
     }))
@@ -112,7 +115,11 @@ fn sampled(name: &str, by: Measure) -> Result<(EventType, Weight), Failure> {
             let exit = tracepoint(EXIT, transfers.clone())?;
             (tracepoint(ENTER, transfers)?, Weight::Until(exit))
         }
-        ("block-io" | "mmap", Measure::Latency) => {
+        ("brk", Measure::Bytes) => (tracepoint("syscalls:sys_exit_brk", None)?, Weight::Growth),
+        ("brk", Measure::Count) => {
+            (tracepoint("syscalls:sys_exit_brk", None)?, Weight::Occurrences)
+        }
+        ("block-io" | "mmap" | "brk", Measure::Latency) => {
             return Err(Failure::new(format!("--mode {name} is not measured by latency"))
                 .or_try("--mode io --measure latency, or --mode off-cpu"));
         }
@@ -172,8 +179,14 @@ fn measure(
     event: EventType,
     what: Weight,
 ) -> Result<(), Failure> {
+    let grows = matches!(what, Weight::Growth);
     let (event, unit) = match what {
         Weight::Occurrences => (event, "count"),
+        Weight::Growth => {
+            config.options.growth = true;
+            let event = event.with_field("ret");
+            (event.map_err(|error| Failure::usage(error.to_string()))?, "bytes")
+        }
         Weight::Field(field, unit) => {
             let event = event.with_field(&field);
             (event.map_err(|error| Failure::usage(error.to_string()))?, unit)
@@ -189,7 +202,12 @@ fn measure(
     config.options.value = Some(ValueType::new(name, unit));
     let default = Rate::Frequency(DEFAULT_COUNTING_FREQUENCY);
     let asked = sampling.period.is_some() || sampling.frequency.is_some();
-    let rate = if asked { rate(Some(&event), sampling) } else { default };
+    let rate = match (grows, asked) {
+        // From one call to the next: none may be left out.
+        (true, _) => Rate::Period(1),
+        (false, true) => rate(Some(&event), sampling),
+        (false, false) => default,
+    };
     config.sampler = SamplerConfig { event: Some(event), rate, ..config.sampler.clone() };
     Ok(())
 }

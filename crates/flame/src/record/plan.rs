@@ -181,7 +181,7 @@ fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
         Some(Mode::OffCpu | Mode::Wall) => {}
         Some(Mode::Faults) => config.event = Some(EventType::page_faults()),
         // What they are is set where their fields are known, see modes.rs.
-        Some(Mode::Io | Mode::BlockIo | Mode::Syscalls | Mode::Mmap | Mode::Locks) => {}
+        Some(Mode::Io | Mode::BlockIo | Mode::Syscalls | Mode::Mmap | Mode::Brk | Mode::Locks) => {}
         Some(Mode::Alloc) => {}
         Some(Mode::Cpu) | None => {
             config.event = events(sampling).next().map(|event| filtered(event, sampling));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_profile::{Pid, Tid};
@@ -11,6 +12,7 @@ use nix::unistd::dup2_stdout;
 
 use super::names;
 use super::notes::Note;
+use super::signals::StopSignals;
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
 use crate::message::Failure;
@@ -153,6 +155,36 @@ impl Started {
     /// In words, for titles.
     pub(super) fn describe(&self) -> String {
         self.description.clone()
+    }
+
+    /// Lets a launched program run for a while before it is recorded. It is a process as any other then.
+    ///
+    /// # Errors
+    /// It has ended by then, or flame was asked to.
+    pub(super) fn delay(&mut self, time: Duration, signals: &StopSignals) -> Result<(), Failure> {
+        self.release().map_err(|error| failure(&error))?;
+        if let Target::Launched(pid) = self.target {
+            self.target = Target::Processes(vec![pid]);
+        }
+        let begin = Instant::now() + time;
+        loop {
+            let left = begin.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if let Some(launched) = &mut self.launched {
+                self.exit = launched.try_wait();
+            }
+            let why = match self.exit {
+                Some(_) => "the program has ended by then",
+                None if signals.arrived() => "flame was asked to end before",
+                None => {
+                    thread::sleep(left.min(POLL));
+                    continue;
+                }
+            };
+            return Err(Failure::new("nothing was recorded: --delay was not over").why(why));
+        }
     }
 
     /// Lets a launched program run.
