@@ -46,6 +46,8 @@ mod outputs;
 #[cfg(test)]
 mod perf_data;
 #[cfg(test)]
+mod perl;
+#[cfg(test)]
 mod privileges;
 #[cfg(test)]
 mod profiles;

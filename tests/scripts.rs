@@ -53,7 +53,7 @@ fn script() -> PathBuf {
 }
 
 /// Whether there is an interpreter; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
-fn has(interpreter: &str) -> bool {
+pub(crate) fn has(interpreter: &str) -> bool {
     let found = Path::new(interpreter).exists();
     let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
     assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no {interpreter}");
@@ -65,7 +65,7 @@ fn has(interpreter: &str) -> bool {
 
 /// Records a command, and gives the folded stacks and what was said.
 #[track_caller]
-fn record(arguments: &[&str]) -> (Folded, String) {
+pub(crate) fn record(arguments: &[&str]) -> (Folded, String) {
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let mut command = flame();
@@ -133,7 +133,7 @@ fn check_chains(folded: &Folded) {
 /// those that could be read: on a busy machine a reader may come late, and so does the news that there is
 /// an interpreter.
 #[track_caller]
-fn whole_share(said: &str) -> f64 {
+pub(crate) fn whole_share(said: &str) -> f64 {
     let line = said.lines().find(|line| line.contains("with whole script stacks"));
     let line = line.unwrap_or_else(|| panic!("no script stacks: {said}"));
     let words: Vec<&str> = line.split_whitespace().collect();

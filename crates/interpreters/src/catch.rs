@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::caught::{ENTRY, Entries, HEAD};
 use crate::known::Layout;
 use crate::memory::Memory;
+use crate::perl::{stack, subs};
 use crate::python::chain;
 
 /// The most entries of a chain.
@@ -71,6 +72,8 @@ pub struct Catcher {
     pub(crate) hints: Vec<u64>,
     /// Which of those were read already, and in which place.
     pub(crate) hinted: FxHashMap<u64, usize>,
+    /// What of a perl was looked at last.
+    pub(crate) looked: Option<Box<subs::Looked>>,
     /// Where interpreters have their threads.
     threads: Box<[FoundThread]>,
     forgotten: u32,
@@ -89,6 +92,7 @@ impl Default for Catcher {
             functions: FxHashMap::with_capacity_and_hasher(MOST_ENTRIES, rustc_hash::FxBuildHasher),
             hints: Vec::with_capacity(HINTS),
             hinted: FxHashMap::with_capacity_and_hasher(HINTS, rustc_hash::FxBuildHasher),
+            looked: Some(Box::default()),
             threads: vec![FoundThread::default(); THREADS].into_boxed_slice(),
             forgotten: 0,
         }
@@ -116,6 +120,9 @@ impl Catcher {
         let outcome = match layout {
             Layout::Python(layout) => {
                 chain::catch(self, (layout, runtime), thread, memory, &mut entries)
+            }
+            Layout::Perl(layout) => {
+                stack::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
         };
         entries.finish(outcome, &self.definitions, self.defined_now)

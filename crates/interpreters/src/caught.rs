@@ -17,6 +17,9 @@ pub(crate) const ENTRY: usize = 32;
 /// Bytes of the numbers of a function.
 const FUNCTION: usize = 48;
 
+/// What stands for the width of characters that take one byte and more.
+pub(crate) const UTF_8: u8 = 8;
+
 /// How the catching ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
@@ -63,6 +66,17 @@ impl Entry {
         self.code == 0
     }
 
+    /// What follows a chain that stands apart from the native stack: the interpreter that it is of, 0
+    /// where there is one only.
+    pub(crate) fn of_interpreter(address: u64) -> Entry {
+        Entry { address, code: 0, position: 0, function: u64::MAX }
+    }
+
+    /// The interpreter, if it is such an entry.
+    pub(crate) fn interpreter(&self) -> Option<u64> {
+        (self.code == 0 && self.function == u64::MAX).then_some(self.address)
+    }
+
     fn to_bytes(self) -> [u8; ENTRY] {
         let mut bytes = [0; ENTRY];
         let words = [self.address, self.code, self.position, self.function];
@@ -89,7 +103,7 @@ pub struct Defined<'a> {
     pub function: u64,
     /// The line where its definition starts.
     pub first_line: u32,
-    /// Its name: the width of a character in bytes, and the characters.
+    /// Its name: the width of a character in bytes, or 8 for UTF-8, and the characters.
     pub name: (u8, &'a [u8]),
     /// The same of its file.
     pub file: (u8, &'a [u8]),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::caught::Defined;
+use crate::caught::{Defined, UTF_8};
 use crate::known::Layout;
-use crate::python::layout::{Lines, PythonLayout};
+use crate::python::layout::Lines;
 use crate::python::lines;
 
 /// A function of an interpreted program.
@@ -17,25 +17,32 @@ pub struct Function {
     /// The line where its definition starts.
     pub first_line: u32,
     table: Box<[u8]>,
-    lines: Lines,
+    /// How the table is written; `None` where a position is a line, or 0.
+    lines: Option<Lines>,
 }
 
 impl Function {
     /// What was written down of it.
     pub fn of(defined: &Defined<'_>, layout: &Layout) -> Function {
-        let Layout::Python(PythonLayout { lines, .. }) = layout;
+        let lines = match layout {
+            Layout::Python(layout) => Some(layout.lines),
+            Layout::Perl(_) => None,
+        };
         Function {
             name: text(defined.name),
             file: text(defined.file),
             first_line: defined.first_line,
             table: defined.lines.into(),
-            lines: *lines,
+            lines,
         }
     }
 
     /// The line of a position; that of the definition where none is known.
     pub fn line(&self, position: u64) -> u32 {
-        let line = lines::line(self.lines, &self.table, self.first_line, position.cast_signed());
+        let line = match self.lines {
+            Some(lines) => lines::line(lines, &self.table, self.first_line, position.cast_signed()),
+            None => u32::try_from(position).ok().filter(|line| *line != 0),
+        };
         line.unwrap_or(self.first_line)
     }
 
@@ -46,7 +53,7 @@ impl Function {
     }
 }
 
-/// Characters of one, two or four bytes.
+/// Characters of one, two or four bytes, or of UTF-8.
 fn text((width, bytes): (u8, &[u8])) -> Option<Arc<str>> {
     let character = |number: u32| char::from_u32(number).unwrap_or('\u{fffd}');
     let text: String = match width {
@@ -59,6 +66,7 @@ fn text((width, bytes): (u8, &[u8])) -> Option<Arc<str>> {
             let numbers = bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four));
             numbers.map(character).collect()
         }
+        UTF_8 => String::from_utf8_lossy(bytes).into_owned(),
         _ => return None,
     };
     (!text.is_empty()).then(|| text.into())
@@ -74,6 +82,7 @@ mod tests {
         assert_eq!(text((1, b"na\xefve")), expect("naïve"));
         assert_eq!(text((2, &[0x3b, 0x04, 0x61, 0, 0, 0xd8])), expect("лa\u{fffd}"));
         assert_eq!(text((4, &[0x00, 0xf6, 0x01, 0, 0xff, 0xff, 0xff, 0xff])), expect("😀\u{fffd}"));
+        assert_eq!(text((UTF_8, b"na\xc3\xafve\xff")), expect("naïve\u{fffd}"));
         assert_eq!([text((0, b"f")), text((1, b"")), text((9, b"f"))], [None, None, None]);
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::caught::Entry;
+use crate::perl::place;
 
 /// What is known of a native frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct NativeFrame {
     pub stack_pointer: u64,
     /// Whether its function is the one that runs frames.
     pub runs_frames: bool,
+    /// Whether it is the one that runs a script, from its first frame to its last.
+    pub runs_script: bool,
 }
 
 /// Frames of a chain, by their positions, that a native frame runs: innermost first.
@@ -48,6 +51,13 @@ pub fn join(
     word: &dyn Fn(u64) -> Option<u64>,
     holds: &dyn Fn(usize, u64) -> bool,
 ) -> Result<Vec<Placed>, Mismatch> {
+    if let Some((last, frames)) = entries.split_last()
+        && let Some(interpreter) = last.interpreter()
+    {
+        // Frames are counted from the root.
+        let is_known = is_whole.then_some(frames).ok_or(Mismatch::Missing);
+        return is_known.and_then(|frames| place::place(frames, interpreter, natives, holds));
+    }
     let by_address = entries.iter().all(|entry| !entry.is_boundary() || entry.address != 0);
     let placed = match by_address {
         true => place_by_address(entries, natives, is_whole, word)?,
@@ -65,7 +75,7 @@ pub fn join(
 }
 
 /// The frames between boundaries.
-fn segments(entries: &[Entry]) -> impl Iterator<Item = (Range<usize>, Option<&Entry>)> {
+pub(crate) fn segments(entries: &[Entry]) -> impl Iterator<Item = (Range<usize>, Option<&Entry>)> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = entries.get(start..).filter(|rest| !rest.is_empty())?;
@@ -161,6 +171,7 @@ mod tests {
         let native = |(index, letter): (usize, char)| NativeFrame {
             stack_pointer: 0x1000 + 16 * index as u64,
             runs_frames: letter.is_uppercase(),
+            runs_script: false,
         };
         text.chars().enumerate().map(native).collect()
     }

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::perl::layout::{PerlBuild, PerlLayout};
 use crate::python::layout::{PythonBuild, PythonLayout};
 
 /// How many processes are known at once.
@@ -25,12 +26,19 @@ const NOTHING: u32 = u32::MAX;
 pub enum Layout {
     /// CPython.
     Python(PythonLayout),
+    /// Perl 5.
+    Perl(PerlLayout),
 }
 
 impl Layout {
     /// That of a CPython; `None` for versions that are not known.
     pub fn python(build: &PythonBuild) -> Option<Layout> {
         PythonLayout::of(build).map(Layout::Python)
+    }
+
+    /// That of a Perl 5; `None` for versions that are not known.
+    pub fn perl(build: &PerlBuild) -> Option<Layout> {
+        PerlLayout::of(build).map(Layout::Perl)
     }
 
     /// The same where the process itself says of some that they are elsewhere, in the first
@@ -41,6 +49,7 @@ impl Layout {
             Layout::Python(layout) => {
                 layout.clone().with_debug_offsets(runtime).map(Layout::Python)
             }
+            Layout::Perl(_) => Some(self.clone()),
         }
     }
 
@@ -48,6 +57,7 @@ impl Layout {
     pub fn language(&self) -> &'static str {
         match self {
             Layout::Python(_) => "python",
+            Layout::Perl(_) => "perl",
         }
     }
 }

@@ -45,7 +45,10 @@ mod function;
 mod join;
 mod known;
 mod memory;
+mod perl;
 mod python;
+#[cfg(test)]
+mod testing;
 
 pub use catch::{Catcher, Thread};
 pub use caught::{Caught, Defined, Entry, Outcome};
@@ -53,4 +56,5 @@ pub use function::Function;
 pub use join::{Mismatch, NativeFrame, Placed, join};
 pub use known::{Judged, Known, Layout};
 pub use memory::{Memory, Part};
+pub use perl::layout::PerlBuild;
 pub use python::layout::{DEBUG_OFFSETS, PythonBuild};

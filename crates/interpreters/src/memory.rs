@@ -22,6 +22,43 @@ pub trait Memory {
     }
 }
 
+/// How many parts are read at once.
+pub(crate) const BATCH: usize = 64;
+
+/// How many parts may be missing before the rest is not asked for: each takes a reading.
+const MOST_MISSING: usize = 32;
+
+/// Reads so many bytes for each item that has an address other than 0, through a buffer for [`BATCH`] of
+/// them; those that cannot be read are passed over.
+pub(crate) fn read_each<T>(
+    memory: &dyn Memory,
+    items: &mut [T],
+    (len, buffer): (usize, &mut [u8]),
+    address: impl Fn(&T) -> u64,
+    mut found: impl FnMut(&mut T, &[u8]),
+) {
+    let (mut from, mut missing) = (0, 0);
+    while missing < MOST_MISSING {
+        let (mut parts, mut places) = ([Part::default(); BATCH], [0; BATCH]);
+        let wanted = items.iter().enumerate().skip(from).filter(|(_, item)| address(item) != 0);
+        let mut count = 0;
+        for ((part, to), (place, item)) in parts.iter_mut().zip(&mut places).zip(wanted) {
+            (*part, *to) = (Part { address: address(item), len }, place);
+            count += 1;
+        }
+        let places = places.get(..count).unwrap_or_default();
+        let Some(last) = places.last() else { return };
+        let read = memory.read(parts.get(..count).unwrap_or_default(), buffer) / len.max(1);
+        for (bytes, place) in buffer.chunks_exact(len.max(1)).zip(places).take(read) {
+            if let Some(item) = items.get_mut(*place) {
+                found(item, bytes);
+            }
+        }
+        missing += usize::from(read < count);
+        from = places.get(read).unwrap_or(last) + 1;
+    }
+}
+
 /// The word of eight bytes there.
 pub(crate) fn word(bytes: &[u8], at: u32) -> Option<u64> {
     let bytes = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use flame_interpreters::{Layout, PythonBuild};
+use flame_interpreters::{Layout, PerlBuild, PythonBuild};
 use flame_profile::ImageAddress;
 use flame_symbolize::{Exported, ImageFile};
 
 /// Names by which files of interpreters begin.
-const NAMES: [&str; 2] = ["python", "libpython"];
+const NAMES: [&str; 4] = ["python", "libpython", "perl", "libperl"];
 
 /// What CPython exports, and is needed to read its frames.
 const PYTHON: [&str; 4] = ["_PyRuntime", "_PyEval_EvalFrameDefault", "PyCode_Type", "Py_Version"];
@@ -37,43 +37,52 @@ const PYTHON_CALLS: [&str; 21] = [
     "_PyObject_MakeTpCall",
 ];
 
+/// What Perl exports: its version, what runs operations, what runs a script, and where its state is; the
+/// last two lie there where it has no threads.
+const PERL: [&str; 6] = [
+    "PL_version",
+    "Perl_runops_standard",
+    "perl_run",
+    "PL_thr_key",
+    "PL_curstackinfo",
+    "PL_curcop",
+];
+
+/// Where Perl has its interpreter if it has threads, and what runs operations of a program that is debugged.
+const MORE_OF_PERL: [&str; 2] = ["PL_curinterp", "Perl_runops_debug"];
+
+/// Functions by which Perl calls others.
+const PERL_CALLS: [&str; 6] = [
+    "Perl_call_argv",
+    "Perl_call_list",
+    "Perl_call_method",
+    "Perl_call_pv",
+    "Perl_call_sv",
+    "Perl_pp_entersub",
+];
+
 /// An interpreter.
 #[derive(Clone, Debug)]
 pub(crate) struct Interpreter {
+    language: &'static str,
     /// Nothing where its version is not known.
     layout: Option<Layout>,
     runtime: ImageAddress,
-    runs: Range<u64>,
+    runs: Vec<Range<u64>>,
+    /// What runs a script as a whole, where that needs to be known.
+    runs_script: Option<Range<u64>>,
     /// Functions that only call others, sorted.
     calls: Vec<Range<u64>>,
+    /// Whether those stay where they call nothing: they are what the program does then.
+    shows_calls: bool,
 }
 
 impl Interpreter {
     /// The interpreter that a file is.
     pub(crate) fn of(file: &ImageFile, path: &str) -> Option<Interpreter> {
-        let [runtime, runs, code_type, version] = file.exported(PYTHON);
-        let (runtime, runs) = (runtime?, runs?);
-        let says_version = || {
-            let bytes = file.initial_bytes(version?.address, 4)?;
-            // 0x030b02f0 = 3.11.2
-            let number = u32::from_le_bytes(bytes.try_into().ok()?);
-            (number >> 24 == 3).then_some(number >> 16 & 0xff)
-        };
-        let minor = says_version().or_else(|| minor_of(path));
-        let build = |minor| {
-            let code_type = code_type?.address.0.wrapping_sub(runtime.address.0);
-            Layout::python(&PythonBuild { minor, code_type })
-        };
-        let mut calls: Vec<Range<u64>> =
-            file.exported(PYTHON_CALLS).into_iter().flatten().map(range).collect();
-        calls.sort_by_key(|range| range.start);
-        tracing::debug!(path, ?minor, "interpreter");
-        Some(Interpreter {
-            layout: minor.and_then(build),
-            runtime: runtime.address,
-            runs: range(runs),
-            calls,
-        })
+        let found = python(file, path).or_else(|| perl(file))?;
+        tracing::debug!(path, language = found.language, layout = ?found.layout, "interpreter");
+        Some(found)
     }
 
     /// Whether files of interpreters are called so.
@@ -89,7 +98,7 @@ impl Interpreter {
 
     /// The language, in lower case.
     pub(crate) fn language(&self) -> &'static str {
-        "python"
+        self.language
     }
 
     /// Where its global state is.
@@ -99,15 +108,77 @@ impl Interpreter {
 
     /// Whether the function at an address runs frames of programs.
     pub(crate) fn runs(&self, address: ImageAddress) -> bool {
-        self.runs.contains(&address.0)
+        self.runs.iter().any(|range| range.contains(&address.0))
     }
 
-    /// Whether the function at an address does nothing but call others.
-    pub(crate) fn only_calls(&self, address: ImageAddress) -> bool {
+    /// Whether it runs a script from its beginning to its end.
+    pub(crate) fn runs_script(&self, address: ImageAddress) -> bool {
+        self.runs_script.as_ref().is_some_and(|range| range.contains(&address.0))
+    }
+
+    /// Whether the function at an address does nothing but call others; `is_innermost` = it has called
+    /// none.
+    pub(crate) fn only_calls(&self, address: ImageAddress, is_innermost: bool) -> bool {
         let behind = self.calls.partition_point(|range| range.start <= address.0);
         let before = behind.checked_sub(1).and_then(|index| self.calls.get(index));
-        before.is_some_and(|range| range.contains(&address.0))
+        let calls = before.is_some_and(|range| range.contains(&address.0));
+        calls && !(is_innermost && self.shows_calls)
     }
+}
+
+fn python(file: &ImageFile, path: &str) -> Option<Interpreter> {
+    let [runtime, runs, code_type, version] = file.exported(PYTHON);
+    let (runtime, runs) = (runtime?, runs?);
+    let says_version = || {
+        let bytes = file.initial_bytes(version?.address, 4)?;
+        // 0x030b02f0 = 3.11.2
+        let number = u32::from_le_bytes(bytes.try_into().ok()?);
+        (number >> 24 == 3).then_some(number >> 16 & 0xff)
+    };
+    let build = |minor| {
+        let code_type = code_type?.address.0.wrapping_sub(runtime.address.0);
+        Layout::python(&PythonBuild { minor, code_type })
+    };
+    Some(Interpreter {
+        language: "python",
+        layout: says_version().or_else(|| minor_of(path)).and_then(build),
+        runtime: runtime.address,
+        runs: vec![range(runs)],
+        runs_script: None,
+        calls: ranges(file.exported(PYTHON_CALLS)),
+        shows_calls: false,
+    })
+}
+
+fn perl(file: &ImageFile) -> Option<Interpreter> {
+    let [version, runs, runs_script, threads, stack, statement] = file.exported(PERL);
+    let [interpreter, debugs] = file.exported(MORE_OF_PERL);
+    let runs = runs?;
+    let (runtime, statement) = match (threads, stack, statement) {
+        (Some(_), ..) => (interpreter?.address, None),
+        (None, Some(stack), Some(statement)) => {
+            (stack.address, Some(statement.address.0.wrapping_sub(stack.address.0)))
+        }
+        _ => return None,
+    };
+    // A byte: 36 = 5.36.
+    let minor = file.initial_bytes(version?.address, 1)?.first().copied()?.into();
+    Some(Interpreter {
+        language: "perl",
+        layout: Layout::perl(&PerlBuild { minor, statement }),
+        runtime,
+        runs: ranges([Some(runs), debugs]),
+        runs_script: runs_script.map(range),
+        calls: ranges(file.exported(PERL_CALLS)),
+        shows_calls: true,
+    })
+}
+
+/// Those that there are, sorted.
+fn ranges<const N: usize>(exported: [Option<Exported>; N]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = exported.into_iter().flatten().map(range).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
 }
 
 fn range(exported: Exported) -> Range<u64> {

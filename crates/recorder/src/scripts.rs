@@ -178,12 +178,18 @@ impl Scripts {
         let runs: Vec<bool> = locations.iter().map(runs).collect();
         // Readers tell of each function once, whatever becomes of the sample.
         self.learn(sample, &image);
+        let runs_script = |index: usize| {
+            let address = locations.get(index).and_then(address);
+            address.is_some_and(|address| image.runs_script(address))
+        };
         let joined = caught(sample, &image)
             .and_then(|caught| match caught.frame_count() > self.max_depth {
                 true => Err(ScriptEnd::TooDeep),
                 false => Ok(caught),
             })
-            .and_then(|caught| Ok((joined(sample, natives, (&caught, &runs))?, caught)));
+            .and_then(|caught| {
+                Ok((joined(sample, natives, (&caught, &runs, &runs_script))?, caught))
+            });
         let is_outside = match &joined {
             Ok((placed, _)) => placed.is_empty(),
             Err(_) => true,
@@ -203,7 +209,8 @@ impl Scripts {
                 };
                 let hides = |index: &usize| {
                     let address = locations.get(*index).and_then(address);
-                    calls(*index) || address.is_some_and(|address| image.only_calls(address))
+                    let only_calls = |address| image.only_calls(address, *index == 0);
+                    calls(*index) || address.is_some_and(only_calls)
                 };
                 scripted.hidden = (0..locations.len()).filter(hides).collect();
                 end
@@ -418,16 +425,18 @@ fn caught<'s>(sample: &SampleEvent<'s>, image: &Interpreter) -> Result<Caught<'s
 fn joined(
     sample: &SampleEvent<'_>,
     natives: Natives<'_>,
-    (caught, runs): (&Caught<'_>, &[bool]),
+    (caught, runs, runs_script): (&Caught<'_>, &[bool], &dyn Fn(usize) -> bool),
 ) -> Result<Vec<Placed>, ScriptEnd> {
     let pointer = |registers: &Registers| {
         registers.stack_pointer(Architecture::NATIVE).map_or(u64::MAX, |pointer| pointer.0)
     };
-    let frame = |(registers, runs): (&Registers, &bool)| NativeFrame {
+    let frame = |(index, (registers, runs)): (usize, (&Registers, &bool))| NativeFrame {
         stack_pointer: pointer(registers),
         runs_frames: *runs,
+        runs_script: runs_script(index),
     };
-    let frames: Vec<NativeFrame> = natives.registers.iter().zip(runs).map(frame).collect();
+    let frames = natives.registers.iter().zip(runs).enumerate();
+    let frames: Vec<NativeFrame> = frames.map(frame).collect();
     let stack = sample.user_stack.unwrap_or_default();
     let start = ProcessAddress(natives.registers.first().map_or(0, pointer));
     let copy = StackCopy::new(start, stack.head, stack.tail, StackLimit::CopyFull);

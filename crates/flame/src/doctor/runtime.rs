@@ -24,6 +24,7 @@ enum Runtime {
     Node,
     /// Python 3, with its minor version where its files say it.
     Python(Option<u32>),
+    Perl,
 }
 
 /// The checks of the runtime, if there is one, and of code without a file.
@@ -34,6 +35,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Java) => java(process, map),
         Some(Runtime::Node) => vec![node(process, map)],
         Some(Runtime::Python(version)) => vec![python(process, map, version)],
+        Some(Runtime::Perl) => vec![read(process, "Perl names").unwrap_or_else(|missing| missing)],
         None if paths.iter().any(String::is_empty) => match compiling(&paths) {
             Some(runtime) => generated(&advice(runtime), map),
             None => vec![anonymous(map)],
@@ -68,7 +70,10 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
             rest.strip_prefix('.').map(|rest| rest.split(['.', ' ']).next().unwrap_or(rest));
         Some(minor.and_then(|minor| minor.parse().ok()))
     };
-    names().find_map(python).map(Runtime::Python)
+    let is_perl =
+        |name: &str| name == "perl" || name.starts_with("perl5") || name.starts_with("libperl.so");
+    let perl = || names().any(is_perl).then_some(Runtime::Perl);
+    names().find_map(python).map(Runtime::Python).or_else(perl)
 }
 
 /// Whether the process has a perf map that a recording would believe, or why not.
@@ -115,20 +120,23 @@ fn node(process: &Process, map: Result<String, String>) -> Check {
     }
 }
 
+/// Functions that are read from memory; the error is the same check where they cannot be.
+fn read(process: &Process, name: &'static str) -> Result<Check, Check> {
+    if may_go_first() {
+        let found = "functions are read while it runs, as far as readers come in time";
+        return Ok(Check::ok(name, found));
+    }
+    let why = "functions are read by who may go before the program: CAP_SYS_NICE, or a limit of \
+               real-time priority";
+    Err(Check::missing(name, why).fix(process.again()))
+}
+
 fn python(process: &Process, map: Result<String, String>, version: Option<u32>) -> Check {
     let name = "Python names";
     if version.is_none_or(|minor| READ_PYTHONS.contains(&minor)) {
-        match (may_go_first(), &map) {
-            (true, _) => {
-                let found = "functions are read while it runs, as far as readers come in time";
-                return Check::ok(name, found);
-            }
-            (false, Ok(path)) => return Check::ok(name, format!("in {path}")),
-            (false, Err(_)) => {
-                let why = "functions are read by who may go before the program: CAP_SYS_NICE, or a \
-                           limit of real-time priority";
-                return Check::missing(name, why).fix(process.again());
-            }
+        match (read(process, name), &map) {
+            (Err(_), Ok(path)) => return Check::ok(name, format!("in {path}")),
+            (Ok(check) | Err(check), _) => return check,
         }
     }
     match map {
@@ -215,6 +223,8 @@ mod tests {
         check(&["/usr/bin/python3.11"], Some(Runtime::Python(Some(11))));
         check(&["/opt/bin/app", "/opt/lib/libpython3.13.so.1.0"], Some(Runtime::Python(Some(13))));
         check(&["/usr/bin/python3"], Some(Runtime::Python(None)));
-        check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", ""], None);
+        check(&["/usr/bin/perl"], Some(Runtime::Perl));
+        check(&["/usr/sbin/apache2", "/usr/lib/libperl.so.5.36.0"], Some(Runtime::Perl));
+        check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", "/usr/bin/perlite", ""], None);
     }
 }

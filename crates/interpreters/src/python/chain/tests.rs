@@ -1,4 +1,3 @@
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::*;
@@ -6,6 +5,7 @@ use crate::caught::Caught;
 use crate::function::Function;
 use crate::known::Layout;
 use crate::python::layout::PythonBuild;
+use crate::testing::{Noise, Process};
 
 const RUNTIME: u64 = 0x10_0000;
 const INTERPRETER: u64 = 0x20_0000;
@@ -15,50 +15,7 @@ const HEAP: u64 = 0x40_0000;
 const CODE_TYPE: u64 = 0x800;
 const THREAD: Thread = Thread { pid: 7, tid: 8, stack_pointer: STACK };
 
-/// A process, piece by piece.
-#[derive(Debug, Default)]
-struct Process {
-    pieces: BTreeMap<u64, Vec<u8>>,
-    reads: Cell<usize>,
-}
-
-impl Memory for Process {
-    fn read(&self, parts: &[Part], into: &mut [u8]) -> usize {
-        self.reads.set(self.reads.get() + 1);
-        let mut len = 0;
-        for part in parts {
-            let Some((start, bytes)) = self.pieces.range(..=part.address).next_back() else {
-                break;
-            };
-            let from = (part.address - start) as usize;
-            // As the kernel does it: what is there of the part that ends somewhere is read.
-            let Some(found) = bytes.get(from..bytes.len().min(from + part.len)) else { break };
-            into[len..len + found.len()].copy_from_slice(found);
-            len += found.len();
-            if found.len() < part.len {
-                break;
-            }
-        }
-        len
-    }
-}
-
 impl Process {
-    fn piece(&mut self, at: u64, len: usize) {
-        self.pieces.insert(at, vec![0; len]);
-    }
-
-    fn put(&mut self, at: u64, value: u64) {
-        let (start, bytes) = self.pieces.range_mut(..=at).next_back().unwrap();
-        let from = (at - start) as usize;
-        bytes[from..from + 8].copy_from_slice(&value.to_le_bytes());
-    }
-
-    fn put_byte(&mut self, at: u64, value: u8) {
-        let (start, bytes) = self.pieces.range_mut(..=at).next_back().unwrap();
-        bytes[(at - start) as usize] = value;
-    }
-
     /// One with a thread, that of [`THREAD`], and a stack.
     fn new(layout: &PythonLayout) -> Process {
         let mut process = Process::default();
@@ -298,35 +255,13 @@ fn threads_are_told_apart() {
     assert_eq!(caught(&mut catcher, &layout, &Process::default()).0, Outcome::NoThread);
 }
 
-/// Memory in which every word may be anything, most of it a place in it.
-struct Noise(Cell<u64>);
-
-impl Memory for Noise {
-    fn read(&self, parts: &[Part], into: &mut [u8]) -> usize {
-        let len: usize = parts.iter().map(|part| part.len).sum();
-        for to in into[..len].chunks_mut(8) {
-            let next = self.0.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            self.0.set(next);
-            let word = match next >> 61 {
-                0 => 0,
-                1 => next,
-                2 => u64::from(THREAD.tid),
-                3 => u64::MAX - (next >> 50),
-                _ => STACK + (next >> 40) % 0x4000,
-            };
-            to.copy_from_slice(&word.to_le_bytes()[..to.len()]);
-        }
-        len
-    }
-}
-
 #[test]
 fn memory_of_any_content_ends_and_harms_nothing() {
     for minor in 8..=13 {
         let (layout, mut catcher) = (Layout::Python(layout(minor)), Catcher::default());
         let mut out = vec![0; Catcher::MOST];
         for seed in 0..300 {
-            let noise = Noise(Cell::new(seed * 7919 + 1));
+            let noise = Noise::of(seed, [u64::from(THREAD.tid), STACK]);
             let len = catcher.catch(&layout, seed * 8, THREAD, &noise, &mut out);
             let caught = Caught::parse(&out[..len]).unwrap();
             for defined in caught.defined() {
