@@ -11,6 +11,7 @@ mod compile;
 pub(crate) mod diff;
 pub(crate) mod fold;
 mod memory;
+pub(crate) mod modes;
 mod overhead;
 mod process;
 mod profiler;

@@ -30,6 +30,7 @@ usage:
       --only NAME    short-lived, rhythm or stacks alone
   cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
   cargo xtask bench fold      what perf and others write, beside inferno, stackcollapse-perf.pl and pprof
+  cargo xtask bench modes     what each --mode costs a program that does nothing else, beside perf
   cargo xtask bench diff      two folded files to SVG, beside inferno-diff-folded and difffolded.pl
   cargo xtask bench stacks N  the input of that, with N distinct stacks
   cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
         ["bench", "render"] => bench::render::run(),
+        ["bench", "modes"] => bench::modes::run(),
         ["bench", "fold"] => bench::fold::run(),
         ["bench", "diff"] => bench::diff::run(),
         ["bench", "stacks", count] => bench::stacks::print(count),
