@@ -74,8 +74,8 @@ pub(crate) struct Collector {
     on_cpu: Option<OnCpu>,
     /// For how long threads, by position, had a CPU.
     ran: BTreeMap<usize, u64>,
-    /// When they had one, where that is kept.
-    runs: Vec<Ran>,
+    /// When they had one, where that is kept; `None` when there was too much of it.
+    runs: Option<Vec<Ran>>,
     /// Waits that are over, of samples that are not settled.
     unsettled: Vec<Unsettled>,
     samples: u64,
@@ -121,7 +121,7 @@ impl Collector {
             off_cpu: options.waits.map(OffCpu::new),
             on_cpu: follows_runs.then(OnCpu::default),
             ran: BTreeMap::new(),
-            runs: Vec::new(),
+            runs: Some(Vec::new()),
             to_look_at: Vec::new(),
             unsettled: Vec::new(),
             samples: 0,
@@ -223,6 +223,10 @@ impl Collector {
         health.notes.extend(self.locator.notes.iter().cloned());
         health.notes.extend(self.locator.jit.note());
         health.short_tasks = self.short_tasks.unseen();
+        if self.runs.is_none() {
+            let note = "threads were switched too often to keep when each had a CPU".to_owned();
+            health.notes.push(note);
+        }
         if self.open_ends > 0 {
             let note =
                 format!("{} calls whose end may have been lost are left out", self.open_ends);

@@ -1,5 +1,7 @@
 //! What is drawn over time: which profiles say when samples were taken, and what is made of that.
 
+use std::cmp::Ordering;
+
 use flame_profile::{Lane, Profile, TimedSample, Timeline};
 use flame_render::{Chart, HeatMap};
 
@@ -8,6 +10,25 @@ use crate::message::Failure;
 
 /// Why nothing is drawn over time.
 const NO_TIMES: &str = "only recordings, and one perf.data alone, say when each sample was taken";
+
+/// More lanes than that nobody looks through.
+const MOST_LANES: usize = 200;
+
+/// The lanes of the threads that ran longest, in their order, and how many others there are.
+fn busiest(mut lanes: Vec<Lane>) -> (Vec<Lane>, usize) {
+    let mut busy: Vec<_> = lanes.iter().map(Lane::busy).collect();
+    busy.sort_unstable_by(|one, other| other.cmp(one));
+    let left_out = lanes.len().saturating_sub(MOST_LANES);
+    if let Some(least) = busy.get(MOST_LANES).copied() {
+        let mut equal = MOST_LANES - busy.partition_point(|busy| *busy > least);
+        lanes.retain(|lane| match lane.busy().cmp(&least) {
+            Ordering::Greater => true,
+            Ordering::Equal => equal.checked_sub(1).map(|left| equal = left).is_some(),
+            Ordering::Less => false,
+        });
+    }
+    (lanes, left_out)
+}
 
 impl Outputs {
     /// Whether outputs show when samples were taken.
@@ -50,13 +71,17 @@ impl Outputs {
                 _ => name.to_owned(),
             }
         };
-        let lanes = Lane::all(profile, value / 2, finest);
+        let (lanes, left_out) = busiest(Lane::all(profile, value / 2, finest));
+        let mut footer = svg.footer;
+        if left_out > 0 {
+            footer.push(format!("{left_out} threads are not drawn: they ran least."));
+        }
         Ok(Chart {
             title: self.picture.args.title.as_deref().or(title).unwrap_or("Flame chart").to_owned(),
             lanes: lanes.into_iter().map(|lane| (name(&lane), lane)).collect(),
             knows_runs: profile.runs.is_some(),
             colours: svg.colours,
-            footer: svg.footer,
+            footer,
         })
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::from_profile::add_labels;
-use super::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder};
+use super::{BuilderNode, CallTree, LabelId, NodeId, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::ids::{Pid, StackId, ThreadId, Tid};
 use crate::profile::Profile;
@@ -51,6 +51,13 @@ type Key = (Option<Pid>, Option<Tid>);
 type Moment = (Nanos, StackId);
 
 impl Lane {
+    /// For how long it has boxes.
+    pub fn busy(&self) -> Weight {
+        let of_root = self.tree.children(NodeId::ROOT);
+        let busy = of_root.filter(|(_, node)| self.tree.label(node).name != Lane::AWAY);
+        busy.map(|(_, node)| node.total).sum()
+    }
+
     /// Where a thread did not run.
     pub const AWAY: &str = "";
 
