@@ -54,8 +54,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut machines = machine::all(options.short);
     machines.retain(|machine| options.only.is_none_or(|only| machine.name == only));
     ensure!(!machines.is_empty(), "no machine is called so");
-    let findings = directory.join("findings");
-    fs::create_dir_all(&findings)?;
+    let mut sections = sections(&fs::read_to_string(PAGE).unwrap_or_default());
     let mut outcomes = Vec::new();
     let mut roots: Vec<(Arch, Root)> = Vec::new();
     for mut machine in machines {
@@ -71,14 +70,14 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         }
         let root = roots.iter().find(|(arch, _)| *arch == machine.arch).context("just built")?;
         let outcome = visit(&directory, &machine, &root.1)?;
-        let place = findings.join(machine.name);
-        let section = section(&outcome, &fs::read_to_string(&place).unwrap_or_default());
+        let before = sections.remove(machine.name).unwrap_or_default();
+        let section = section(&outcome, &before);
         println!("{section}");
-        fs::write(place, section)?;
+        sections.insert(machine.name.to_owned(), section);
         outcomes.push(outcome);
-    }
-    if options.write {
-        fs::write(PAGE, page(&findings))?;
+        if options.write {
+            fs::write(PAGE, page(&sections))?;
+        }
     }
     let failed: Vec<String> = outcomes.iter().flat_map(failures).collect();
     ensure!(failed.is_empty(), "not as it should be:\n  {}", failed.join("\n  "));
@@ -186,8 +185,21 @@ fn section(outcome: &Outcome, before: &str) -> String {
     )
 }
 
+/// What a page says of each machine that was visited.
+fn sections(page: &str) -> BTreeMap<String, String> {
+    let mut sections = BTreeMap::new();
+    for part in page.split("\n## ").skip(1) {
+        let name = part.lines().next().unwrap_or_default();
+        if name != "Not tried" {
+            let found = part.split("\nNot tried: ").next().unwrap_or(part).trim_end();
+            sections.insert(name.to_owned(), format!("## {found}\n"));
+        }
+    }
+    sections
+}
+
 /// The last visit of each machine of the matrix, as a page.
-fn page(findings: &Path) -> String {
+fn page(sections: &BTreeMap<String, String>) -> String {
     let mut page = format!(
         "# Machines\n\nWhat `flame` {} does on other kernels and processors, in {}\nwithout KVM. Made by \
          `cargo xtask vm --write`; the cases are in `xtask/src/vm/cases.rs`.\n\
@@ -199,8 +211,8 @@ fn page(findings: &Path) -> String {
     );
     let mut missing = Vec::new();
     for machine in machine::all(false) {
-        match fs::read_to_string(findings.join(machine.name)) {
-            Ok(section) => {
+        match sections.get(machine.name) {
+            Some(section) => {
                 page += &format!("\n{section}");
                 let is_new = |name: &&str| !section.contains(&format!("\n| {name} |"));
                 let names = machine.cases.iter().map(|case| case.name.as_str());
@@ -209,7 +221,7 @@ fn page(findings: &Path) -> String {
                     let _ = write!(page, "\nNot tried: {}.\n", others.join(", "));
                 }
             }
-            Err(_) => missing.push(machine.name),
+            None => missing.push(machine.name),
         }
     }
     if !missing.is_empty() {
@@ -222,4 +234,20 @@ fn first_line(program: &str, options: &[&str]) -> String {
     let said = Command::new(program).args(options).output().map(|output| output.stdout);
     let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
     said.lines().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_keeps_what_was_found_before() {
+        let before = include_str!("../../docs/machines.md");
+        let sections = sections(before);
+        assert!(!sections.is_empty());
+        let after = page(&sections);
+        let rows = |page: &str| page.lines().filter(|line| line.starts_with("| ")).count();
+        assert_eq!(rows(&after), rows(before));
+        assert_eq!(super::sections(&after), sections);
+    }
 }
