@@ -1,11 +1,9 @@
-//! `--lines`, `--no-inline`, and the index of names that is kept between runs.
+//! `--lines` and `--no-inline`.
 
 use std::fs;
 use std::path::Path;
 
-use crate::support::{
-    Build, Folded, Scratch, assert_share, finish, flame, live, program_built, record,
-};
+use crate::support::{Build, Folded, assert_share, live, program_built, record};
 
 /// The line of a source file of `tests/programs` that has that text, counted from 1.
 fn line_of(file: &str, text: &str) -> usize {
@@ -47,28 +45,4 @@ fn no_inline_leaves_only_functions_that_were_called() {
     let chain = folded.stacks().filter(leaf).map(|(_, weight)| weight).sum();
     assert_share(chain, folded.total(), 1.0, 0.05);
     assert_eq!(folded.with_any(|frame| frame.contains("_[i]")), 0);
-}
-
-#[test]
-fn the_index_is_made_where_the_user_keeps_caches() {
-    if !live() {
-        return;
-    }
-    let scratch = Scratch::new();
-    let program = program_built("inlining.c", Build::Debug);
-    // Each in its turn: the variable, the home, and neither, which is no reason to fail.
-    let settings =
-        [("XDG_CACHE_HOME", "cache", "cache/flame"), ("HOME", "home", "home/.cache/flame")];
-    for (variable, value, expect) in settings {
-        let mut command = flame();
-        command.env_remove("XDG_CACHE_HOME").env(variable, scratch.file(value));
-        command.args(["record", "-F", "999", "-o", "/dev/null", "--format", "folded", "--"]);
-        finish(command.args([&program, "0.1"])).success();
-        assert!(fs::metadata(scratch.file(expect)).unwrap().is_dir());
-    }
-    fs::write(scratch.file("file"), "").unwrap();
-    let mut command = flame();
-    command.env("XDG_CACHE_HOME", scratch.file("file"));
-    command.args(["record", "-F", "999", "-o", "/dev/null", "--format", "folded", "--"]);
-    finish(command.args([&program, "0.1"])).success();
 }

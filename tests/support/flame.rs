@@ -58,7 +58,7 @@ pub(crate) fn flame() -> Command {
     for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "NO_COLOR", "RUST_LOG", "DEBUGINFOD_URLS"] {
         command.env_remove(name);
     }
-    // Not a directory: what one test run learns of a program must not help the next.
+    // Not a directory: what one test run fetched must not help the next.
     command.env("XDG_CACHE_HOME", "/dev/null");
     command
 }

@@ -30,7 +30,6 @@ const TARGETS: &[(&str, u32)] = &[
     ("kallsyms", 4096),
     ("elf", 40960),
     ("debug_files", 40960),
-    ("index", 4096),
     ("pclntab", 4096),
     ("demangle", 4096),
     ("unwind", 24576),

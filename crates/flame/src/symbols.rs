@@ -4,24 +4,12 @@ use std::env;
 use std::path::PathBuf;
 
 use flame_recorder::DebugPlaces;
-use flame_symbolize::{Budget, IndexCache, SymbolizeConfig};
+use flame_symbolize::{Budget, SymbolizeConfig};
 use nix::unistd::{Uid, User};
 
-/// With or without inlined functions, and with the index of the user whom flame runs as.
+/// With or without inlined functions.
 pub(crate) fn config(no_inline: bool) -> SymbolizeConfig {
-    SymbolizeConfig { inlined: !no_inline, index: open_index(), ..SymbolizeConfig::default() }
-}
-
-/// `$XDG_CACHE_HOME/flame` or `~/.cache/flame`, where it can be trusted.
-fn open_index() -> Option<IndexCache> {
-    let directory = cache_home()?.join("flame");
-    match IndexCache::open(&directory) {
-        Ok(index) => Some(index),
-        Err(error) => {
-            tracing::info!(directory = %directory.display(), %error, "no index of symbols");
-            None
-        }
-    }
+    SymbolizeConfig { inlined: !no_inline, ..SymbolizeConfig::default() }
 }
 
 /// Where debug files are looked for, as the command line and the environment say.

@@ -90,7 +90,6 @@ fn write(directory: &Path) -> Result<()> {
     for (name, input) in uboot() {
         save(directory, "uboot", name, &input)?;
     }
-    save(directory, "index", "one-unit", &flame_symbolize::fuzzing::sample_index())?;
     let program = directory.join("program");
     for (name, flags) in [("plain", "-O1"), ("packed", "-gz"), ("debug-frame", "-O2")] {
         let elf = compile(&program, flags)?;

@@ -1,8 +1,8 @@
-//! `names IMAGE [CACHE] < ADDRESSES`: what is at addresses of an image, in the form of
+//! `names IMAGE < ADDRESSES`: what is at addresses of an image, in the form of
 //! `addr2line -afiC`.
 //!
-//! Addresses are hexadecimal, one a line. With a directory as CACHE what was read is kept there for
-//! the next time. `cargo xtask bench symbols` measures this program beside others of its kind.
+//! Addresses are hexadecimal, one a line. `cargo xtask bench symbols` measures this program beside
+//! others of its kind.
 #![expect(clippy::print_stderr, reason = "an example writes to the terminal")]
 
 use std::error::Error;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use flame_profile::ImageAddress;
-use flame_symbolize::{ImageFile, IndexCache, SymbolizeConfig, Symbolized, symbolize_image};
+use flame_symbolize::{ImageFile, SymbolizeConfig, Symbolized, symbolize_image};
 
 fn main() -> ExitCode {
     match run() {
@@ -25,10 +25,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let image = arguments.get(1).ok_or("usage: names IMAGE [CACHE] < ADDRESSES")?;
+    let image = arguments.get(1).ok_or("usage: names IMAGE < ADDRESSES")?;
     let image = ImageFile::open(Path::new(image))?;
-    let cache = arguments.get(2).map(|path| IndexCache::open(Path::new(path))).transpose()?;
-    let config = SymbolizeConfig { index: cache, ..SymbolizeConfig::default() };
+    let config = SymbolizeConfig::default();
     let mut addresses = Vec::new();
     for line in io::read_to_string(io::stdin())?.lines() {
         let digits = line.trim().trim_start_matches("0x");

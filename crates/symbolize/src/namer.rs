@@ -10,8 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::demangle::{MAX_NAME_LEN, demangle, without_suffix};
 use crate::symbol_table::{Symbol, SymbolTable};
 use crate::symbolize::SymbolizeConfig;
-use crate::units::table::TableFrame;
-use crate::units::{StringId, Strings};
+use crate::units::DebugFrame;
 
 /// What Go's tables have for type arguments.
 const TYPE_ARGUMENTS: &[u8] = b"[...]";
@@ -43,14 +42,14 @@ pub enum Symbolized {
 /// What names the addresses of one image, for one thread.
 pub(crate) struct Namer<'c> {
     symbols: &'c SymbolTable,
-    strings: &'c Strings,
     config: &'c SymbolizeConfig,
     /// Demangled names of symbols.
     names: FxHashMap<&'c [u8], Arc<str>>,
     /// Names and files of Go's tables.
     plain: FxHashMap<&'c [u8], Arc<str>>,
-    debug_names: FxHashMap<StringId, Option<DebugName>>,
-    files: FxHashMap<StringId, Option<Arc<str>>>,
+    debug_names: FxHashMap<Arc<[u8]>, DebugName>,
+    /// Files as they are shown, by what debug information has.
+    files: FxHashMap<Box<str>, Arc<str>>,
 }
 
 /// A name in debug information.
@@ -61,15 +60,9 @@ struct DebugName {
 }
 
 impl<'c> Namer<'c> {
-    /// `strings` are those of the frames that [`Namer::answer`] is given.
-    pub(crate) fn new(
-        symbols: &'c SymbolTable,
-        strings: &'c Strings,
-        config: &'c SymbolizeConfig,
-    ) -> Namer<'c> {
+    pub(crate) fn new(symbols: &'c SymbolTable, config: &'c SymbolizeConfig) -> Namer<'c> {
         Namer {
             symbols,
-            strings,
             config,
             names: FxHashMap::default(),
             plain: FxHashMap::default(),
@@ -79,7 +72,7 @@ impl<'c> Namer<'c> {
     }
 
     /// The answer for an address, given what debug information says of it.
-    pub(crate) fn answer(&mut self, address: ImageAddress, debug: &[TableFrame]) -> Symbolized {
+    pub(crate) fn answer(&mut self, address: ImageAddress, debug: &[DebugFrame<'_>]) -> Symbolized {
         let frames = self.frames(address, debug);
         if frames.is_empty() {
             Symbolized::Unknown(self.symbols.missing())
@@ -108,17 +101,17 @@ impl<'c> Namer<'c> {
         Symbolized::Frames(frames.collect())
     }
 
-    fn frames(&mut self, address: ImageAddress, debug: &[TableFrame]) -> Vec<SymbolFrame> {
+    fn frames(&mut self, address: ImageAddress, debug: &[DebugFrame<'_>]) -> Vec<SymbolFrame> {
         let symbol = self.symbols.lookup(address);
-        let nothing = TableFrame { name: StringId::NONE, file: StringId::NONE, line: 0 };
+        let nothing = DebugFrame { name: None, file: None, line: None };
         let (outer, inlined) = debug.split_last().unwrap_or((&nothing, &[]));
-        let outer_name = self.debug_name(outer.name);
+        let outer_name = self.debug_name(outer);
         let Some(outer_name) = self.outer_name(outer_name, symbol) else { return Vec::new() };
         let mut frames = Vec::with_capacity(1 + inlined.len());
         if self.config.inlined {
             for frame in inlined {
                 // A function that even DWARF gives no name is left to its caller.
-                let Some(name) = self.debug_name(frame.name) else { continue };
+                let Some(name) = self.debug_name(frame) else { continue };
                 frames.push(self.frame(name.demangled, true, frame));
             }
         }
@@ -175,35 +168,33 @@ impl<'c> Namer<'c> {
         if symbol.is_stub { Arc::from(format!("{name}@plt")) } else { name }
     }
 
-    fn frame(&mut self, name: Arc<str>, inlined: bool, place: &TableFrame) -> SymbolFrame {
+    fn frame(&mut self, name: Arc<str>, inlined: bool, place: &DebugFrame<'_>) -> SymbolFrame {
         let (mut file, mut line) = (None, None);
         if self.config.lines {
-            line = Some(place.line).filter(|line| *line > 0);
-            file = self.file(place.file);
+            line = place.line.filter(|line| *line > 0);
+            file = place.file.map(|file| self.file(file));
         }
         SymbolFrame { name, inlined, file, line }
     }
 
-    fn file(&mut self, id: StringId) -> Option<Arc<str>> {
-        if id == StringId::NONE {
-            return None;
+    fn file(&mut self, path: &str) -> Arc<str> {
+        if let Some(shown) = self.files.get(path) {
+            return Arc::clone(shown);
         }
-        let strings = self.strings;
-        let to_path = || Some(Arc::from(readable(&strings.text(id)?)));
-        self.files.entry(id).or_insert_with(to_path).clone()
+        let shown: Arc<str> = Arc::from(readable(path.as_bytes()));
+        self.files.insert(Box::from(path), Arc::clone(&shown));
+        shown
     }
 
-    fn debug_name(&mut self, id: StringId) -> Option<DebugName> {
-        if id == StringId::NONE {
-            return None;
+    fn debug_name(&mut self, frame: &DebugFrame<'_>) -> Option<DebugName> {
+        let name = frame.name.as_deref()?;
+        if let Some(known) = self.debug_names.get(name) {
+            return Some(known.clone());
         }
-        let strings = self.strings;
-        let read = || {
-            let mangled = strings.text(id).filter(|name| !name.is_empty())?;
-            let demangled = Arc::from(demangle(&readable(&mangled)));
-            Some(DebugName { mangled, demangled })
-        };
-        self.debug_names.entry(id).or_insert_with(read).clone()
+        let (mangled, demangled) = (Arc::from(name), Arc::from(demangle(&readable(name))));
+        let name = DebugName { mangled, demangled };
+        self.debug_names.insert(Arc::clone(&name.mangled), name.clone());
+        Some(name)
     }
 
     /// A text that is shown as it is.

@@ -2,7 +2,7 @@
 //!
 //! The addresses of an image are put together by the units of debug information that own them, and
 //! the units of all images are worked on side by side. The result does not depend on how many
-//! threads there are, nor on what an index knew already.
+//! threads there are.
 
 mod job;
 mod parallel;
@@ -13,7 +13,6 @@ use std::thread;
 use flame_profile::{ImageAddress, Missing};
 
 use crate::image::ImageFile;
-use crate::index_cache::IndexCache;
 use crate::namer::Symbolized;
 use job::{Job, Task, Worker};
 use parallel::in_parallel;
@@ -27,15 +26,11 @@ pub struct SymbolizeConfig {
     pub lines: bool,
     /// How many threads to use at most; `None` = as many as there are CPUs to run on.
     pub threads: Option<NonZeroUsize>,
-    /// Where to keep what was made of debug information for the next time; `None` = nowhere.
-    /// Images without a build id are not kept. Default: `None`, since a library has no business on
-    /// the disk of others.
-    pub index: Option<IndexCache>,
 }
 
 impl Default for SymbolizeConfig {
     fn default() -> SymbolizeConfig {
-        SymbolizeConfig { inlined: true, lines: true, threads: None, index: None }
+        SymbolizeConfig { inlined: true, lines: true, threads: None }
     }
 }
 
@@ -78,7 +73,7 @@ fn symbolize_jobs(jobs: &[Job<'_>], config: &SymbolizeConfig) -> Vec<Vec<Symboli
     // Symbol tables and debug information are opened side by side, too.
     let prepare = |(): &mut (), step: usize| {
         let job = &jobs[step / 2];
-        if step.is_multiple_of(2) { job.read_debug(config) } else { job.read_symbols() }
+        if step.is_multiple_of(2) { job.read_debug() } else { job.read_symbols() }
     };
     in_parallel(threads, jobs.len() * 2, || (), prepare);
 
@@ -101,7 +96,6 @@ fn symbolize_jobs(jobs: &[Job<'_>], config: &SymbolizeConfig) -> Vec<Vec<Symboli
             answers[task.job][*position] = answer;
         }
     }
-    in_parallel(threads, jobs.len(), || (), |(), job| jobs[job].store(config));
     answers
 }
 

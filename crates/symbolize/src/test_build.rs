@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{DebugSearch, ImageFile, IndexCache, SymbolizeConfig, Symbolized, symbolize_image};
+use crate::{DebugSearch, ImageFile, SymbolizeConfig, Symbolized, symbolize_image};
 use flame_profile::ImageAddress;
 
 /// A function that only `.symtab` names, with two more inlined into it that only DWARF has.
@@ -22,7 +22,7 @@ static __attribute__((noinline)) int hidden(int x) {
 int main(int argc, char **argv) { return hidden(argc) == 0; }
 "#;
 
-/// As many functions as it takes for debug information that is worth an index.
+/// As many functions as it takes for sections of some length.
 pub(crate) fn many_functions() -> String {
     let function = |i: usize| {
         format!("int many_{i}(int first, int second, long third) {{ return first + {i}; }}\n")
@@ -127,34 +127,13 @@ impl Workshop {
         frames(&ImageFile::open_with(&path, search).unwrap(), at)
     }
 
-    /// The same with an index, which is kept from one call to the next, and looked up twice.
-    #[track_caller]
-    pub(crate) fn indexed_frames(&self, program: &str, at: ImageAddress) -> Vec<String> {
-        let index = Some(IndexCache::open(&self.path("home/index")).unwrap());
-        let config = SymbolizeConfig { index, ..SymbolizeConfig::default() };
-        let look =
-            || configured_frames(&ImageFile::open(&self.path(program)).unwrap(), at, &config);
-        let first = look();
-        assert_eq!(look(), first, "by the index");
-        first
-    }
-
-    /// How many indexes there are.
-    pub(crate) fn index_count(&self) -> usize {
-        fs::read_dir(self.path("home/index")).unwrap().count()
-    }
-
     pub(crate) fn build_id(&self, program: &str) -> String {
         ImageFile::open(&self.path(program)).unwrap().build_id().unwrap().to_string()
     }
 }
 
 pub(crate) fn frames(image: &ImageFile, at: ImageAddress) -> Vec<String> {
-    configured_frames(image, at, &SymbolizeConfig::default())
-}
-
-fn configured_frames(image: &ImageFile, at: ImageAddress, config: &SymbolizeConfig) -> Vec<String> {
-    match &symbolize_image(image, &[at], config)[0] {
+    match &symbolize_image(image, &[at], &SymbolizeConfig::default())[0] {
         Symbolized::Frames(frames) => frames.iter().map(|frame| frame.name.to_string()).collect(),
         Symbolized::Unknown(_) => Vec::new(),
     }

@@ -68,31 +68,15 @@ pub(crate) fn measure(options: &Options, directory: &Path) -> Result<()> {
     fs::write(&questions, addresses(&program)?)?;
     let tools = tools(&program)?;
     let mut table = Table::new(tools.iter().map(|tool| tool.name).collect());
-    let cold: Vec<Option<Cost>> = tools
-        .iter()
-        .map(|tool| cost(tool, None, &questions, directory, options.rounds).ok())
-        .collect();
-    ensure!(cold[0].is_some(), "the example `names` cannot name {}", program.display());
-    let cache = directory.join("cache");
-    fs::create_dir(&cache)?;
-    let index = Some(cache.join("flame"));
-    // The first run fills the index.
-    cost(&tools[0], index.as_deref(), &questions, directory, 1)?;
-    let warm = cost(&tools[0], index.as_deref(), &questions, directory, options.rounds)?;
+    let costs: Vec<Option<Cost>> =
+        tools.iter().map(|tool| cost(tool, &questions, directory, options.rounds).ok()).collect();
+    ensure!(costs[0].is_some(), "the example `names` cannot name {}", program.display());
     let size = fs::metadata(&program)?.len() as f64 / MIB;
     let what = format!("{ADDRESSES} addresses of a {size:.0} MiB program");
-    let row = |cost: fn(Cost) -> f64| cold.iter().map(|cell| cell.map(cost)).collect();
+    let row = |cost: fn(Cost) -> f64| costs.iter().map(|cell| cell.map(cost)).collect();
     table.row(&format!("{what}: time"), "< 2 s", Unit::Seconds, row(|cost| cost.seconds));
     table.row("CPU time of that", "", Unit::Seconds, row(|cost| cost.cpu_seconds));
     table.row("peak memory", "< 300 MiB", Unit::MiB, row(|cost| cost.peak_mib));
-    let only_flame = |value| {
-        let mut cells = vec![None; tools.len()];
-        cells[0] = Some(value);
-        cells
-    };
-    table.row("a second run, by the index", "< 0.3 s", Unit::Seconds, only_flame(warm.seconds));
-    table.row("CPU time of that", "", Unit::Seconds, only_flame(warm.cpu_seconds));
-    table.row("peak memory", "", Unit::MiB, only_flame(warm.peak_mib));
     println!("{table}");
     Ok(())
 }
@@ -123,17 +107,11 @@ fn tools(program: &Path) -> Result<Vec<Tool>> {
     Ok(tools)
 }
 
-fn cost(
-    tool: &Tool,
-    index: Option<&Path>,
-    questions: &Path,
-    directory: &Path,
-    rounds: usize,
-) -> Result<Cost> {
+fn cost(tool: &Tool, questions: &Path, directory: &Path, rounds: usize) -> Result<Cost> {
     let (mut seconds, mut cpu, mut peak) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         let mut command = Command::new(&tool.program);
-        command.args(&tool.arguments).args(index);
+        command.args(&tool.arguments);
         let input = Stdio::from(File::open(questions)?);
         let start = Instant::now();
         let usage = run_reading(&mut command, input, directory.join("log"))?;

@@ -26,9 +26,7 @@ const USEFUL: &[(Capability, &str)] = &[
 
 /// The checks of all rights.
 pub(super) fn examine() -> Vec<Check> {
-    let mut checks = vec![capabilities(), memory(), deep_stacks(), deleted_files(), bpf()];
-    checks.extend(directories());
-    checks
+    vec![capabilities(), memory(), deep_stacks(), deleted_files(), bpf(), outputs()]
 }
 
 /// Only what there is: what it is good for was tried.
@@ -121,7 +119,7 @@ fn bpf() -> Check {
     check.optional()
 }
 
-fn directories() -> Vec<Check> {
+fn outputs() -> Check {
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let writable = |path: &Path| access(path, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
     let outputs = match writable(&here) {
@@ -129,21 +127,5 @@ fn directories() -> Vec<Check> {
         false => Check::missing("outputs", format!("{} is not writable for you", here.display()))
             .fix("cd /tmp, or -o with a file elsewhere"),
     };
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    // A directory that is not there yet can be made where its parent is writable.
-    let usable = |path: &Path| {
-        let existing = path.ancestors().find(|path| path.exists());
-        existing.is_some_and(writable)
-    };
-    let cache = match cache {
-        Some(path) if usable(&path) => Check::ok("cache", format!("{} is usable", path.display())),
-        Some(path) => {
-            Check::missing("cache", format!("{} is not writable for you", path.display()))
-                .fix("export XDG_CACHE_HOME=/tmp/cache")
-        }
-        None => Check::missing("cache", "neither HOME nor XDG_CACHE_HOME is set")
-            .fix("export XDG_CACHE_HOME=/tmp/cache"),
-    };
-    vec![outputs.optional(), cache.optional()]
+    outputs.optional()
 }

@@ -1,7 +1,7 @@
 //! Debug files as the tools of distributions make them.
 
 use super::*;
-use crate::test_build::{FULL, SOURCE, Workshop, by_build_id, many_functions};
+use crate::test_build::{FULL, SOURCE, Workshop, by_build_id};
 
 const NONE: [&str; 0] = [];
 
@@ -204,15 +204,6 @@ fn more_mini_debug_info_than_any_file_has_is_refused() {
 /// Two programs whose common debug information dwz moves into a file of its own, since both have
 /// a header with the inlined functions.
 fn shared_by_dwz(shop: &Workshop, flags: &str, dwz: &str) -> Option<flame_profile::ImageAddress> {
-    with_more_shared_by_dwz(shop, flags, dwz, "")
-}
-
-fn with_more_shared_by_dwz(
-    shop: &Workshop,
-    flags: &str,
-    dwz: &str,
-    more: &str,
-) -> Option<flame_profile::ImageAddress> {
     // dwz moves only what is worth it: types and functions of some size.
     let types: String = (0..200)
         .map(|i| format!("struct common_{i} {{ long first; int second[{i}]; char *third; }};\n"))
@@ -220,7 +211,7 @@ fn with_more_shared_by_dwz(
     let uses: String = (0..200).map(|i| format!("struct common_{i} *use_{i};\n")).collect();
     shop.write("common.h", &format!("{types}{}", SOURCE.split("static __attr").next().unwrap()));
     let own = SOURCE.split_once("static __attr").unwrap().1;
-    shop.write("a.c", &format!("#include \"common.h\"\n{uses}static __attr{own}{more}"));
+    shop.write("a.c", &format!("#include \"common.h\"\n{uses}static __attr{own}"));
     let built = shop.run_all(&format!(
         "gcc -O2 -g {flags} -Wl,--build-id -o prog a.c
          gcc -O1 -g {flags} -Wl,--build-id -o other a.c
@@ -252,19 +243,4 @@ fn what_dwz_moved_into_a_file_of_its_own_is_found_there() {
         std::fs::copy(shop.path("other"), shop.path("common.debug")).unwrap();
         assert!(find_supplement(&ImageFile::open(&shop.path("prog")).unwrap()).is_none());
     }
-}
-
-#[test]
-fn an_index_is_not_believed_once_the_file_of_dwz_is_another_one() {
-    let shop = Workshop::new("dwz-index");
-    let more = many_functions();
-    let Some(at) = with_more_shared_by_dwz(&shop, "", "", &more) else { return };
-    shop.move_to("common.debug", "elsewhere/common.debug");
-    let without = shop.indexed_frames("prog", at);
-    assert_ne!(without, FULL);
-    assert_eq!(shop.index_count(), 1);
-    shop.move_to("elsewhere/common.debug", "common.debug");
-    assert_eq!(shop.indexed_frames("prog", at), FULL);
-    shop.remove("common.debug");
-    assert_eq!(shop.indexed_frames("prog", at), without);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::test_build::{FULL, SOURCE, Workshop, many_functions};
+use crate::test_build::{FULL, SOURCE, Workshop};
 
 /// A second unit, so that there is more than one to choose from.
 const OTHER: &str = "
@@ -64,30 +64,6 @@ fn split_units_have_the_lines_and_calls_of_whole_ones() {
         assert_eq!(whole, expect, "{flags}");
         assert_eq!(split, expect, "{flags}");
     }
-}
-
-#[test]
-fn an_index_holds_no_units_of_other_files() {
-    let Some((shop, _)) = built("dwo-index", "") else { return };
-    shop.write("many.c", &many_functions());
-    if !shop.run("gcc -g -o prog a.o b.o many.c -Wl,--build-id") {
-        return;
-    }
-    let at = shop.nop("prog");
-    // In a unit that is kept, so that there is an index.
-    let main = ImageFile::open(&shop.path("prog")).unwrap();
-    let many = main.elf().unwrap();
-    let many = object::Object::symbols(&many)
-        .find(|symbol| object::ObjectSymbol::name(symbol) == Ok("many_7"))
-        .map(|symbol| flame_profile::ImageAddress(object::ObjectSymbol::address(&symbol)));
-    assert_eq!(shop.indexed_frames("prog", many.unwrap()), ["many_7"]);
-    assert_eq!(shop.index_count(), 1);
-    shop.move_to("a.dwo", "elsewhere/a.dwo");
-    assert_eq!(shop.indexed_frames("prog", at), ["hidden"]);
-    shop.move_to("elsewhere/a.dwo", "a.dwo");
-    assert_eq!(shop.indexed_frames("prog", at), FULL);
-    shop.remove("a.dwo");
-    assert_eq!(shop.indexed_frames("prog", at), ["hidden"]);
 }
 
 #[test]

@@ -419,21 +419,96 @@ fn an_address_without_symbol_says_why() {
     assert_eq!(symbolize_images(&[], &SymbolizeConfig::default()), Vec::<Vec<Symbolized>>::new());
 }
 
-#[test]
-fn debug_information_nested_without_end_is_read() {
-    // Abbreviation 1: a compile unit with children; 2: an inlined subroutine with children; neither
-    // has attributes.
-    let abbreviations = b"\x01\x11\x01\0\0\x02\x1d\x01\0\0\0";
+/// An image with a function `alpha` and a unit of DWARF 4 that has those entries, beside what says
+/// that the unit has all of the image's code.
+///
+/// Abbreviation 2 is a subprogram with an address, a length and a name; 3 an inlined call without
+/// anything, 4 one with an origin in the unit; these may have children. 5 is a subprogram with a list of
+/// ranges, the first of which has 50,000.
+fn with_entries(entries: &[u8]) -> ImageFile {
+    let abbreviations = b"\x01\x11\x01\x11\x01\x12\x06\0\0\
+        \x02\x2e\x01\x11\x01\x12\x06\x03\x08\0\0\
+        \x03\x1d\x01\0\0\
+        \x04\x1d\x01\x31\x13\x11\x01\x12\x06\0\0\
+        \x05\x2e\x00\x55\x17\0\0\0";
     let mut unit = vec![4, 0, 0, 0, 0, 0, 8, 1];
-    unit.extend(std::iter::repeat_n(2, 1_000_000));
+    unit.extend(code(0x2000, 0x1000));
+    unit.extend(entries);
     let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
-    let sections = [(".debug_abbrev", 0, &abbreviations[..]), (".debug_info", 0, &info)];
+    let ranges = [0x1000_u64.to_le_bytes(), 0x1010_u64.to_le_bytes()].concat().repeat(50_000);
+    let sections = [
+        (".debug_abbrev", 0, &abbreviations[..]),
+        (".debug_info", 0, &info),
+        (".debug_ranges", 0, &ranges),
+    ];
     let symbols = [("alpha", 0x2000, 0x10, GLOBAL_FUNC)];
     let elf = TestElf { sections: &sections, symbols: &symbols, ..TestElf::default() };
-    let elf = elf.to_bytes();
-    let image = ImageFile::from_bytes(elf).unwrap();
+    ImageFile::from_bytes(elf.to_bytes()).unwrap()
+}
+
+/// An address and a length as entries have them.
+fn code(start: u64, len: u32) -> Vec<u8> {
+    [&start.to_le_bytes()[..], &len.to_le_bytes()].concat()
+}
+
+/// A function as an entry.
+fn function(start: u64, len: u32, name: &str) -> Vec<u8> {
+    [&[2][..], &code(start, len), name.as_bytes(), b"\0"].concat()
+}
+
+#[test]
+fn entries_nested_without_end_are_left_out() {
+    let start = function(0x2000, 0x10, "beta");
+    let shape_of = |depth: usize| {
+        let entries = [&start[..], &vec![3; depth], &vec![0; depth + 2]].concat();
+        let image = with_entries(&entries);
+        let answers = symbolize_image(&image, &[ImageAddress(0x2000)], &SymbolizeConfig::default());
+        shape(&answers[0])
+    };
+    assert_eq!(shape_of(500), [("beta".to_owned(), 0)]);
+    assert_eq!(shape_of(1_000_000), [("alpha".to_owned(), 0)]);
+    let functions = start.repeat(100_000);
+    let answers = symbolize_image(
+        &with_entries(&functions),
+        &[ImageAddress(0x2000)],
+        &SymbolizeConfig::default(),
+    );
+    assert_eq!(shape(&answers[0]), [("alpha".to_owned(), 0)]);
+}
+
+#[test]
+fn a_list_that_many_share_is_not_read_for_each() {
+    // 5,000,000,000 ranges.
+    let shared = [5, 0, 0, 0, 0].repeat(100_000);
+    let entries = [&function(0x2000, 0x10, "beta")[..], &[0], &shared, &[0]].concat();
+    let image = with_entries(&entries);
     let answers = symbolize_image(&image, &[ImageAddress(0x2000)], &SymbolizeConfig::default());
     assert_eq!(shape(&answers[0]), [("alpha".to_owned(), 0)]);
+}
+
+#[test]
+fn a_name_that_leads_in_a_circle_ends() {
+    // The call's origin is the call: its function has 26 bytes, the unit 24 before.
+    let mut entries = function(0x2000, 0x10, "beta");
+    let at = 11 + 13 + entries.len() as u32;
+    entries.extend([&[4][..], &at.to_le_bytes(), &code(0x2000, 0x10)].concat());
+    let image = with_entries(&[&entries[..], &[0; 3]].concat());
+    let answers = symbolize_image(&image, &[ImageAddress(0x2004)], &SymbolizeConfig::default());
+    assert_eq!(shape(&answers[0]), [("beta".to_owned(), 0)]);
+}
+
+#[test]
+fn functions_that_the_linker_dropped_are_nowhere() {
+    // Linkers leave 0 in the place of their addresses, and some are longer than what is before the
+    // code of the image.
+    let dropped = function(0, 0x4000, "dropped");
+    let real = function(0x2000, 0x10, "real");
+    let end = [0];
+    for entries in [[&dropped[..], &end, &real, &end, &end], [&real, &end, &dropped, &end, &end]] {
+        let image = with_entries(&entries.concat());
+        let answers = symbolize_image(&image, &[ImageAddress(0x2004)], &SymbolizeConfig::default());
+        assert_eq!(shape(&answers[0]), [("real".to_owned(), 0)]);
+    }
 }
 
 /// Two methods of one name, of which debug information with lines only says no more than `go`.
@@ -470,25 +545,4 @@ fn methods_of_one_name_are_told_apart_where_there_are_lines_only() {
         .collect();
     names.sort();
     assert_eq!(names, ["<rr::A as rr::T>::go", "<rr::B as rr::T>::go"]);
-}
-
-#[test]
-fn programs_of_one_build_id_have_their_own_names() {
-    let shop = Workshop::new("one-id");
-    let source = crate::test_build::SOURCE.to_owned() + &crate::test_build::many_functions();
-    shop.write("one.c", &source);
-    shop.write("two.c", &source.replace("twist", "twirl").replace("turn(", "tour("));
-    let built = shop.run_all(
-        "gcc -O2 -g -Wl,--build-id=0xabcd -o one one.c
-         gcc -O2 -g -Wl,--build-id=0xabcd -o two two.c",
-    );
-    if !built {
-        return;
-    }
-    let (one, two) = (["twist", "turn", "hidden"], ["twirl", "tour", "hidden"]);
-    for _ in 0..2 {
-        assert_eq!(shop.indexed_frames("one", shop.nop("one")), one);
-        assert_eq!(shop.indexed_frames("two", shop.nop("two")), two);
-    }
-    assert_eq!(shop.index_count(), 1);
 }

@@ -33,13 +33,22 @@ impl Effort {
 
     /// Takes steps from what is left.
     pub(crate) fn spend(&self, steps: usize) -> Result<(), Exhausted> {
+        self.take(steps, |left, steps| left.checked_sub(steps))
+    }
+
+    /// Takes steps that were spent already, as far as there are so many.
+    pub(crate) fn charge(&self, steps: usize) {
+        let _ = self.take(steps, |left, steps| Some(left.saturating_sub(steps)));
+    }
+
+    fn take(&self, steps: usize, rest: fn(u64, u64) -> Option<u64>) -> Result<(), Exhausted> {
         let steps = steps as u64;
         if cfg!(debug_assertions) {
             SPENT.fetch_add(steps, Ordering::Relaxed);
         }
-        let spend = |left: u64| left.checked_sub(steps);
-        let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
-        spent.map(|_| ()).map_err(|_| Exhausted)
+        let rest = |left: u64| rest(left, steps);
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        taken.map(|_| ()).map_err(|_| Exhausted)
     }
 }
 
@@ -70,6 +79,10 @@ mod tests {
         assert_eq!(effort.spend(6), Ok(()));
         assert_eq!(effort.spend(5), Err(Exhausted));
         assert_eq!(effort.spend(4), Ok(()));
+        assert_eq!(effort.spend(1), Err(Exhausted));
+        let effort = Effort::new(10);
+        effort.charge(9);
+        effort.charge(9);
         assert_eq!(effort.spend(1), Err(Exhausted));
     }
 }

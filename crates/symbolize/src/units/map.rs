@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use flame_profile::ImageAddress;
-use gimli::{DebugInfoOffset, Dwarf, Reader as _, Section, Unit, UnitType};
+use gimli::{DebugInfoOffset, Dwarf, Unit, UnitType};
 use rustc_hash::FxHashSet;
 
 use super::effort::{Effort, Unreadable};
-use super::opener::Opener;
+use super::opener::{Opener, read_len};
 use crate::debug_info::Reader;
 use crate::disjoint::{Span, flatten};
 use crate::image::ImageFile;
@@ -42,6 +42,17 @@ impl CodeRanges {
         CodeRanges(code.map(|segment| range(segment.address.0, segment.memory_len.0)).collect())
     }
 
+    #[cfg(test)]
+    pub(super) fn one(code: Range<u64>) -> CodeRanges {
+        CodeRanges(std::iter::once(code).collect())
+    }
+
+    /// Whether code is at an address, or right before it.
+    pub(super) fn touches(&self, address: u64) -> bool {
+        let near = |code: &Range<u64>| code.start <= address && address <= code.end;
+        self.0.is_empty() || self.0.iter().any(near)
+    }
+
     /// Whether a range is not empty and starts in code.
     pub(crate) fn has(&self, range: &gimli::Range) -> bool {
         let in_code = |code: &Range<u64>| code.contains(&range.begin);
@@ -53,7 +64,7 @@ impl UnitMap {
     /// Reads the headers of all units, up to the first that makes no sense.
     pub(crate) fn read(opener: &Opener<'_>, code: &CodeRanges) -> UnitMap {
         let dwarf = opener.dwarf();
-        let effort = Effort::for_bytes(ranges_len(dwarf), 4);
+        let effort = Effort::for_bytes(read_len(dwarf), 4);
         let mut offsets = Vec::new();
         let mut headers = dwarf.units();
         let mut rest = Vec::new();
@@ -84,18 +95,9 @@ impl UnitMap {
         UnitMap { offsets, owners }
     }
 
-    /// What [`UnitMap::parts`] gave; `None` when it is no map.
-    pub(crate) fn from_parts(offsets: Vec<u64>, owners: Vec<(u64, u32)>) -> Option<UnitMap> {
-        let is_unit = |unit: u32| unit == NO_UNIT || (unit as usize) < offsets.len();
-        let valid = offsets.is_sorted_by(|a, b| a < b)
-            && owners.is_sorted_by(|a, b| a.0 < b.0)
-            && owners.iter().all(|(_, unit)| is_unit(*unit));
-        valid.then_some(UnitMap { offsets, owners })
-    }
-
-    /// Where the units start, and from which address on each has code.
-    pub(crate) fn parts(&self) -> (&[u64], &[(u64, u32)]) {
-        (&self.offsets, &self.owners)
+    /// A map of units that start at those offsets, which are sorted, without their code.
+    pub(super) fn of_starts(offsets: Vec<u64>) -> UnitMap {
+        UnitMap { offsets, owners: Vec::new() }
     }
 
     /// The unit that may have code at an address, by its number.
@@ -176,14 +178,6 @@ fn unit_ranges(
     Ok(())
 }
 
-/// How many bytes ranges may be in.
-fn ranges_len(dwarf: &Dwarf<Reader<'_>>) -> usize {
-    dwarf.debug_info.reader().len()
-        + dwarf.ranges.debug_ranges().reader().len()
-        + dwarf.ranges.debug_rnglists().reader().len()
-        + dwarf.debug_line.reader().len()
-}
-
 /// Where the code of which unit starts. Where ranges overlap the smallest wins, then the first
 /// unit; where two ranges of a unit have only a gap between them, it may have the gap too.
 fn owners(spans: &[UnitSpan], offsets: &[u64]) -> Vec<(u64, u32)> {
@@ -240,12 +234,10 @@ mod tests {
 
     #[test]
     fn an_address_has_the_owner_before_it() {
-        let map = UnitMap::from_parts(vec![0, 100], vec![(10, 0), (30, NO_UNIT), (40, 1)]).unwrap();
+        let owners = vec![(10, 0), (30, NO_UNIT), (40, 1)];
+        let map = UnitMap { offsets: vec![0, 100], owners };
         let owners = [9, 10, 29, 30, 39, 40, u64::MAX].map(|at| map.owner(ImageAddress(at)));
         assert_eq!(owners, [None, Some(0), Some(0), None, None, Some(1), Some(1)]);
         assert_eq!([0, 99, 100, 5000].map(|at| map.start_of(at)), [0, 0, 100, 100].map(Some));
-        assert!(UnitMap::from_parts(vec![0], vec![(10, 1)]).is_none());
-        assert!(UnitMap::from_parts(vec![0], vec![(10, 0), (10, 0)]).is_none());
-        assert!(UnitMap::from_parts(vec![5, 5], vec![]).is_none());
     }
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::effort::{Effort, Unreadable};
 use super::map::UnitMap;
 use super::opener::Opener;
-use super::scopes::Scopes;
+use super::scopes::{Scopes, read_scopes};
 use super::text::text;
 use crate::debug_info::Reader;
 
@@ -24,9 +24,9 @@ const MAX_OPEN: usize = 64;
 
 /// What an entry says of its name. The text is read when it is needed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Naming<'d> {
+struct Naming<'d> {
     linkage: Option<AttributeValue<Reader<'d>>>,
-    pub(super) plain: Option<AttributeValue<Reader<'d>>>,
+    plain: Option<AttributeValue<Reader<'d>>>,
     origin: Option<Origin>,
 }
 
@@ -55,24 +55,27 @@ pub(crate) struct NameReader<'u, 'd> {
     unit: UnitRef<'u, Reader<'d>>,
     /// The other units, by what opens them.
     others: FxHashMap<Origin, Option<Unit<Reader<'d>>>>,
-    known: FxHashMap<Origin, Option<u32>>,
-    /// The names that were given numbers; some of them may be equal.
-    names: Vec<&'d [u8]>,
-    /// Plain names of the unit that is walked, by their numbers and the places of their entries.
-    plain: Vec<(u32, usize)>,
+    /// By where their entries stand.
+    known: FxHashMap<usize, Option<Followed<'d>>>,
 }
 
 /// What was found by following references.
+#[derive(Clone, Copy)]
 struct Followed<'d> {
     name: &'d [u8],
-    /// Where the last entry stands that it may be declared by, for a plain name of the unit that is
-    /// walked.
+    /// Where the last entry stands that it may be declared by, for a plain name of the unit itself.
     declared_at: Option<usize>,
+}
+
+/// The names of some entries of one unit.
+pub(crate) struct Names<'d> {
+    known: FxHashMap<usize, Option<Followed<'d>>>,
+    scopes: Scopes,
 }
 
 impl<'d> Naming<'d> {
     /// Takes in one attribute of an entry.
-    pub(crate) fn take(&mut self, attribute: &Attribute<Reader<'d>>) {
+    fn take(&mut self, attribute: &Attribute<Reader<'d>>) {
         match attribute.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
                 self.linkage = Some(attribute.value());
@@ -107,75 +110,34 @@ impl<'u, 'd> NameReader<'u, 'd> {
         unit: UnitRef<'u, Reader<'d>>,
     ) -> NameReader<'u, 'd> {
         let (others, known) = (FxHashMap::default(), FxHashMap::default());
-        NameReader { opener, map, unit, others, known, names: Vec::new(), plain: Vec::new() }
+        NameReader { opener, map, unit, others, known }
     }
 
-    /// The names by their numbers; plain ones with their scopes.
-    pub(crate) fn into_names(self, scopes: &Scopes<'_>) -> Vec<Cow<'d, [u8]>> {
-        let mut names: Vec<_> = self.names.into_iter().map(Cow::Borrowed).collect();
-        for (number, at) in self.plain {
-            let Some(name) = names.get_mut(number as usize) else { continue };
-            if let Some(qualified) = scopes.qualified(at, name) {
-                *name = Cow::Owned(qualified);
-            }
-        }
-        names
-    }
-
-    /// The number of the name of the entry at that place of the unit; `None` without a name.
-    ///
-    /// # Errors
-    /// When the entries ask for too much work.
-    pub(crate) fn name(
-        &mut self,
-        at: usize,
-        naming: Naming<'d>,
-        effort: &Effort,
-    ) -> Result<Option<u32>, Unreadable> {
-        let Some(origin) = naming.origin.filter(|_| naming.linkage.is_none()) else {
-            let naming = naming.read(self.unit);
-            let declared_at = naming.linkage.is_none().then_some(at);
-            let name = naming.linkage.or(naming.plain);
-            return Ok(name.and_then(|name| self.number(Followed { name, declared_at })));
-        };
-        let found = match self.known.get(&origin) {
-            Some(known) => *known,
-            None => {
-                let found = self.follow(origin, effort)?.and_then(|name| self.number(name));
-                self.known.insert(origin, found);
-                found
-            }
-        };
-        match found {
-            Some(found) => Ok(Some(found)),
-            None => {
-                let name = naming.read(self.unit).plain;
-                Ok(name.and_then(|name| self.number(Followed { name, declared_at: Some(at) })))
-            }
+    /// Reads the name of the entry at that place of the unit.
+    pub(crate) fn read(&mut self, at: usize) {
+        if !self.known.contains_key(&at) {
+            let found = self.follow(Origin::Unit(at));
+            self.known.insert(at, found);
         }
     }
 
-    fn number(&mut self, found: Followed<'d>) -> Option<u32> {
-        let number = u32::try_from(self.names.len()).ok()?;
-        self.names.push(found.name);
-        self.plain.extend(found.declared_at.map(|at| (number, at)));
-        Some(number)
+    /// The names that were read. Only now is the unit gone over for the scopes that they lack.
+    pub(crate) fn into_names(self) -> Names<'d> {
+        let found = self.known.values().flatten();
+        let mut places: Vec<usize> = found.filter_map(|found| found.declared_at).collect();
+        places.sort_unstable();
+        places.dedup();
+        let scopes = read_scopes(self.unit, &places, self.opener.walking());
+        Names { known: self.known, scopes: scopes.unwrap_or_default() }
     }
 
-    fn follow(
-        &mut self,
-        mut origin: Origin,
-        effort: &Effort,
-    ) -> Result<Option<Followed<'d>>, Unreadable> {
+    fn follow(&mut self, mut origin: Origin) -> Option<Followed<'d>> {
         let (mut plain, mut declared_at) = (None, None);
         for _ in 0..MAX_ORIGINS {
-            // A reference that leads nowhere ends the search, not the unit.
-            let naming = match self.read(origin, effort) {
-                Err(Unreadable::Dwarf(_)) => break,
-                read => read?,
-            };
+            // A reference that leads nowhere ends the search, and so does one too many.
+            let Ok(naming) = self.read_naming(origin) else { break };
             if let Some(name) = naming.linkage {
-                return Ok(Some(Followed { name, declared_at: None }));
+                return Some(Followed { name, declared_at: None });
             }
             plain = plain.or(naming.plain);
             declared_at = match origin {
@@ -187,13 +149,14 @@ impl<'u, 'd> NameReader<'u, 'd> {
                 None => break,
             }
         }
-        Ok(plain.map(|name| Followed { name, declared_at }))
+        plain.map(|name| Followed { name, declared_at })
     }
 
     /// Reads what the entry at `origin` says. References within its unit come back as ones within
     /// the file.
-    fn read(&mut self, origin: Origin, effort: &Effort) -> Result<NamingText<'d>, Unreadable> {
+    fn read_naming(&mut self, origin: Origin) -> Result<NamingText<'d>, Unreadable> {
         let missing = gimli::Error::NoEntryAtGivenOffset(0);
+        let effort = self.opener.walking();
         let (key, at) = match origin {
             Origin::Unit(offset) => return read_entry(self.unit, UnitOffset(offset), effort),
             Origin::File(at) => {
@@ -226,6 +189,18 @@ impl<'u, 'd> NameReader<'u, 'd> {
             });
         }
         Ok(naming)
+    }
+}
+
+impl Names<'_> {
+    /// The name of the entry at that place, never empty; a plain one with its scopes.
+    pub(crate) fn name(&self, at: usize) -> Option<Cow<'_, [u8]>> {
+        let found = self.known.get(&at).copied().flatten()?;
+        let scope = found.declared_at.and_then(|at| self.scopes.get(&at));
+        Some(match scope {
+            Some(scope) => Cow::Owned([scope, found.name].concat()),
+            None => Cow::Borrowed(found.name),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use gimli::{DebugInfoOffset, Dwarf, Reader as _, Section, Unit};
 
+use super::abbreviations::abbreviations_len;
 use super::effort::{Effort, Unreadable};
 use crate::debug_info::Reader;
 use crate::split::{Skeleton, SplitUnits};
@@ -12,13 +13,10 @@ use crate::split::{Skeleton, SplitUnits};
 /// refer to each other open some of them several times.
 const ABBREVIATION_READS: u64 = 64;
 
-/// Steps that the entries of a file may cost, for each byte of them. An attribute takes one, and most
-/// have a byte at least.
-const STEPS_A_BYTE: u64 = 8;
-
-/// Rows of line programs, for each byte of these. An instruction makes one at most; damage makes many
-/// units share one program.
-const ROWS_A_BYTE: u64 = 8;
+/// Steps that the entries, lines and ranges of a file may cost, for each byte of them. An attribute,
+/// or a row, takes one to read and most have a byte at least; names are read again for each call.
+/// Damage makes many units share what is one's.
+const STEPS_A_BYTE: u64 = 16;
 
 /// How many bytes of split units are read for one image. Each is read once, unless damage makes
 /// several skeletons name one of them.
@@ -29,7 +27,6 @@ pub(crate) struct Opener<'d> {
     dwarf: Dwarf<Reader<'d>>,
     effort: Effort,
     walking: Effort,
-    rows: Effort,
     /// Where the units of the supplementary file start, sorted.
     supplement: OnceLock<Vec<usize>>,
     split: Option<&'d SplitUnits>,
@@ -41,10 +38,9 @@ impl<'d> Opener<'d> {
     pub(crate) fn new(dwarf: Dwarf<Reader<'d>>, split: Option<&'d SplitUnits>) -> Opener<'d> {
         let len = dwarf.debug_abbrev.reader().len() + dwarf.debug_line.reader().len();
         let effort = Effort::for_bytes(len, ABBREVIATION_READS);
-        let walking = Effort::for_bytes(dwarf.debug_info.reader().len(), STEPS_A_BYTE);
-        let rows = Effort::for_bytes(dwarf.debug_line.reader().len(), ROWS_A_BYTE);
+        let walking = Effort::for_bytes(read_len(&dwarf), STEPS_A_BYTE);
         let split_effort = Effort::new(MAX_SPLIT_LEN);
-        Opener { dwarf, effort, walking, rows, supplement: OnceLock::new(), split, split_effort }
+        Opener { dwarf, effort, walking, supplement: OnceLock::new(), split, split_effort }
     }
 
     /// The sections.
@@ -52,14 +48,9 @@ impl<'d> Opener<'d> {
         &self.dwarf
     }
 
-    /// What reading the entries of all units may cost.
+    /// What reading the entries, lines and ranges of all units may cost.
     pub(super) fn walking(&self) -> &Effort {
         &self.walking
-    }
-
-    /// What the lines of all units may cost.
-    pub(super) fn rows(&self) -> &Effort {
-        &self.rows
     }
 
     /// The sections that have the unit for which a skeleton stands; `None` without them, and when
@@ -118,44 +109,10 @@ fn unit_starts(dwarf: &Dwarf<Reader<'_>>) -> Vec<usize> {
     offsets.map(|offset| offset.0).collect()
 }
 
-/// The length in bytes of the table that abbreviations start with; all of them where it does not
-/// end.
-fn abbreviations_len(mut table: Reader<'_>) -> usize {
-    let whole = table.len();
-    let mut scan = || -> gimli::Result<()> {
-        while table.read_uleb128()? != 0 {
-            table.read_uleb128()?;
-            table.read_u8()?;
-            loop {
-                let (name, form) = (table.read_uleb128()?, table.read_uleb128()?);
-                if form == u64::from(gimli::DW_FORM_implicit_const.0) {
-                    table.read_sleb128()?;
-                }
-                if (name, form) == (0, 0) {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    };
-    let ended = scan().is_ok();
-    if ended { whole - table.len() } else { whole }
-}
-
-#[cfg(test)]
-mod tests {
-    use gimli::RunTimeEndian;
-
-    use super::*;
-
-    #[test]
-    fn a_table_ends_at_its_zero() {
-        // 1: compile unit with children, a name (string) and a constant 300; 2: without attributes.
-        let table = b"\x01\x11\x01\x03\x08\x13\x21\xac\x02\0\0\x02\x2e\0\0\0\0\x01\x02";
-        let len = |bytes| abbreviations_len(Reader::new(bytes, RunTimeEndian::Little));
-        assert_eq!(len(table), 17);
-        for cut in 0..17 {
-            assert_eq!(len(&table[..cut]), cut);
-        }
-    }
+/// How many bytes entries, lines and ranges may be in.
+pub(super) fn read_len(dwarf: &Dwarf<Reader<'_>>) -> usize {
+    dwarf.debug_info.reader().len()
+        + dwarf.ranges.debug_ranges().reader().len()
+        + dwarf.ranges.debug_rnglists().reader().len()
+        + dwarf.debug_line.reader().len()
 }

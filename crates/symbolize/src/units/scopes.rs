@@ -1,41 +1,97 @@
-//! Turns the place of an entry into what it is declared in: `m1::S` for a method without a linkage
+//! Turns places of entries into what these are declared in: `m1::S` for a method without a linkage
 //! name.
 //!
 //! Compilers leave out the linkage name of what nobody else can link to: members of an anonymous
 //! namespace, lambdas and local classes. Their plain names alone (`run`, `operator()`) would put
 //! different functions into one box.
 //!
-//! Sources: DWARF 5, sections 3.2, 3.3 and 5.7.
+//! Sources: DWARF 5, sections 2.3, 3.2, 3.3 and 5.7.
 
-use gimli::DwTag;
+use gimli::{AttributeValue, DwTag, UnitOffset, UnitRef};
+use rustc_hash::FxHashMap;
+
+use super::effort::{Effort, Unreadable};
+use super::text::text;
+use crate::debug_info::Reader;
 
 /// How many levels of scopes are named; sources have a handful.
 const MAX_LEVELS: usize = 32;
 
-/// The longest name with its scopes.
+/// The longest scope of a name.
 const MAX_LEN: usize = 4096;
 
-/// The scopes of one unit, in the order of their entries.
-#[derive(Debug, Default)]
-pub(crate) struct Scopes<'d> {
-    scopes: Vec<Scope<'d>>,
-    /// Those whose children are being read, with their depth.
-    open: Vec<(isize, usize)>,
-}
+/// Scopes by where the entries stand that are declared in them: `m1::S::`.
+pub(super) type Scopes = FxHashMap<usize, Vec<u8>>;
 
-/// A namespace, a type or a function that has others inside.
-#[derive(Debug)]
+/// A namespace, a type or a function that has others inside, while these are passed.
 struct Scope<'d> {
-    /// Where its entry stands in the unit.
-    start: usize,
-    /// Where the first entry after its last child stands.
-    end: usize,
-    parent: Option<usize>,
+    depth: isize,
     name: &'d [u8],
 }
 
+/// The scopes of the entries at those places of a unit, which are sorted; nothing for those that
+/// stand in none. What comes after an entry that makes no sense has none.
+///
+/// # Errors
+/// When the entries ask for too much work.
+pub(super) fn read_scopes<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    places: &[usize],
+    effort: &Effort,
+) -> Result<Scopes, Unreadable> {
+    let mut found = Scopes::default();
+    match read_until(unit, places, effort, &mut found) {
+        Ok(()) | Err(Unreadable::Dwarf(_)) => Ok(found),
+        Err(exhausted) => Err(exhausted),
+    }
+}
+
+fn read_until<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    mut places: &[usize],
+    effort: &Effort,
+    found: &mut Scopes,
+) -> Result<(), Unreadable> {
+    let mut open: Vec<Scope<'d>> = Vec::new();
+    let (mut entries, mut depth_before) = (unit.entries_raw(None)?, 0);
+    while !entries.is_empty() {
+        let (at, depth) = (entries.next_offset().0, depth_before + entries.next_depth());
+        while places.first().is_some_and(|place| *place < at) {
+            places = &places[1..];
+        }
+        let Some(next) = places.first() else { return Ok(()) };
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        while open.pop_if(|scope| scope.depth >= depth).is_some() {}
+        if at == *next {
+            found.extend(joined(&open).map(|scope| (at, scope)));
+        }
+        effort.spend(1 + abbreviation.attributes().len())?;
+        if !abbreviation.has_children() {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        let (mut name, mut sibling) = (None, 0);
+        for specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*specification)?;
+            match (attribute.name(), attribute.value()) {
+                (gimli::DW_AT_name, value) => name = Some(value),
+                (gimli::DW_AT_sibling, AttributeValue::UnitRef(UnitOffset(to))) => sibling = to,
+                _ => {}
+            }
+        }
+        let after = places.iter().find(|place| **place > at).copied().unwrap_or(usize::MAX);
+        if entries.next_offset().0 < sibling && sibling <= after {
+            (entries, depth_before) = (unit.entries_raw(Some(UnitOffset(sibling)))?, depth);
+        } else if is_scope(abbreviation.tag()) {
+            let name = name.and_then(|name| text(unit.dwarf, unit.unit, name)).unwrap_or_default();
+            open.push(Scope { depth, name: shown(abbreviation.tag(), name) });
+        }
+    }
+    Ok(())
+}
+
 /// Whether an entry of that kind may be a scope that is part of names.
-pub(crate) fn is_scope(tag: DwTag) -> bool {
+fn is_scope(tag: DwTag) -> bool {
     matches!(
         tag,
         gimli::DW_TAG_namespace
@@ -46,84 +102,28 @@ pub(crate) fn is_scope(tag: DwTag) -> bool {
     )
 }
 
-impl<'d> Scopes<'d> {
-    /// Notes that an entry of that depth stands at `at`: scopes as deep are over.
-    pub(crate) fn pass(&mut self, at: usize, depth: isize) {
-        while let Some((_, scope)) = self.open.pop_if(|(open, _)| *open >= depth) {
-            self.scopes[scope].end = at;
-        }
+/// What a scope is called.
+fn shown(tag: DwTag, name: &[u8]) -> &[u8] {
+    match (name, tag) {
+        ([], gimli::DW_TAG_namespace) => b"(anonymous namespace)",
+        // GCC gives the types of lambdas no name.
+        ([], tag) if tag != gimli::DW_TAG_subprogram => b"{unnamed type}",
+        (name, _) => name,
     }
+}
 
-    /// Adds the scope whose entry was passed last; `name` is empty where it has none.
-    pub(crate) fn enter(&mut self, at: usize, depth: isize, tag: DwTag, name: &'d [u8]) {
-        let name = match (name, tag) {
-            ([], gimli::DW_TAG_namespace) => &b"(anonymous namespace)"[..],
-            // GCC gives the types of lambdas no name.
-            ([], tag) if tag != gimli::DW_TAG_subprogram => b"{unnamed type}",
-            (name, _) => name,
-        };
-        let parent = self.open.last().map(|(_, scope)| *scope);
-        self.open.push((depth, self.scopes.len()));
-        self.scopes.push(Scope { start: at, end: usize::MAX, parent, name });
-    }
-
-    /// A name with the scopes of the entry that it is of; `None` where it stands in none.
-    pub(crate) fn qualified(&self, at: usize, name: &[u8]) -> Option<Vec<u8>> {
-        // The entry itself may be a scope: it starts where the entry stands.
-        let before = self.scopes.partition_point(|scope| scope.start < at);
-        let mut next = before.checked_sub(1);
-        while let Some(index) = next.filter(|index| self.scopes[*index].end <= at) {
-            next = self.scopes[index].parent;
-        }
-        let mut parts = vec![name];
-        while let Some(index) = next.filter(|_| parts.len() <= MAX_LEVELS) {
-            let scope = &self.scopes[index];
-            if !scope.name.is_empty() {
-                parts.push(scope.name);
-            }
-            next = scope.parent;
-        }
-        parts.reverse();
-        let qualified = parts.join(&b"::"[..]);
-        (parts.len() > 1 && qualified.len() <= MAX_LEN).then_some(qualified)
-    }
+/// The innermost scopes as they stand before a name.
+fn joined(open: &[Scope<'_>]) -> Option<Vec<u8>> {
+    let named = open.iter().map(|scope| scope.name).filter(|name| !name.is_empty());
+    let named: Vec<&[u8]> = named.collect();
+    let innermost = &named[named.len().saturating_sub(MAX_LEVELS)..];
+    let joined = innermost.iter().flat_map(|name| [name, &b"::"[..]]).collect::<Vec<_>>().concat();
+    (!joined.is_empty() && joined.len() <= MAX_LEN).then_some(joined)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::test_build::Workshop;
-
-    #[test]
-    fn a_name_has_the_scopes_around_its_entry() {
-        let mut scopes = Scopes::default();
-        let (space, class, function) =
-            (gimli::DW_TAG_namespace, gimli::DW_TAG_class_type, gimli::DW_TAG_subprogram);
-        // namespace m { namespace { struct S { f } } g } main { <lambda> { operator() } } h
-        let entries: [(usize, isize, _, &[u8]); 9] = [
-            (10, 1, space, b"m"),
-            (20, 2, space, b""),
-            (30, 3, class, b"S"),
-            (40, 4, function, b"f"),
-            (50, 2, function, b"g"),
-            (60, 1, function, b"main"),
-            (70, 2, class, b"<lambda(int)>"),
-            (80, 3, function, b"operator()"),
-            (90, 1, function, b"h"),
-        ];
-        for (at, depth, tag, name) in entries {
-            scopes.pass(at, depth);
-            scopes.enter(at, depth, tag, name);
-        }
-        let name = |at, name: &str| scopes.qualified(at, name.as_bytes()).map(String::from_utf8);
-        let expect = |text: &str| Some(Ok(text.to_owned()));
-        assert_eq!(name(40, "f"), expect("m::(anonymous namespace)::S::f"));
-        assert_eq!(name(50, "g"), expect("m::g"));
-        assert_eq!(name(60, "main"), None);
-        assert_eq!(name(80, "operator()"), expect("main::<lambda(int)>::operator()"));
-        assert_eq!(name(90, "h"), None);
-        assert_eq!(name(5, "before"), None);
-    }
 
     #[test]
     fn what_nobody_can_link_to_has_its_scopes() {
@@ -147,5 +147,30 @@ mod tests {
             let expect = format!("(anonymous namespace)::Q<{type_name}>::run");
             assert_eq!(run, [expect.as_str(), "hidden"]);
         }
+    }
+
+    #[test]
+    fn a_lambda_in_a_namespace_has_the_scopes_around_it() {
+        let source = "
+            namespace m { namespace { struct S {
+                template<class F> __attribute__((always_inline)) int go(F f) { return f(1); }
+            }; } }
+            extern \"C\" __attribute__((noinline)) int hidden(int x) {
+                auto twist = [x](int y) __attribute__((always_inline)) {
+                    __asm__ volatile(\"nop\");
+                    return x + y;
+                };
+                return m::S().go(twist) * 3;
+            }
+            int main(int count, char **) { return hidden(count); }";
+        let shop = Workshop::new("lambda");
+        shop.write("a.cpp", source);
+        if !shop.run("g++ -O2 -g -o prog a.cpp") {
+            return;
+        }
+        let frames = shop.frames("prog", shop.nop("prog"));
+        let lambda = "hidden::{unnamed type}::operator()";
+        let go = "m::(anonymous namespace)::S::go<hidden(int)::<lambda(int)> >";
+        assert_eq!(frames, [lambda, go, "hidden"]);
     }
 }

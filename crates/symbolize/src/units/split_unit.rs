@@ -47,7 +47,7 @@ impl<'d> SplitUnit<'d> {
         }
         let mut unit = found?;
         unit.copy_relocated_attributes(skeleton.unit);
-        let map = UnitMap::from_parts(offsets, Vec::new())?;
+        let map = UnitMap::of_starts(offsets);
         Some(SplitUnit { opener, map, unit })
     }
 

@@ -5,5 +5,3 @@
 mod binutils;
 #[cfg(test)]
 mod go;
-#[cfg(test)]
-mod index;
