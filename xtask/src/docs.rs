@@ -1,5 +1,6 @@
 //! `cargo xtask docs [PART]`: the pictures of the documentation, from real recordings in a real
-//! browser; all of them, or those of `du`, `cpu`, `java`, `diff` or `terminal`.
+//! browser; all of them, or those of `du`, `cpu`, `java`, `python`, `chart`, `diff` or
+//! `terminal`.
 //!
 //! Each run records anew, so the pictures differ a little from run to run. They are to be looked at
 //! before they are committed.
@@ -20,6 +21,8 @@ use crate::bench;
 const WORDS: &str = include_str!("docs/Words.java");
 /// A service in Python, and its load.
 const ORDERS: &str = include_str!("docs/orders.py");
+/// Stages of a program, side by side.
+const STAGES: &str = include_str!("docs/stages.py");
 /// A program in two versions, one of which has a regression.
 const REQUESTS: &str = include_str!("docs/requests.c");
 /// About two seconds of it.
@@ -61,17 +64,18 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
 
 fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
     type Part = fn(&Path, &Path) -> Result<Vec<Shot>>;
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("du", record_du),
         ("cpu", record_cpu),
         ("java", record_java),
         ("python", record_python),
+        ("chart", record_chart),
         ("diff", compare),
         ("terminal", print_on_terminal),
     ];
     let chosen = parts.iter().filter(|(name, _)| part.is_none_or(|part| part == *name));
     let chosen: Vec<_> = chosen.collect();
-    ensure!(!chosen.is_empty(), "parts are du, cpu, java, diff and terminal");
+    ensure!(!chosen.is_empty(), "parts are du, cpu, java, python, chart, diff and terminal");
     let flame = bench::build_flame()?;
     for (_, record) in chosen {
         record(&flame, directory)?.iter().try_for_each(take)?;
@@ -167,6 +171,16 @@ fn record_python(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
     server.wait()?;
     recorded?;
     Ok(vec![Shot { point_at: "Report.ranked", ..shot("python.png", directory, "python.svg") }])
+}
+
+/// What each thread of a program does when.
+fn record_chart(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
+    fs::write(directory.join("stages.py"), STAGES)?;
+    let mut record = Command::new(flame);
+    record.current_dir(directory).args(["record", "-q", "-F", "999", "--flamechart", "-o"]);
+    record.args(["chart.svg", "--", "/usr/bin/python3"]);
+    succeed(record.arg(directory.join("stages.py")))?;
+    Ok(vec![Shot { scripts: false, ..shot("chart.png", directory, "chart.svg") }])
 }
 
 /// Both versions of a program recorded, and the difference drawn.

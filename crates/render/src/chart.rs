@@ -67,7 +67,7 @@ pub fn write_chart(chart: &Chart, out: &mut impl Write) -> io::Result<()> {
     let height = y + 24 + 16 * u32::try_from(notes.len()).unwrap_or(0);
     writeln!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame-graph flame-chart\" width=\"{WIDTH}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame-graph\" data-chart=\"\" width=\"{WIDTH}\" \
          height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"Verdana, 'DejaVu Sans', sans-serif\" \
          font-size=\"11\" data-duration=\"{duration}\" data-left=\"{MARGIN}\" data-width=\"{}\">",
         WIDTH - 2 * MARGIN
