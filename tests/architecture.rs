@@ -56,6 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "flame-events",
             "flame-formats",
+            "flame-interpreters",
             "flame-pclntab",
             "flame-perf-data",
             "flame-profile",

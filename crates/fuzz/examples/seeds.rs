@@ -71,6 +71,10 @@ fn write(directory: &Path) -> Result<()> {
     save(directory, "maps", "hand-made", MAPS)?;
     save(directory, "perf_map", "hand-made", PERF_MAP)?;
     save(directory, "jitdump", "hand-made", &jitdump())?;
+    for (name, number) in [("python", 11 << 2), ("perl", 36 << 2 | 1), ("perl-plain", 36 << 2 | 2)]
+    {
+        save(directory, "interpreters", name, &interpreter(number))?;
+    }
     for layout in Sample::ALL {
         let sample = sample_table(layout);
         let trees = [&sample.inlined.base.to_le_bytes()[..], &sample.inlined.bytes].concat();
@@ -240,6 +244,12 @@ fn sections(elf: Vec<u8>) -> Vec<u8> {
     let stack = (0..32).map(|number| if number % 2 == 0 { 0x7ffc_0080 } else { text + number });
     parts.push(stack.flat_map(u64::to_le_bytes).collect());
     join(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// An interpreter of that number, whose memory leads from one place of it to another.
+fn interpreter(number: u8) -> Vec<u8> {
+    let places = (0..64_u64).flat_map(|index| (0x1000 + index * 56 % 512).to_le_bytes());
+    [number, 12, 0b1001].into_iter().chain(places).collect()
 }
 
 /// A jitdump with source lines, two pieces of code, one of which is moved, and a close.
