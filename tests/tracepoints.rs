@@ -128,8 +128,10 @@ fn calls_of_threads_that_end_end_with_them() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     // They have lived for some milliseconds each.
     assert!(folded.of("true").total() < 500_000_000, "{folded:?}\n{said}");
-    // The shell's own sleep has not lost its end, whatever else was lost beside it.
-    assert!(folded.total() > 500_000_000, "{folded:?}\n{said}");
+    // The shell's sleep does not lose its end to other losses; its beginning may be among them.
+    let is_whole = said.contains("lost      0 records");
+    assert!(folded.total() > 500_000_000 || !is_whole, "{folded:?}\n{said}");
+    assert!(folded.total() > 0, "{said}");
 }
 
 #[test]
