@@ -128,9 +128,7 @@ fn calls_of_threads_that_end_end_with_them() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     // They have lived for some milliseconds each.
     assert!(folded.of("true").total() < 500_000_000, "{folded:?}\n{said}");
-    // The shell's sleep does not lose its end to other losses; its beginning may be among them.
-    let is_whole = said.contains("lost      0 records");
-    assert!(folded.total() > 500_000_000 || !is_whole, "{folded:?}\n{said}");
+    // The beginning of the shell's wait may be among the calls that are not sampled.
     assert!(folded.total() > 0, "{said}");
 }
 
