@@ -128,7 +128,6 @@ fn record(
     let accounted = recorder.accounted();
     tracing::info!("recording over");
     notes.extend(notes::of_refusals(recorder.source()));
-    notes.extend(notes::of_breakpoints(recorder.source()));
     let options = &plan.recorder.options;
     notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &plan.files));
     privileges::keep_for_naming();
@@ -140,6 +139,7 @@ fn record(
     let finished = recorder.finish_whole().map_err(|error| failure(&error))?;
     let Finished { mut profile, source: sessions, times } = finished;
     tracing::info!("named");
+    notes.extend(notes::of_cost(&sessions, times.all()));
     let session = sessions.first();
     describe(&mut profile.meta, target.describe());
     titles::add(&mut profile, &plan.files);

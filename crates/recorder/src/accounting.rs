@@ -174,6 +174,11 @@ impl ProcessTimes {
         counted.map(|counted| counted.max(accounted))
     }
 
+    /// The CPU time that was accounted to the target's processes, if it is known and there was some.
+    pub fn all(&self) -> Option<Nanos> {
+        Some(Nanos(self.times().all)).filter(|all| all.0 > 0)
+    }
+
     fn times(&self) -> Times {
         match self {
             ProcessTimes::Attached { pids, whole, start } => sum(pids, *whole).since(*start),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 
-use flame_profile::{Health, Missing};
+use flame_profile::{Health, Missing, Nanos};
 use flame_render::group_thousands;
 use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
 
@@ -106,17 +106,40 @@ pub(super) fn of_refusals(sessions: &Sessions) -> Vec<Note> {
     sessions.all().iter().flat_map(Session::refusals).map(note).collect()
 }
 
-/// What recording the calls of functions has cost the target, if it did: on the machine of
-/// docs/modes.md a breakpoint takes 2 us.
-pub(super) fn of_breakpoints(sessions: &Sessions) -> Option<Note> {
-    let functions = sessions.all().iter().filter(|session| session.event().is_function());
-    let calls: u64 = functions.filter_map(Session::happened).sum();
-    (calls > 0).then(|| {
-        let (calls, seconds) = (group_thousands(calls), calls as f64 * 2e-6);
-        Note::plain(format!(
+/// What recording each occurrence of an event has cost the target, besides its samples, on the machine of
+/// docs/modes.md: a breakpoint, and what the kernel itself counts.
+const BREAKPOINT: f64 = 2e-6;
+const OCCURRENCE: f64 = 0.25e-6;
+
+/// A smaller part of the target's CPU time is not worth a word.
+const SLOWED: f64 = 0.05;
+
+/// What counting the occurrences of events has cost the target, if it did.
+pub(super) fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
+    let happened = |is_function: bool| -> u64 {
+        let all = sessions.all().iter().filter(|one| one.event().is_function() == is_function);
+        all.filter_map(Session::happened).sum()
+    };
+    let mut notes = Vec::new();
+    let calls = happened(true);
+    if calls > 0 {
+        let (calls, seconds) = (group_thousands(calls), calls as f64 * BREAKPOINT);
+        notes.push(Note::plain(format!(
             "{calls} calls ran into a breakpoint: of some 2 us each, {seconds:.2} s in all"
-        ))
-    })
+        )));
+    }
+    let occurrences = happened(false);
+    let seconds = occurrences as f64 * OCCURRENCE;
+    let share = accounted.map_or(0.0, |all| seconds / all.as_secs_f64().max(f64::MIN_POSITIVE));
+    if share > SLOWED {
+        let occurrences = group_thousands(occurrences);
+        notes.push(Note::plain(format!(
+            "the target was slowed down: {occurrences} events of some 0.25 us each took {seconds:.2} s, {:.0} % of \
+             its CPU time",
+            share * 100.0
+        )));
+    }
+    notes
 }
 
 /// A word to who comes from perf.
