@@ -24,7 +24,7 @@ const NARROWEST: Narrow = Narrow { frame: 5, run: 20 };
 
 /// A row shows that has this part of what the outermost boxes have, and so many hundredths of a pixel.
 const RARE: Units = 50;
-const LEAST_WIDTH: Units = 300;
+const LEAST_WIDTH: Units = 1000;
 
 /// A text takes at least that room, in pixels.
 const LEAST_TEXT: u32 = 22;
