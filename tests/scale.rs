@@ -166,13 +166,16 @@ fn what_a_target_was_called_and_had_mapped_is_told_by_time() {
     // none; and then not one frame may have the other's name.
     assert!(ended.stdout.contains("\nreused "), "{}", ended.stdout);
     assert!(ended.stdout.starts_with("same "), "{}", ended.stdout);
-    for (function, plugin) in [
-        ("use_plugin", "plugin_work"),
-        ("use_other", "other_work"),
-        ("first_life", "plugin_work"),
-        ("second_life", "other_work"),
+    for (function, plugin, other) in [
+        ("use_plugin", "plugin_work", "other_work"),
+        ("use_other", "other_work", "plugin_work"),
+        ("first_life", "plugin_work", "other_work"),
+        ("second_life", "other_work", "plugin_work"),
     ] {
-        assert_eq!(folded.with(&[function]), folded.with(&[function, plugin]), "{folded:?}");
+        assert_eq!(folded.with(&[function, other]), 0, "{folded:?}");
+        // A function has some instructions of its own before it calls.
+        let own = folded.with(&[function]) - folded.with(&[function, plugin]);
+        assert!(own <= 2, "{own} of {function}: {folded:?}");
     }
 }
 

@@ -96,7 +96,12 @@ fn bytes_that_are_read_and_written_are_counted() {
     let (folded, said) = transfers(&["--mode", "io"], 200_000);
     let share = |function: &str, truth: u64| folded.with(&[function]) as f64 / truth as f64;
     let (small, large) = (share("small", 20_000_000), share("large", 81_920_000));
-    assert!((0.9..1.1).contains(&small) && (0.7..1.3).contains(&large), "{small} {large}\n{said}");
+    // What is lost of the first burst makes the rest stand for more.
+    let off = if said.contains("lost      0 records") { 0.1 } else { 0.25 };
+    assert!(
+        (small - 1.0).abs() < off && (large - 1.0).abs() < 3.0 * off,
+        "{small} {large}\n{said}"
+    );
     let (folded, said) = transfers(&["--mode", "io", "--measure", "count"], 200_000);
     let share = folded.with(&["small"]) as f64 / 200_000.0;
     assert!((0.98..1.02).contains(&share), "{share}\n{said}");
