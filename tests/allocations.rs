@@ -44,6 +44,8 @@ fn growth_of_heaps_is_seen_to_the_byte() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     let seen = ["grow", "little", "back"].map(|function| folded.with(&["main", function]));
     assert_eq!(seen, [40 * 65536, 10 * 16384, 0], "{folded:?}\n{said}");
+    run(&["record", "--mode", "brk", "-F", "99", "--", "true"])
+        .error(2, &["--mode brk takes neither -F nor -c"]);
 }
 
 #[test]

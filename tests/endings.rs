@@ -186,4 +186,9 @@ fn a_delay_leaves_out_how_a_program_starts() {
     assert_count(folded.with(&["main", "work"]), 0.3 * 999.0, 0.2);
     finish(flame().args(["record", "-D", "30s", "-o", &path, "--", "true"]))
         .error(1, &["nothing was recorded: --delay was not over", "has ended by then"]);
+    // What says for how long to record does not begin before.
+    let target = Target::start(&shares, &["60"]);
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-D", "1s", "-o", &path, "-p", &target.pid_text()]);
+    finish(command.args(["--", "sleep", "0.5"])).success();
 }

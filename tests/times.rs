@@ -106,6 +106,8 @@ fn charts_show_what_each_thread_did_when() {
     let duration: f64 = rest.split('"').next().unwrap().parse().unwrap();
     let between = (again - end) * duration / 1e9;
     assert!((0.9..1.3).contains(&between), "{between}: {lanes:?}");
+    run(&["record", "--flamechart", "-o", &scratch.file("out.folded"), "--", "true"])
+        .error(2, &["--flamechart is for pictures"]);
     run(&["record", "--mode", "off-cpu", "--flamechart", "-o", &chart, "--", "sleep", "1"])
         .error(2, &["cannot draw a flame chart of waits"]);
 }

@@ -2,6 +2,7 @@
 
 mod file;
 mod filters;
+mod foreign;
 mod format;
 mod idle;
 mod index;
@@ -11,7 +12,7 @@ mod place;
 mod times;
 mod title;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use caps::{Capability, CapsHashSet};
@@ -32,11 +33,11 @@ use nix::unistd::Uid;
 use crate::cli::{Cli, OutputArgs, PictureArgs};
 use crate::inputs::shown_path;
 use crate::message::{Failure, reason, warn};
-use crate::own_files::find_place;
 use crate::terminal::Color;
 use crate::{privileges, sudo};
 use file::Destination;
 pub(crate) use file::Written;
+use foreign::refuse_foreign;
 pub(crate) use format::Format;
 use format::format_of;
 pub(crate) use index::write_index;
@@ -123,15 +124,7 @@ impl Outputs {
             }
             files.push((destination, format));
         }
-        if picture.open && !files.iter().any(|(file, format)| is_svg_file(file, *format)) {
-            return Err(Failure::usage("there is no picture to open")
-                .why("--open shows an SVG, and no output is a file of that format")
-                .or_try("-o flame.svg"));
-        }
-        if picture.around.is_some() && files.iter().all(|(_, format)| *format != Format::Svg) {
-            return Err(Failure::usage("--around is for pictures, and none is written")
-                .or_try("--callers or --base in other formats"));
-        }
+        check_pictures(&picture, charts, &files)?;
         if let Some(asked) = args.format.filter(|_| files.iter().all(|(file, _)| file.is_ended())) {
             let asked = asked.name();
             let why = "the endings of all outputs say theirs; -o - is stdout";
@@ -140,6 +133,9 @@ impl Outputs {
         let picture = Picture::prepare(&picture, color)?;
         for complaint in &picture.complaints {
             warn_of(complaint);
+        }
+        if picture.shapes() && files.iter().any(|(_, format)| format.shows_times()) {
+            warn_of("what is drawn over time has all stacks, whatever other outputs leave out");
         }
         let mut tree = TreeOptions { order: picture.order(), ..TreeOptions::default() };
         if defaults.merges_pools {
@@ -429,49 +425,38 @@ impl RawOutput {
     }
 }
 
+/// What asks for a picture needs one among the outputs.
+fn check_pictures(
+    picture: &PictureArgs,
+    charts: bool,
+    files: &[(Destination, Format)],
+) -> Result<(), Failure> {
+    if picture.open && !files.iter().any(|(file, format)| is_svg_file(file, *format)) {
+        return Err(Failure::usage("there is no picture to open")
+            .why("--open shows an SVG, and no output is a file of that format")
+            .or_try("-o flame.svg"));
+    }
+    if charts && !files.iter().any(|(_, format)| *format == Format::FlameChart) {
+        return Err(Failure::usage("--flamechart is for pictures, and none is written")
+            .or_try("-o chart.svg"));
+    }
+    if picture.around.is_some() && files.iter().all(|(_, format)| *format != Format::Svg) {
+        return Err(Failure::usage("--around is for pictures, and none is written")
+            .or_try("--callers or --base in other formats"));
+    }
+    Ok(())
+}
+
 /// Whether a browser shows it from the disk.
 fn is_svg_file(destination: &Destination, format: Format) -> bool {
     let is_file = matches!(destination, Destination::File(_));
-    format == Format::Svg && is_file && !destination.is_compressed_picture()
+    format.is_picture() && is_file && !destination.is_compressed_picture()
 }
 
 fn compressed(format: Format, write: WriteFormat<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     write(format, &mut out)?;
     out.finish().map(drop)
-}
-
-/// What every SVG of flame has near its start, and no other tool's.
-const SVG_MARK: &[u8] = br#"class="flame-graph""#;
-
-fn is_flame_svg(bytes: &[u8]) -> bool {
-    let start = bytes.get(..1000).unwrap_or(bytes);
-    start.windows(SVG_MARK.len()).any(|window| window == SVG_MARK)
-}
-
-/// Whether there is something that flame did not write: another file, a link, a FIFO. Neither
-/// followed nor opened, and no more of a file is read than is needed.
-fn is_foreign(path: &Path) -> bool {
-    let Ok(place) = find_place(path) else { return false };
-    let found = match place.look() {
-        Ok(None) => return false,
-        Ok(Some(found)) => found,
-        Err(_) => return true,
-    };
-    let mut start = Vec::new();
-    // What cannot be read is not known to be flame's.
-    let read = found.open().and_then(|opened| opened.file.take(1000).read_to_end(&mut start));
-    read.is_err() || (!start.is_empty() && !is_flame_svg(&start))
-}
-
-/// The default name may well be somebody's own picture.
-fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    if !is_foreign(path) {
-        return Ok(());
-    }
-    Err(Failure::new(format!("cannot write {}: it exists already", path.display()))
-        .why("flame did not write it, and does not overwrite such a file unasked")
-        .or_try(format!("-o OTHER.svg, or --force to replace {}", path.display())))
 }
 
 fn cannot_write(destination: &Destination, error: &io::Error, saved: Option<&Written>) -> Failure {

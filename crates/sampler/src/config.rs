@@ -37,8 +37,7 @@ const MIN_RING: u64 = 512 * 1024;
 /// The largest ring a CPU that is chosen by default.
 const MAX_RING: u64 = 16 * 1024 * 1024;
 
-/// The same for events of which each so manieth is sampled, however many come: 50,000 a second fill
-/// it in 80 ms.
+/// The same for events that are counted one by one: 50,000 a second fill it in 80 ms.
 const BURST_RING: u64 = 64 * 1024 * 1024;
 
 /// What the rings of all CPUs take together at most by default.
@@ -186,23 +185,21 @@ impl SamplerConfig {
     }
 
     /// Bytes of ring for each of so many CPUs, a power of two: by default a quarter of a second of
-    /// samples, from 512 KiB to 16 MiB, and 512 MiB in all.
+    /// samples, from 512 KiB to 16 MiB, 64 MiB of what is counted one by one, and 512 MiB in all.
     pub fn ring_len(&self, cpus: usize) -> ByteLen {
         let copy = match self.call_graph {
             CallGraph::Dwarf(_) if self.copy_may_be_larger => MAX_STACK_COPY.0,
             CallGraph::Dwarf(bytes) => bytes.0,
             CallGraph::FramePointers | CallGraph::None => 0,
         };
-        let a_second = match self.rate {
-            Rate::Frequency(hz) => hz.0.saturating_mul(copy + RECORD_LEN),
-            // Nobody knows how often that comes, and events come in bursts.
-            Rate::Period(_) => BURST_RING * RING_FRACTION,
-        };
         let occurs = self.event.as_ref().is_some_and(EventType::is_occurrence);
-        let largest = match self.rate {
-            Rate::Period(_) if occurs => BURST_RING,
-            _ => MAX_RING,
+        let a_second = match self.rate {
+            Rate::Frequency(hz) if !occurs => hz.0.saturating_mul(copy + RECORD_LEN),
+            // Nobody knows how often that comes, and events come in bursts: before their interval
+            // has followed, each may be sampled.
+            _ => BURST_RING * RING_FRACTION,
         };
+        let largest = if occurs { BURST_RING } else { MAX_RING };
         let most = (MAX_RINGS / cpus.max(1) as u64).clamp(MIN_RING, largest);
         let chosen = (a_second / RING_FRACTION).clamp(MIN_RING, most);
         let ring = self.ring.map_or(chosen, |ring| ring.0);

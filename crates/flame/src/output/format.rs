@@ -30,6 +30,11 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// Whether a browser shows it.
+    pub(crate) fn is_picture(self) -> bool {
+        self == Format::Svg || self.shows_times()
+    }
+
     /// Whether it shows when samples were taken.
     pub(crate) fn shows_times(self) -> bool {
         matches!(self, Format::HeatMap | Format::FlameChart)

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 
 use flame_render::group_thousands;
 
+use super::foreign::is_flame_svg;
 use super::picture::cannot;
-use super::{Written, is_flame_svg, place};
+use super::{Written, place};
 use crate::message::Failure;
 use crate::privileges;
 

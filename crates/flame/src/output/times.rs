@@ -1,6 +1,6 @@
 //! What is drawn over time: which profiles say when samples were taken, and what is made of that.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
 use flame_profile::{Lane, Profile, TimedSample, Timeline};
 use flame_render::{Chart, HeatMap};
@@ -15,19 +15,13 @@ const NO_TIMES: &str = "only recordings, and one perf.data alone, say when each 
 const MOST_LANES: usize = 200;
 
 /// The lanes of the threads that ran longest, in their order, and how many others there are.
-fn busiest(mut lanes: Vec<Lane>) -> (Vec<Lane>, usize) {
-    let mut busy: Vec<_> = lanes.iter().map(Lane::busy).collect();
-    busy.sort_unstable_by(|one, other| other.cmp(one));
+fn busiest(lanes: Vec<Lane>) -> (Vec<Lane>, usize) {
     let left_out = lanes.len().saturating_sub(MOST_LANES);
-    if let Some(least) = busy.get(MOST_LANES).copied() {
-        let mut equal = MOST_LANES - busy.partition_point(|busy| *busy > least);
-        lanes.retain(|lane| match lane.busy().cmp(&least) {
-            Ordering::Greater => true,
-            Ordering::Equal => equal.checked_sub(1).map(|left| equal = left).is_some(),
-            Ordering::Less => false,
-        });
-    }
-    (lanes, left_out)
+    let mut lanes: Vec<_> = lanes.into_iter().enumerate().collect();
+    lanes.sort_by_cached_key(|(_, lane)| Reverse(lane.busy()));
+    lanes.truncate(MOST_LANES);
+    lanes.sort_by_key(|(number, _)| *number);
+    (lanes.into_iter().map(|(_, lane)| lane).collect(), left_out)
 }
 
 impl Outputs {
@@ -75,6 +69,12 @@ impl Outputs {
         let mut footer = svg.footer;
         if left_out > 0 {
             footer.push(format!("{left_out} threads are not drawn: they ran least."));
+        }
+        let unplaced: usize = lanes.iter().map(|lane| lane.unplaced).sum();
+        if unplaced > 0 {
+            footer.push(format!(
+                "{unplaced} samples are not drawn: records of when their threads ran were lost."
+            ));
         }
         Ok(Chart {
             title: self.picture.args.title.as_deref().or(title).unwrap_or("Flame chart").to_owned(),

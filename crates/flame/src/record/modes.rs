@@ -203,8 +203,12 @@ fn measure(
     let default = Rate::Frequency(DEFAULT_COUNTING_FREQUENCY);
     let asked = sampling.period.is_some() || sampling.frequency.is_some();
     let rate = match (grows, asked) {
-        // From one call to the next: none may be left out.
-        (true, _) => Rate::Period(1),
+        (true, true) => {
+            return Err(Failure::usage("--mode brk takes neither -F nor -c")
+                .why("growth is measured from one call to the next: none may be left out")
+                .or_try("--measure count"));
+        }
+        (true, false) => Rate::Period(1),
         (false, true) => rate(Some(&event), sampling),
         (false, false) => default,
     };

@@ -162,8 +162,9 @@ impl Started {
     /// # Errors
     /// It has ended by then, or flame was asked to.
     pub(super) fn delay(&mut self, time: Duration, signals: &StopSignals) -> Result<(), Failure> {
-        self.release().map_err(|error| failure(&error))?;
+        // What only says how long to record has not begun yet.
         if let Target::Launched(pid) = self.target {
+            self.release().map_err(|error| failure(&error))?;
             self.target = Target::Processes(vec![pid]);
         }
         let begin = Instant::now() + time;

@@ -42,6 +42,8 @@ pub struct Lane {
     pub tree: CallTree,
     /// When it ran, where that is known.
     pub runs: Vec<Range<Nanos>>,
+    /// Samples that have no box: switches were lost, so that the thread is not known to have run then.
+    pub unplaced: usize,
 }
 
 /// What tells threads apart: they may change their names.
@@ -65,11 +67,12 @@ impl Lane {
     /// it is not known when samples were taken. Breaks shorter than `finest` are left out.
     pub fn all(profile: &Profile, event: usize, finest: Nanos) -> Vec<Lane> {
         let samples: Vec<_> = profile.samples().collect();
+        // Where several events add up to one value, all samples have that.
+        let last_event = (profile.value_types().len() / 2).saturating_sub(1);
         let mut threads: BTreeMap<Key, (ThreadId, Vec<Moment>)> = BTreeMap::new();
         for timed in profile.timeline.iter().flat_map(|timeline| timeline.iter()) {
-            let Some(sample) = samples.get(timed.row).filter(|_| timed.event == event) else {
-                continue;
-            };
+            let is_meant = timed.event.min(last_event) == event;
+            let Some(sample) = samples.get(timed.row).filter(|_| is_meant) else { continue };
             let thread = profile.thread(sample.thread);
             let (last, moments) = threads
                 .entry((thread.pid, thread.tid))
@@ -93,7 +96,8 @@ impl Lane {
                 Some(_) if !runs.is_empty() => within(&moments, &merged(&runs, finest)),
                 _ => around(&moments, reach, end),
             };
-            Lane { thread, tree: grower.tree(&pieces, end), runs }
+            let unplaced = moments.len() - pieces.len();
+            Lane { thread, tree: grower.tree(&pieces, end), runs, unplaced }
         };
         threads.into_iter().map(lane).collect()
     }

@@ -13,7 +13,7 @@
   const hint = shown.textContent;
   const LEAST_TEXT = 22;
   const PADDING = 3;
-  // A thousandth of a pixel of the whole picture is the most that boxes were rounded to.
+  // A hundredth of a pixel of the whole picture, to which edges are rounded.
   const NARROWEST = 1 / (width * 100);
   let from = 0;
   let until = 1;
