@@ -90,4 +90,6 @@ mod tracepoints;
 #[cfg(test)]
 mod uboot;
 #[cfg(test)]
+mod wakers;
+#[cfg(test)]
 mod wall;

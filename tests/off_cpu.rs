@@ -71,6 +71,30 @@ fn sleeps_locks_pipes_sockets_and_disks_have_their_times() {
     }
 }
 
+/// Who waits for a disk may not be interrupted; the other waits may.
+#[test]
+fn waits_are_told_apart_by_state() {
+    if !live_as_root() {
+        return;
+    }
+    let program = program("waits.c");
+    let (ended, folded) = waits(&["--state", "D"], &[&program]);
+    let in_disk = folded.with(&["in_disk"]);
+    assert!((1..=truth(&ended)["in_disk"]).contains(&in_disk), "{}", ended.stderr);
+    let (ended, folded) = waits(&["--state", "S,I"], &[&program]);
+    let truth = truth(&ended);
+    for name in ["in_lock", "in_naps", "in_pipe", "in_socket"] {
+        assert_time(folded.with(&[name]), truth[name], &format!("{name} in\n{}", ended.stderr));
+    }
+    let refused = |options: &[&str], why| {
+        let mut command = flame();
+        command.args(["record", "--mode", "off-cpu", "--state"]).args(options);
+        finish(command.args(["--", "true"])).error(2, &[why]);
+    };
+    refused(&["X"], "no thread waits in state 'X'");
+    refused(&["D", "-F", "99"], "--state takes neither -F nor -c");
+}
+
 /// Only some of the switches are sampled then; the long naps before must not stand for short waits.
 /// What a switch itself takes, some microseconds, is time off CPU to flame and CPU time to the
 /// scheduler.

@@ -40,6 +40,15 @@ impl Folded {
         self.stacks().filter(|(frames, _)| holds(frames)).map(|(_, weight)| weight).sum()
     }
 
+    /// The weight of the stacks that have those frames in this order, with or without others between.
+    pub(crate) fn with_in_order(&self, names: &[&str]) -> u64 {
+        let holds = |frames: &[String]| {
+            let mut frames = frames.iter();
+            names.iter().all(|name| frames.any(|frame| frame == name))
+        };
+        self.stacks().filter(|(frames, _)| holds(frames)).map(|(_, weight)| weight).sum()
+    }
+
     /// The weight of the stacks that have a frame for which `test` holds.
     pub(crate) fn with_any(&self, test: impl Fn(&str) -> bool) -> u64 {
         let holds = |frames: &[String]| frames.iter().any(|frame| test(frame));

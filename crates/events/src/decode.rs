@@ -18,7 +18,9 @@ use linux_perf_event_reader::{
 };
 
 use crate::attributes::bits;
-use crate::event::{Event, EventKind, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo};
+use crate::event::{
+    Event, EventKind, Interrupt, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo,
+};
 use crate::images::{FileBuildId, FileId};
 use crate::kernel_symbol::{self, KernelSymbolEvent};
 
@@ -95,6 +97,24 @@ impl TracepointField {
         }
         let number = i64::from_le_bytes(bytes);
         (self.signed || number >= 0).then_some(number)
+    }
+}
+
+/// What of its header a tracepoint says of interrupts (TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ in
+/// include/linux/trace_events.h).
+const FLAGS_OFFSET: usize = 2;
+const HARD_INTERRUPT: u8 = 0x08;
+const SOFT_INTERRUPT: u8 = 0x10;
+
+fn interrupt(written: &RawData<'_>) -> Option<Interrupt> {
+    let mut written = *written;
+    written.skip(FLAGS_OFFSET).ok()?;
+    let mut flags = [0];
+    written.read_exact(&mut flags).ok()?;
+    match flags[0] {
+        flags if flags & HARD_INTERRUPT != 0 => Some(Interrupt::Hard),
+        flags if flags & SOFT_INTERRUPT != 0 => Some(Interrupt::Soft),
+        _ => None,
     }
 }
 
@@ -366,6 +386,7 @@ impl RecordLayout {
             kernel_chain,
             user_chain,
             tracepoint: self.fields.tracepoint.and_then(|field| field.read(sample.raw.as_ref()?)),
+            interrupt: self.fields.tracepoint.and_then(|_| interrupt(sample.raw.as_ref()?)),
             user_registers: registers,
             user_stack: sample.user_stack.map(|(bytes, len)| stack_bytes(bytes, len)),
         }

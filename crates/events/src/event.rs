@@ -95,6 +95,15 @@ pub enum SwitchTo {
     Preempted,
 }
 
+/// What a tracepoint was hit in, if not in what the thread itself does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// The handler of an interrupt: the thread just had the CPU.
+    Hard,
+    /// What handlers leave for later: behind an interrupt, or in a call of the thread's own.
+    Soft,
+}
+
 /// A sample as the kernel recorded it; borrows from the record.
 #[derive(Debug)]
 pub struct SampleEvent<'a> {
@@ -110,6 +119,8 @@ pub struct SampleEvent<'a> {
     pub period: u64,
     /// The field of the tracepoint that the layout reads.
     pub tracepoint: Option<i64>,
+    /// What the tracepoint says of interrupts, where the layout reads a field of it.
+    pub interrupt: Option<Interrupt>,
     /// Where the CPU was, in the kernel or in user code.
     pub ip: ProcessAddress,
     /// Kernel return addresses, innermost first; empty when the sample hit user code.

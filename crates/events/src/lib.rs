@@ -41,8 +41,8 @@ pub use attributes::{Attributes, Sampling};
 pub use copied_stack::CopiedStack;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields, TracepointField};
 pub use event::{
-    Event, EventKind, EventSource, InterruptedStack, MappingEvent, Rest, SampleEvent, StackBytes,
-    SwitchTo,
+    Event, EventKind, EventSource, Interrupt, InterruptedStack, MappingEvent, Rest, SampleEvent,
+    StackBytes, SwitchTo,
 };
 pub use fields::Fields;
 pub use glance::Glance;

@@ -141,6 +141,13 @@ impl Aggregator {
         self.rows.stacks.push(stack, location)
     }
 
+    /// A stack with another one inside.
+    pub(crate) fn on_top(&mut self, below: StackId, above: StackId) -> StackId {
+        let mut path: Vec<CodeLocation> = self.rows.stacks.entries(above).collect();
+        path.reverse();
+        path.into_iter().fold(below, |stack, location| self.inside(stack, location))
+    }
+
     /// Adds a sample of the event at that position.
     pub(crate) fn add(&mut self, seen: SeenStack, event: usize, period: u64, moment: Moment) {
         let SeenStack { thread, stack, end: (end, evidence) } = seen;

@@ -20,11 +20,12 @@ use crate::images::OpenImage;
 use crate::jit::{Deferred, DeferredSample, JitTarget};
 use crate::location::CodeLocation;
 use crate::locator::Locator;
-use crate::off_cpu::OffCpu;
+use crate::off_cpu::{OffCpu, Seen};
 use crate::on_cpu::{OnCpu, Ran};
 use crate::scripts::{Natives, Scripted, Scripts};
 use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
+use crate::wakings::Wakings;
 use crate::walker::Walker;
 
 mod waits;
@@ -47,8 +48,17 @@ pub struct SeenImage<'r> {
     pub file: Option<&'r ImageFile>,
 }
 
-/// A wait that is over, with a mark for what it was, and how long it took.
-type Unsettled = (Wait, Option<CodeLocation>, Nanos);
+/// A wait that is over, and how long it took. Its samples may not be settled.
+#[derive(Debug)]
+struct Waited {
+    seen: Seen<Wait>,
+    /// What it was.
+    marks: [Option<CodeLocation>; 2],
+    /// What stands in place of a waker that is not known, where wakers are shown.
+    no_waker: Option<CodeLocation>,
+    thread: usize,
+    duration: Nanos,
+}
 
 /// Takes events one by one.
 #[derive(Debug)]
@@ -77,7 +87,9 @@ pub(crate) struct Collector {
     /// When they had one, where that is kept; `None` when there was too much of it.
     runs: Option<Vec<Ran>>,
     /// Waits that are over, of samples that are not settled.
-    unsettled: Vec<Unsettled>,
+    unsettled: Vec<Waited>,
+    /// Where samples of who wakes threads are paired with waits.
+    wakings: Option<Wakings>,
     samples: u64,
     /// What samples that are not of waits stand for, all together.
     sampled: Nanos,
@@ -124,6 +136,7 @@ impl Collector {
             runs: Some(Vec::new()),
             to_look_at: Vec::new(),
             unsettled: Vec::new(),
+            wakings: options.waits.and_then(|waits| Wakings::new(waits, options.kernel_symbols)),
             samples: 0,
             sampled: Nanos(0),
             counted: Vec::new(),
@@ -188,7 +201,10 @@ impl Collector {
             kind => {
                 self.growth.iter_mut().for_each(|growth| growth.apply(&kind));
                 self.follow_waits(&kind);
-                self.short_tasks.apply(&kind);
+                // Of those who wake others it does not matter.
+                if self.wakings.is_none() {
+                    self.short_tasks.apply(&kind);
+                }
             }
         }
     }
@@ -276,7 +292,7 @@ impl Collector {
     }
 
     fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
-        if self.ends_span(time, sample) {
+        if self.ends_span(time, sample) || self.is_of_no_use(sample) {
             return;
         }
         self.began.get_or_insert(time);
@@ -295,12 +311,17 @@ impl Collector {
         (end, evidence): (StackEnd, Evidence),
         waits: Option<Wait>,
     ) {
+        let thread = self.thread_of(sample.pid, sample.tid);
+        let waking = self.waking(thread, sample);
+        let end = match waking.in_interrupt {
+            Some(_) => StackEnd::NotRecorded,
+            None => end,
+        };
         let (frames, unwinder) = self.walker.walked();
         self.locator.locate_all(sample.pid, frames, unwinder);
         if end.is_truncated() {
             self.locator.count_cut(sample.pid, end, frames.last().copied(), &mut self.health);
         }
-        let thread = self.thread_of(sample.pid, sample.tid);
         self.samples += 1;
         let (locations, jit) = self.locator.located();
         if matches!(locations.first(), Some(CodeLocation::Unmapped(_))) {
@@ -309,9 +330,14 @@ impl Collector {
         let natives = Natives { registers: self.walker.registers(), end };
         let script = self.scripts.of_sample(sample, natives, &self.locator, &mut self.health);
         let mark = end.is_truncated().then(|| mark_of(end));
+        let marks = waking.mark.into_iter().chain(mark);
         let is_chain = sample.user_registers.is_none();
-        let (mut path, jit) = user_path(mark, (locations, jit), &script, is_chain);
-        let in_kernel = kernel_addresses(&sample.kernel_chain);
+        let (mut path, jit) = match waking.in_interrupt {
+            None => user_path(marks, (locations, jit), &script, is_chain),
+            Some(_) => (waking.mark.into_iter().collect(), Vec::new()),
+        };
+        let in_interrupt = waking.in_interrupt.and_then(|depth| sample.kernel_chain.get(..depth));
+        let in_kernel = kernel_addresses(in_interrupt.unwrap_or(&sample.kernel_chain));
         match waits.is_some() && self.on_cpu.is_some() {
             true => path.extend(in_kernel.map(CodeLocation::Waiting)),
             false => path.extend(in_kernel.map(CodeLocation::Kernel)),
@@ -397,15 +423,15 @@ impl Collector {
     }
 }
 
-/// The user frames of a stack, outermost first, below a mark; and where in it code without a file is.
+/// The user frames of a stack, outermost first, below marks; and where in it code without a file is.
 fn user_path(
-    mark: Option<CodeLocation>,
+    marks: impl Iterator<Item = CodeLocation>,
     (locations, jit): (&[CodeLocation], &[(usize, ProcessAddress)]),
     script: &Scripted,
     is_chain: bool,
 ) -> (Vec<CodeLocation>, Vec<(usize, ProcessAddress)>) {
     let mut path = Vec::with_capacity(16 + 2 * locations.len());
-    path.extend(mark);
+    path.extend(marks);
     let mut places = Vec::with_capacity(jit.len());
     for (index, location) in locations.iter().enumerate().rev() {
         let location = match location {

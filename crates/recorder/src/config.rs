@@ -6,7 +6,7 @@ use std::iter;
 use std::sync::Arc;
 
 use flame_interpreters::Known;
-use flame_profile::{ByteLen, Nanos, ValueType};
+use flame_profile::{ByteLen, Hz, Nanos, ValueType};
 use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Privilege, Rate, SamplerConfig, Session,
     Sessions, Target,
@@ -86,13 +86,27 @@ impl RecorderConfig {
         config
     }
 
+    /// The same, with who wakes threads: `event` says of each waking which thread it is of.
+    pub fn with_wakers(mut self, wakers: Wakers, event: EventType) -> RecorderConfig {
+        if let Some(waits) = &mut self.options.waits {
+            waits.wakers = wakers;
+        }
+        let rate = self.sampler.rate;
+        self.others = vec![EventSpec { wakes: true, ..EventSpec::new(event, rate) }];
+        if wakers == Wakers::Alone {
+            // Where they wait is not asked.
+            self.sampler.rate = Rate::Frequency(Hz(1));
+        }
+        self
+    }
+
     /// The same, of all time of threads, on CPU and off.
     pub fn wall(target: Target) -> RecorderConfig {
         let mut config = RecorderConfig::new(target);
         config.sampler.event = Some(EventType::cpu_clock());
         let event = EventType::context_switches();
         let rate = Rate::Frequency(DEFAULT_COUNTING_FREQUENCY);
-        config.others = vec![EventSpec { event, rate, switches: true, stacks: true }];
+        config.others = vec![EventSpec { switches: true, ..EventSpec::new(event, rate) }];
         config.options.waits = Some(Waits { with_running: true, ..Waits::default() });
         config
     }
@@ -107,11 +121,56 @@ pub struct Waits {
     pub longest: Nanos,
     /// Whether time on CPUs is shown, too, of which the first event takes samples.
     pub with_running: bool,
+    /// Whether it is shown who ends waits, of which the last event takes samples.
+    pub wakers: Wakers,
+    /// Only those in these states, whose switches alone the event samples then; `None` = all waits.
+    pub states: Option<States>,
+}
+
+/// States of threads that have no CPU, by the kernel's letters for them (proc(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct States(u32);
+
+impl States {
+    /// Those of some letters; `None` where one is none.
+    pub fn of_letters(letters: &str) -> Option<States> {
+        let bits = letters.bytes().map(|letter| letter.is_ascii_uppercase().then(|| bit(letter)));
+        let join = |all: Option<u32>, bit: Option<u32>| Some(all? | bit?);
+        bits.fold(Some(0), join).filter(|bits| *bits > 0).map(States)
+    }
+
+    /// Whether a thread of that letter is in one of them. One that a debugger has stopped is stopped.
+    pub fn has(self, letter: u8) -> bool {
+        let letter = letter.to_ascii_uppercase();
+        letter.is_ascii_uppercase() && self.0 & bit(letter) != 0
+    }
+}
+
+fn bit(letter: u8) -> u32 {
+    1 << (letter - b'A')
+}
+
+/// What is shown of who wakes threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wakers {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// Their stacks alone, by the time until they woke the thread.
+    Alone,
+    /// Their stacks above those of the threads that wait.
+    Above,
 }
 
 impl Default for Waits {
     fn default() -> Waits {
-        Waits { shortest: Nanos(0), longest: Nanos(u64::MAX), with_running: false }
+        Waits {
+            shortest: Nanos(0),
+            longest: Nanos(u64::MAX),
+            with_running: false,
+            wakers: Wakers::Unknown,
+            states: None,
+        }
     }
 }
 
@@ -220,11 +279,13 @@ pub struct Stream {
 impl Stream {
     /// The same, where samples of the last event are of waits, and those of the first, if they are
     /// another's, of time on CPUs.
-    pub(crate) fn of_waits(self, with_running: bool) -> Stream {
-        let off_cpu = ValueType::new("off-cpu", "nanoseconds");
-        let (value, others) = match with_running {
-            true => (ValueType::new("wall", "nanoseconds"), vec![off_cpu]),
-            false => (off_cpu, Vec::new()),
+    pub(crate) fn of_waits(self, waits: Waits) -> Stream {
+        let of = |name: &str| ValueType::new(name, "nanoseconds");
+        let (value, others) = match (waits.with_running, waits.wakers) {
+            (true, _) => (of("wall"), vec![of("off-cpu")]),
+            (_, Wakers::Unknown) => (of("off-cpu"), Vec::new()),
+            (_, Wakers::Alone) => (of("wakeup"), Vec::new()),
+            (_, Wakers::Above) => (of("offwake"), Vec::new()),
         };
         Stream { value, others, is_clock: false, ..self }
     }

@@ -33,6 +33,7 @@
 //!     cpu: None,
 //!     period: 10_101_010,
 //!     tracepoint: None,
+//!     interrupt: None,
 //!     ip: ProcessAddress(0x401000),
 //!     kernel_chain: Vec::new(),
 //!     user_chain: vec![ProcessAddress(0x401000), ProcessAddress(0x401234)],
@@ -87,14 +88,15 @@ mod short_tasks;
 mod spans;
 mod symbolizer;
 mod target;
+mod wakings;
 mod walker;
 
 pub use accounting::{ProcessTimes, Times};
 pub use arguments::Argument;
 pub use collector::SeenImage;
 pub use config::{
-    DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, ScriptFrames, Stream,
-    Waits,
+    DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, ScriptFrames, States,
+    Stream, Waits, Wakers,
 };
 pub use debug_places::DebugPlaces;
 pub use images::image_name;

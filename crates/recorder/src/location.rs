@@ -10,6 +10,10 @@ pub(super) struct JitId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ScriptId(pub(super) u32);
 
+/// A thread, by its position among all that were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ThreadPosition(pub(super) usize);
+
 /// One entry of a recorded stack. What is looked up is inside the call for a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum CodeLocation {
@@ -43,4 +47,14 @@ pub(super) enum CodeLocation {
     RanUnsampled,
     /// Not code: the thread waited already when the recording began.
     WaitedBefore,
+    /// Not code: what stands above is who ended the wait.
+    Waker,
+    /// Not code: a thread that woke another one.
+    WokenBy(ThreadPosition),
+    /// Not code: an interrupt woke the thread, whatever ran when it came.
+    WokenByInterrupt,
+    /// Not code: who woke the thread was not sampled.
+    WakerNotSampled,
+    /// Not code: the thread was not woken before the recording ended.
+    NotWoken,
 }

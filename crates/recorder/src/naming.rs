@@ -9,13 +9,13 @@ use flame_profile::{
     ProcessAddress, Profile, StackId, Thread, ThreadId,
 };
 use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::aggregator::{Rows, samples_of};
+use crate::aggregator::{Rows, ThreadKey, samples_of};
 use crate::collector::{Collector, samples_by_image};
 use crate::images::{OpenImage, image_name};
-use crate::location::{CodeLocation, JitId, ScriptId};
+use crate::location::{CodeLocation, JitId, ScriptId, ThreadPosition};
 use crate::locator::Locator;
 use crate::relative::KernelBases;
 use crate::scripts::Scripts;
@@ -38,6 +38,18 @@ const RAN_UNSAMPLED: &str = "[on-CPU time not sampled]";
 
 /// The only frame of a thread that has waited since before the recording.
 const WAITED_BEFORE: &str = "[waiting since before the recording]";
+
+/// What stands between the stack of a thread that waits and that of who woke it.
+const WAKER: &str = "--";
+
+/// In place of a thread that woke another one.
+const WOKEN_BY_INTERRUPT: &str = "woken by an interrupt";
+
+/// The same, where it is not known who it was.
+const WAKER_NOT_SAMPLED: &str = "[waker not sampled]";
+
+/// The same, where nobody has.
+const NOT_WOKEN: &str = "[not woken before the end]";
 
 /// A frame of an interpreted program whose function could not be read.
 const SCRIPT_UNKNOWN: &str = "[function not read]";
@@ -204,6 +216,7 @@ struct Namer<'c> {
     scripts: &'c Scripts,
     images: FxHashMap<ImageId, ImageId>,
     symbols: &'c Symbolizer,
+    threads: &'c IndexSet<ThreadKey, FxBuildHasher>,
     bases: KernelBases,
     known: FxHashMap<CodeLocation, LocationId>,
 }
@@ -216,7 +229,7 @@ fn mark(profile: &mut Profile, name: &str) -> (Location, Unnamed) {
 
 impl<'c> Namer<'c> {
     fn new(
-        rows: &Rows,
+        rows: &'c Rows,
         code: &'c Locator,
         scripts: &'c Scripts,
         symbols: &'c Symbolizer,
@@ -227,7 +240,7 @@ impl<'c> Namer<'c> {
         };
         let bases = KernelBases::of(rows.stacks.nodes().filter_map(in_kernel));
         let (images, known) = (FxHashMap::default(), FxHashMap::default());
-        Namer { code, scripts, images, symbols, bases, known }
+        Namer { code, scripts, images, symbols, threads: &rows.threads, bases, known }
     }
 
     /// The location of an entry, and why it has no name if it has none.
@@ -242,6 +255,11 @@ impl<'c> Namer<'c> {
             CodeLocation::NotSampled => mark(profile, NOT_SAMPLED),
             CodeLocation::RanUnsampled => mark(profile, RAN_UNSAMPLED),
             CodeLocation::WaitedBefore => mark(profile, WAITED_BEFORE),
+            CodeLocation::Waker => mark(profile, WAKER),
+            CodeLocation::WokenBy(thread) => self.waker(profile, thread),
+            CodeLocation::WokenByInterrupt => mark(profile, WOKEN_BY_INTERRUPT),
+            CodeLocation::WakerNotSampled => mark(profile, WAKER_NOT_SAMPLED),
+            CodeLocation::NotWoken => mark(profile, NOT_WOKEN),
             CodeLocation::Kernel(address) => {
                 self.kernel_location(profile, address, FrameKind::Kernel)
             }
@@ -267,6 +285,11 @@ impl<'c> Namer<'c> {
         let id = profile.add_location(location);
         self.known.insert(entry, id);
         (id, unnamed)
+    }
+
+    fn waker(&self, profile: &mut Profile, thread: ThreadPosition) -> (Location, Unnamed) {
+        let thread = self.threads.get_index(thread.0);
+        mark(profile, &format!("woken by {}", thread.map_or("[unknown]", |thread| &thread.name)))
     }
 
     fn kernel_location(

@@ -15,9 +15,12 @@ use std::collections::BTreeMap;
 use flame_profile::{Nanos, OffCpuTime, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::config::Waits;
+use crate::config::{States, Waits, Wakers};
 
 /// Follows the threads of a recording. `S` is a sample that does not know yet for how long.
+///
+/// Where it is asked for, samples of who wakes threads are paired with the wait that they end. What was
+/// sampled is then what has both, and what is left of a class is shared out among those.
 #[derive(Debug)]
 pub(crate) struct OffCpu<S> {
     kept: Waits,
@@ -40,6 +43,31 @@ struct Away<S> {
     sample: Option<S>,
     /// When a thread that waited before was looked at, for `sample`.
     looked_at: Nanos,
+    /// When it was woken, and who did it.
+    woken: Option<(Nanos, S)>,
+}
+
+impl<S> Away<S> {
+    fn since(pid: Pid, since: Nanos) -> Away<S> {
+        Away {
+            pid,
+            since: Some(since),
+            preempted: false,
+            before: false,
+            sample: None,
+            looked_at: Nanos(0),
+            woken: None,
+        }
+    }
+}
+
+/// What was sampled of a wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen<S> {
+    /// Where the thread waited.
+    pub(crate) stack: Option<S>,
+    /// Who woke it.
+    pub(crate) waker: Option<S>,
 }
 
 /// By whether the thread was preempted, and by the logarithm of the length.
@@ -54,9 +82,27 @@ struct Class<S> {
     /// What was not sampled since the last batch.
     unsampled: u64,
     /// Samples since the last batch, with their own times.
-    batch: Vec<(S, u64)>,
-    /// The last sample of the last batch.
-    last: Option<S>,
+    batch: Vec<Sampled<S>>,
+    /// The last sample of the last batch, or else one whose waker is not known.
+    last: Option<Sampled<S>>,
+}
+
+/// A wait of which all was sampled that is asked for.
+#[derive(Clone, Debug)]
+struct Sampled<S> {
+    seen: Seen<S>,
+    /// For how long the thread had no CPU.
+    time: u64,
+    /// How much of that is shown.
+    shown: u64,
+}
+
+impl<S> Sampled<S> {
+    /// The same, for so much time without a CPU.
+    fn of(self, time: u64) -> (Seen<S>, u64) {
+        let shown = u128::from(self.shown) * u128::from(time) / u128::from(self.time.max(1));
+        (self.seen, u64::try_from(shown).unwrap_or(u64::MAX))
+    }
 }
 
 impl<S> Default for Class<S> {
@@ -67,18 +113,19 @@ impl<S> Default for Class<S> {
 
 impl<S: Clone> Class<S> {
     /// The samples of a batch, each with its part of what was not sampled.
-    fn shared_out(&mut self) -> Vec<(S, u64)> {
-        let sampled: u128 = self.batch.iter().map(|(_, time)| u128::from(*time)).sum();
+    fn shared_out(&mut self) -> Vec<(Seen<S>, u64)> {
+        let sampled: u128 = self.batch.iter().map(|sample| u128::from(sample.time)).sum();
         let total = sampled + u128::from(std::mem::take(&mut self.unsampled));
         let (mut seen, mut given) = (0, 0);
-        let mut batch = std::mem::take(&mut self.batch);
-        for (_, time) in &mut batch {
-            seen += u128::from(*time);
+        let batch = std::mem::take(&mut self.batch);
+        self.last = batch.last().cloned();
+        let share = |sample: Sampled<S>| {
+            seen += u128::from(sample.time);
             let until = u64::try_from(total * seen / sampled.max(1)).unwrap_or(u64::MAX);
-            (*time, given) = (until - given, until);
-        }
-        self.last = batch.last().map(|(sample, _)| sample.clone());
-        batch
+            let time = until - std::mem::replace(&mut given, until);
+            sample.of(time)
+        };
+        batch.into_iter().map(share).collect()
     }
 }
 
@@ -90,6 +137,8 @@ pub(crate) struct Spell<S> {
     pub(crate) duration: Nanos,
     /// It could have gone on.
     pub(crate) preempted: bool,
+    /// The recording ended before.
+    pub(crate) is_over: bool,
     pub(crate) stack: SpellStack<S>,
 }
 
@@ -97,10 +146,10 @@ pub(crate) struct Spell<S> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SpellStack<S> {
     /// It was before the recording. Who was looked at and had not run by then has a sample.
-    Before(Option<S>),
+    Before(Seen<S>),
     /// None of that class was sampled of the thread any more.
     NotSampled,
-    Sampled(S),
+    Sampled(Seen<S>),
 }
 
 impl<S: Clone> OffCpu<S> {
@@ -115,6 +164,11 @@ impl<S: Clone> OffCpu<S> {
         }
     }
 
+    /// Which waits are shown, if not all.
+    pub(crate) fn states(&self) -> Option<States> {
+        self.kept.states
+    }
+
     /// What is known so far.
     pub(crate) fn sums(&self) -> OffCpuTime {
         self.sums
@@ -124,9 +178,7 @@ impl<S: Clone> OffCpu<S> {
     pub(crate) fn begin(&mut self, now: Nanos, waiting: impl IntoIterator<Item = (Pid, Tid)>) {
         self.begun = now;
         for (pid, tid) in waiting {
-            let (since, looked_at) = (Some(now), Nanos(0));
-            let away = Away { pid, since, preempted: false, before: true, sample: None, looked_at };
-            self.away.insert(tid, away);
+            self.away.insert(tid, Away { before: true, ..Away::since(pid, now) });
         }
     }
 
@@ -148,9 +200,7 @@ impl<S: Clone> OffCpu<S> {
         if !self.counts(pid, tid) {
             return;
         }
-        let sample = Some(sample);
-        let (since, looked_at) = (None, Nanos(0));
-        let away = Away { pid, since, preempted: false, before: false, sample, looked_at };
+        let away = Away { since: None, sample: Some(sample), ..Away::since(pid, Nanos(0)) };
         let earlier = self.away.insert(tid, away);
         self.sums.unpaired += u64::from(earlier.is_some_and(|away| !away.before));
     }
@@ -166,55 +216,106 @@ impl<S: Clone> OffCpu<S> {
         self.sums.unpaired += u64::from(earlier.as_ref().is_some_and(|a| unseen(a) && !a.before));
         let sample = earlier.filter(|away| !unseen(away)).and_then(|away| away.sample);
         let before = now < self.begun;
-        let (since, looked_at) = (Some(now), Nanos(0));
-        let away = Away { pid, since, preempted, before, sample, looked_at };
-        self.away.insert(tid, away);
+        self.away.insert(tid, Away { preempted, before, sample, ..Away::since(pid, now) });
+    }
+
+    /// Whether a thread waits to be woken.
+    pub(crate) fn waits(&self, tid: Tid) -> bool {
+        let waits =
+            |away: &Away<S>| away.since.is_some() && !away.preempted && away.woken.is_none();
+        self.away.get(&tid).is_some_and(waits)
+    }
+
+    /// A thread that waits was woken.
+    pub(crate) fn woken(&mut self, now: Nanos, tid: Tid, waker: S) {
+        if let Some(away) = self.away.get_mut(&tid) {
+            away.woken = Some((now, waker));
+        }
     }
 
     /// A thread runs again: what is known of times off CPU by that.
     pub(crate) fn came_back(&mut self, now: Nanos, tid: Tid) -> Vec<Spell<S>> {
         let away = self.away.remove(&tid);
-        away.map_or_else(Vec::new, |away| self.spells(now, tid, away))
+        away.map_or_else(Vec::new, |away| self.spells(now, tid, away, false))
     }
 
-    fn spells(&mut self, now: Nanos, tid: Tid, away: Away<S>) -> Vec<Spell<S>> {
+    /// What an end of a wait tells; with `is_over`, it is that of the recording.
+    fn spells(&mut self, now: Nanos, tid: Tid, away: Away<S>, is_over: bool) -> Vec<Spell<S>> {
+        let (pid, preempted) = (away.pid, away.preempted);
         let Some(since) = away.since else {
             self.sums.unpaired += 1;
             return Vec::new();
         };
+        let wakers = self.kept.wakers;
+        // Of another state than those that are asked for.
+        if self.kept.states.is_some() && !away.before && away.sample.is_none() {
+            return Vec::new();
+        }
+        // Who could have gone on is not woken.
+        if now <= self.begun || preempted && wakers == Wakers::Alone {
+            return Vec::new();
+        }
         let duration = now.saturating_since(since.max(self.begun));
         if duration < self.kept.shortest || duration > self.kept.longest {
             self.sums.left_out += 1;
             return Vec::new();
         }
         self.sums.time.0 += duration.0;
-        let (pid, preempted) = (away.pid, away.preempted);
-        let spell = |duration, stack| Spell { pid, tid, duration, preempted, stack };
+        let spell = |time, stack| {
+            let duration = Nanos(time);
+            Spell { pid, tid, duration, preempted, is_over, stack }
+        };
+        let asleep = match &away.woken {
+            Some((woken, _)) if wakers == Wakers::Alone => {
+                woken.saturating_since(since.max(self.begun))
+            }
+            _ => duration,
+        };
+        let stack = away.sample.filter(|_| !away.before || away.looked_at < now);
+        let seen = Seen { stack, waker: away.woken.map(|(_, waker)| waker) };
         if away.before {
             self.sums.before.0 += duration.0;
-            let seen = away.sample.filter(|_| away.looked_at < now);
-            return vec![spell(duration, SpellStack::Before(seen))];
+            return vec![spell(asleep.0, SpellStack::Before(seen))];
         }
         self.sums.waits += 1;
         self.sums.preempted.0 += if preempted { duration.0 } else { 0 };
-        self.sums.sampled += u64::from(away.sample.is_some());
-        // So far all were sampled.
-        if self.sums.sampled == self.sums.waits {
-            let stack = away.sample.map(SpellStack::Sampled);
-            return stack.map(|stack| spell(duration, stack)).into_iter().collect();
+        let is_sampled = match wakers {
+            Wakers::Unknown => seen.stack.is_some(),
+            Wakers::Alone => seen.waker.is_some() || is_over,
+            Wakers::Above => seen.stack.is_some() && (seen.waker.is_some() || preempted || is_over),
+        };
+        self.sums.sampled += u64::from(is_sampled);
+        // So far all were sampled; of who has not come back there are no others.
+        if is_sampled && (is_over || self.sums.sampled == self.sums.waits) {
+            return vec![spell(asleep.0, SpellStack::Sampled(seen))];
         }
-        let length = duration.0.checked_ilog2().unwrap_or(0) / 2;
+        let sampled = Sampled { seen, time: duration.0, shown: asleep.0 };
+        let shared_out =
+            self.among_its_class(tid, (pid, preempted), sampled, is_sampled).into_iter();
+        shared_out.map(|(seen, time)| spell(time, SpellStack::Sampled(seen))).collect()
+    }
+
+    /// Keeps a wait until there are enough of its thread and about its length: those, each with its part
+    /// of what was not sampled.
+    fn among_its_class(
+        &mut self,
+        tid: Tid,
+        (pid, preempted): (Pid, bool),
+        wait: Sampled<S>,
+        is_sampled: bool,
+    ) -> Vec<(Seen<S>, u64)> {
+        let length = wait.time.checked_ilog2().unwrap_or(0) / 2;
         let (_, classes) = self.classes.entry(tid).or_insert((pid, BTreeMap::new()));
         let class = classes.entry((preempted, length)).or_default();
-        match away.sample {
-            Some(sample) => class.batch.push((sample, duration.0)),
-            None => class.unsampled += duration.0,
+        if is_sampled {
+            class.batch.push(wait);
+        } else {
+            class.unsampled += wait.time;
+            if wait.seen.stack.is_some() && class.last.is_none() {
+                class.last = Some(wait);
+            }
         }
-        if class.batch.len() < BATCH {
-            return Vec::new();
-        }
-        let shared_out = class.shared_out().into_iter();
-        shared_out.map(|(sample, time)| spell(Nanos(time), SpellStack::Sampled(sample))).collect()
+        if class.batch.len() < BATCH { Vec::new() } else { class.shared_out() }
     }
 
     /// A thread has ended: it does not come back from its last switch. What was not sampled of it.
@@ -229,13 +330,17 @@ impl<S: Clone> OffCpu<S> {
         let Some((pid, classes)) = self.classes.remove(&tid) else { return Vec::new() };
         let mut spells = Vec::new();
         for ((preempted, _), mut class) in classes {
-            let spell = |(stack, time)| Spell { pid, tid, duration: Nanos(time), preempted, stack };
-            let sampled = |(sample, time)| spell((SpellStack::Sampled(sample), time));
+            let spell = |(stack, time)| {
+                let duration = Nanos(time);
+                Spell { pid, tid, duration, preempted, is_over: false, stack }
+            };
+            let sampled = |(seen, time)| spell((SpellStack::Sampled(seen), time));
+            let left = class.unsampled;
             if !class.batch.is_empty() {
                 spells.extend(class.shared_out().into_iter().map(sampled));
-            } else if class.unsampled > 0 {
-                let stack = class.last.map_or(SpellStack::NotSampled, SpellStack::Sampled);
-                spells.push(spell((stack, class.unsampled)));
+            } else if left > 0 {
+                let last = class.last.map(|last| last.of(left));
+                spells.push(last.map_or(spell((SpellStack::NotSampled, left)), sampled));
             }
         }
         spells
@@ -260,7 +365,7 @@ impl<S: Clone> OffCpu<S> {
         all.sort_unstable_by_key(|(tid, _)| *tid);
         // One that was sampled last of all has not even left.
         all.retain(|(_, away)| away.since.is_some());
-        let spells = all.into_iter().flat_map(|(tid, away)| self.spells(now, tid, away));
+        let spells = all.into_iter().flat_map(|(tid, away)| self.spells(now, tid, away, true));
         let mut spells: Vec<Spell<S>> = spells.collect();
         let mut left: Vec<Tid> = self.classes.keys().copied().collect();
         left.sort_unstable();
@@ -275,154 +380,4 @@ impl<S: Clone> OffCpu<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PID: Pid = Pid(7);
-    const TID: Tid = Tid(8);
-
-    fn begun_at(now: u64, waiting: &[Tid]) -> OffCpu<&'static str> {
-        let mut all = OffCpu::new(Waits::default());
-        all.begin(Nanos(now), waiting.iter().map(|tid| (PID, *tid)));
-        all
-    }
-
-    fn spell(duration: u64, stack: SpellStack<&'static str>) -> Vec<Spell<&'static str>> {
-        vec![Spell { pid: PID, tid: TID, duration: Nanos(duration), preempted: false, stack }]
-    }
-
-    #[test]
-    fn a_sample_stands_for_the_time_until_its_thread_runs_again() {
-        let mut all = begun_at(10, &[]);
-        all.sampled(PID, TID, "read");
-        all.left(Nanos(20), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(50), TID), spell(30, SpellStack::Sampled("read")));
-        all.sampled(PID, TID, "loop");
-        all.left(Nanos(60), PID, TID, true);
-        let preempted = all.came_back(Nanos(61), TID);
-        assert!(preempted[0].preempted);
-        assert_eq!(preempted[0].stack, SpellStack::Sampled("loop"));
-        assert_eq!(all.came_back(Nanos(70), TID), []);
-        let OffCpuTime { time, preempted, waits, sampled, unpaired, .. } = all.sums();
-        assert_eq!((time, preempted, waits, sampled, unpaired), (Nanos(31), Nanos(1), 2, 2, 0));
-    }
-
-    #[test]
-    fn what_was_not_sampled_is_shared_out_among_those_of_its_length() {
-        let mut all = begun_at(0, &[]);
-        let mut wait = |start: u64, duration, sample: Option<&'static str>| {
-            sample.into_iter().for_each(|sample| all.sampled(PID, TID, sample));
-            all.left(Nanos(start), PID, TID, false);
-            all.came_back(Nanos(start + duration), TID)
-        };
-        assert_eq!(wait(10, 70, Some("first")), spell(70, SpellStack::Sampled("first")));
-        assert_eq!(wait(100, 90, None), []);
-        assert_eq!(wait(200, 5000, None), []);
-        assert_eq!(wait(6000, 80, Some("short")), []);
-        assert_eq!(wait(7000, 160, Some("twice")), []);
-        assert_eq!(wait(8000, 150, None), []);
-        let left = all.finish(Nanos(9000));
-        let expect =
-            [("short", 160), ("twice", 320)].map(|(name, time)| (time, SpellStack::Sampled(name)));
-        let expect = expect.into_iter().chain([(5000, SpellStack::NotSampled)]);
-        let expect: Vec<_> = expect.flat_map(|(time, stack)| spell(time, stack)).collect();
-        assert_eq!(left, expect);
-        let OffCpuTime { time, waits, sampled, .. } = all.sums();
-        assert_eq!((time, waits, sampled), (Nanos(5550), 6, 3));
-    }
-
-    #[test]
-    fn a_full_batch_is_handed_out_at_once_and_its_last_stands_for_the_end() {
-        let mut all = begun_at(0, &[]);
-        all.left(Nanos(1), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(20), TID), []);
-        let mut spells = Vec::new();
-        for at in 1..=BATCH as u64 {
-            all.sampled(PID, TID, "read");
-            all.left(Nanos(100 * at), PID, TID, false);
-            spells.extend(all.came_back(Nanos(100 * at + 19), TID));
-        }
-        assert_eq!(spells.len(), BATCH);
-        let sum: u64 = spells.iter().map(|spell| spell.duration.0).sum();
-        assert_eq!(sum, 19 * (BATCH as u64 + 1));
-        all.left(Nanos(5000), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(5020), TID), []);
-        assert_eq!(all.ended(TID), spell(20, SpellStack::Sampled("read")));
-    }
-
-    #[test]
-    fn what_began_before_the_recording_counts_from_its_beginning() {
-        let mut all = begun_at(10, &[TID]);
-        assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before(None)));
-        let mut all = begun_at(10, &[]);
-        all.left(Nanos(2), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before(None)));
-        // It was looked at, while it waited or later.
-        for (at, seen) in [(14, Some("poll")), (15, None)] {
-            let mut all = begun_at(10, &[TID]);
-            all.looked_at(Nanos(at), TID, "poll");
-            assert_eq!(all.came_back(Nanos(15), TID), spell(5, SpellStack::Before(seen)));
-        }
-        // It was about to wait when it was looked at.
-        let mut all = begun_at(10, &[TID]);
-        all.sampled(PID, TID, "read");
-        all.left(Nanos(12), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(15), TID), spell(3, SpellStack::Sampled("read")));
-        assert_eq!(all.sums().unpaired, 0);
-    }
-
-    #[test]
-    fn who_still_waits_at_the_end_has_waited_until_then_and_the_dead_do_not() {
-        let mut all = begun_at(10, &[]);
-        all.sampled(PID, TID, "read");
-        all.left(Nanos(20), PID, TID, false);
-        let dead = Tid(9);
-        assert_eq!(all.ended(dead), []);
-        all.sampled(PID, dead, "exit");
-        all.left(Nanos(20), PID, dead, false);
-        assert_eq!(all.finish(Nanos(90)), spell(70, SpellStack::Sampled("read")));
-        all.started(dead);
-        all.sampled(PID, dead, "born again");
-        all.left(Nanos(95), PID, dead, false);
-        assert_eq!(all.finish(Nanos(99)).len(), 1);
-    }
-
-    #[test]
-    fn lost_records_make_no_long_waits() {
-        let mut all = begun_at(10, &[]);
-        all.sampled(PID, TID, "read");
-        all.left(Nanos(20), PID, TID, false);
-        all.lost();
-        assert_eq!(all.came_back(Nanos(5000), TID), []);
-        // A return that was not seen, in front of another switch.
-        all.sampled(PID, TID, "read");
-        all.left(Nanos(6000), PID, TID, false);
-        all.sampled(PID, TID, "write");
-        all.left(Nanos(7000), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(7001), TID), spell(1, SpellStack::Sampled("write")));
-        assert_eq!((all.sums().unpaired, all.sums().time), (2, Nanos(1)));
-        // The same, of switches that were not sampled.
-        all.left(Nanos(8000), PID, TID, false);
-        all.left(Nanos(9000), PID, TID, false);
-        assert_eq!(all.came_back(Nanos(9007), TID), []);
-        assert_eq!((all.sums().unpaired, all.sums().time), (3, Nanos(8)));
-    }
-
-    #[test]
-    fn idle_tasks_do_not_wait_and_limits_leave_out() {
-        let (shortest, longest) = (Nanos(5), Nanos(10));
-        let kept = Waits { shortest, longest, ..Waits::default() };
-        let mut all = OffCpu::new(kept);
-        for (tid, duration) in [(1, 4), (2, 5), (3, 10), (4, 11)] {
-            let pid = Pid(tid);
-            all.sampled(pid, Tid(tid), "read");
-            all.left(Nanos(100), pid, Tid(tid), false);
-            let shown = !all.came_back(Nanos(100 + duration), Tid(tid)).is_empty();
-            assert_eq!(shown, (5..=10).contains(&duration));
-        }
-        assert_eq!(all.sums().left_out, 2);
-        all.sampled(Pid(0), Tid(0), "idle");
-        all.left(Nanos(200), Pid(0), Tid(0), false);
-        assert_eq!(all.came_back(Nanos(207), Tid(0)), []);
-    }
-}
+mod tests;

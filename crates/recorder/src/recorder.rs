@@ -91,7 +91,7 @@ impl Recorder {
             if source.all().iter().any(|session| session.privilege() != Privilege::All) {
                 return Err(SamplerError::Denied { what: "context switches", level: Some(1) });
             }
-            stream = stream.of_waits(waits.with_running);
+            stream = stream.of_waits(waits);
         }
         if options.spans {
             stream.others.clear();
@@ -139,6 +139,7 @@ impl Recorder {
 
     fn enter_existing(&mut self, target: &Target) {
         let pids = match target {
+            _ if self.source.see_all() => all_processes(),
             Target::System => all_processes(),
             Target::Processes(_) | Target::Threads(_) => {
                 self.source.first().taken().processes.clone()

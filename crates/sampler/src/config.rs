@@ -124,6 +124,8 @@ pub struct SamplerConfig {
     pub fixed_period: bool,
     /// Whether it is recorded, too, when threads are taken off their CPU and when they get one.
     pub switches: bool,
+    /// See [`EventSpec::wakes`].
+    pub wakes: bool,
     /// Where there are interpreters, whose frames are read with the stacks; `None` = nobody asks.
     pub interpreters: Option<Arc<Known>>,
     /// What random intervals are drawn from; `None` = from the system's randomness.
@@ -144,14 +146,33 @@ pub struct EventSpec {
     pub switches: bool,
     /// Whether its samples have stacks.
     pub stacks: bool,
+    /// Whether it is of the waking of the target's threads, by whomever: its field is the number of the
+    /// thread then, and it is sampled in all tasks.
+    pub wakes: bool,
+}
+
+impl EventSpec {
+    /// Samples with stacks.
+    pub fn new(event: EventType, rate: Rate) -> EventSpec {
+        EventSpec { event, rate, switches: false, stacks: true, wakes: false }
+    }
 }
 
 impl SamplerConfig {
     /// The same, of another event.
     pub(crate) fn of_event(&self, spec: &EventSpec) -> SamplerConfig {
-        let EventSpec { event, rate, switches, stacks } = spec.clone();
+        let EventSpec { event, rate, switches, stacks, wakes } = spec.clone();
         let call_graph = if stacks { self.call_graph } else { CallGraph::None };
-        SamplerConfig { event: Some(event), rate, switches, call_graph, ..self.clone() }
+        let target = if wakes { Target::System } else { self.target.clone() };
+        SamplerConfig {
+            target,
+            event: Some(event),
+            rate,
+            switches,
+            wakes,
+            call_graph,
+            ..self.clone()
+        }
     }
 
     /// The defaults for a target, with the registers that the unwinder uses.
@@ -170,6 +191,7 @@ impl SamplerConfig {
             per_task: false,
             fixed_period: false,
             switches: false,
+            wakes: false,
             interpreters: None,
             seed: None,
             ring: None,

@@ -57,6 +57,9 @@ pub enum SamplerError {
         /// The highest kernel.perf_event_paranoid that allows it to everybody, if any does.
         level: Option<i32>,
     },
+    /// Threads have other numbers in this namespace than in tracepoints.
+    #[error("cannot tell whose wakings they are: flame runs in a PID namespace of its own")]
+    OtherNumbers,
     /// The CPU or kernel has no such event.
     #[error("event {event} cannot be sampled on this machine")]
     EventUnsupported {

@@ -60,6 +60,7 @@ mod threads;
 mod tracepoints;
 mod turns;
 mod uprobe;
+mod wakings;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{

@@ -4,6 +4,7 @@ use std::fs;
 
 use flame_profile::Hz;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::{SysconfVar, sysconf};
 
 fn setting<T: std::str::FromStr>(path: &str) -> Option<T> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
@@ -28,6 +29,12 @@ pub fn kptr_restrict() -> Option<i32> {
 /// kernel.perf_event_mlock_kb: kibibytes of ring a CPU that a user may lock.
 pub(crate) fn mlock_kb() -> Option<u64> {
     setting("/proc/sys/kernel/perf_event_mlock_kb")
+}
+
+/// Bytes of memory that the machine has.
+pub(crate) fn memory() -> Option<u64> {
+    let of = |variable| u64::try_from(sysconf(variable).ok()??).ok();
+    Some(of(SysconfVar::_PHYS_PAGES)? * of(SysconfVar::PAGE_SIZE)?)
 }
 
 /// Raises the number of descriptors that may be open to what the hard limit allows, and returns

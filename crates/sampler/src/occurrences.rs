@@ -57,7 +57,10 @@ impl Occurrences {
     /// long is only left behind by as many occurrences, so that the first one matters where they are
     /// rare.
     pub(crate) fn start_with_cpus(&mut self, plan: &mut Plan, config: &SamplerConfig) {
-        let mean = match (&config.target, config.switches) {
+        let is_of_all = plan.event.filter.is_none();
+        let mean = match (&config.target, config.switches || config.wakes) {
+            // Few are of the target's threads.
+            (Target::System, true) if !is_of_all => 1.0,
             (Target::System, true) => switches_a_second() / self.counting.frequency() as f64,
             (_, true) => 1.0,
             _ => FIRST_MEAN,

@@ -33,6 +33,9 @@ pub use crate::scope::{Concession, PerTask, Scope, Taken};
 /// which goes on meanwhile.
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
+/// The rings of all CPUs take at most so manieth a part of the machine's memory.
+const PART_OF_MEMORY: u64 = 16;
+
 /// How often CPUs are looked for that came online.
 const HOTPLUG: Duration = Duration::from_secs(1);
 
@@ -106,7 +109,7 @@ impl Session {
                 (false, Scope::Tasks(_)) => MAX_STACK_COPY,
             });
         }
-        let wanted = config.ring_len(cpus.len());
+        let wanted = ring_len(config, cpus.len());
         let mut ring = usize::try_from(wanted.0).unwrap_or(usize::MAX / 4).max(page_size());
         // A sample with its stack copy must fit, with another beside it.
         let smallest = (4 * page_size()).max(2 * plan.stack_copy as usize).next_power_of_two();
@@ -194,6 +197,11 @@ impl Session {
         self.readers.finish();
         self.counted = Some(self.count());
         self.finished = true;
+    }
+
+    /// Whether it is told of all tasks of the machine.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.config.target == Target::System
     }
 
     /// All open events.
@@ -435,6 +443,16 @@ impl Session {
             self.start_reader(position);
         }
     }
+}
+
+/// Bytes of ring for each of so many CPUs: a small part of the machine's memory, unless more was asked
+/// for.
+fn ring_len(config: &SamplerConfig, cpus: usize) -> ByteLen {
+    let most = limits::memory().map_or(u64::MAX, |memory| memory / PART_OF_MEMORY / cpus as u64);
+    let wanted = config.ring_len(cpus);
+    // A power of two, as what is wanted.
+    let most = most.checked_ilog2().map_or(0, |log| 1 << log);
+    if config.ring.is_some() { wanted } else { wanted.min(ByteLen(most)) }
 }
 
 /// Now, on the clock of the records.

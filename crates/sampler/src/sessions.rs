@@ -14,13 +14,14 @@ use crate::filter::Filter;
 use crate::occurrences::Occurrences;
 use crate::readers::Readers;
 use crate::session::{Events, FRESH, Session, monotonic_now};
+use crate::wakings;
 
 /// How old a record must be before it is released: by then the others of its time are written.
 /// A record becomes visible some microseconds after its time was taken.
 const SETTLE: Nanos = Nanos(1_000_000);
 
-/// Sessions of one target, one an event. What happens to tasks and their memory is told of by the
-/// first alone.
+/// Sessions of one target, one an event. What happens to tasks and their memory is told of by one
+/// alone.
 #[derive(Debug)]
 pub struct Sessions(Vec<Session>);
 
@@ -32,9 +33,24 @@ impl Sessions {
     pub fn open(config: &SamplerConfig, others: &[EventSpec]) -> Result<Sessions, SamplerError> {
         let mut all = vec![Session::open(config)?];
         for spec in others {
-            all.push(Session::open(&config.of_event(spec))?);
+            let mut config_of_event = config.of_event(spec);
+            if spec.wakes {
+                let event = wakings::of_target(spec.event.clone(), &config.target, all[0].taken())?;
+                config_of_event.event = Some(event);
+            }
+            all.push(Session::open(&config_of_event)?);
         }
         Ok(Sessions(all))
+    }
+
+    /// Which session tells of tasks and their memory: one that sees all, or else the first.
+    fn teller(&self) -> usize {
+        self.0.iter().position(Session::sees_all).unwrap_or(0)
+    }
+
+    /// Whether samples are taken of all tasks of the machine, the target's or not.
+    pub fn see_all(&self) -> bool {
+        self.0.iter().any(Session::sees_all)
     }
 
     /// Starts the recording, see [`Session::begin`].
@@ -93,6 +109,7 @@ impl EventSource for Sessions {
             (false, Some(time)) => Horizon::Until(time),
             _ => Horizon::End,
         };
+        let teller = self.teller();
         let (mut lanes, mut owners, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         for (event, session) in self.0.iter_mut().enumerate() {
             let layout = session.plan.layout;
@@ -110,7 +127,7 @@ impl EventSource for Sessions {
                 stray_samples: &mut session.stray_samples,
             });
         }
-        drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, sink });
+        drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, sink });
         self.0.iter_mut().for_each(|session| session.end_drain(horizon));
         Ok(())
     }
@@ -131,6 +148,7 @@ struct Merged<'s> {
     /// For each lane the session, and the position of its ring there.
     owners: Vec<(usize, usize)>,
     parts: Vec<Part<'s>>,
+    teller: usize,
     sink: &'s mut dyn FnMut(Event<'_>),
 }
 
@@ -146,11 +164,11 @@ impl Sieve for Merged<'_> {
                 *part.stray_samples += u64::from(stray);
                 !stray && time >= part.since
             }
-            // The first session has told of it.
+            // One session tells of it.
             Glance::Mapping { .. }
             | Glance::Comm { .. }
             | Glance::Fork { .. }
-            | Glance::Exit { .. } => of_target && event == 0,
+            | Glance::Exit { .. } => of_target && event == self.teller,
             _ => of_target,
         }
     }

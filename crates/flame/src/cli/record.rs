@@ -156,7 +156,8 @@ pub(crate) struct SamplingArgs {
     /// Measure cpu (the default), off-cpu, wall, faults, io, syscalls, ...
     ///
     /// cpu: where threads run. off-cpu: where they wait, weighed by how long until they run again;
-    /// takes the right to sample the kernel. wall: both in one picture, so that each thread adds up to
+    /// takes the right to sample the kernel. wakeup: who wakes them, weighed by how long they waited for
+    /// it; offwake: where they wait, and above that who wakes them. wall: off-cpu and cpu in one picture, so that each thread adds up to
     /// the time that it lived. faults: where memory is first touched. io: what system calls read and
     /// write; block-io: what is asked of disks; syscalls: how many there are; mmap: what address space
     /// is asked for; alloc: what malloc and its like are asked for; locks: waits for locks and conditions.
@@ -181,11 +182,15 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "ENTER,EXIT", value_parser = events, conflicts_with_all = ["event", "mode"], hide_short_help = true)]
     pub(crate) pair: Option<List<EventType>>,
 
-    /// Of --mode off-cpu, waits of at least that time only: 1us, 10ms
+    /// Of --mode off-cpu, waits in these states only: S, D (for a disk), R (preempted), T, I
+    #[arg(long, value_name = "S,D,...", requires = "mode", hide_short_help = true)]
+    pub(crate) state: Option<String>,
+
+    /// Of --mode off-cpu, wakeup and offwake, waits of at least that time only: 1us, 10ms
     #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
     pub(crate) min_block: Option<Duration>,
 
-    /// Of --mode off-cpu, waits of at most that time only
+    /// Of --mode off-cpu, wakeup and offwake, waits of at most that time only
     #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
     pub(crate) max_block: Option<Duration>,
 
@@ -285,6 +290,10 @@ pub(crate) enum Mode {
     Cpu,
     /// Where they wait.
     OffCpu,
+    /// Who wakes them.
+    Wakeup,
+    /// Where they wait, and above that who wakes them.
+    Offwake,
     /// Where they are, running or waiting.
     Wall,
     /// Where memory is first touched.

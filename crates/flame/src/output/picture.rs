@@ -141,6 +141,8 @@ impl Picture {
         match value.name.as_str() {
             _ if self.args.colors.is_some() || chosen != Palette::default() => chosen,
             "off-cpu" | "io" | "block-io" | "syscalls" => Palette::Single(Hue::Io),
+            "wakeup" => Palette::Single(Hue::Aqua),
+            "offwake" => Palette::Chain,
             "page-faults" | "minor-faults" | "major-faults" | "mmap" => Palette::Single(Hue::Mem),
             _ => chosen,
         }

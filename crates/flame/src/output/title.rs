@@ -8,6 +8,8 @@ use flame_profile::ValueType;
 pub(super) fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
     let what = match (value.name.as_str(), value.unit.as_str()) {
         ("off-cpu", _) => "off-CPU time",
+        ("wakeup", _) => "who wakes, by how long was waited",
+        ("offwake", _) => "off-CPU time, with who ended it",
         ("wall", _) => "wall-clock time of each thread",
         ("alloc", _) => "bytes asked for",
         ("io" | "block-io" | "syscalls" | "mmap" | "locks", unit) => {

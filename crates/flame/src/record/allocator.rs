@@ -88,8 +88,7 @@ pub(super) fn set(
     config.sampler.event = events.next();
     config.sampler.rate = rate;
     config.sampler.ring = Some(RING);
-    config.others =
-        events.map(|event| EventSpec { event, rate, switches: false, stacks: true }).collect();
+    config.others = events.map(|event| EventSpec::new(event, rate)).collect();
     Ok(())
 }
 

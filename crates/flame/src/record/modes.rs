@@ -137,6 +137,23 @@ fn sampled(name: &str, by: Measure) -> Result<(EventType, Weight), Failure> {
     })
 }
 
+/// The kernel's filter for switches away from threads in these states, by their letters.
+pub(super) fn switches_of(letters: &str) -> Result<String, Failure> {
+    let of = |letter| {
+        match letter {
+        'R' => Ok("prev_state == 0 || prev_state >= 256"),
+        'S' => Ok("prev_state == 1"),
+        'D' => Ok("prev_state == 2"),
+        'T' => Ok("prev_state == 4 || prev_state == 8"),
+        'I' => Ok("prev_state == 128"),
+        other => Err(Failure::usage(format!("no thread waits in state '{other}'")).why(
+            "S waits and may be interrupted, D may not (disks), R is preempted, T is stopped, I is idle",
+        )),
+    }
+    };
+    Ok(letters.chars().map(of).collect::<Result<Vec<_>, _>>()?.join(" || "))
+}
+
 /// `arg1` to `arg6`.
 fn argument(text: &str) -> Result<Argument, Failure> {
     let number = text.strip_prefix("arg").and_then(|number| number.parse::<usize>().ok());
@@ -164,7 +181,7 @@ fn futex_waits() -> String {
     all.join(" || ")
 }
 
-fn tracepoint(name: &str, filter: Option<String>) -> Result<EventType, Failure> {
+pub(super) fn tracepoint(name: &str, filter: Option<String>) -> Result<EventType, Failure> {
     let event: Result<EventType, _> = name.parse();
     let mut event = event.map_err(|error| Failure::new(error.to_string()))?;
     event.filter = filter;
@@ -193,8 +210,7 @@ fn measure(
         }
         Weight::Until(event_of_end) => {
             let rate = Rate::Period(1);
-            config.others =
-                vec![EventSpec { event: event_of_end, rate, switches: false, stacks: false }];
+            config.others = vec![EventSpec { stacks: false, ..EventSpec::new(event_of_end, rate) }];
             config.options.spans = true;
             (event, "nanoseconds")
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flame_profile::Nanos;
-use flame_recorder::{LiveFiles, Options, RecorderConfig, Waits};
+use flame_recorder::{LiveFiles, Options, RecorderConfig, States, Waits, Wakers};
 use flame_sampler::{
     CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, EventSpec, EventType, Privilege,
     Rate, SamplerConfig, Target,
@@ -46,7 +46,9 @@ impl Plan {
     pub(super) fn of(args: &RecordArgs, target: Target, files: LiveFiles) -> Result<Plan, Failure> {
         let sampling = &args.sampling;
         let mut recorder = match sampling.mode {
-            Some(Mode::OffCpu) => RecorderConfig::off_cpu(target, waits(sampling)),
+            Some(Mode::OffCpu) => off_cpu(target, sampling)?,
+            Some(Mode::Wakeup) => with_wakers(target, sampling, Wakers::Alone)?,
+            Some(Mode::Offwake) => with_wakers(target, sampling, Wakers::Above)?,
             Some(Mode::Wall) => RecorderConfig::wall(target),
             _ => RecorderConfig::new(target),
         };
@@ -59,6 +61,9 @@ impl Plan {
         };
         recorder.show_scripts(!sampling.no_script, sampling.native);
         set_sampling(&mut recorder.sampler, sampling);
+        for waker in recorder.others.iter_mut().filter(|other| other.wakes) {
+            waker.rate = rate(Some(&waker.event), sampling);
+        }
         recorder.others.extend(further_events(sampling));
         modes::set(&mut recorder, sampling)?;
         if sampling.mode == Some(Mode::Alloc) {
@@ -103,9 +108,20 @@ fn check_functions(config: &mut RecorderConfig) -> Result<(), Failure> {
 /// Refuses options that the mode does not have.
 pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     let limits = sampling.min_block.is_some() || sampling.max_block.is_some();
-    if limits && sampling.mode != Some(Mode::OffCpu) {
-        return Err(Failure::new("--min-block and --max-block are for --mode off-cpu")
-            .why("other modes leave no waits out"));
+    if limits && !matches!(sampling.mode, Some(Mode::OffCpu | Mode::Wakeup | Mode::Offwake)) {
+        return Err(Failure::new(
+            "--min-block and --max-block are for --mode off-cpu, wakeup and offwake",
+        )
+        .why("other modes leave no waits out"));
+    }
+    if sampling.state.is_some() {
+        if sampling.mode != Some(Mode::OffCpu) {
+            return Err(Failure::new("--state is for --mode off-cpu"));
+        }
+        if sampling.period.is_some() || sampling.frequency.is_some() {
+            return Err(Failure::usage("--state takes neither -F nor -c")
+                .why("each wait in those states is sampled: of others their state is not known"));
+        }
     }
     if sampling.allocator.is_some() && sampling.mode != Some(Mode::Alloc) {
         return Err(Failure::new("--allocator is for --mode alloc"));
@@ -118,6 +134,8 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     let mode = match sampling.mode {
         Some(Mode::OffCpu) => "off-cpu",
         Some(Mode::Wall) => "wall",
+        Some(Mode::Wakeup) => "wakeup",
+        Some(Mode::Offwake) => "offwake",
         _ => return Ok(()),
     };
     if sampling.kernel || sampling.user {
@@ -130,6 +148,31 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
             .why("a thread that leaves one CPU may come back on another"));
     }
     Ok(())
+}
+
+/// Waits, of some states or all.
+fn off_cpu(target: Target, sampling: &SamplingArgs) -> Result<RecorderConfig, Failure> {
+    let mut config = RecorderConfig::off_cpu(target, waits(sampling));
+    if let Some(letters) = &sampling.state {
+        let letters = letters.replace(',', "");
+        let filter = modes::switches_of(&letters)?;
+        config.sampler.event = Some(modes::tracepoint("sched:sched_switch", Some(filter))?);
+        // Of what is not sampled the state is not known.
+        config.sampler.rate = Rate::Period(1);
+        config.options.waits.iter_mut().for_each(|all| all.states = States::of_letters(&letters));
+    }
+    Ok(config)
+}
+
+/// Waits with who ends them.
+fn with_wakers(
+    target: Target,
+    sampling: &SamplingArgs,
+    wakers: Wakers,
+) -> Result<RecorderConfig, Failure> {
+    let event = modes::tracepoint("sched:sched_waking", None)?.with_field("pid");
+    let event = event.map_err(|error| Failure::new(error.to_string()))?;
+    Ok(RecorderConfig::off_cpu(target, waits(sampling)).with_wakers(wakers, event))
 }
 
 fn waits(sampling: &SamplingArgs) -> Waits {
@@ -155,12 +198,8 @@ fn filtered(event: &EventType, sampling: &SamplingArgs) -> EventType {
 
 /// What is sampled besides the first event.
 fn further_events(sampling: &SamplingArgs) -> impl Iterator<Item = EventSpec> + '_ {
-    events(sampling).skip(1).map(|event| EventSpec {
-        event: filtered(event, sampling),
-        rate: rate(Some(event), sampling),
-        switches: false,
-        stacks: true,
-    })
+    let spec = |event| EventSpec::new(filtered(event, sampling), rate(Some(event), sampling));
+    events(sampling).skip(1).map(spec)
 }
 
 /// How often an event is sampled.
@@ -178,7 +217,7 @@ pub(super) fn rate(event: Option<&EventType>, sampling: &SamplingArgs) -> Rate {
 
 fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
     match sampling.mode {
-        Some(Mode::OffCpu | Mode::Wall) => {}
+        Some(Mode::OffCpu | Mode::Wall | Mode::Wakeup | Mode::Offwake) => {}
         Some(Mode::Faults) => config.event = Some(EventType::page_faults()),
         // What they are is set where their fields are known, see modes.rs.
         Some(Mode::Io | Mode::BlockIo | Mode::Syscalls | Mode::Mmap | Mode::Brk | Mode::Locks) => {}

@@ -276,6 +276,8 @@ fn top_functions(tree: &CallTree, paint: Paint) -> String {
     // All waits are in the scheduler: what counts is from where the program went there.
     let heading = match tree.value_type().name.as_str() {
         "off-cpu" => Some("   time   waits in"),
+        "wakeup" => Some("   time   woken in"),
+        "offwake" => Some("   time   ended in"),
         "wall" => Some("   time   runs or waits in"),
         "io" | "block-io" | "syscalls" | "mmap" => Some("  share   function"),
         // They happen in the scheduler, whatever the program did.

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{EventKind, SampleEvent, SwitchTo};
-use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, ProcessAddress, Run, StackEnd, Tid};
+use flame_profile::{
+    Evidence, Nanos, OffCpuTime, Pid, ProcessAddress, Run, StackEnd, StackId, Tid,
+};
 
-use super::{Collector, Unsettled};
+use super::{Collector, Waited};
 use crate::aggregator::{Aggregator, SeenStack, Wait};
-use crate::location::CodeLocation;
-use crate::off_cpu::{OffCpu, Spell, SpellStack};
+use crate::location::{CodeLocation, ThreadPosition};
+use crate::off_cpu::{OffCpu, Seen, Spell, SpellStack};
 use crate::on_cpu::Ran;
 
 /// For how long threads that wait already are looked at, at a time.
@@ -34,18 +36,24 @@ impl Collector {
             let (pid, threads) = (*pid, files.threads(*pid));
             threads.into_iter().map(move |(tid, _)| (pid, tid))
         };
+        let states = self.off_cpu.as_ref().and_then(OffCpu::states);
         let waits = |(pid, tid): &(Pid, Tid)| {
             let stat = files.text(*pid, &format!("task/{tid}/stat")).unwrap_or_default();
-            state_of(&stat).is_some_and(|state| state != RUNNABLE)
+            let is_meant = |state| states.is_none_or(|states| states.has(state));
+            state_of(&stat).is_some_and(|state| state != RUNNABLE && is_meant(state))
         };
         let threads = pids.iter().flat_map(of).filter(|(_, tid)| is_meant(tid));
         let waiting: Vec<(Pid, Tid)> = threads.filter(waits).collect();
         if let Some(on_cpu) = &mut self.on_cpu {
+            // Threads have run before the first sample, too.
+            self.began = Some(now);
             on_cpu.begin(now, waiting.iter().map(|(_, tid)| *tid));
         }
         if let Some(off_cpu) = &mut self.off_cpu {
             off_cpu.begin(now, waiting.iter().copied());
-            self.to_look_at = waiting;
+            if self.wakings.as_ref().is_none_or(|wakings| !wakings.are_alone) {
+                self.to_look_at = waiting;
+            }
         }
     }
 
@@ -82,6 +90,7 @@ impl Collector {
             cpu: None,
             period: 0,
             tracepoint: None,
+            interrupt: None,
             ip: program_counter,
             kernel_chain: Vec::new(),
             user_chain: Vec::new(),
@@ -101,12 +110,37 @@ impl Collector {
             return Some(wait);
         }
         let off_cpu = self.off_cpu.as_mut()?;
-        if sample.event + 1 != self.events {
+        let wait = Wait::default();
+        if let Some(woken) = woken_by(sample, self.events) {
+            off_cpu.woken(self.now, woken, Arc::clone(&wait));
+        } else if sample.event + 1 == self.events {
+            off_cpu.sampled(pid, tid, Arc::clone(&wait));
+        } else {
             return None;
         }
-        let wait = Wait::default();
-        off_cpu.sampled(pid, tid, Arc::clone(&wait));
         Some(wait)
+    }
+
+    /// Whether a sample is of no use: it is of the waking of a thread of which nothing is asked, or of a
+    /// wait of which only the waker is.
+    pub(super) fn is_of_no_use(&self, sample: &SampleEvent<'_>) -> bool {
+        let (Some(wakings), Some(off_cpu)) = (&self.wakings, &self.off_cpu) else { return false };
+        match woken_by(sample, self.events) {
+            Some(tid) => !off_cpu.waits(tid),
+            None => wakings.are_alone,
+        }
+    }
+
+    /// Who wakes, at that position of the threads, if it is a sample of that.
+    pub(super) fn waking(&mut self, thread: usize, sample: &SampleEvent<'_>) -> Waking {
+        let all = self.wakings.as_mut().filter(|_| woken_by(sample, self.events).is_some());
+        let Some(all) = all else { return Waking::default() };
+        let in_interrupt = all.interrupt_depth(sample);
+        let mark = match in_interrupt {
+            Some(_) => CodeLocation::WokenByInterrupt,
+            None => CodeLocation::WokenBy(ThreadPosition(thread)),
+        };
+        Waking { mark: Some(mark), in_interrupt }
     }
 
     /// A thread left its CPU, or came back.
@@ -164,7 +198,7 @@ impl Collector {
         let (spans, left_out) =
             self.spans.as_mut().map(|spans| spans.finish(now)).unwrap_or_default();
         self.open_ends += left_out;
-        spans.into_iter().for_each(|(wait, duration)| self.take_wait(wait, None, duration));
+        spans.into_iter().for_each(|(wait, duration)| self.take_span(wait, duration));
     }
 
     /// Gives the samples of each thread's time on CPUs the weight of that time, and adds up both
@@ -190,52 +224,71 @@ impl Collector {
     pub(super) fn ends_span(&mut self, now: Nanos, sample: &SampleEvent<'_>) -> bool {
         let Some(spans) = self.spans.as_mut().filter(|_| sample.event > 0) else { return false };
         let span = spans.ended(now, sample.tid);
-        span.into_iter().for_each(|(wait, duration)| self.take_wait(wait, None, duration));
+        span.into_iter().for_each(|(wait, duration)| self.take_span(wait, duration));
         true
     }
 
-    fn take_wait(&mut self, wait: Wait, mark: Option<CodeLocation>, duration: Nanos) {
-        match wait.get() {
-            Some(seen) => self.add_wait(*seen, mark, duration),
-            None => self.unsettled.push((wait, mark, duration)),
+    fn take_span(&mut self, wait: Wait, duration: Nanos) {
+        let seen = Seen { stack: Some(wait), waker: None };
+        // The sample has its thread.
+        self.take_wait(Waited { seen, marks: [None; 2], no_waker: None, thread: 0, duration });
+    }
+
+    fn take_wait(&mut self, waited: Waited) {
+        match waited.is_settled() {
+            true => self.add_wait(&waited),
+            false => self.unsettled.push(waited),
         }
     }
 
     fn take_spell(&mut self, spell: Spell<Wait>) {
-        let mark = match spell.stack {
-            SpellStack::Before(None) => CodeLocation::WaitedBefore,
-            SpellStack::Before(Some(wait)) => {
-                return self.take_wait(wait, Some(CodeLocation::WaitedBefore), spell.duration);
-            }
-            SpellStack::NotSampled => CodeLocation::NotSampled,
-            SpellStack::Sampled(wait) => {
-                let mark = spell.preempted.then_some(CodeLocation::Preempted);
-                return self.take_wait(wait, mark, spell.duration);
+        let thread = self.thread_of(spell.pid, spell.tid);
+        let preempted = spell.preempted.then_some(CodeLocation::Preempted);
+        let (seen, marks) = match spell.stack {
+            SpellStack::Before(seen) => (seen, [Some(CodeLocation::WaitedBefore), None]),
+            SpellStack::Sampled(seen) => (seen, [preempted, None]),
+            SpellStack::NotSampled => {
+                let nothing = Seen { stack: None, waker: None };
+                (nothing, [Some(CodeLocation::NotSampled), preempted])
             }
         };
-        let thread = self.thread_of(spell.pid, spell.tid);
-        let stack = self.aggregator.stack(&[mark]);
-        let seen = SeenStack { thread, stack, end: (StackEnd::NotRecorded, Evidence::Copied) };
-        let preempted = spell.preempted.then_some(CodeLocation::Preempted);
-        self.add_wait(seen, preempted, spell.duration);
+        let is_woken = !spell.preempted && marks[0] != Some(CodeLocation::NotSampled);
+        let no_waker = self.wakings.as_ref().filter(|_| is_woken).map(|_| match spell.is_over {
+            true => CodeLocation::NotWoken,
+            false => CodeLocation::WakerNotSampled,
+        });
+        self.take_wait(Waited { seen, marks, no_waker, thread, duration: spell.duration });
     }
 
-    /// Adds a wait, with a mark for what it was.
-    fn add_wait(&mut self, mut seen: SeenStack, mark: Option<CodeLocation>, duration: Nanos) {
-        if let Some(mark) = mark {
+    /// Adds a wait, with marks for what it was and with who ended it.
+    fn add_wait(&mut self, waited: &Waited) {
+        let of = |wait: &Option<Wait>| wait.as_ref().and_then(|wait| wait.get().copied());
+        let end = (StackEnd::NotRecorded, Evidence::Copied);
+        let nothing = SeenStack { thread: waited.thread, stack: StackId::EMPTY, end };
+        let mut seen = of(&waited.seen.stack).unwrap_or(nothing);
+        for mark in waited.marks.into_iter().flatten() {
             seen.stack = self.aggregator.inside(seen.stack, mark);
         }
+        if let (Some(no_waker), Some(wakings)) = (waited.no_waker, &self.wakings) {
+            if !wakings.are_alone {
+                seen.stack = self.aggregator.inside(seen.stack, CodeLocation::Waker);
+            }
+            match of(&waited.seen.waker) {
+                Some(waker) => {
+                    seen.stack = self.aggregator.on_top(seen.stack, waker.stack);
+                    seen.end = if wakings.are_alone { waker.end } else { seen.end };
+                }
+                None => seen.stack = self.aggregator.inside(seen.stack, no_waker),
+            }
+        }
         let moment = self.moment(self.now, None);
-        self.aggregator.add(seen, self.events - 1, duration.0, moment);
+        self.aggregator.add(seen, self.events - 1, waited.duration.0, moment);
     }
 
     /// Adds the waits of samples that have been settled meanwhile.
     pub(super) fn add_settled_waits(&mut self) {
-        let is_settled = |(wait, ..): &mut Unsettled| wait.get().is_some();
-        let settled: Vec<_> = self.unsettled.extract_if(.., is_settled).collect();
-        for (wait, mark, duration) in settled {
-            wait.get().into_iter().for_each(|seen| self.add_wait(*seen, mark, duration));
-        }
+        let settled: Vec<_> = self.unsettled.extract_if(.., |all| all.is_settled()).collect();
+        settled.iter().for_each(|waited| self.add_wait(waited));
     }
 
     /// A thread begins or ends, or it is not known which did.
@@ -259,7 +312,7 @@ impl Collector {
         match kind {
             EventKind::Exit { tid, .. } => {
                 let span = spans.ended(self.now, *tid);
-                span.into_iter().for_each(|(wait, time)| self.take_wait(wait, None, time));
+                span.into_iter().for_each(|(wait, time)| self.take_span(wait, time));
             }
             EventKind::Lost { event: 0, .. } => spans.lost_threads(),
             EventKind::Lost { .. } => self.open_ends += spans.lost_ends(),
@@ -294,6 +347,27 @@ impl Collector {
     pub(crate) fn waits(&self) -> Option<OffCpuTime> {
         self.off_cpu.as_ref().map(OffCpu::sums)
     }
+}
+
+impl Waited {
+    fn is_settled(&self) -> bool {
+        let mut waits = self.seen.stack.iter().chain(&self.seen.waker);
+        waits.all(|wait| wait.get().is_some())
+    }
+}
+
+/// What a sample says of who wakes a thread; nothing where it is none of that.
+#[derive(Default)]
+pub(super) struct Waking {
+    pub(super) mark: Option<CodeLocation>,
+    /// How many kernel frames are an interrupt's, if it was one.
+    pub(super) in_interrupt: Option<usize>,
+}
+
+/// Which thread is woken, if a sample is of the event behind those of waits.
+fn woken_by(sample: &SampleEvent<'_>, events: usize) -> Option<Tid> {
+    let tid = sample.tracepoint.filter(|_| sample.event == events)?;
+    u32::try_from(tid).ok().map(Tid)
 }
 
 /// Where a thread's stack ends and where its code is, if it waits in a system call: its number, six

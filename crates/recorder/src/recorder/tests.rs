@@ -65,6 +65,7 @@ fn sample(pid: u32, kernel: &[u64], user: &[u64]) -> SampleEvent<'static> {
         cpu: None,
         period: 1_000,
         tracepoint: None,
+        interrupt: None,
         ip: ProcessAddress(kernel.first().or(user.first()).copied().unwrap_or(0)),
         kernel_chain: addresses(kernel),
         user_chain: addresses(user),

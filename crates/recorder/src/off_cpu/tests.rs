@@ -1,0 +1,229 @@
+use super::*;
+
+const PID: Pid = Pid(7);
+const TID: Tid = Tid(8);
+
+fn begun_at(now: u64, waiting: &[Tid]) -> OffCpu<&'static str> {
+    let mut all = OffCpu::new(Waits::default());
+    all.begin(Nanos(now), waiting.iter().map(|tid| (PID, *tid)));
+    all
+}
+
+fn spell(duration: u64, stack: SpellStack<&'static str>) -> Vec<Spell<&'static str>> {
+    vec![Spell {
+        pid: PID,
+        tid: TID,
+        duration: Nanos(duration),
+        preempted: false,
+        is_over: false,
+        stack,
+    }]
+}
+
+fn sampled(stack: &'static str) -> SpellStack<&'static str> {
+    SpellStack::Sampled(Seen { stack: Some(stack), waker: None })
+}
+
+fn before(stack: Option<&'static str>) -> SpellStack<&'static str> {
+    SpellStack::Before(Seen { stack, waker: None })
+}
+
+fn not_over(duration: u64, stack: &'static str) -> Vec<Spell<&'static str>> {
+    spell(duration, sampled(stack)).into_iter().map(|all| Spell { is_over: true, ..all }).collect()
+}
+
+#[test]
+fn a_sample_stands_for_the_time_until_its_thread_runs_again() {
+    let mut all = begun_at(10, &[]);
+    all.sampled(PID, TID, "read");
+    all.left(Nanos(20), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(50), TID), spell(30, sampled("read")));
+    all.sampled(PID, TID, "loop");
+    all.left(Nanos(60), PID, TID, true);
+    let preempted = all.came_back(Nanos(61), TID);
+    assert!(preempted[0].preempted);
+    assert_eq!(preempted[0].stack, sampled("loop"));
+    assert_eq!(all.came_back(Nanos(70), TID), []);
+    let OffCpuTime { time, preempted, waits, sampled, unpaired, .. } = all.sums();
+    assert_eq!((time, preempted, waits, sampled, unpaired), (Nanos(31), Nanos(1), 2, 2, 0));
+}
+
+#[test]
+fn what_was_not_sampled_is_shared_out_among_those_of_its_length() {
+    let mut all = begun_at(0, &[]);
+    let mut wait = |start: u64, duration, sample: Option<&'static str>| {
+        sample.into_iter().for_each(|sample| all.sampled(PID, TID, sample));
+        all.left(Nanos(start), PID, TID, false);
+        all.came_back(Nanos(start + duration), TID)
+    };
+    assert_eq!(wait(10, 70, Some("first")), spell(70, sampled("first")));
+    assert_eq!(wait(100, 90, None), []);
+    assert_eq!(wait(200, 5000, None), []);
+    assert_eq!(wait(6000, 80, Some("short")), []);
+    assert_eq!(wait(7000, 160, Some("twice")), []);
+    assert_eq!(wait(8000, 150, None), []);
+    let left = all.finish(Nanos(9000));
+    let expect = [("short", 160), ("twice", 320)].map(|(name, time)| (time, sampled(name)));
+    let expect = expect.into_iter().chain([(5000, SpellStack::NotSampled)]);
+    let expect: Vec<_> = expect.flat_map(|(time, stack)| spell(time, stack)).collect();
+    assert_eq!(left, expect);
+    let OffCpuTime { time, waits, sampled, .. } = all.sums();
+    assert_eq!((time, waits, sampled), (Nanos(5550), 6, 3));
+}
+
+#[test]
+fn a_full_batch_is_handed_out_at_once_and_its_last_stands_for_the_end() {
+    let mut all = begun_at(0, &[]);
+    all.left(Nanos(1), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(20), TID), []);
+    let mut spells = Vec::new();
+    for at in 1..=BATCH as u64 {
+        all.sampled(PID, TID, "read");
+        all.left(Nanos(100 * at), PID, TID, false);
+        spells.extend(all.came_back(Nanos(100 * at + 19), TID));
+    }
+    assert_eq!(spells.len(), BATCH);
+    let sum: u64 = spells.iter().map(|spell| spell.duration.0).sum();
+    assert_eq!(sum, 19 * (BATCH as u64 + 1));
+    all.left(Nanos(5000), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(5020), TID), []);
+    assert_eq!(all.ended(TID), spell(20, sampled("read")));
+}
+
+#[test]
+fn what_began_before_the_recording_counts_from_its_beginning() {
+    let mut all = begun_at(10, &[TID]);
+    assert_eq!(all.came_back(Nanos(15), TID), spell(5, before(None)));
+    let mut all = begun_at(10, &[]);
+    all.left(Nanos(2), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(15), TID), spell(5, before(None)));
+    // It was over before.
+    let mut all = begun_at(10, &[]);
+    all.left(Nanos(2), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(9), TID), []);
+    // It was looked at, while it waited or later.
+    for (at, seen) in [(14, Some("poll")), (15, None)] {
+        let mut all = begun_at(10, &[TID]);
+        all.looked_at(Nanos(at), TID, "poll");
+        assert_eq!(all.came_back(Nanos(15), TID), spell(5, before(seen)));
+    }
+    // It was about to wait when it was looked at.
+    let mut all = begun_at(10, &[TID]);
+    all.sampled(PID, TID, "read");
+    all.left(Nanos(12), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(15), TID), spell(3, sampled("read")));
+    assert_eq!(all.sums().unpaired, 0);
+}
+
+#[test]
+fn who_still_waits_at_the_end_has_waited_until_then_and_the_dead_do_not() {
+    let mut all = begun_at(10, &[]);
+    all.sampled(PID, TID, "read");
+    all.left(Nanos(20), PID, TID, false);
+    let dead = Tid(9);
+    assert_eq!(all.ended(dead), []);
+    all.sampled(PID, dead, "exit");
+    all.left(Nanos(20), PID, dead, false);
+    assert_eq!(all.finish(Nanos(90)), not_over(70, "read"));
+    all.started(dead);
+    all.sampled(PID, dead, "born again");
+    all.left(Nanos(95), PID, dead, false);
+    assert_eq!(all.finish(Nanos(99)).len(), 1);
+}
+
+#[test]
+fn lost_records_make_no_long_waits() {
+    let mut all = begun_at(10, &[]);
+    all.sampled(PID, TID, "read");
+    all.left(Nanos(20), PID, TID, false);
+    all.lost();
+    assert_eq!(all.came_back(Nanos(5000), TID), []);
+    // A return that was not seen, in front of another switch.
+    all.sampled(PID, TID, "read");
+    all.left(Nanos(6000), PID, TID, false);
+    all.sampled(PID, TID, "write");
+    all.left(Nanos(7000), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(7001), TID), spell(1, sampled("write")));
+    assert_eq!((all.sums().unpaired, all.sums().time), (2, Nanos(1)));
+    // The same, of switches that were not sampled.
+    all.left(Nanos(8000), PID, TID, false);
+    all.left(Nanos(9000), PID, TID, false);
+    assert_eq!(all.came_back(Nanos(9007), TID), []);
+    assert_eq!((all.sums().unpaired, all.sums().time), (3, Nanos(8)));
+}
+
+#[test]
+fn idle_tasks_do_not_wait_and_limits_leave_out() {
+    let (shortest, longest) = (Nanos(5), Nanos(10));
+    let kept = Waits { shortest, longest, ..Waits::default() };
+    let mut all = OffCpu::new(kept);
+    for (tid, duration) in [(1, 4), (2, 5), (3, 10), (4, 11)] {
+        let pid = Pid(tid);
+        all.sampled(pid, Tid(tid), "read");
+        all.left(Nanos(100), pid, Tid(tid), false);
+        let shown = !all.came_back(Nanos(100 + duration), Tid(tid)).is_empty();
+        assert_eq!(shown, (5..=10).contains(&duration));
+    }
+    assert_eq!(all.sums().left_out, 2);
+    all.sampled(Pid(0), Tid(0), "idle");
+    all.left(Nanos(200), Pid(0), Tid(0), false);
+    assert_eq!(all.came_back(Nanos(207), Tid(0)), []);
+}
+
+fn with_wakers(wakers: Wakers) -> OffCpu<&'static str> {
+    let mut all = OffCpu::new(Waits { wakers, ..Waits::default() });
+    all.begin(Nanos(0), []);
+    all
+}
+
+/// A wait of that length from a time on, woken half-way by a thread; how it is shown.
+fn waited(
+    all: &mut OffCpu<&'static str>,
+    (start, length): (u64, u64),
+    (stack, waker): (Option<&'static str>, Option<&'static str>),
+) -> Vec<(u64, SpellStack<&'static str>)> {
+    stack.into_iter().for_each(|stack| all.sampled(PID, TID, stack));
+    all.left(Nanos(start), PID, TID, false);
+    assert!(all.waits(TID));
+    if let Some(waker) = waker {
+        all.woken(Nanos(start + length / 2), TID, waker);
+        assert!(!all.waits(TID));
+    }
+    let spells = all.came_back(Nanos(start + length), TID).into_iter();
+    spells.map(|spell| (spell.duration.0, spell.stack)).collect()
+}
+
+#[test]
+fn who_wakes_gets_the_time_until_it_does() {
+    let mut all = with_wakers(Wakers::Alone);
+    let by = |waker| SpellStack::Sampled(Seen { stack: None, waker });
+    assert_eq!(waited(&mut all, (10, 70), (None, Some("write"))), [(35, by(Some("write")))]);
+    // What is not sampled is shared out among those of its length, of which half was sleep.
+    assert_eq!(waited(&mut all, (100, 80), (None, None)), []);
+    assert_eq!(waited(&mut all, (200, 100), (None, Some("unlock"))), []);
+    // Who was preempted could have gone on.
+    all.left(Nanos(400), PID, TID, true);
+    assert!(!all.waits(TID));
+    assert_eq!(all.came_back(Nanos(500), TID), []);
+    all.left(Nanos(600), PID, TID, false);
+    let left: Vec<_> =
+        all.finish(Nanos(630)).into_iter().map(|s| (s.duration.0, s.stack)).collect();
+    assert_eq!(left, [(30, by(None)), (90, by(Some("unlock")))]);
+    assert_eq!(all.sums().time, Nanos(70 + 80 + 100 + 30));
+}
+
+#[test]
+fn waits_without_a_sample_of_their_waker_are_shared_out_among_those_with_both() {
+    let mut all = with_wakers(Wakers::Above);
+    let both = |stack, waker| SpellStack::Sampled(Seen { stack: Some(stack), waker });
+    let first = waited(&mut all, (10, 70), (Some("read"), Some("write")));
+    assert_eq!(first, [(70, both("read", Some("write")))]);
+    assert_eq!(waited(&mut all, (100, 80), (Some("read"), None)), []);
+    assert_eq!(waited(&mut all, (200, 80), (Some("lock"), Some("unlock"))), []);
+    // Of another length, of which no waker was sampled at all.
+    assert_eq!(waited(&mut all, (1000, 5000), (Some("poll"), None)), []);
+    assert_eq!(waited(&mut all, (7000, 5000), (None, Some("write"))), []);
+    let left: Vec<_> =
+        all.finish(Nanos(13000)).into_iter().map(|s| (s.duration.0, s.stack)).collect();
+    assert_eq!(left, [(160, both("lock", Some("unlock"))), (10000, both("poll", None))]);
+}

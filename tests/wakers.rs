@@ -1,0 +1,105 @@
+//! Who wakes threads, and for how long they waited for that.
+
+use std::fs;
+use std::process::{Child, Command};
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use crate::support::{Folded, Scratch, Target, finish, flame, live_as_root, program, run};
+
+/// For how long it is recorded, of each of two threads.
+const SECONDS: f64 = 2.0;
+
+/// A process that waits for another one's bytes, beside a thread that sleeps.
+struct Pair {
+    taker: Target,
+    giver: Child,
+    _scratch: Scratch,
+}
+
+impl Pair {
+    fn start() -> Pair {
+        let (program, scratch) = (program("wakes.c"), Scratch::new());
+        let fifo = scratch.file("fifo");
+        mkfifo(fifo.as_str(), Mode::S_IRWXU).unwrap();
+        let giver = Command::new(&program).args(["give", &fifo, "60"]).spawn().unwrap();
+        let taker = Target::start(&program, &["take", &fifo]);
+        Pair { taker, giver, _scratch: scratch }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        drop(self.giver.kill());
+        drop(self.giver.wait());
+    }
+}
+
+fn record(mode: &str, target: &[&str]) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "--mode", mode, "-o", &path]).args(target);
+    let ended = finish(&mut command).success();
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+#[track_caller]
+fn assert_seconds(nanos: u64, expect: f64, what: &str) {
+    let seconds = nanos as f64 / 1e9;
+    assert!((seconds - expect).abs() <= 0.1 * expect, "{seconds} s of {expect}: {what}");
+}
+
+/// The giver is another process than the one that is recorded; what wakes a sleeper is the timer, whatever
+/// ran when that came.
+#[test]
+fn threads_are_woken_by_who_writes_and_sleepers_by_a_timer() {
+    if !live_as_root() {
+        return;
+    }
+    let pair = Pair::start();
+    let target = ["-d", "2s", "-p", &pair.taker.pid_text()];
+    let (alone, said) = record("wakeup", &target);
+    let what = format!("{alone:?}\n{said}");
+    assert_seconds(
+        alone.with_in_order(&["taker", "woken by giver", "main", "give_work"]),
+        SECONDS,
+        &what,
+    );
+    assert_seconds(alone.with_in_order(&["napper", "woken by an interrupt"]), SECONDS, &what);
+    assert_seconds(alone.total(), 2.0 * SECONDS, &what);
+    // What the interrupt came upon had nothing to do with it.
+    assert_eq!(alone.with_in_order(&["woken by an interrupt", "main"]), 0, "{what}");
+
+    let (above, said) = record("offwake", &target);
+    let what = format!("{above:?}\n{said}");
+    let chain = ["taker", "main", "take_work", "--", "woken by giver", "main", "give_work"];
+    assert_seconds(above.with_in_order(&chain), SECONDS, &what);
+    assert_seconds(
+        above.with_in_order(&["napper", "nap", "--", "woken by an interrupt"]),
+        SECONDS,
+        &what,
+    );
+    assert_eq!(above.with_in_order(&["take_work", "woken by an interrupt"]), 0, "{what}");
+}
+
+/// Threads of a program that is launched are not known when the events are opened.
+#[test]
+fn threads_that_are_started_later_are_followed() {
+    if !live_as_root() {
+        return;
+    }
+    let (folded, said) = record("offwake", &["--", &program("waits.c")]);
+    let known = folded.with_in_order(&["in_lock", "--", "woken by waits"]) as f64;
+    let all = folded.with_in_order(&["in_lock", "--"]) as f64;
+    assert!(known > 0.9 * all && all > 0.0, "{known} of {all}: {folded:?}\n{said}");
+}
+
+#[test]
+fn wakers_have_no_options_of_other_modes() {
+    for mode in ["wakeup", "offwake"] {
+        run(&["record", "--mode", mode, "-k", "--", "true"]).error(1, &["has no -k and -u"]);
+        run(&["record", "--mode", mode, "-C", "0", "--", "true"]).error(1, &["has no -C"]);
+    }
+}
