@@ -31,6 +31,36 @@ fn bytes_that_are_asked_for_are_counted_at_their_callers() {
     assert!(said.contains("calls ran into a breakpoint"), "{said}");
 }
 
+/// What is freed, or moved by realloc, is not there any more.
+#[test]
+fn what_is_not_freed_is_told_from_what_is() {
+    if !live_as_root() {
+        return;
+    }
+    let leaks = |rounds: u64| {
+        let scratch = Scratch::new();
+        let path = scratch.file("out.folded");
+        let mut command = flame();
+        command.args(["record", "--mode", "alloc", "--live", "-o", &path, "--"]);
+        let ended = finish(command.arg(program("leaks.c")).arg(rounds.to_string())).success();
+        (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+    };
+    let (folded, said) = leaks(50);
+    let kept = |name| folded.with(&["main", name]);
+    assert_eq!((kept("lost"), kept("grown"), folded.total()), (5000, 50_000, 55_000), "{said}");
+    // Some of the calls that allocate are sampled, but each that frees is seen.
+    let rounds = 10_000;
+    let (folded, said) = leaks(rounds);
+    let kept = |name| folded.with(&["main", name]) as f64 / rounds as f64;
+    let what = format!("{folded:?}\n{said}");
+    assert!((80.0..120.0).contains(&kept("lost")), "{what}");
+    assert!((850.0..1150.0).contains(&kept("grown")), "{what}");
+    if !said.contains("may have been freed") {
+        assert_eq!(folded.total(), folded.with(&["lost"]) + folded.with(&["grown"]), "{what}");
+    }
+    run(&["record", "--mode", "io", "--live", "--", "true"]).error(1, &["--live is for"]);
+}
+
 #[test]
 fn growth_of_heaps_is_seen_to_the_byte() {
     if !has_tracepoints() {

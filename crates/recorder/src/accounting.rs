@@ -89,7 +89,8 @@ impl Tally {
         // Where the period was chosen on the way, samples stand for all occurrences from then on, in
         // the proportions in which they came: a period is broken off now and then, and the kernel
         // takes only so many samples in a tick.
-        for (event, happened) in self.happened.iter().enumerate() {
+        let values = profile.value_types().len();
+        for (event, happened) in self.happened.iter().enumerate().take(values / 2) {
             let (value, Some(count)) = (2 * event + EVENT_VALUE, happened.count) else { continue };
             let sampled = counted.get(event).copied().unwrap_or(0);
             // Of several it would not be said which it is.

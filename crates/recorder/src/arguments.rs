@@ -13,6 +13,8 @@ const AARCH64: [u32; 6] = [0, 1, 2, 3, 4, 5];
 pub enum Argument {
     /// One of its arguments.
     One(usize),
+    /// What it returns, at its end.
+    Returned,
     /// Two of them multiplied.
     Product(usize, usize),
     /// The second where the first is no null pointer: with one, what is asked of realloc is asked of
@@ -27,14 +29,16 @@ impl Argument {
             Architecture::X86_64 => X86_64,
             Architecture::Aarch64 => AARCH64,
         };
-        let get = |argument: usize| {
-            let number = *numbers.get(argument)?;
+        let register = |number: u32| {
             let is_there = mask & (1 << number) != 0;
             let position = (mask & ((1 << number) - 1)).count_ones() as usize;
             registers.get(position).copied().filter(|_| is_there)
         };
+        let get = |argument: usize| register(*numbers.get(argument)?);
         match self {
             Argument::One(argument) => get(argument),
+            // rax and x0 are the first of all.
+            Argument::Returned => register(0),
             Argument::Product(first, second) => get(first)?.checked_mul(get(second)?),
             Argument::Resize(pointer, len) => {
                 if get(pointer)? == 0 {
@@ -61,6 +65,8 @@ mod tests {
         assert_eq!(value(Argument::One(2)), Some(30));
         assert_eq!(value(Argument::One(3)), None);
         assert_eq!(value(Argument::One(9)), None);
+        assert_eq!(value(Argument::Returned), None);
+        assert_eq!(Argument::Returned.value(0b11_1001, &[7, 30, 20, 10]), Some(7));
         assert_eq!(value(Argument::Product(0, 1)), Some(200));
         assert_eq!(value(Argument::Resize(0, 1)), Some(20));
         assert_eq!(Argument::Resize(0, 1).value(mask, &[30, 20, 0]), Some(0));

@@ -14,6 +14,7 @@ use crate::aggregator::{
     Aggregator, Moment, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
 };
 use crate::arguments::Argument;
+use crate::blocks::Blocks;
 use crate::config::{Options, Stream};
 use crate::growth::Growth;
 use crate::images::OpenImage;
@@ -108,6 +109,8 @@ pub(crate) struct Collector {
     arguments: Vec<Argument>,
     /// Where samples stand for how far heaps have grown.
     growth: Option<Growth>,
+    /// Where only those stay whose blocks were not freed.
+    blocks: Option<Blocks>,
     /// The registers that samples have.
     registers: u64,
 }
@@ -144,6 +147,7 @@ impl Collector {
             open_ends: 0,
             arguments: options.arguments.clone(),
             growth: options.growth.then(Growth::default),
+            blocks: options.blocks.map(Blocks::new),
             registers: stream.user_registers,
         }
     }
@@ -200,6 +204,7 @@ impl Collector {
             EventKind::Switch { pid, tid, to } => self.take_switch(pid, tid, to),
             kind => {
                 self.growth.iter_mut().for_each(|growth| growth.apply(&kind));
+                self.blocks.iter_mut().for_each(|blocks| blocks.apply(&kind));
                 self.follow_waits(&kind);
                 // Of those who wake others it does not matter.
                 if self.wakings.is_none() {
@@ -232,12 +237,14 @@ impl Collector {
 
     fn rows_of(&mut self, mut aggregator: Aggregator) -> (Rows, Health) {
         self.add_running(&mut aggregator);
+        self.add_blocks(&mut aggregator);
         self.locator.images.give_up_rewritten();
         let mut health = self.health.clone();
         let rows = aggregator.into_rows(&mut health);
         self.locator.jit_names = self.locator.jit.names();
         health.notes.extend(self.locator.notes.iter().cloned());
         health.notes.extend(self.locator.jit.note());
+        health.notes.extend(self.blocks.iter().flat_map(Blocks::notes));
         health.short_tasks = self.short_tasks.unseen();
         if self.runs.is_none() {
             let note = "threads were switched too often to keep when each had a CPU".to_owned();

@@ -174,6 +174,14 @@ impl Default for Waits {
     }
 }
 
+/// Which of the source's events are of what: those that allocate come first, with stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockEvents {
+    /// How many functions allocate. Behind them come as many events of their returns, in the same
+    /// order, and then those of functions that free what they are called with.
+    pub functions: usize,
+}
+
 /// Whether frames of interpreted programs are shown.
 #[derive(Clone, Debug)]
 pub enum ScriptFrames {
@@ -209,6 +217,9 @@ pub struct Options {
     /// What samples of each event weigh, by its position, where that is an argument of the function that
     /// is called; the events are one value then.
     pub arguments: Vec<Argument>,
+    /// Whether only those of the samples of `arguments` stay whose blocks were not freed, and which events say
+    /// so. Default: all stay.
+    pub blocks: Option<BlockEvents>,
     /// Whether the field of a tracepoint is an address, and a sample stands for how far it lies beyond that
     /// of the process's sample before.
     pub growth: bool,
@@ -248,6 +259,7 @@ impl Default for Options {
             waits: None,
             spans: false,
             arguments: Vec::new(),
+            blocks: None,
             growth: false,
             value: None,
             keeps_times: false,

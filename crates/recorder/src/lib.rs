@@ -62,6 +62,7 @@
 mod accounting;
 mod aggregator;
 mod arguments;
+mod blocks;
 mod clock;
 mod collector;
 mod config;
@@ -95,8 +96,8 @@ pub use accounting::{ProcessTimes, Times};
 pub use arguments::Argument;
 pub use collector::SeenImage;
 pub use config::{
-    DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE, ScriptFrames, States,
-    Stream, Waits, Wakers,
+    BlockEvents, DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE,
+    ScriptFrames, States, Stream, Waits, Wakers,
 };
 pub use debug_places::DebugPlaces;
 pub use images::image_name;

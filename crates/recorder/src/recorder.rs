@@ -10,7 +10,7 @@ use crate::SharedFiles;
 use crate::accounting::{ProcessTimes, Tally};
 use crate::aggregator::Rows;
 use crate::collector::{Collector, SeenImage};
-use crate::config::{Options, RecorderConfig, Stream};
+use crate::config::{BlockEvents, Options, RecorderConfig, Stream};
 use crate::jit::JitTarget;
 use crate::naming;
 use crate::proc::all_processes;
@@ -95,6 +95,9 @@ impl Recorder {
         }
         if options.spans {
             stream.others.clear();
+        }
+        if let Some(BlockEvents { functions }) = options.blocks {
+            stream.others.truncate(functions.saturating_sub(1));
         }
         let is_named = options.value.is_some();
         stream.value = options.value.clone().unwrap_or(stream.value);

@@ -88,6 +88,8 @@ pub enum CallGraph {
     Dwarf(ByteLen),
     /// The kernel follows the frame pointers.
     FramePointers,
+    /// No stacks, but the user registers.
+    Registers,
     /// No stacks: only where the CPU was.
     None,
 }
@@ -144,25 +146,25 @@ pub struct EventSpec {
     pub rate: Rate,
     /// See [`SamplerConfig::switches`].
     pub switches: bool,
-    /// Whether its samples have stacks.
-    pub stacks: bool,
+    /// How its samples' stacks are walked; `None` = as those of the config.
+    pub call_graph: Option<CallGraph>,
     /// Whether it is of the waking of the target's threads, by whomever: its field is the number of the
     /// thread then, and it is sampled in all tasks.
     pub wakes: bool,
 }
 
 impl EventSpec {
-    /// Samples with stacks.
+    /// Samples with the config's stacks.
     pub fn new(event: EventType, rate: Rate) -> EventSpec {
-        EventSpec { event, rate, switches: false, stacks: true, wakes: false }
+        EventSpec { event, rate, switches: false, call_graph: None, wakes: false }
     }
 }
 
 impl SamplerConfig {
     /// The same, of another event.
     pub(crate) fn of_event(&self, spec: &EventSpec) -> SamplerConfig {
-        let EventSpec { event, rate, switches, stacks, wakes } = spec.clone();
-        let call_graph = if stacks { self.call_graph } else { CallGraph::None };
+        let EventSpec { event, rate, switches, call_graph, wakes } = spec.clone();
+        let call_graph = call_graph.unwrap_or(self.call_graph);
         let target = if wakes { Target::System } else { self.target.clone() };
         SamplerConfig {
             target,
@@ -212,7 +214,7 @@ impl SamplerConfig {
         let copy = match self.call_graph {
             CallGraph::Dwarf(_) if self.copy_may_be_larger => MAX_STACK_COPY.0,
             CallGraph::Dwarf(bytes) => bytes.0,
-            CallGraph::FramePointers | CallGraph::None => 0,
+            CallGraph::FramePointers | CallGraph::Registers | CallGraph::None => 0,
         };
         let occurs = self.event.as_ref().is_some_and(EventType::is_occurrence);
         let a_second = match self.rate {

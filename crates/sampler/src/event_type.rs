@@ -145,6 +145,12 @@ impl EventType {
         Ok(EventType { uprobe, ..EventType::counted(name, uprobe::kind()?, 0) })
     }
 
+    /// The same function, sampled where it returns.
+    pub fn at_return(self) -> EventType {
+        // `retprobe` in the event's format, which has always been the first bit.
+        EventType { config: self.config | 1, name: format!("return of {}", self.name), ..self }
+    }
+
     /// Whether it is the call of a function.
     pub fn is_function(&self) -> bool {
         self.uprobe.is_some()

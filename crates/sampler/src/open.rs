@@ -98,9 +98,10 @@ impl Plan {
             }
             _ => 0,
         };
+        let has_registers = user_stack > 0 || config.call_graph == CallGraph::Registers;
         let fields = SampleFields {
-            callchain: config.call_graph != CallGraph::None,
-            user_registers: if user_stack > 0 { config.user_registers } else { 0 },
+            callchain: !matches!(config.call_graph, CallGraph::None | CallGraph::Registers),
+            user_registers: if has_registers { config.user_registers } else { 0 },
             user_stack,
             fixed_period: match config.rate {
                 Rate::Period(period) => Some(period),

@@ -174,6 +174,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "FILE", requires = "mode", hide_short_help = true)]
     pub(crate) allocator: Option<PathBuf>,
 
+    /// Of --mode alloc, only what is not freed before the recording ends
+    #[arg(long, requires = "mode", hide_short_help = true)]
+    pub(crate) live: bool,
+
     /// Weigh a tracepoint by a field of it (bytes, ret), or a function by an argument (arg1 to arg6)
     #[arg(long, value_name = "FIELD", requires = "event", hide_short_help = true)]
     pub(crate) weight: Option<String>,

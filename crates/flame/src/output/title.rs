@@ -12,6 +12,7 @@ pub(super) fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
         ("offwake", _) => "off-CPU time, with who ended it",
         ("wall", _) => "wall-clock time of each thread",
         ("alloc", _) => "bytes asked for",
+        ("live", _) => "bytes not freed",
         ("io" | "block-io" | "syscalls" | "mmap" | "locks", unit) => {
             let what = match unit {
                 "nanoseconds" => "time from entry to return",

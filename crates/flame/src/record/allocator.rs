@@ -4,10 +4,11 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use flame_profile::{ByteLen, Hz, Pid, ValueType};
-use flame_recorder::{Argument, LiveFiles, RecorderConfig, TargetFiles};
-use flame_sampler::{EventSpec, Rate, Target};
+use flame_recorder::{Argument, BlockEvents, LiveFiles, RecorderConfig, TargetFiles};
+use flame_sampler::{CallGraph, EventSpec, EventType, Rate, Target};
 use flame_symbolize::{DebugSearch, ImageFile};
 
 use super::plan::rate;
@@ -25,14 +26,22 @@ const FUNCTIONS: &[(&str, Argument)] = &[
     ("posix_memalign", Argument::One(2)),
 ];
 
+/// Those whose result says where the block is: the other one writes that into memory.
+const RETURN_ADDRESSES: &[&str] = &["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
+
+/// Functions that free what they are called with, those of allocators beside the C library too.
+const FREE: &[&str] =
+    &["free", "realloc", "free_sized", "free_aligned_sized", "dallocx", "sdallocx"];
+
 /// Allocators that programs are linked with instead of the C library's.
 const OTHERS: [&str; 3] = ["jemalloc", "tcmalloc", "mimalloc"];
 
 /// What the C library's file is called.
 const C_LIBRARIES: [&str; 3] = ["libc.so", "libc-2", "ld-musl"];
 
-/// Bytes of ring a CPU: each function has rings of its own.
-const RING: ByteLen = ByteLen(8 << 20);
+/// Bytes of ring a CPU at most and at least, and on all CPUs: each function has rings of its own.
+const RING: [u64; 2] = [512 << 10, 8 << 20];
+const RINGS: u64 = 512 << 20;
 
 /// An allocator: how the kernel is told of it, and what it is.
 struct Allocator {
@@ -61,7 +70,8 @@ pub(super) fn set(
     };
     let mut starts = Vec::new();
     let mut events = Vec::new();
-    for (function, argument) in FUNCTIONS {
+    let is_meant = |function: &str| !sampling.live || RETURN_ADDRESSES.contains(&function);
+    for (function, argument) in FUNCTIONS.iter().filter(|(function, _)| is_meant(function)) {
         let start = allocator.image.offset_of_function(function);
         // Two names of one function are one event.
         if start.is_none() || starts.contains(&start) {
@@ -82,14 +92,42 @@ pub(super) fn set(
         Rate::Frequency(hz) => Rate::Frequency(Hz((hz.0 / events.len() as u64).max(1))),
         period @ Rate::Period(_) => period,
     };
+    let functions = events.len();
     let mut events = events.into_iter();
-    config.options.value = Some(ValueType::new("alloc", "bytes"));
+    let (name, frees) = match sampling.live {
+        true => ("live", frees(&allocator)?),
+        false => ("alloc", Vec::new()),
+    };
+    config.options.value = Some(ValueType::new(name, "bytes"));
     config.options.arguments = arguments;
+    let returns: Vec<EventType> = match sampling.live {
+        true => events.clone().map(EventType::at_return).collect(),
+        false => Vec::new(),
+    };
+    config.options.blocks = sampling.live.then_some(BlockEvents { functions });
+    let rings = (functions + returns.len() + frees.len()) as u64 * cpus();
+    config.sampler.ring = Some(ByteLen((RINGS / rings).clamp(RING[0], RING[1])));
     config.sampler.event = events.next();
     config.sampler.rate = rate;
-    config.sampler.ring = Some(RING);
     config.others = events.map(|event| EventSpec::new(event, rate)).collect();
+    // Each of them: of a block that was sampled it is to be known where it is, and when it is freed.
+    let each = |event| EventSpec {
+        call_graph: Some(CallGraph::Registers),
+        ..EventSpec::new(event, Rate::Period(1))
+    };
+    config.others.extend(returns.into_iter().chain(frees).map(each));
     Ok(())
+}
+
+/// Calls that free blocks.
+fn frees(allocator: &Allocator) -> Result<Vec<EventType>, Failure> {
+    let calls = |function| calls_of(function, function, &allocator.path, &allocator.image);
+    let calls = FREE.iter().filter_map(|function| calls(function));
+    calls.collect::<Result<_, _>>().map_err(Failure::new)
+}
+
+fn cpus() -> u64 {
+    thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64)
 }
 
 /// That of a process, which may be in a container: the file that it has mapped, whatever it is called.

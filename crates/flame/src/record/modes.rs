@@ -3,7 +3,9 @@
 
 use flame_profile::ValueType;
 use flame_recorder::{Argument, RecorderConfig};
-use flame_sampler::{DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Rate, SamplerConfig};
+use flame_sampler::{
+    CallGraph, DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Rate, SamplerConfig,
+};
 use nix::libc;
 
 use super::plan::rate;
@@ -210,7 +212,10 @@ fn measure(
         }
         Weight::Until(event_of_end) => {
             let rate = Rate::Period(1);
-            config.others = vec![EventSpec { stacks: false, ..EventSpec::new(event_of_end, rate) }];
+            config.others = vec![EventSpec {
+                call_graph: Some(CallGraph::None),
+                ..EventSpec::new(event_of_end, rate)
+            }];
             config.options.spans = true;
             (event, "nanoseconds")
         }

@@ -126,6 +126,9 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     if sampling.allocator.is_some() && sampling.mode != Some(Mode::Alloc) {
         return Err(Failure::new("--allocator is for --mode alloc"));
     }
+    if sampling.live && sampling.mode != Some(Mode::Alloc) {
+        return Err(Failure::new("--live is for --mode alloc"));
+    }
     let is_tracepoint = events(sampling).any(EventType::is_tracepoint);
     if sampling.filter.is_some() && !is_tracepoint {
         return Err(Failure::new("--filter is for tracepoints: -e GROUP:NAME")

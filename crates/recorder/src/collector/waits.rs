@@ -10,6 +10,7 @@ use flame_profile::{
 
 use super::{Collector, Waited};
 use crate::aggregator::{Aggregator, SeenStack, Wait};
+use crate::blocks::{Block, Blocks};
 use crate::location::{CodeLocation, ThreadPosition};
 use crate::off_cpu::{OffCpu, Seen, Spell, SpellStack};
 use crate::on_cpu::Ran;
@@ -109,6 +110,15 @@ impl Collector {
             spans.began(self.now, tid, sample.period, Arc::clone(&wait));
             return Some(wait);
         }
+        if let Some(blocks) = &mut self.blocks {
+            let argument = self.arguments.get(sample.event)?;
+            let registers = sample.user_registers.as_deref().unwrap_or_default();
+            let bytes = argument.value(self.registers, registers).unwrap_or(0);
+            let block = Block::of(sample, self.now, bytes);
+            let wait = Arc::clone(&block.stack);
+            blocks.entered(tid, block);
+            return Some(wait);
+        }
         let off_cpu = self.off_cpu.as_mut()?;
         let wait = Wait::default();
         if let Some(woken) = woken_by(sample, self.events) {
@@ -121,9 +131,12 @@ impl Collector {
         Some(wait)
     }
 
-    /// Whether a sample is of no use: it is of the waking of a thread of which nothing is asked, or of a
+    /// Whether a sample is of no use by itself: it is of a call that frees or returns, of the waking of a thread of which nothing is asked, or of a
     /// wait of which only the waker is.
-    pub(super) fn is_of_no_use(&self, sample: &SampleEvent<'_>) -> bool {
+    pub(super) fn is_of_no_use(&mut self, sample: &SampleEvent<'_>) -> bool {
+        if self.blocks.as_mut().is_some_and(|blocks| blocks.take(sample, self.registers)) {
+            return true;
+        }
         let (Some(wakings), Some(off_cpu)) = (&self.wakings, &self.off_cpu) else { return false };
         match woken_by(sample, self.events) {
             Some(tid) => !off_cpu.waits(tid),
@@ -218,6 +231,16 @@ impl Collector {
             rows.add(SeenStack { thread, stack, end }, 0, time, moment);
         }
         rows.add_up();
+    }
+
+    /// Adds the blocks that were not freed.
+    pub(super) fn add_blocks(&self, rows: &mut Aggregator) {
+        for block in self.blocks.iter().flat_map(Blocks::live) {
+            if let Some(seen) = block.stack.get() {
+                let moment = self.moment(block.time, block.cpu);
+                rows.add(*seen, block.event, block.weight, moment);
+            }
+        }
     }
 
     /// Whether a sample is of the end of what another one began; that one has its time then.
