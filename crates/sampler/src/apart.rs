@@ -23,11 +23,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nix::sched::{CloneFlags, clone};
 use nix::sys::prctl::set_name;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 /// The stack of such a process, in bytes.
 const STACK: usize = 256 << 10;
+
+/// For how many microseconds such a process may run at a stretch where it goes before all others: then the
+/// kernel ends it. A reader runs for one in a thousand of that and rests.
+const LONGEST_RUN: u64 = 1_000_000;
 
 /// The bit of CAP_SYS_PTRACE (linux/capability.h).
 const SYS_PTRACE: u32 = 19;
@@ -53,6 +58,7 @@ pub(crate) fn run_apart(files: &[RawFd], mut work: impl FnMut()) -> io::Result<(
     let child = || {
         let _ = set_name(c"flame");
         close_all_but(files);
+        let _ = setrlimit(Resource::RLIMIT_RTTIME, LONGEST_RUN, LONGEST_RUN);
         let _ = catch_unwind(AssertUnwindSafe(&mut work));
         0
     };
@@ -87,6 +93,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::realtime;
 
     #[test]
     fn work_has_the_memory_and_the_files_that_it_is_given() {
@@ -110,6 +117,24 @@ mod tests {
         assert!(!is_there());
         assert_eq!(open, [true, false]);
         assert!(second.metadata().is_ok());
+    }
+
+    /// Real-time work that does not rest would keep its CPU from everybody.
+    #[test]
+    fn work_that_never_rests_is_ended() {
+        let mut entered = true;
+        run_apart(&[], || {
+            if realtime::enter().is_ok() {
+                loop {
+                    std::hint::spin_loop();
+                }
+            }
+            entered = false;
+        })
+        .unwrap();
+        if !entered {
+            eprintln!("SKIP: no real-time class");
+        }
     }
 
     #[test]

@@ -94,12 +94,12 @@ impl Shared {
         }
     }
 
-    /// Whether its thread waits in the kernel, and not for a CPU.
+    /// Whether its thread waits in the kernel, and not for a CPU; or has ended, since it ran for too long.
     pub(crate) fn waits(&self) -> bool {
         let thread = self.thread.load(Ordering::Relaxed);
         let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
         // The name may hold brackets; the state stands behind it.
-        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['D', 'S']))
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['D', 'S', 'Z', 'X']))
     }
 
     /// Fetches what is left of the reader's process.
