@@ -77,9 +77,11 @@ pub fn write_chart(chart: &Chart, out: &mut impl Write) -> io::Result<()> {
     let title = escape(&chart.title);
     writeln!(
         out,
-        "<text x=\"{MARGIN}\" y=\"26\" font-size=\"16\" fill=\"#1f2328\">{title}</text>\n\
+        "<text id=\"title\" x=\"{MARGIN}\" y=\"26\" font-size=\"16\" fill=\"#1f2328\">{title}</text>\n\
+         <text id=\"matched\" x=\"{}\" y=\"26\" text-anchor=\"end\" fill=\"#59636e\"/>\n\
          <text id=\"shown\" x=\"{MARGIN}\" y=\"46\" fill=\"#59636e\">{}: click a box or turn the wheel to \
          zoom, drag to move, Esc for the whole; click a name for all its rows</text>",
+        WIDTH - MARGIN - 210,
         axis::length(duration)
     )?;
     write!(out, "<g id=\"axis\" fill=\"#59636e\">")?;

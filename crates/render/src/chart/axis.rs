@@ -54,7 +54,7 @@ pub(super) fn write(
         let (line, text) = (top - 12, top - 16);
         write!(
             out,
-            "<path d=\"M{x:.1} {line}V{bottom}\" stroke=\"#d8dee4\"/>\
+            "<path d=\"M{x:.1} {line}V{bottom}\"/>\
              <text x=\"{:.1}\" y=\"{text}\">{seconds:.*} s</text>",
             x + 3.0,
             digits as usize

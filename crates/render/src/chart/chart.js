@@ -83,7 +83,6 @@
       const x = left + (at - start) / (end - start) * width;
       const line = document.createElementNS(NS, "path");
       line.setAttribute("d", `M${x.toFixed(1)} ${top}V${bottom}`);
-      line.setAttribute("stroke", "#d8dee4");
       const text = document.createElementNS(NS, "text");
       text.setAttribute("x", (x + 3).toFixed(1));
       text.setAttribute("y", Number(top) - 4);
@@ -136,10 +135,23 @@
   };
   for (const lane of lanes) {
     lane.base = lane.height - lane.rows.few * ROW;
-    lane.name.classList.toggle("folds", lane.rows.few < lane.rows.all);
-    lane.name.addEventListener("click", () => {
+    if (lane.rows.few >= lane.rows.all) continue;
+    const name = lane.name;
+    name.classList.add("folds");
+    name.setAttribute("tabindex", 0);
+    name.setAttribute("role", "button");
+    name.setAttribute("aria-expanded", false);
+    const turn = () => {
       lane.isWhole = !lane.isWhole;
+      name.setAttribute("aria-expanded", lane.isWhole);
       stack();
+    };
+    name.addEventListener("click", turn);
+    name.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        turn();
+      }
     });
   }
 
@@ -220,7 +232,56 @@
     const times = Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300)));
     show(at - (at - from) * times, at + (until - at) * times);
   }, { passive: false });
+  // What a search finds keeps its colours; how long that took is added up once where calls are nested.
+  const matched = svg.querySelector("#matched");
+  const box = document.createElementNS(NS, "foreignObject");
+  for (const [name, value] of [["x", left + width - 200], ["y", 10], ["width", 200], ["height", 26]]) {
+    box.setAttribute(name, value);
+  }
+  const input = document.createElementNS("http://www.w3.org/1999/xhtml", "input");
+  input.setAttribute("type", "search");
+  input.setAttribute("placeholder", "Search (regex)");
+  input.setAttribute("aria-label", "Search (regex)");
+  box.append(input);
+  svg.append(box);
+  const pattern = (text) => {
+    try {
+      return new RegExp(text, "i");
+    } catch {
+      return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+    }
+  };
+  input.addEventListener("input", () => {
+    const wanted = input.value ? pattern(input.value) : null;
+    let [count, time] = [0, 0];
+    for (const lane of lanes) {
+      const found = lane.frames.filter((frame) => wanted && frame.name && wanted.test(frame.name));
+      for (const { rect } of lane.frames) rect.classList.remove("found");
+      for (const { rect } of found) rect.classList.add("found");
+      count += found.length;
+      let end = 0;
+      for (const frame of found.sort((one, other) => one.x - other.x)) {
+        time += Math.max(0, frame.end - Math.max(end, frame.x));
+        end = Math.max(end, frame.end);
+      }
+    }
+    svg.classList.toggle("searched", wanted !== null);
+    matched.textContent = !wanted ? "" : count ? `${count} boxes, ${length(time * duration)}` : "nothing found";
+  });
   addEventListener("keydown", (event) => {
+    if (event.target === input) {
+      if (event.key === "Escape") {
+        input.value = "";
+        input.dispatchEvent(new Event("input"));
+        input.blur();
+      }
+      return;
+    }
+    if (event.key === "/" || event.key === "f" && event.ctrlKey) {
+      event.preventDefault();
+      input.focus();
+      return;
+    }
     const span = until - from;
     const keys = {
       Escape: () => show(0, 1),

@@ -107,6 +107,35 @@ fn a_click_shows_one_time_in_all_lanes_and_escape_the_whole() {
 }
 
 #[test]
+fn a_search_keeps_what_it_finds_and_adds_up_nested_calls_once() {
+    let Some(mut page) = browser(1220, 700) else { return };
+    page.open_file(&write("chart-search.svg", &chart())).unwrap();
+    page.press("/").unwrap();
+    let search = |page: &mut Browser, text: &str| {
+        let set = format!(
+            "(() => {{ const input = document.querySelector('input'); const focused = document.activeElement === input; \
+             input.value = {text:?}; input.dispatchEvent(new Event('input')); return focused; }})()"
+        );
+        assert_eq!(after_frame(page, &set), json!(true));
+        let seen = "[document.querySelector('#matched').textContent, document.querySelectorAll('.found').length, \
+                    document.documentElement.classList.contains('searched')]";
+        after_frame(page, seen)
+    };
+    let found = search(&mut page, "level_[01]");
+    let boxes = found[1].as_u64().unwrap();
+    assert!(boxes >= 20 && found[2] == true, "{found}");
+    // Ten turns of 100 ms, whatever is nested.
+    assert_eq!(found[0], json!(format!("{boxes} boxes, 1000 ms")));
+    // What is no regular expression is looked for as it stands.
+    assert_eq!(search(&mut page, "level_0("), json!(["nothing found", 0, true]));
+    page.press("Escape").unwrap();
+    let cleared =
+        "[document.querySelector('input').value, document.querySelectorAll('.found').length]";
+    assert_eq!(after_frame(&mut page, cleared), json!(["", 0]));
+    assert_eq!(page.problems(), [] as [String; 0]);
+}
+
+#[test]
 fn rows_that_are_rare_come_with_a_click_on_the_name() {
     let Some(mut page) = browser(1220, 700) else { return };
     page.open_file(&write("chart-rows.svg", &chart())).unwrap();
