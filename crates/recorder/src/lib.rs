@@ -71,6 +71,7 @@ mod epilogues;
 mod growth;
 mod images;
 mod interpreter;
+mod java;
 mod jit;
 mod live_files;
 mod location;

@@ -25,6 +25,8 @@ pub(super) enum CodeLocation {
     Waiting(ProcessAddress),
     /// In executable memory without a file: JIT code.
     Jit(JitId),
+    /// In code of a Java VM: the number of what it is called.
+    Java(u32),
     /// In an interpreted program: a function of it, at a line.
     Script(ScriptId),
     /// In an interpreted program, and which function was not found out.

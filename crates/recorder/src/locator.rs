@@ -2,7 +2,7 @@
 
 use flame_events::{Event, EventKind, Found, KernelSymbolEvent, Processes};
 use flame_profile::{Health, Nanos, Pid, ProcessAddress, StackEnd};
-use flame_unwind::{CfiUnwinder, Code, FrameAddress};
+use flame_unwind::{CfiUnwinder, Code, FrameAddress, Left, RuntimeFrame};
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
@@ -10,6 +10,7 @@ use crate::SharedFiles;
 use crate::config::Options;
 use crate::epilogues::Epilogues;
 use crate::images::{Copied, Images, OpenImage, image_name};
+use crate::java::JavaVms;
 use crate::jit::{JitCode, JitNames, TableLookup};
 use crate::location::CodeLocation;
 use crate::mapped_files::Seen;
@@ -35,6 +36,7 @@ pub(crate) struct Locator {
     /// What the kernel said it made while running, in order; by each event that heard of it.
     pub(crate) kernel_code: IndexSet<KernelSymbolEvent, FxBuildHasher>,
     pub(crate) jit: JitCode,
+    pub(crate) java: JavaVms,
     epilogues: Epilogues,
     pub(crate) jit_names: JitNames,
     /// What is to be said of what was found.
@@ -57,6 +59,7 @@ impl Locator {
             images,
             kernel_code: IndexSet::default(),
             jit: JitCode::new(files.clone()),
+            java: JavaVms::new(options.memory.clone()),
             epilogues: Epilogues::new(options.memory.clone()),
             jit_names: JitNames::default(),
             notes: Vec::new(),
@@ -96,6 +99,12 @@ impl Locator {
             kind => {
                 if let EventKind::Comm { pid, exec: true, .. } = kind {
                     self.epilogues.forget(*pid);
+                    self.java.forget(*pid);
+                }
+                if let EventKind::Exit { pid, tid } = kind
+                    && pid.0 == tid.0
+                {
+                    self.java.forget(*pid);
                 }
                 self.processes.apply(event.time, kind);
                 self.jit.apply(kind, &self.processes);
@@ -130,7 +139,11 @@ impl Locator {
         match self.jit.table(pid, address, self.now) {
             TableLookup::Known(code) => Ok(code),
             TableLookup::Unread => Err(found),
-            TableLookup::None => Ok(self.epilogues.code(pid, &found, self.now)),
+            TableLookup::None => match self.java.covers(pid, address, self.now) {
+                None => Err(found),
+                Some(true) => Ok(Code::Runtime),
+                Some(false) => Ok(self.epilogues.code(pid, &found, self.now)),
+            },
         }
     }
 
@@ -140,12 +153,39 @@ impl Locator {
             return self.settle(pid, &old, unwinder);
         }
         if let Some(OpenImage::Anonymous) = self.images.get(found.mapping.image) {
+            if self.java.covers(pid, found.address, self.now).is_none() {
+                self.look_for_java(pid, unwinder);
+            }
             return self.jit.open_table(pid, found.address, self.now, unwinder);
         }
         if let Some(key) = self.processes.image(found.mapping.image) {
             let seen = Seen { pid, found, time: Some(self.now) };
             self.images.open(key, seen, unwinder);
         }
+    }
+
+    fn look_for_java(&mut self, pid: Pid, unwinder: &mut CfiUnwinder) {
+        let library = JavaVms::library(pid, &self.processes);
+        if let Some(found) = library
+            && self.images.get(found.mapping.image).is_none()
+        {
+            self.open(pid, &found, unwinder);
+        }
+        let file = library.and_then(|found| match self.images.get(found.mapping.image)? {
+            OpenImage::File(file, _) => Some((file, found)),
+            _ => None,
+        });
+        self.java.look(pid, file.as_ref().map(|(file, found)| (*file, found)), self.now);
+    }
+
+    /// Another stack is walked from here on.
+    pub(crate) fn begin_walk(&mut self) {
+        self.java.begin_walk();
+    }
+
+    /// Leaves a frame in code that its runtime tells about.
+    pub(crate) fn leave(&mut self, pid: Pid, frame: RuntimeFrame<'_>) -> Left {
+        self.java.leave(pid, frame, self.now)
     }
 
     /// What of a stack can be read, from there upwards.
@@ -203,7 +243,8 @@ impl Locator {
         locations.clear();
         for (index, frame) in frames.iter().enumerate() {
             let address = frame.lookup_address();
-            let location = self.locate(pid, address, unwinder).unwrap_or_else(|| {
+            let java = self.java.met(index).map(CodeLocation::Java);
+            let location = java.or_else(|| self.locate(pid, address, unwinder)).unwrap_or_else(|| {
                 self.jit_frames.push((index, address));
                 // Until it is known which code it was.
                 CodeLocation::Unmapped(address)

@@ -267,6 +267,7 @@ impl<'c> Namer<'c> {
                 self.kernel_location(profile, address, FrameKind::Waiting)
             }
             CodeLocation::Jit(id) => self.jit_location(profile, id),
+            CodeLocation::Java(number) => self.java_location(profile, number),
             CodeLocation::Script(id) => self.script_location(profile, id),
             CodeLocation::ScriptUnknown => mark(profile, SCRIPT_UNKNOWN),
             CodeLocation::ScriptNotRead(language) => {
@@ -322,6 +323,21 @@ impl<'c> Namer<'c> {
         let frame = Frame { name, kind: FrameKind::Script, file, line: Some(found.line) };
         let frame = profile.add_whole_frame(frame);
         (Location::named(frame), None)
+    }
+
+    fn java_location(&self, profile: &mut Profile, number: u32) -> (Location, Unnamed) {
+        let Some(shown) = self.code.java.get(number) else { return mark(profile, SCRIPT_UNKNOWN) };
+        let last = shown.methods.len().saturating_sub(1);
+        let add = |(index, name): (usize, &std::sync::Arc<str>)| {
+            let kind = match (index < last, shown.is_interpreted) {
+                (true, _) => FrameKind::Inlined,
+                (false, true) => FrameKind::Script,
+                (false, false) => FrameKind::Jit,
+            };
+            profile.add_frame(name, kind)
+        };
+        let frames = shown.methods.iter().enumerate().map(add).collect();
+        (at(None, ProcessAddress(0), frames), None)
     }
 
     fn jit_location(&self, profile: &mut Profile, id: JitId) -> (Location, Unnamed) {

@@ -1,9 +1,10 @@
 //! Registers and stack bytes of a sample become addresses, and how the walk ended.
 
-use flame_events::{Rest, SampleEvent};
+use flame_events::{Found, Rest, SampleEvent};
 use flame_profile::{ByteLen, Evidence, Health, NotRead, Pid, ProcessAddress, StackEnd};
 use flame_unwind::{
-    Architecture, CfiUnwinder, Code, FrameAddress, Registers, StackCopy, StackLimit,
+    Architecture, CfiUnwinder, Code, FindCode, FrameAddress, Left, Registers, RuntimeFrame,
+    StackCopy, StackLimit,
 };
 
 use crate::config::{Options, ScriptFrames, Stream};
@@ -198,14 +199,8 @@ impl Walker {
     ) -> StackEnd {
         loop {
             // An image that is met for the first time is opened, and the walk begun anew.
-            let mut unopened = None;
-            let mut find = |address: ProcessAddress| match code.code(pid, address) {
-                Ok(code) => code,
-                Err(found) => {
-                    unopened.get_or_insert(found);
-                    Code::NotCode
-                }
-            };
+            code.begin_walk();
+            let mut find = Finder { code, pid, unopened: None };
             let (limit, frames) = (self.max_depth, &mut self.frames);
             self.registers.clear();
             let (wanted, all) = (self.wants_registers, &mut self.registers);
@@ -216,8 +211,32 @@ impl Walker {
             };
             let copied = (registers, stack);
             let end = self.unwinder.unwind_watched(&mut find, copied, limit, frames, &mut watch);
-            let Some(found) = unopened else { return end };
+            let Some(found) = find.unopened else { return end };
             code.open(pid, &found, &mut self.unwinder);
         }
+    }
+}
+
+/// Looks up the addresses of a process.
+struct Finder<'l> {
+    code: &'l mut Locator,
+    pid: Pid,
+    /// The first place whose image has to be opened.
+    unopened: Option<Found>,
+}
+
+impl FindCode for Finder<'_> {
+    fn code(&mut self, address: ProcessAddress) -> Code {
+        match self.code.code(self.pid, address) {
+            Ok(code) => code,
+            Err(found) => {
+                self.unopened.get_or_insert(found);
+                Code::NotCode
+            }
+        }
+    }
+
+    fn leave(&mut self, frame: RuntimeFrame<'_>) -> Left {
+        self.code.leave(self.pid, frame)
     }
 }

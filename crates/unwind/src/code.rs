@@ -1,8 +1,10 @@
 //! Where addresses of a process point to, and what kind of address a frame has.
 
-use flame_profile::{ImageAddress, ProcessAddress};
+use flame_profile::{ImageAddress, ProcessAddress, StackEnd};
 
 use crate::epilogue::Epilogue;
+use crate::registers::Registers;
+use crate::stack_copy::StackCopy;
 
 /// A module that was added to an unwinder: its position in the order of addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,8 +50,62 @@ pub enum Code {
     /// The same, behind a call whose function does nothing more when it comes back: of a return
     /// address, the code there says where the caller is.
     Epilogue(Epilogue),
+    /// The same, in code that its runtime tells about: [`FindCode::leave`] is asked first.
+    Runtime,
     /// Into no executable memory.
     NotCode,
+}
+
+/// Knows what addresses point to. A closure that does is one.
+pub trait FindCode {
+    /// What an address points to.
+    fn code(&mut self, address: ProcessAddress) -> Code;
+
+    /// Leaves a frame in [`Code::Runtime`].
+    fn leave(&mut self, _frame: RuntimeFrame<'_>) -> Left {
+        Left::Unknown
+    }
+}
+
+impl<F: FnMut(ProcessAddress) -> Code> FindCode for F {
+    fn code(&mut self, address: ProcessAddress) -> Code {
+        self(address)
+    }
+}
+
+/// A frame in code that its runtime tells about.
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeFrame<'f> {
+    /// Its position in the stack, 0 for the innermost.
+    pub position: usize,
+    /// Where it is.
+    pub address: FrameAddress,
+    /// Its registers, as far as they are known.
+    pub registers: &'f Registers,
+    /// The stack.
+    pub stack: &'f StackCopy<'f>,
+}
+
+/// What a runtime tells of a frame of its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Its caller, as surely as a table says it.
+    Caller(RuntimeCaller),
+    /// The stack cannot be followed from there.
+    End(StackEnd),
+    /// Nothing: it is left like any code without tables.
+    Unknown,
+}
+
+/// The caller of a frame in a runtime's code: nothing is known of other registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuntimeCaller {
+    /// The return address.
+    pub address: ProcessAddress,
+    /// The stack pointer behind the return.
+    pub stack_pointer: ProcessAddress,
+    /// The frame pointer, as far as it is known.
+    pub frame_pointer: Option<u64>,
 }
 
 /// The address of one frame of a stack.
@@ -80,7 +136,7 @@ impl FrameAddress {
     }
 
     /// Whether the address is that of the instruction itself.
-    pub(crate) fn is_exact(self) -> bool {
+    pub fn is_exact(self) -> bool {
         matches!(self, FrameAddress::Instruction(_))
     }
 }

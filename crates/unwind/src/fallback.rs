@@ -7,7 +7,7 @@
 use flame_profile::{ImageAddress, ProcessAddress, StackEnd};
 
 use crate::arch::{CallLeaves, Facts, FrameState};
-use crate::code::{Code, CodeAddress, FrameAddress, ModuleId};
+use crate::code::{Code, CodeAddress, FindCode, FrameAddress, ModuleId};
 use crate::module::Module;
 use crate::registers::Registers;
 use crate::stack_copy::{StackCopy, Unreadable};
@@ -51,7 +51,7 @@ impl BareFrame<'_> {
     /// frame: there it is the caller's, and to follow it would leave the caller out.
     pub(crate) fn step(
         &self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         registers: &mut Registers,
     ) -> Step {
         if let Some(step) = self.leave_signal_frame(registers) {
@@ -147,7 +147,7 @@ impl BareFrame<'_> {
     /// Right behind `push %rbp`: the caller's frame pointer is still in its register.
     fn leave_pushed(
         &self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         registers: &mut Registers,
     ) -> Option<Step> {
         let sp = registers.get(self.facts.stack_pointer)?;
@@ -160,7 +160,7 @@ impl BareFrame<'_> {
     /// then the return address.
     fn leave_by_frame_pointer(
         &self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         registers: &mut Registers,
     ) -> Step {
         let none = Step::End(StackEnd::NoUnwindInfo);
@@ -185,7 +185,7 @@ impl BareFrame<'_> {
         if self.evidence(find, address) == Evidence::None {
             // Coroutines start with a zero frame pointer and return to code that never called
             // them: goroutines to the second byte of runtime.goexit.
-            let is_first = caller_fp == 0 && find(ProcessAddress(address)) != Code::NotCode;
+            let is_first = caller_fp == 0 && find.code(ProcessAddress(address)) != Code::NotCode;
             return if is_first { Step::End(StackEnd::ChainEnd) } else { none };
         }
         registers.set(self.facts.frame_pointer, caller_fp);
@@ -200,13 +200,13 @@ impl BareFrame<'_> {
         Step::Guess(FrameAddress::Return(ProcessAddress(address)))
     }
 
-    fn evidence(&self, find: &mut dyn FnMut(ProcessAddress) -> Code, address: u64) -> Evidence {
+    fn evidence(&self, find: &mut dyn FindCode, address: u64) -> Evidence {
         let Some(call) = address.checked_sub(1) else {
             return Evidence::None;
         };
-        let code = match find(ProcessAddress(call)) {
+        let code = match find.code(ProcessAddress(call)) {
             Code::NotCode => return Evidence::None,
-            Code::Executable => return Evidence::Code,
+            Code::Executable | Code::Runtime => return Evidence::Code,
             Code::Epilogue(_) => return Evidence::OpenCall,
             Code::Module(code) => code,
         };

@@ -56,7 +56,9 @@ mod testing;
 mod unwinder;
 
 pub use arch::Architecture;
-pub use code::{Code, CodeAddress, FrameAddress, ModuleId};
+pub use code::{
+    Code, CodeAddress, FindCode, FrameAddress, Left, ModuleId, RuntimeCaller, RuntimeFrame,
+};
 pub use epilogue::Epilogue;
 pub use registers::Registers;
 pub use section::{Section, UnwindSections};

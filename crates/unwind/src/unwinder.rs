@@ -4,7 +4,7 @@ use flame_profile::{ProcessAddress, StackEnd};
 use gimli::UnwindContext;
 
 use crate::arch::{Architecture, Facts};
-use crate::code::{Code, FrameAddress, ModuleId};
+use crate::code::{Code, FindCode, FrameAddress, Left, ModuleId, RuntimeFrame};
 use crate::compile::Compiled;
 use crate::fallback::BareFrame;
 use crate::go_frames;
@@ -31,7 +31,7 @@ pub trait Unwinder {
     /// the stack was copied and the sampled function needs one.
     fn unwind(
         &mut self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         registers: &Registers,
         stack: &StackCopy<'_>,
         limit: usize,
@@ -75,7 +75,7 @@ impl CfiUnwinder {
     /// there, with its position in `out`.
     pub fn unwind_watched(
         &mut self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         (registers, stack): (&Registers, &StackCopy<'_>),
         limit: usize,
         out: &mut Vec<FrameAddress>,
@@ -99,7 +99,7 @@ impl CfiUnwinder {
     /// Adds frames from the one at `pc` on.
     fn walk(
         &mut self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         pc: ProcessAddress,
         registers: &mut Registers,
         stack: &StackCopy<'_>,
@@ -114,7 +114,15 @@ impl CfiUnwinder {
             }
             (frames.watch)(frames.out.len(), registers);
             frames.out.push(place.address);
-            let caller = match self.step(find, &place, registers, &stack) {
+            let step = match place.code {
+                Code::Runtime => {
+                    let facts = self.facts();
+                    leave_runtime(find, &place, registers, (facts, &stack, frames.out.len()))
+                }
+                _ => None,
+            };
+            let step = step.unwrap_or_else(|| self.step(find, &place, registers, &stack));
+            let caller = match step {
                 Step::End(StackEnd::Root) if guessed => return StackEnd::Guessed,
                 Step::End(end) => return end,
                 Step::Caller(caller) => caller,
@@ -136,23 +144,23 @@ impl CfiUnwinder {
     /// before is that of the instruction itself.
     fn place(
         &mut self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         address: FrameAddress,
     ) -> Place {
-        let code = find(address.lookup_address());
+        let code = find.code(address.lookup_address());
         let row = self.row(code, address);
         if row != Row::NotCalled {
             return Place { address, code, row };
         }
         let address = FrameAddress::Instruction(address.address());
-        let code = find(address.lookup_address());
+        let code = find.code(address.lookup_address());
         Place { address, code, row: self.row(code, address) }
     }
 
     /// One step from the frame at a place.
     fn step(
         &mut self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         place: &Place,
         registers: &mut Registers,
         stack: &StackCopy<'_>,
@@ -208,6 +216,34 @@ impl CfiUnwinder {
     }
 }
 
+/// One step from a frame in code that its runtime knows, the last of so many; `None` where that does not
+/// know it.
+fn leave_runtime(
+    find: &mut dyn FindCode,
+    place: &Place,
+    registers: &mut Registers,
+    (facts, stack, frames): (&Facts, &StackCopy<'_>, usize),
+) -> Option<Step> {
+    let position = frames.saturating_sub(1);
+    let frame = RuntimeFrame { position, address: place.address, registers, stack };
+    let caller = match find.leave(frame) {
+        Left::Caller(caller) => caller,
+        Left::End(end) => return Some(Step::End(end)),
+        Left::Unknown => return None,
+    };
+    let sp = registers.get(facts.stack_pointer).unwrap_or(0);
+    if caller.stack_pointer.0 <= sp || caller.address.0 == 0 {
+        return Some(Step::End(StackEnd::BadValue));
+    }
+    registers.keep_only(0);
+    registers.set(facts.program_counter, caller.address.0);
+    registers.set(facts.stack_pointer, caller.stack_pointer.0);
+    if let Some(fp) = caller.frame_pointer {
+        registers.set(facts.frame_pointer, fp);
+    }
+    Some(Step::Caller(FrameAddress::Return(caller.address)))
+}
+
 /// Where frames go to.
 struct Frames<'f> {
     limit: usize,
@@ -227,7 +263,7 @@ struct Place {
 impl Unwinder for CfiUnwinder {
     fn unwind(
         &mut self,
-        find: &mut dyn FnMut(ProcessAddress) -> Code,
+        find: &mut dyn FindCode,
         registers: &Registers,
         stack: &StackCopy<'_>,
         limit: usize,

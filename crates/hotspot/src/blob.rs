@@ -1,0 +1,226 @@
+//! Pieces of code: what each is, and how large its frames are.
+
+use crate::layout::Layout;
+use crate::memory::{Blocks, Memory, size, word};
+
+/// The largest piece of code that is read, in bytes; compiled methods of 64 KiB of byte code take less.
+const LARGEST: u32 = 8 << 20;
+
+/// The largest frame that is believed, in words.
+const LARGEST_FRAME: u32 = 1 << 17;
+
+/// The longest name.
+const LONGEST_NAME: usize = 100;
+
+/// What a piece of code is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A method that was compiled, or the way from Java to one that is not in Java.
+    Method(Box<Compiled>),
+    /// The interpreter.
+    Interpreter,
+    /// Routines that the VM makes for itself when it starts; each leaves its frame in its own way.
+    Routines,
+    /// Ways from interpreted to compiled methods and back.
+    Adapter,
+    /// What finds the method of an interface or class and jumps there.
+    Dispatch,
+    /// What calls the VM from compiled code, and other code with a frame of known size.
+    Stub,
+}
+
+/// A compiled method.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compiled {
+    /// Its own number; no two that the VM ever makes have the same.
+    pub(crate) id: u32,
+    pub(crate) method: u64,
+    pub(crate) is_native: bool,
+    /// Offsets from the beginning of the code: where it is entered once the class of the receiver is known,
+    /// and where what follows the method's own code begins.
+    pub(crate) verified_entry: u64,
+    pub(crate) stub: u64,
+    /// Return addresses that stand for others in frames that will go on in the interpreter.
+    pub(crate) deoptimize: [u64; 2],
+    /// Where such a frame keeps its own, from its stack pointer.
+    pub(crate) original_pc: u32,
+    /// By offset from the beginning of the code, ascending: where its scopes are described.
+    pub(crate) pcs: Vec<(u32, u32)>,
+    pub(crate) scopes: Vec<u8>,
+    pub(crate) metadata: Vec<u64>,
+}
+
+/// A piece of code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Blob {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Where the code begins, and its bytes.
+    pub(crate) code_begin: u64,
+    pub(crate) code: Vec<u8>,
+    pub(crate) name: String,
+    /// In bytes; 0 = it has none, or of various sizes.
+    pub(crate) frame_size: u64,
+    /// From where on its frame is complete, as an offset from the beginning of the code; nothing where that
+    /// is nowhere sure but behind calls.
+    pub(crate) frame_complete: Option<u64>,
+    pub(crate) kind: Kind,
+    /// What its header said, to see whether it is still the same.
+    head: Head,
+}
+
+/// What tells pieces of code apart that had the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    name: u64,
+    size: u32,
+    frame: (u32, u32),
+    code: (u64, u64),
+    /// The method and the number of its compilation, of what may be a compiled method.
+    method: (u64, u32),
+}
+
+impl Head {
+    fn of(bytes: &[u8], layout: &Layout) -> Option<Head> {
+        let (of, compiled) = (&layout.blob, &layout.compiled);
+        let number = |at| word(bytes, at).map(|word| word as u32);
+        Some(Head {
+            name: word(bytes, of.name)?,
+            size: size(bytes, of.size)?,
+            frame: (number(of.frame_complete)?, size(bytes, of.frame_size)?),
+            code: (word(bytes, of.code_begin)?, word(bytes, of.code_end)?),
+            method: (
+                word(bytes, compiled.method).unwrap_or(0),
+                size(bytes, compiled.id).unwrap_or(0),
+            ),
+        })
+    }
+}
+
+/// How many bytes of a piece of code are read to see what it is.
+fn head_len(layout: &Layout) -> usize {
+    layout.blob.len.max(layout.compiled.len) as usize
+}
+
+impl Blob {
+    /// The piece of code that begins at an address.
+    pub(crate) fn read(
+        start: u64,
+        layout: &Layout,
+        memory: &dyn Memory,
+        texts: &Blocks<'_>,
+    ) -> Option<Blob> {
+        let mut bytes = vec![0; layout.blob.len as usize];
+        if !memory.read(start, &mut bytes) {
+            return None;
+        }
+        let len = size(&bytes, layout.blob.size).filter(|len| *len <= LARGEST)?;
+        let end = start.checked_add(len.into())?;
+        bytes = vec![0; (len as usize).max(bytes.len())];
+        if !memory.read(start, &mut bytes) {
+            return None;
+        }
+        let head = Head::of(&bytes, layout)?;
+        let (code_begin, code_end) = head.code;
+        if head.size != len || !(start <= code_begin && code_begin <= code_end && code_end <= end) {
+            return None;
+        }
+        let name = texts.text(head.name, LONGEST_NAME)?;
+        let at = |address: u64| usize::try_from(address - start).ok();
+        let code = bytes.get(at(code_begin)?..at(code_end)?)?.to_vec();
+        let (complete, words) = head.frame;
+        let complete = u64::from(complete);
+        let is_offset = complete <= code_end - code_begin;
+        let is_method = matches!(name.as_str(), "nmethod" | "native nmethod");
+        let kind = match name.as_str() {
+            _ if is_method => {
+                let is_native = name == "native nmethod";
+                Kind::Method(Box::new(Compiled::of(&bytes, (start, code_begin), layout)?.native(is_native)))
+            }
+            "Interpreter" => Kind::Interpreter,
+            "I2C/C2I adapters" => Kind::Adapter,
+            "vtable chunks" => Kind::Dispatch,
+            name if name.starts_with("StubRoutines") => Kind::Routines,
+            _ => Kind::Stub,
+        };
+        Some(Blob {
+            start,
+            end,
+            code_begin,
+            code,
+            name,
+            frame_size: u64::from((words <= LARGEST_FRAME).then_some(words)?) * 8,
+            frame_complete: is_offset.then_some(complete),
+            kind,
+            head,
+        })
+    }
+
+    /// Whether the same piece of code is still there.
+    pub(crate) fn is_current(&self, layout: &Layout, memory: &dyn Memory) -> bool {
+        let len = head_len(layout).min(usize::try_from(self.end - self.start).unwrap_or(0));
+        let mut bytes = vec![0; len];
+        memory.read(self.start, &mut bytes) && Head::of(&bytes, layout) == Some(self.head)
+    }
+
+    /// Whether an address is in its code.
+    pub(crate) fn has_code(&self, address: u64) -> bool {
+        address.checked_sub(self.code_begin).is_some_and(|offset| offset < self.code.len() as u64)
+    }
+
+    /// The code from an address on.
+    pub(crate) fn code_at(&self, address: u64) -> Option<&[u8]> {
+        self.code.get(usize::try_from(address.checked_sub(self.code_begin)?).ok()?..)
+    }
+
+    /// The code before an address.
+    pub(crate) fn code_before(&self, address: u64) -> Option<&[u8]> {
+        self.code.get(..usize::try_from(address.checked_sub(self.code_begin)?).ok()?)
+    }
+
+    /// How many bytes it takes here.
+    pub(crate) fn size(&self) -> usize {
+        let more = match &self.kind {
+            Kind::Method(compiled) => {
+                compiled.scopes.len() + 8 * (compiled.pcs.len() + compiled.metadata.len())
+            }
+            _ => 0,
+        };
+        self.code.len() + more + 256
+    }
+}
+
+impl Compiled {
+    fn native(self, is_native: bool) -> Compiled {
+        Compiled { is_native, ..self }
+    }
+
+    fn of(bytes: &[u8], (start, code_begin): (u64, u64), layout: &Layout) -> Option<Compiled> {
+        let of = &layout.compiled;
+        let offset = |at| size(bytes, at).map(|offset| offset as usize);
+        let inside = |address: u64| address.checked_sub(code_begin);
+        let (pcs, pcs_end) = (offset(of.pcs)?, offset(of.pcs_end)?);
+        let scopes = word(bytes, of.scopes)?.checked_sub(start)?;
+        let scopes = usize::try_from(scopes).ok()?;
+        let metadata = offset(of.metadata)?;
+        let words = bytes.get(metadata..scopes)?.chunks_exact(8);
+        let entries = bytes.get(pcs..pcs_end)?.chunks_exact((of.pc_len as usize).max(8));
+        // The first and the last bound the others.
+        let entry = |entry: &[u8]| Some((size(entry, of.pc_offset)?, size(entry, of.pc_scope)?));
+        let mut pcs: Vec<(u32, u32)> = entries.filter_map(entry).collect();
+        pcs.sort_unstable();
+        let scopes_end = offset(of.pcs)?;
+        Some(Compiled {
+            id: size(bytes, of.id)?,
+            method: word(bytes, of.method)?,
+            is_native: false,
+            verified_entry: inside(word(bytes, of.verified_entry)?)?,
+            stub: (start + offset(of.stub)? as u64).checked_sub(code_begin)?,
+            deoptimize: [word(bytes, of.deoptimize[0])?, word(bytes, of.deoptimize[1])?],
+            original_pc: size(bytes, of.original_pc)?,
+            pcs,
+            scopes: bytes.get(scopes..scopes_end)?.to_vec(),
+            metadata: words.filter_map(|bytes| word(bytes, 0)).collect(),
+        })
+    }
+}
