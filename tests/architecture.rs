@@ -12,6 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-threads", &[]),
     ("flame-diff", &["flame-profile", "flame-threads"]),
     ("flame-events", &["flame-profile"]),
+    ("flame-hotspot", &[]),
     ("flame-interpreters", &[]),
     ("flame-sampler", &["flame-events", "flame-interpreters", "flame-profile"]),
     ("flame-pclntab", &["flame-profile"]),
@@ -23,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "flame-recorder",
         &[
             "flame-events",
+            "flame-hotspot",
             "flame-interpreters",
             "flame-profile",
             "flame-sampler",
@@ -56,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "flame-events",
             "flame-formats",
+            "flame-hotspot",
             "flame-interpreters",
             "flame-pclntab",
             "flame-perf-data",

@@ -38,6 +38,8 @@ mod hostile_files;
 #[cfg(test)]
 mod hostile_storms;
 #[cfg(test)]
+mod java;
+#[cfg(test)]
 mod occurrences;
 #[cfg(test)]
 mod off_cpu;

@@ -1,4 +1,4 @@
-//! Code that runtimes make while they run: programs of the tests' own, Java and Node.js.
+//! Code that runtimes make while they run: programs of the tests' own, Node.js and others.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::support::{
 
 /// Records a command in that directory, and reads the folded file.
 #[track_caller]
-fn record_in(scratch: &Scratch, arguments: &[&str]) -> (Folded, String) {
+pub(crate) fn record_in(scratch: &Scratch, arguments: &[&str]) -> (Folded, String) {
     let path = scratch.file("out.folded");
     let mut command = flame();
     command.current_dir(scratch.path()).args(["record", "-F", "999", "-o", &path]);
@@ -33,7 +33,7 @@ fn remove_perf_maps(mentioning: &str) {
 }
 
 /// Whether a runtime is there; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
-fn has(tool: &str) -> bool {
+pub(crate) fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok_and(|o| o.status.success());
     let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
     assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no {tool}");
@@ -116,85 +116,6 @@ fn bpf_program_that_is_unloaded_before_the_end_has_its_name() {
     let is_program =
         |frame: &str| frame.starts_with("bpf_prog_") && frame.contains("_flame_loop_[k]");
     assert_share(folded.with_any(is_program), folded.total(), 1.0, 0.1);
-}
-
-/// Compiles `Jitted.java` into the scratch directory.
-fn javac(scratch: &Scratch) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/Jitted.java");
-    let mut command = Command::new("javac");
-    let status = command.arg("-d").arg(scratch.path()).arg(source).status().unwrap();
-    assert!(status.success(), "{command:?}: {status}");
-}
-
-/// A Java program that runs until it is killed.
-fn java(scratch: &Scratch, options: &[&str]) -> Target {
-    let classes = scratch.path().to_str().unwrap();
-    Target::start("java", &[options, &["-cp", classes, "Jitted", "120"]].concat())
-}
-
-/// Methods that are compiled on their own, so that each has a frame.
-const NO_INLINING: [&str; 2] =
-    ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Jitted::*"];
-
-#[test]
-fn java_methods_are_named_by_the_vm_and_stacks_are_whole() {
-    if !live() || !has("javac") || !has("java") {
-        return;
-    }
-    let scratch = Scratch::new();
-    javac(&scratch);
-    let first = java(&scratch, &[&NO_INLINING[..], &["-XX:+PreserveFramePointer"]].concat());
-    let second = java(&scratch, &[&NO_INLINING[..], &["-XX:+PreserveFramePointer"]].concat());
-    let pids = format!("{},{}", first.pid(), second.pid());
-    let (folded, stderr) = record_in(&scratch, &["--java", "-d", "2s", "-p", &pids]);
-    // Folded text has a colon for the semicolon within a name.
-    let work = folded.with(&["LJitted:::work_[j]"]);
-    assert_share(work, folded.total(), 1.0, 0.05);
-    for (name, share) in [("alpha", 0.5), ("beta", 0.3), ("omega", 0.2)] {
-        let weight = folded.with(&["LJitted:::work_[j]", &format!("LJitted:::{name}_[j]")]);
-        assert_share(weight, work, share, 0.08);
-    }
-    // Through compiled code by frame pointers, and on with call frame information to the root.
-    let rooted = folded.with_any(|frame| frame.starts_with("JavaCalls::call_helper"));
-    assert_share(rooted, folded.total(), 1.0, 0.05);
-    // A method that is being entered or left has no frame yet: a few in a thousand.
-    let truncated = folded.with(&["[truncated stack]"]);
-    assert!(truncated * 100 <= folded.total(), "{truncated} of {} truncated", folded.total());
-    assert!(folded.with(&["Interpreter_[j]"]) > 0 && !stderr.contains("try:"), "{stderr}");
-    for pid in [first.pid(), second.pid()] {
-        let _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
-    }
-}
-
-#[test]
-fn java_without_map_or_frame_pointers_is_told_what_is_missing() {
-    if !live() || !has("javac") || !has("java") {
-        return;
-    }
-    let scratch = Scratch::new();
-    javac(&scratch);
-    let plain = java(&scratch, &NO_INLINING);
-    let pid = plain.pid();
-    let (_, stderr) = record_in(&scratch, &["-d", "300ms", "-p", &plain.pid_text()]);
-    let unnamed = format!("compiled methods of Java process {pid} have no names");
-    assert!(stderr.contains(&unnamed) && stderr.contains("record --java -F"), "{stderr}");
-    let (_, stderr) = record_in(&scratch, &["--java", "-d", "300ms", "-p", &plain.pid_text()]);
-    let pointers = format!("Java process {pid} keeps no frame pointers");
-    assert!(stderr.contains(&pointers) && !stderr.contains(&unnamed), "{stderr}");
-    let _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
-}
-
-#[test]
-fn java_vm_that_does_not_listen_is_left_alone() {
-    if !live() || !has("javac") || !has("java") {
-        return;
-    }
-    let scratch = Scratch::new();
-    javac(&scratch);
-    let mut deaf = java(&scratch, &["-XX:+DisableAttachMechanism"]);
-    let (_, stderr) = record_in(&scratch, &["--java", "-d", "300ms", "-p", &deaf.pid_text()]);
-    assert!(stderr.contains("did not name its methods: it runs with"), "{stderr}");
-    assert!(deaf.is_running());
 }
 
 /// Records `fib.js` under node with these options.

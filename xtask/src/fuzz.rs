@@ -25,6 +25,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("perf_data", 4096),
     ("perf_map", 4096),
     ("jitdump", 4096),
+    ("hotspot", 4096),
     ("interpreters", 8192),
     ("folded", 4096),
     ("formats", 8192),
@@ -43,6 +44,7 @@ const TARGETS: &[(&str, u32)] = &[
 const CHECKED: &[&str] = &[
     "flame-events",
     "flame-formats",
+    "flame-hotspot",
     "flame-interpreters",
     "flame-pclntab",
     "flame-perf-data",

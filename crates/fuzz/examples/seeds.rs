@@ -75,6 +75,9 @@ fn write(directory: &Path) -> Result<()> {
     {
         save(directory, "interpreters", name, &interpreter(number))?;
     }
+    for version in [17, 21] {
+        save(directory, "hotspot", &format!("version-{version}"), &[version, 0, 0, 9, 0, 4, 1])?;
+    }
     for layout in Sample::ALL {
         let sample = sample_table(layout);
         let trees = [&sample.inlined.base.to_le_bytes()[..], &sample.inlined.bytes].concat();

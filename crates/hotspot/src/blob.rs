@@ -23,8 +23,10 @@ pub(crate) enum Kind {
     Routines,
     /// Ways from interpreted to compiled methods and back.
     Adapter,
-    /// What finds the method of an interface or class and jumps there.
+    /// What finds the method of an interface or class and jumps there: it puts nothing on the stack.
     Dispatch,
+    /// What the VM itself calls, and puts nothing on the stack.
+    Leaf,
     /// What calls the VM from compiled code, and other code with a frame of known size.
     Stub,
 }
@@ -87,7 +89,7 @@ impl Head {
         Some(Head {
             name: word(bytes, of.name)?,
             size: size(bytes, of.size)?,
-            frame: (number(of.frame_complete)?, size(bytes, of.frame_size)?),
+            frame: (number(of.frame_complete)?, number(of.frame_size)?),
             code: (word(bytes, of.code_begin)?, word(bytes, of.code_end)?),
             method: (
                 word(bytes, compiled.method).unwrap_or(0),
@@ -131,15 +133,20 @@ impl Blob {
         let (complete, words) = head.frame;
         let complete = u64::from(complete);
         let is_offset = complete <= code_end - code_begin;
+        // All bits of a frame's size are set where it has none.
+        let words = if words == u32::MAX { 0 } else { words };
         let is_method = matches!(name.as_str(), "nmethod" | "native nmethod");
         let kind = match name.as_str() {
             _ if is_method => {
                 let is_native = name == "native nmethod";
-                Kind::Method(Box::new(Compiled::of(&bytes, (start, code_begin), layout)?.native(is_native)))
+                Kind::Method(Box::new(
+                    Compiled::of(&bytes, (start, code_begin), layout)?.native(is_native),
+                ))
             }
             "Interpreter" => Kind::Interpreter,
             "I2C/C2I adapters" => Kind::Adapter,
             "vtable chunks" => Kind::Dispatch,
+            "flush_icache_stub" => Kind::Leaf,
             name if name.starts_with("StubRoutines") => Kind::Routines,
             _ => Kind::Stub,
         };
@@ -156,11 +163,12 @@ impl Blob {
         })
     }
 
-    /// Whether the same piece of code is still there.
-    pub(crate) fn is_current(&self, layout: &Layout, memory: &dyn Memory) -> bool {
+    /// Whether another piece of code has taken its place; not so where nothing can be read, since the
+    /// process has ended.
+    pub(crate) fn is_replaced(&self, layout: &Layout, memory: &dyn Memory) -> bool {
         let len = head_len(layout).min(usize::try_from(self.end - self.start).unwrap_or(0));
         let mut bytes = vec![0; len];
-        memory.read(self.start, &mut bytes) && Head::of(&bytes, layout) == Some(self.head)
+        memory.read(self.start, &mut bytes) && Head::of(&bytes, layout) != Some(self.head)
     }
 
     /// Whether an address is in its code.

@@ -198,11 +198,6 @@ impl Layout {
             Some(missing) => Err(Unknown::Lacks(missing)),
         }
     }
-
-    /// The version of the VM: 17.
-    pub fn version(&self) -> u32 {
-        self.version
-    }
 }
 
 fn heaps(asked: &mut Asked<'_>) -> Heaps {

@@ -2,7 +2,7 @@
 
 use crate::blob::{Blob, Compiled, Kind};
 use crate::codelets::Piece;
-use crate::x86_64::{FP, R13, RAX, RBX, SP, called, entering, leaving};
+use crate::x86_64::{FP, R13, RAX, RBX, SP, ToInterpreter, called, entering, leaving};
 
 /// How far above its frame an interpreted method's caller may have had its stack pointer: arguments and
 /// locals, of which there are at most 64 Ki.
@@ -111,12 +111,38 @@ impl Frame<'_> {
     /// Leaves the frame in a piece of code.
     pub(crate) fn leave(&self, blob: &Blob, places: &mut dyn Places) -> Result<Left> {
         match &blob.kind {
+            // What finds the method of a method handle and jumps there.
+            Kind::Method(compiled) if compiled.is_native && blob.frame_size == 0 => {
+                self.leave_bare(places)
+            }
             Kind::Method(compiled) => self.leave_compiled(blob, Some(compiled)),
-            Kind::Stub => self.leave_compiled(blob, None),
+            Kind::Stub => self.leave_stub(blob),
             Kind::Interpreter => self.leave_interpreted(blob, places),
             Kind::Routines => self.leave_routine(blob, places),
             Kind::Dispatch => self.leave_bare(places),
-            Kind::Adapter => self.leave_adapter(places),
+            Kind::Leaf => self.caller(self.register(SP)?, self.unmoved_fp()),
+            Kind::Adapter => self.leave_adapter(blob, places),
+        }
+    }
+
+    /// Out of code that calls the VM, which has a frame of known size or begins with `push %rbp; mov %rsp,%rbp`.
+    fn leave_stub(&self, blob: &Blob) -> Result<Left> {
+        let is_by_size = !self.is_exact && blob.frame_size != 0 || blob.frame_complete.is_some();
+        if is_by_size || !makes_frame(&blob.code) {
+            return self.leave_compiled(blob, None);
+        }
+        let code = blob.code_at(self.pc).unwrap_or_default();
+        match (self.is_exact, self.pc - blob.code_begin) {
+            (true, 0) => self.caller(self.register(SP)?, self.unmoved_fp()),
+            (true, 1) => self.caller(self.register(SP)?.wrapping_add(8), self.unmoved_fp()),
+            (true, _) if code.starts_with(&[0xc3]) => self.leave_compiled(blob, None),
+            _ => {
+                let fp = self.register(FP)?;
+                if fp < self.register(SP)? || fp % 8 != 0 {
+                    return Err(Stop::NotProven);
+                }
+                self.caller(fp.wrapping_add(8), Some(self.word(fp)?))
+            }
         }
     }
 
@@ -155,8 +181,10 @@ impl Frame<'_> {
     fn leave_entered(&self, blob: &Blob, code: &[u8], (left, sp): (u64, u64)) -> Result<Left> {
         let code = usize::try_from(left).ok().and_then(|left| code.get(..left));
         let entering = code.and_then(entering).ok_or(Stop::NotProven)?;
-        let grows = entering.grows.checked_sub(0).filter(|grows| *grows + 8 <= blob.frame_size);
-        let end = sp.wrapping_sub(grows.ok_or(Stop::NotProven)?).wrapping_add(blob.frame_size);
+        if entering.grows + 8 > blob.frame_size {
+            return Err(Stop::NotProven);
+        }
+        let end = sp.wrapping_sub(entering.grows).wrapping_add(blob.frame_size);
         let fp = match entering.saves_fp {
             true => self.unmoved_fp(),
             false => Some(self.word(end.wrapping_sub(16))?),
@@ -236,9 +264,7 @@ impl Frame<'_> {
             let enters = match piece {
                 Piece::Runs => false,
                 Piece::Instead => true,
-                Piece::Enters(start, made) => {
-                    self.pc.wrapping_sub(start) < made.named as u64
-                }
+                Piece::Enters(start, made) => self.pc.wrapping_sub(start) < made.named as u64,
             };
             if enters {
                 return self.thread.register(RBX);
@@ -272,12 +298,37 @@ impl Frame<'_> {
         }
     }
 
-    /// On the way from the interpreter to compiled code: only then is it sure whose frame pointer there is.
-    fn leave_adapter(&self, places: &mut dyn Places) -> Result<Left> {
+    /// On the way between the interpreter and compiled code. On the way to compiled code the return
+    /// address stays on top, and the interpreter needs its frame pointer only.
+    fn leave_adapter(&self, blob: &Blob, places: &mut dyn Places) -> Result<Left> {
+        let fp = self.unmoved_fp();
+        let from_code = ToInterpreter::of(&blob.code);
+        let offset = usize::try_from(self.pc.wrapping_sub(blob.code_begin)).unwrap_or(usize::MAX);
+        if let Some(way) = from_code
+            && (way.asks..way.pops).contains(&offset)
+        {
+            let at = self.register(R13)?;
+            let pc = self.word(at)?;
+            return match places.code_before(pc, &mut [0; 2]) {
+                true => Ok(Left::Caller { pc, sp: at.wrapping_add(8), fp }),
+                false => Err(Stop::NotProven),
+            };
+        }
+        if !self.is_exact {
+            return Err(Stop::NotProven);
+        }
         let sp = self.register(SP)?;
         let pc = self.word(sp)?;
-        match self.is_exact && places.is_interpreted(pc) {
-            true => self.caller(sp, self.unmoved_fp()),
+        if places.is_interpreted(pc) {
+            return self.caller(sp, fp);
+        }
+        let (pc, sp) = match from_code.ok_or(Stop::NotProven)? {
+            way if offset < way.asks || offset == way.pops => (pc, sp.wrapping_add(8)),
+            way if offset == way.pops + 1 => (self.register(RAX)?, sp),
+            _ => (self.register(RAX)?, self.register(R13)?),
+        };
+        match places.code_before(pc, &mut [0; 2]) {
+            true => Ok(Left::Caller { pc, sp, fp }),
             false => Err(Stop::NotProven),
         }
     }
@@ -303,9 +354,7 @@ impl Frame<'_> {
             };
             let Some(start) = self.routine(blob, pc, places) else { continue };
             let offset = self.pc - start;
-            let has_frame = blob.code_at(start).is_some_and(|code| {
-                code.starts_with(&[0x55, 0x48, 0x8b, 0xec]) || code.starts_with(&[0x55, 0x48, 0x89, 0xe5])
-            });
+            let has_frame = blob.code_at(start).is_some_and(makes_frame);
             let is_it = match which {
                 0 => has_frame && offset >= 4,
                 1 => !has_frame || offset == 0 || offset >= 4,
@@ -316,7 +365,6 @@ impl Frame<'_> {
             }
             let fp = match which {
                 0 => Some(self.word(at.wrapping_sub(8))?),
-                1 => self.unmoved_fp(),
                 _ => self.unmoved_fp(),
             };
             return self.caller(at, fp);
@@ -334,4 +382,9 @@ impl Frame<'_> {
         let is_before = self.pc.checked_sub(start).is_some_and(|n| n < LONGEST_ROUTINE);
         (is_before && blob.has_code(start)).then_some(start)
     }
+}
+
+/// Whether a routine makes a frame first: `push %rbp; mov %rsp,%rbp`.
+fn makes_frame(code: &[u8]) -> bool {
+    code.starts_with(&[0x55, 0x48, 0x8b, 0xec]) || code.starts_with(&[0x55, 0x48, 0x89, 0xe5])
 }

@@ -44,8 +44,7 @@ mod names;
 mod scopes;
 mod shown;
 mod tables;
-#[cfg(test)]
-mod testing;
+pub mod testing;
 mod vm;
 mod x86_64;
 

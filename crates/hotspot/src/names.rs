@@ -49,8 +49,10 @@ pub(crate) fn method(address: u64, layout: &Layout, memory: &Blocks<'_>) -> Opti
 
 /// Hidden classes lose their address, which is another one in each run.
 fn full_name(class: &str, method: &str) -> String {
-    let shown =
-        ["+0x", "/0x", ".0x"].iter().find_map(|mark| Some(class.split_once(mark)?.0)).unwrap_or(class);
+    let shown = ["+0x", "/0x", ".0x"]
+        .iter()
+        .find_map(|mark| Some(class.split_once(mark)?.0))
+        .unwrap_or(class);
     format!("L{shown};::{method}")
 }
 

@@ -88,6 +88,11 @@ impl Vm {
         })
     }
 
+    /// The version of the VM: 17.
+    pub fn version(&self) -> u32 {
+        self.layout.version
+    }
+
     /// Whether an address is code of the VM's at a time, in nanoseconds of any clock.
     pub fn covers(&mut self, address: u64, now: u64, memory: &dyn Memory) -> bool {
         Now { vm: self, memory, now }.blob(address).is_some()
@@ -126,7 +131,7 @@ impl Now<'_> {
         let known = self.vm.blobs.range_mut(..=address).next_back();
         if let Some((start, known)) = known.filter(|(_, known)| address < known.blob.end) {
             let is_fresh = self.now.saturating_sub(known.checked) < FRESH;
-            if is_fresh || known.blob.is_current(&self.vm.layout, self.memory) {
+            if is_fresh || !known.blob.is_replaced(&self.vm.layout, self.memory) {
                 known.checked = if is_fresh { known.checked } else { self.now };
                 return Some(Arc::clone(&known.blob)).filter(|blob| blob.has_code(address));
             }
@@ -208,11 +213,16 @@ impl Now<'_> {
         match &blob.kind {
             Kind::Method(compiled) => self.compiled(frame, (blob, compiled), names),
             Kind::Interpreter => {
-                let method = frame.interpreted_method(blob, self)?;
-                let name = Arc::from(self.method(method)?.name.as_str());
-                names.number(Shown { methods: vec![name], is_interpreted: true })
+                let method = frame.interpreted_method(blob, self);
+                let method = method.and_then(|method| self.method(method));
+                let name =
+                    method.as_ref().map_or(blob.name.as_str(), |method| method.name.as_str());
+                names.number(Shown { methods: vec![Arc::from(name)], is_interpreted: true })
             }
-            _ => names.number(Shown { methods: vec![Arc::from(blob.name.as_str())], is_interpreted: false }),
+            _ => names.number(Shown {
+                methods: vec![Arc::from(blob.name.as_str())],
+                is_interpreted: false,
+            }),
         }
     }
 
@@ -294,3 +304,6 @@ impl Places for Now<'_> {
         blob.is_some_and(|blob| blob.kind == Kind::Interpreter)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -197,6 +197,33 @@ impl MakesFrame {
     }
 }
 
+/// How an adapter goes from compiled code to the interpreter.
+///
+/// ```text
+///   ...                                  the return address is at the stack pointer
+///   a   mov %rsp,%r13; ...; call         it asks whether the method is compiled by now: it is at %r13
+///   b   pop %rax; mov %rsp,%r13; ...     it is in rax, and the caller's stack pointer in %r13
+///   push %rax; jmp                       the same
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ToInterpreter {
+    /// Behind `mov %rsp,%r13`.
+    pub(crate) asks: usize,
+    /// At `pop %rax`.
+    pub(crate) pops: usize,
+}
+
+impl ToInterpreter {
+    /// That of an adapter.
+    pub(crate) fn of(code: &[u8]) -> Option<ToInterpreter> {
+        let find = |what: &[u8]| code.windows(what.len()).position(|bytes| bytes == what);
+        // mov %rsp,%r13; mov (%rsp),%rax
+        let asks = find(&[0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24])? + 3;
+        let pops = find(&[0x58, 0x4c, 0x8b, 0xec])?;
+        (asks < pops).then_some(ToInterpreter { asks, pops })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +256,8 @@ mod tests {
     fn what_is_left_until_the_return_is_summed_up() {
         // add $0x20,%rsp; pop %rbp; cmp 0x348(%r15),%rsp; ja; ret
         let code = [
-            0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x03, 0, 0, 0x0f, 0x87, 1, 2, 3, 4, 0xc3,
+            0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x03, 0, 0, 0x0f, 0x87, 1, 2, 3,
+            4, 0xc3,
         ];
         let cases = [
             (0, Some(Leaving { return_at: 0x28, fp_at: Some(0x20) })),
@@ -254,6 +282,15 @@ mod tests {
         let far = [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0xff, 0xd2];
         assert_eq!(called(&far, 0x1000), Some(0x0807_0605_0403_0201));
         assert_eq!(called(&[0xff, 0xd0], 0x1000), None);
+    }
+
+    #[test]
+    fn an_adapter_keeps_the_return_address_in_three_places() {
+        let mut code = vec![0x90; 3];
+        code.extend([0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24, 0x90, 0x90]);
+        code.extend([0x58, 0x4c, 0x8b, 0xec, 0x90, 0x50]);
+        assert_eq!(ToInterpreter::of(&code), Some(ToInterpreter { asks: 6, pops: 12 }));
+        assert_eq!(ToInterpreter::of(&code[6..]), None);
     }
 
     #[test]

@@ -245,6 +245,7 @@ impl Collector {
         health.notes.extend(self.locator.notes.iter().cloned());
         health.notes.extend(self.locator.jit.note());
         health.notes.extend(self.blocks.iter().flat_map(Blocks::notes));
+        health.notes.extend(self.locator.java.note());
         health.short_tasks = self.short_tasks.unseen();
         if self.runs.is_none() {
             let note = "threads were switched too often to keep when each had a CPU".to_owned();
@@ -274,7 +275,11 @@ impl Collector {
 
     /// The processes that ran code without a file.
     pub(crate) fn jit_targets(&self) -> Vec<JitTarget> {
-        self.locator.jit.targets()
+        let mut targets = self.locator.jit.targets();
+        for target in &mut targets {
+            target.is_read = self.locator.java.reads(target.pid);
+        }
+        targets
     }
 
     /// What a sample stands for: so many occurrences, or what a field of them adds up to. What is
@@ -331,7 +336,8 @@ impl Collector {
         }
         self.samples += 1;
         let (locations, jit) = self.locator.located();
-        if matches!(locations.first(), Some(CodeLocation::Unmapped(_))) {
+        let is_generated = jit.first().is_some_and(|(index, _)| *index == 0);
+        if matches!(locations.first(), Some(CodeLocation::Unmapped(_))) && !is_generated {
             self.health.outside_mappings += 1;
         }
         let natives = Natives { registers: self.walker.registers(), end };

@@ -1,26 +1,36 @@
 //! Java VMs among the processes: their code is left, and its methods named, by what is in their memory.
 
+use std::cell::Cell;
+
 use flame_events::{Found, Processes};
 use flame_hotspot::{EXPORTS, Layout, Memory, Names, Shown, Tables, Thread, Unknown, Vm};
 use flame_profile::{Nanos, Pid, ProcessAddress, StackEnd};
 use flame_symbolize::ImageFile;
 use flame_unwind::{Left, Registers, RuntimeCaller, RuntimeFrame, StackCopy};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::SharedMemory;
+use crate::mapped_files::open_file;
 use crate::runtimes::Runtime;
+use crate::{SharedFiles, SharedMemory};
 
-/// How often a process is looked at again that is no Java VM, or not one yet.
-const LOOK_INTERVAL: Nanos = Nanos(50_000_000);
+/// How often a process is looked at again that is no Java VM.
 const SELDOM: Nanos = Nanos(2_000_000_000);
+
+/// The same of one that is not one yet: each time twice as late, and so often.
+const SOON: Nanos = Nanos(20_000_000);
+const MOST_LOOKS: u32 = 10;
+
+/// How often memory is read a second at most, of all VMs, and how many bytes.
+const MOST_READS: u32 = 20_000;
+const MOST_BYTES: u64 = 128 << 20;
 
 /// What is known of a process that has code without a file.
 #[derive(Debug)]
 enum Seen {
     /// A VM.
     Vm(Box<Vm>),
-    /// None that could be read, until it is looked at again.
-    Not(Nanos),
+    /// None until then, when it is looked at again, and how often it was.
+    Not(Nanos, u32),
     /// One that cannot be read, and why.
     Unknown,
 }
@@ -30,17 +40,53 @@ enum Seen {
 pub(crate) struct JavaVms {
     memory: SharedMemory,
     seen: FxHashMap<Pid, Seen>,
+    /// Those that were read, also when they have ended.
+    read: FxHashSet<Pid>,
     names: Names,
     /// The frames of the last stack that were left, by position, with what they are called.
     met: Vec<(usize, Option<u32>)>,
+    budget: Budget,
+}
+
+/// What may be read within a second: a process can lead to as much of its memory as it likes.
+#[derive(Debug, Default)]
+struct Budget {
+    from: Cell<u64>,
+    reads: Cell<u32>,
+    bytes: Cell<u64>,
+    was_short: Cell<bool>,
 }
 
 /// Memory of a process.
-struct Of<'m>(&'m SharedMemory, Pid);
+struct Of<'m>(&'m SharedMemory, Pid, &'m Budget);
 
 impl Memory for Of<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        self.0.read(self.1, ProcessAddress(address), into).is_ok()
+        let Of(memory, pid, budget) = self;
+        budget.allows(into.len() as u64) && memory.read(*pid, ProcessAddress(address), into).is_ok()
+    }
+}
+
+impl Budget {
+    /// It is that late.
+    fn advance_to(&self, now: Nanos) {
+        if now.0.saturating_sub(self.from.get()) >= 1_000_000_000 {
+            self.from.set(now.0);
+            self.reads.set(0);
+            self.bytes.set(0);
+        }
+    }
+
+    fn allows(&self, bytes: u64) -> bool {
+        let (reads, bytes) = (self.reads.get() + 1, self.bytes.get().saturating_add(bytes));
+        let is_enough = reads <= MOST_READS && bytes <= MOST_BYTES;
+        if is_enough {
+            self.reads.set(reads);
+            self.bytes.set(bytes);
+        } else {
+            self.was_short.set(true);
+        }
+        is_enough
     }
 }
 
@@ -59,8 +105,14 @@ impl Thread for Sampled<'_> {
 
 impl JavaVms {
     pub(crate) fn new(memory: SharedMemory) -> JavaVms {
-        let (seen, names, met) = (FxHashMap::default(), Names::default(), Vec::new());
-        JavaVms { memory, seen, names, met }
+        JavaVms {
+            memory,
+            seen: FxHashMap::default(),
+            read: FxHashSet::default(),
+            names: Names::default(),
+            met: Vec::new(),
+            budget: Budget::default(),
+        }
     }
 
     /// A process is another program now, or gone.
@@ -75,11 +127,14 @@ impl JavaVms {
 
     /// Whether an address is code of a Java VM; `None` where the process is to be looked at first.
     pub(crate) fn covers(&mut self, pid: Pid, address: ProcessAddress, now: Nanos) -> Option<bool> {
+        self.budget.advance_to(now);
         match self.seen.get_mut(&pid) {
             None => None,
-            Some(Seen::Not(until)) => (now < *until).then_some(false),
+            Some(Seen::Not(until, _)) => (now < *until).then_some(false),
             Some(Seen::Unknown) => Some(false),
-            Some(Seen::Vm(vm)) => Some(vm.covers(address.0, now.0, &Of(&self.memory, pid))),
+            Some(Seen::Vm(vm)) => {
+                Some(vm.covers(address.0, now.0, &Of(&self.memory, pid, &self.budget)))
+            }
         }
     }
 
@@ -96,11 +151,17 @@ impl JavaVms {
 
     /// Looks at a process: `library` is the file of its VM, and where it is mapped.
     pub(crate) fn look(&mut self, pid: Pid, library: Option<(&ImageFile, &Found)>, now: Nanos) {
+        let looks = match self.seen.get(&pid) {
+            Some(Seen::Not(_, looks)) => *looks,
+            _ => 0,
+        };
+        let soon = Nanos(now.0.saturating_add(SOON.0 << looks.min(MOST_LOOKS)));
         let seen = match library {
-            None => Seen::Not(Nanos(now.0.saturating_add(SELDOM.0))),
-            Some((file, found)) => match open(&Of(&self.memory, pid), file, found) {
+            None => Seen::Not(Nanos(now.0.saturating_add(SELDOM.0)), 0),
+            Some((file, found)) => match open(&Of(&self.memory, pid, &self.budget), file, found) {
                 Ok(Some(vm)) => Seen::Vm(Box::new(vm)),
-                Ok(None) => Seen::Not(Nanos(now.0.saturating_add(LOOK_INTERVAL.0))),
+                Ok(None) if looks < MOST_LOOKS => Seen::Not(soon, looks + 1),
+                Ok(None) => Seen::Unknown,
                 Err(why) => {
                     tracing::info!(?pid, %why, "Java VM cannot be read");
                     Seen::Unknown
@@ -108,14 +169,24 @@ impl JavaVms {
             },
         };
         tracing::debug!(?pid, is_vm = matches!(seen, Seen::Vm(_)), "looked for a Java VM");
+        match &seen {
+            Seen::Vm(_) => self.read.insert(pid),
+            // The number may have been that of another process.
+            Seen::Not(..) | Seen::Unknown => self.read.remove(&pid),
+        };
         self.seen.insert(pid, seen);
+    }
+
+    /// Whether the code of a process was read.
+    pub(crate) fn reads(&self, pid: Pid) -> bool {
+        self.read.contains(&pid)
     }
 
     /// Leaves a frame in code of a VM.
     pub(crate) fn leave(&mut self, pid: Pid, frame: RuntimeFrame<'_>, now: Nanos) -> Left {
         let thread = Sampled(Some((frame.registers, frame.stack)));
         let (address, is_exact) = (frame.address.address().0, frame.address.is_exact());
-        let memory = Of(&self.memory, pid);
+        let memory = Of(&self.memory, pid, &self.budget);
         let Some(Seen::Vm(vm)) = self.seen.get_mut(&pid) else { return Left::Unknown };
         let asked = flame_hotspot::Frame { pc: address, is_exact, thread: &thread };
         let (left, name) = vm.leave(&asked, now.0, &memory, &mut self.names);
@@ -140,10 +211,35 @@ impl JavaVms {
         found.and_then(|(_, name)| *name)
     }
 
+    /// What has to be said of what was read.
+    pub(crate) fn note(&self) -> Option<String> {
+        let note = "memory of Java VMs was read as often as is allowed: some frames have no names";
+        self.budget.was_short.get().then(|| note.to_owned())
+    }
+
     /// What the frame of a number is called.
     pub(crate) fn get(&self, number: u32) -> Option<&Shown> {
         self.names.get(number)
     }
+}
+
+/// Whether the code of a process's Java VM can be read, and its version; `None` where it has no VM, or one
+/// that has not begun to work. `files` and `memory` are those of the process.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn look_at_java(
+    pid: Pid,
+    processes: &Processes,
+    files: &SharedFiles,
+    memory: &SharedMemory,
+) -> Option<Result<u32, Unknown>> {
+    let found = JavaVms::library(pid, processes)?;
+    let Ok(file) = open_file(processes.image(found.mapping.image)?, pid, &found, files) else {
+        return Some(Err(Unknown::NoTables));
+    };
+    let vm = open(&Of(memory, pid, &Budget::default()), &file, &found);
+    vm.map(|vm| vm.map(|vm| vm.version())).transpose()
 }
 
 /// The VM of a process; `None` where it has not got so far as to have code.

@@ -71,6 +71,8 @@ pub struct JitTarget {
     pub unnamed: usize,
     /// Whether it has not become another program since.
     pub is_current: bool,
+    /// Whether its code was read from its memory: then nothing need be asked for.
+    pub is_read: bool,
 }
 
 /// All code without a file that samples hit.
@@ -288,6 +290,7 @@ impl JitCode {
             cut: process.cut,
             unnamed: process.unnamed,
             is_current: self.by_pid.get(&process.pid) == Some(&index),
+            is_read: false,
         };
         self.processes.iter().enumerate().map(target).collect()
     }

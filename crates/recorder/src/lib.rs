@@ -102,6 +102,7 @@ pub use config::{
 };
 pub use debug_places::DebugPlaces;
 pub use images::image_name;
+pub use java::look_at_java;
 pub use jit::JitTarget;
 pub use live_files::{Duty, Hooks, Job, LiveFiles, answer_of, is_ready, reply};
 pub use mapped_files::open_file;

@@ -244,11 +244,12 @@ impl Locator {
         for (index, frame) in frames.iter().enumerate() {
             let address = frame.lookup_address();
             let java = self.java.met(index).map(CodeLocation::Java);
-            let location = java.or_else(|| self.locate(pid, address, unwinder)).unwrap_or_else(|| {
-                self.jit_frames.push((index, address));
-                // Until it is known which code it was.
-                CodeLocation::Unmapped(address)
-            });
+            let location =
+                java.or_else(|| self.locate(pid, address, unwinder)).unwrap_or_else(|| {
+                    self.jit_frames.push((index, address));
+                    // Until it is known which code it was.
+                    CodeLocation::Unmapped(address)
+                });
             locations.push(location);
         }
         self.locations = locations;

@@ -49,11 +49,7 @@ impl BareFrame<'_> {
     ///
     /// The frame pointer comes second because most code without tables is assembly that makes no
     /// frame: there it is the caller's, and to follow it would leave the caller out.
-    pub(crate) fn step(
-        &self,
-        find: &mut dyn FindCode,
-        registers: &mut Registers,
-    ) -> Step {
+    pub(crate) fn step(&self, find: &mut dyn FindCode, registers: &mut Registers) -> Step {
         if let Some(step) = self.leave_signal_frame(registers) {
             return step;
         }
@@ -145,11 +141,7 @@ impl BareFrame<'_> {
     }
 
     /// Right behind `push %rbp`: the caller's frame pointer is still in its register.
-    fn leave_pushed(
-        &self,
-        find: &mut dyn FindCode,
-        registers: &mut Registers,
-    ) -> Option<Step> {
+    fn leave_pushed(&self, find: &mut dyn FindCode, registers: &mut Registers) -> Option<Step> {
         let sp = registers.get(self.facts.stack_pointer)?;
         let address = self.stack.read_u64(sp.wrapping_add(8)).ok()?;
         let is_plausible = self.evidence(find, address) >= Evidence::Code;
@@ -158,11 +150,7 @@ impl BareFrame<'_> {
 
     /// Through the pair of words that the frame pointer points to: the caller's frame pointer,
     /// then the return address.
-    fn leave_by_frame_pointer(
-        &self,
-        find: &mut dyn FindCode,
-        registers: &mut Registers,
-    ) -> Step {
+    fn leave_by_frame_pointer(&self, find: &mut dyn FindCode, registers: &mut Registers) -> Step {
         let none = Step::End(StackEnd::NoUnwindInfo);
         let Some(fp) = registers.get(self.facts.frame_pointer) else {
             return none;

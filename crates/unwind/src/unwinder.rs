@@ -142,11 +142,7 @@ impl CfiUnwinder {
 
     /// What is known of the place that a frame stands at. A return address that no call stands
     /// before is that of the instruction itself.
-    fn place(
-        &mut self,
-        find: &mut dyn FindCode,
-        address: FrameAddress,
-    ) -> Place {
+    fn place(&mut self, find: &mut dyn FindCode, address: FrameAddress) -> Place {
         let code = find.code(address.lookup_address());
         let row = self.row(code, address);
         if row != Row::NotCalled {

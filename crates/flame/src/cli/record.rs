@@ -219,7 +219,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth, hide_short_help = true)]
     pub(crate) max_depth: usize,
 
-    /// Ask Java VMs for the names of compiled methods when the recording ends (Java 17 or later)
+    /// Ask Java VMs that cannot be read for the names of compiled methods when the recording ends
     #[arg(long, hide_short_help = true)]
     pub(crate) java: bool,
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use flame_events::Processes;
 use flame_profile::{Pid, Tid};
-use flame_recorder::{LiveFiles, TargetFiles, command_line, enter, owner_of};
+use flame_recorder::{LiveFiles, TargetFiles, TargetMemory, command_line, enter, owner_of};
 use flame_sampler::{
     Concession, SamplerConfig, SamplerError, Session, Target, is_alive, process_of, threads_of,
 };
@@ -31,6 +31,8 @@ pub(super) struct Process {
     command: String,
     /// The way to its files.
     pub(super) files: Arc<dyn TargetFiles>,
+    /// The way to its memory.
+    pub(super) memory: Arc<dyn TargetMemory>,
 }
 
 impl Process {
@@ -51,6 +53,7 @@ impl Process {
             threads: threads.len(),
             command: command_line(pid, files).unwrap_or_default(),
             files: Arc::new(files.clone()),
+            memory: Arc::new(files.clone()),
         })
     }
 

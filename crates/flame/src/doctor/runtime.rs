@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use flame_recorder::look_at_java;
 use flame_sampler::may_go_first;
 
 use super::check::Check;
@@ -95,10 +96,22 @@ fn perf_map(process: &Process) -> Result<String, String> {
 }
 
 fn java(process: &Process, map: Result<String, String>) -> Vec<Check> {
+    let Process { pid, processes, files, memory, .. } = process;
+    let why = match look_at_java(*pid, processes, files, memory) {
+        Some(Ok(version)) => {
+            let found = format!(
+                "Java {version}: compiled, inlined and interpreted methods and their stacks are read from its \
+                 memory"
+            );
+            return vec![Check::ok("Java methods", found)];
+        }
+        Some(Err(why)) => format!("the VM cannot be read: {why}"),
+        None => "the VM has not begun to work".to_owned(),
+    };
     let words = options(process, &["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"]);
     let frames = match words.iter().any(|word| word.contains("+PreserveFramePointer")) {
         true => Check::ok("Java stacks", "compiled code keeps frame pointers"),
-        false => Check::missing("Java stacks", "compiled code cannot be walked without a restart")
+        false => Check::missing("Java stacks", format!("{why}; its code keeps no frame pointers"))
             .fix("JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer java ..."),
     };
     let names = match map {

@@ -27,7 +27,9 @@ pub(super) fn read_processes(
     ask_java: bool,
     files: &LiveFiles,
 ) -> Vec<Note> {
-    let is_java = |target: &JitTarget| target.runtime == Some(Runtime::Java) && target.is_current;
+    let is_java = |target: &JitTarget| {
+        target.runtime == Some(Runtime::Java) && target.is_current && !target.is_read
+    };
     let mut notes = Vec::new();
     if ask_java {
         let targets = recorder.jit_targets().into_iter().filter(is_java);
@@ -72,7 +74,8 @@ fn of_answer(pid: Pid, answer: &Result<java::Answer, JavaError>) -> Option<Note>
 /// What could be better, one note for each runtime.
 fn hints(targets: &[JitTarget], asked_java: bool) -> Vec<Note> {
     let mut notes = Vec::new();
-    let of = |runtime| targets.iter().filter(move |target| target.runtime == Some(runtime));
+    let targets = targets.iter().filter(|target| !target.is_read);
+    let of = |runtime| targets.clone().filter(move |target| target.runtime == Some(runtime));
     if let Some(target) = of(Runtime::Java).find(|target| target.unnamed > 0)
         && !asked_java
     {
@@ -106,7 +109,14 @@ mod tests {
     use super::*;
 
     fn target(runtime: Runtime, unnamed: usize, cut: u64) -> JitTarget {
-        JitTarget { pid: Pid(4242), runtime: Some(runtime), cut, unnamed, is_current: true }
+        JitTarget {
+            pid: Pid(4242),
+            runtime: Some(runtime),
+            cut,
+            unnamed,
+            is_current: true,
+            is_read: false,
+        }
     }
 
     #[track_caller]
@@ -129,6 +139,8 @@ mod tests {
         check(&[target(Runtime::Java, 0, 0), target(Runtime::Node, 0, 9)], false, &[]);
         check(&[target(Runtime::Java, 3, 0), target(Runtime::Java, 2, 0)], false, &[java]);
         check(&[target(Runtime::Java, 3, 5), target(Runtime::Java, 0, 7)], true, &[cut]);
+        let read = JitTarget { is_read: true, ..target(Runtime::Java, 3, 5) };
+        check(&[read], false, &[]);
         check(&[target(Runtime::Node, 1, 0)], false, &[node]);
         check(&[target(Runtime::Php, 2, 7)], false, &[php, php_cut]);
         check(&[target(Runtime::LuaJit, 2, 1), target(Runtime::LuaJit, 1, 2)], false, &[lua]);
