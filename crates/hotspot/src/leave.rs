@@ -138,7 +138,7 @@ impl Frame<'_> {
             (true, _) if code.starts_with(&[0xc3]) => self.leave_compiled(blob, None),
             _ => {
                 let fp = self.register(FP)?;
-                if fp < self.register(SP)? || fp % 8 != 0 {
+                if fp < self.register(SP)? || !fp.is_multiple_of(8) {
                     return Err(Stop::NotProven);
                 }
                 self.caller(fp.wrapping_add(8), Some(self.word(fp)?))
@@ -276,12 +276,12 @@ impl Frame<'_> {
     /// Through the frame pointer of an interpreted frame.
     fn through_fp(&self) -> Result<Left> {
         let fp = self.register(FP)?;
-        if fp % 8 != 0 || fp < self.register(SP).unwrap_or(0) {
+        if !fp.is_multiple_of(8) || fp < self.register(SP).unwrap_or(0) {
             return Err(Stop::NotProven);
         }
         let sp = self.word(fp.wrapping_sub(SENDER_SP))?;
         let above = sp.wrapping_sub(fp.wrapping_add(16));
-        if above > LARGEST_LOCALS || sp % 8 != 0 {
+        if above > LARGEST_LOCALS || !sp.is_multiple_of(8) {
             return Err(Stop::NotProven);
         }
         Ok(Left::Caller { pc: self.word(fp.wrapping_add(8))?, sp, fp: Some(self.word(fp)?) })
@@ -341,7 +341,7 @@ impl Frame<'_> {
             return self.caller(fp.wrapping_add(8), Some(self.word(fp)?));
         }
         let sp = self.register(SP)?;
-        let fp = self.unmoved_fp().filter(|fp| *fp >= sp && fp % 8 == 0);
+        let fp = self.unmoved_fp().filter(|fp| *fp >= sp && fp.is_multiple_of(8));
         let through_fp = fp.map(|fp| fp.wrapping_add(8));
         let candidates = [through_fp, Some(sp), Some(sp.wrapping_add(8))];
         for (which, at) in candidates.into_iter().enumerate() {

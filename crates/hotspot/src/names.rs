@@ -21,9 +21,9 @@ pub(crate) fn method(address: u64, layout: &Layout, memory: &Blocks<'_>) -> Opti
     let at = |base: u64, offset: u32| base.checked_add(offset.into());
     let pointer = |base, offset| {
         let pointer = memory.word(at(base, offset)?)?;
-        (pointer != 0 && pointer % 8 == 0).then_some(pointer)
+        (pointer != 0 && pointer.is_multiple_of(8)).then_some(pointer)
     };
-    if address % 8 != 0 {
+    if !address.is_multiple_of(8) {
         return None;
     }
     let fixed = pointer(address, of.fixed)?;
