@@ -59,6 +59,12 @@
 //! # Ok::<(), std::convert::Infallible>(())
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod accounting;
 mod aggregator;
 mod arguments;

@@ -196,7 +196,7 @@ impl Locator {
         for step in [LARGE_STEP, PAGE] {
             while stack.len() < WAITING_STACK {
                 let at = start.0 + stack.len() as u64;
-                let mut bytes = vec![0; step - (at % PAGE as u64) as usize];
+                let mut bytes = vec![0; step - usize::try_from(at % PAGE as u64).unwrap_or(0)];
                 if self.images.memory().read(pid, ProcessAddress(at), &mut bytes).is_err() {
                     break;
                 }

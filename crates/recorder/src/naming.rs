@@ -163,7 +163,7 @@ struct UnnamedCode {
 impl UnnamedCode {
     fn add(&mut self, location: LocationId, missing: (String, Missing)) {
         let at = self.reasons.entry(missing);
-        let (position, index) = (at.index() as u32, location.index());
+        let (position, index) = (u32::try_from(at.index()).unwrap_or(u32::MAX), location.index());
         at.or_default();
         if self.of_location.len() <= index {
             self.of_location.resize(index + 1, None);

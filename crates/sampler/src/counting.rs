@@ -26,6 +26,8 @@ use std::collections::VecDeque;
 
 use flame_profile::Nanos;
 
+use crate::whole::whole;
+
 /// As long as there are no more occurrences a second, each is sampled.
 const EVERY: u64 = 1000;
 
@@ -351,7 +353,7 @@ impl Counting {
             return 1;
         }
         let part = PERIODS[0] + self.random.f64() * (PERIODS[1] - PERIODS[0]);
-        prime_from((part * mean) as u64)
+        prime_from(whole(part * mean))
     }
 }
 

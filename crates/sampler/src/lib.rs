@@ -21,6 +21,12 @@
 //! # Ok::<(), flame_sampler::SamplerError>(())
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod accounting;
 mod apart;
 mod attach;
@@ -61,6 +67,7 @@ mod tracepoints;
 mod turns;
 mod uprobe;
 mod wakings;
+mod whole;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{

@@ -152,7 +152,8 @@ impl Plan {
     /// Opens an event that only counts: CPU time, or how often the sampled event happens in a task
     /// and, where that is asked for, what it starts; on one CPU or on all.
     pub(crate) fn open_counter(&self, tid: Tid, cpu: Option<Cpu>) -> io::Result<Descriptor> {
-        let mut builder = Builder::new().kind(Software::TASK_CLOCK).observe_pid(tid.0 as i32);
+        let mut builder =
+            Builder::new().kind(Software::TASK_CLOCK).observe_pid(tid.0.cast_signed());
         builder = match cpu {
             Some(cpu) => builder.one_cpu(cpu.0 as usize),
             None => builder.any_cpu(),
@@ -254,7 +255,7 @@ impl Plan {
         let kind = if records == Records::SideBand { Software::DUMMY } else { Software::CPU_CLOCK };
         let mut builder = Builder::new().kind(kind).one_cpu(cpu.0 as usize);
         builder = match who {
-            Who::Task(tid) => builder.observe_pid(tid.0 as i32),
+            Who::Task(tid) => builder.observe_pid(tid.0.cast_signed()),
             Who::Everyone => builder.any_pid(),
             Who::Cgroup(group) => builder.observe_cgroup(group.directory()),
         };

@@ -20,6 +20,8 @@
 
 use flame_profile::Nanos;
 
+use crate::whole::whole;
+
 /// When intervals were so short that there were so many samples too many, the rate is half of what it
 /// should be, and as much higher when there were as many too few.
 const SURPLUS: f64 = 15.0;
@@ -118,8 +120,8 @@ impl Pacer {
     /// of those.
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
         let first = match self.batch {
-            1 => (-(1.0 - self.random.f64()).ln() * self.mean.0 as f64) as u64,
-            _ => (self.mean.0 as f64 / self.draw_part(RATES)) as u64,
+            1 => whole(-(1.0 - self.random.f64()).ln() * self.mean.0 as f64),
+            _ => whole(self.mean.0 as f64 / self.draw_part(RATES)),
         };
         let first = self.at_least(first);
         self.schedule = Schedule::new(now, first);
@@ -202,7 +204,7 @@ impl Pacer {
     fn for_an_idle_cpu(&mut self, state: &mut Schedule) -> Nanos {
         let part = self.draw_interval(state);
         state.is_part = part > 1.0;
-        Nanos((part.clamp(LEAST_IDLE, 1.0) * self.mean.0 as f64) as u64)
+        Nanos(whole(part.clamp(LEAST_IDLE, 1.0) * self.mean.0 as f64))
     }
 
     /// The interval until the next sample. What passed since the last one in the kernel and not in flame
@@ -213,7 +215,7 @@ impl Pacer {
         let mean =
             self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);
         let part = self.draw_interval(state);
-        self.at_least((part * mean as f64) as u64)
+        self.at_least(whole(part * mean as f64))
     }
 
     /// The interval of the samples until the next look. A batch lasts for a time, and not for a
@@ -236,7 +238,7 @@ impl Pacer {
         let lasts = lasted.clamp(self.batch as f64 * mean, LONGEST_BATCH * mean);
         let interval = lasts / (lasts * rate / mean + 0.5);
         let interval = interval * (1.0 + (state.surplus / 100.0).clamp(-0.1, 0.1));
-        Some(self.at_least(interval as u64))
+        Some(self.at_least(whole(interval)))
     }
 
     /// An interval, in parts of the mean.

@@ -10,6 +10,7 @@ use crate::descriptor::Descriptor;
 use crate::event_type::EventType;
 use crate::open::Plan;
 use crate::pacer::{Pacer, Seen};
+use crate::whole::whole;
 
 /// The reader of a CPU wakes up after each sample as long as that makes no more wake-ups a second.
 const WAKE_UPS: u64 = 1000;
@@ -48,7 +49,7 @@ impl Offbeat {
     pub(crate) fn draw(&mut self) -> Nanos {
         let off = OFF[0] + self.random.f64() * (OFF[1] - OFF[0]);
         let part = if self.random.bool() { 1.0 + off } else { 1.0 - off };
-        Nanos((self.mean * part) as u64)
+        Nanos(whole(self.mean * part))
     }
 }
 

@@ -152,7 +152,9 @@ fn fill(builder: &mut Builder<'_>, kind: Kind, feature: Feature, privilege: Priv
         .read_format(ReadFormat::empty());
     let mut sample_type = u64::from(bindings::PERF_SAMPLE_CALLCHAIN);
     if feature == Feature::StackCopies {
-        builder.sample_regs_user(stack_registers()).sample_stack_user(MAX_STACK_COPY.0 as u32);
+        builder
+            .sample_regs_user(stack_registers())
+            .sample_stack_user(u32::try_from(MAX_STACK_COPY.0).unwrap_or(u32::MAX));
         sample_type |= u64::from(bindings::PERF_SAMPLE_REGS_USER);
         sample_type |= u64::from(bindings::PERF_SAMPLE_STACK_USER);
     }

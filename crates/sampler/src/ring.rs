@@ -104,7 +104,7 @@ impl Memory {
     fn bytes(&self, position: u64, len: usize) -> (&[u8], &[u8]) {
         let Data { start: data, size } = self.data;
         assert!(len <= size, "a record is never longer than its ring");
-        let start = (position & (size as u64 - 1)) as usize;
+        let start = usize::try_from(position & (size as u64 - 1)).unwrap_or(0);
         let first = len.min(size - start);
         // SAFETY: `start + first <= size` and `len - first <= start`, so both pieces lie inside
         // the data pages, which are mapped as long as `self` lives, from which the pieces borrow.
@@ -124,16 +124,15 @@ impl Memory {
         }
         // Records are multiples of 8 bytes, so a header never wraps.
         let (header, _) = self.bytes(at, HEADER);
-        let word = u64::from_ne_bytes(header.try_into().ok()?);
-        let size = (word >> 48) as usize;
+        let (record_type, rest) = header.split_first_chunk()?;
+        let (misc, size) = rest.split_first_chunk()?;
+        let (record_type, misc) = (u32::from_ne_bytes(*record_type), u16::from_ne_bytes(*misc));
+        let size = usize::from(u16::from_ne_bytes(*size.first_chunk()?));
         if !(HEADER..=unread).contains(&size) {
             return None;
         }
         let (head, tail) = self.bytes(at + HEADER as u64, size - HEADER);
-        Some((
-            RecordBytes { record_type: word as u32, misc: (word >> 32) as u16, head, tail },
-            size,
-        ))
+        Some((RecordBytes { record_type, misc, head, tail }, size))
     }
 
     /// Shows every record from a position to the head; returns where they end.

@@ -67,7 +67,10 @@ impl Memory for MemoryOf {
             if part.len > into.len() - len {
                 break;
             }
-            *to = RemoteIoVec { base: part.address as usize, len: part.len };
+            *to = RemoteIoVec {
+                base: usize::try_from(part.address).unwrap_or(usize::MAX),
+                len: part.len,
+            };
             (count, len) = (count + 1, len + part.len);
         }
         let tid = nix::unistd::Pid::from_raw(i32::try_from(self.0.tid).unwrap_or(0));

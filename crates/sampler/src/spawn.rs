@@ -110,7 +110,7 @@ impl Launched {
                 become_program(&plan, &gate, &report_write)
             }
             ForkResult::Parent { child } => Ok(Launched {
-                pid: Pid(child.as_raw() as u32),
+                pid: Pid(child.as_raw().cast_unsigned()),
                 program,
                 gate: Some(File::from(gate_write)),
                 report: Some(File::from(report)),
@@ -187,7 +187,7 @@ impl Launched {
     }
 
     fn nix_pid(&self) -> nix::unistd::Pid {
-        nix::unistd::Pid::from_raw(self.pid.0 as i32)
+        nix::unistd::Pid::from_raw(self.pid.0.cast_signed())
     }
 }
 

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use flame_profile::{Nanos, Tid};
 
+use crate::whole::whole;
+
 /// Fewer samples a second than that of a busy thread say little.
 const LEAST: f64 = 50.0;
 
@@ -92,7 +94,7 @@ impl SwitchRates {
             let mean = rate(*count, seconds) / share;
             if mean >= 2.0 {
                 // Odd: many threads do two things in turn.
-                let period = (mean * (0.5 + self.random.f64())) as u64 | 1;
+                let period = whole(mean * (0.5 + self.random.f64())) | 1;
                 self.periods.insert(*tid, period);
             }
         }

@@ -97,7 +97,7 @@ impl Default for Registers {
 impl fmt::Debug for Registers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
-        for register in 0..TRACKED_REGISTERS as u8 {
+        for register in (0..u8::MAX).take(TRACKED_REGISTERS) {
             if let Some(value) = self.get(register) {
                 map.entry(&register, &format_args!("{value:#x}"));
             }

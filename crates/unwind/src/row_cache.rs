@@ -51,9 +51,10 @@ impl RowCache {
             Some(Compiled::OtherStack) => Row::OtherStack,
             Some(Compiled::Short(row)) => Row::Short(row),
             Some(Compiled::Long(row)) => {
-                self.long_rows.push(row);
                 // There are never more long rows than MAX_ROWS.
-                Row::Long((self.long_rows.len() - 1) as u32)
+                let position = u32::try_from(self.long_rows.len()).unwrap_or(u32::MAX);
+                self.long_rows.push(row);
+                Row::Long(position)
             }
         };
         self.rows.insert(key, row);

@@ -66,7 +66,7 @@ impl CfiUnwinder {
     /// searched where they lie, and an index for an image that lacks one is built at first use.
     pub fn add_module(&mut self, sections: UnwindSections) -> ModuleId {
         // An image takes far more than a byte, so memory ends before the numbers do.
-        let id = ModuleId(self.modules.len() as u32);
+        let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
         self.modules.push(Module::new(self.architecture, sections));
         id
     }

@@ -11,9 +11,9 @@ const PC: u8 = 32;
 /// `PERF_REG_ARM64_X0` to `PERF_REG_ARM64_PC`: the kernel's numbers are DWARF's.
 const PERF_TO_DWARF: [Option<u8>; 33] = {
     let mut numbers = [None; 33];
-    let mut n = 0;
+    let mut n: u8 = 0;
     while n < 33 {
-        numbers[n] = Some(n as u8);
+        numbers[n as usize] = Some(n);
         n += 1;
     }
     numbers
@@ -23,9 +23,9 @@ const PERF_TO_DWARF: [Option<u8>; 33] = {
 /// bytes in and starts with the fault address (`asm/sigcontext.h`). x0 to x30, sp, pc follow.
 const SIGNAL_FRAME: [(u8, u64); 33] = {
     let mut saved = [(0, 0); 33];
-    let mut n = 0;
+    let mut n: u8 = 0;
     while n < 33 {
-        saved[n] = (n as u8, 128 + 176 + 8 + 8 * n as u64);
+        saved[n as usize] = (n, 128 + 176 + 8 + 8 * n as u64);
         n += 1;
     }
     saved
