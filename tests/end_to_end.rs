@@ -40,6 +40,8 @@ mod hostile_storms;
 #[cfg(test)]
 mod java;
 #[cfg(test)]
+mod lua;
+#[cfg(test)]
 mod occurrences;
 #[cfg(test)]
 mod off_cpu;

@@ -235,6 +235,20 @@ fn a_perl_that_runs_already_is_read_too() {
     assert!(whole_share(&said) >= 97.0, "{said}");
 }
 
+/// Those of the others are not read, and that is what is said.
+#[test]
+fn threads_are_other_interpreters() {
+    if !live_as_root() || !has(PERL) {
+        return;
+    }
+    let run = "use threads; threads->create(sub { my $t = 0; $t += $_ for 1 .. 3e7 })->join";
+    let (folded, said) = record(&["--", PERL, "-e", run]);
+    let marked = folded.with_any(|frame| frame == "[perl: not read in time]");
+    assert!(marked * 2 > folded.total(), "{marked} of {}: {said}", folded.total());
+    assert!(said.contains("of another interpreter of the process"), "{said}");
+    assert!(!said.contains("amid a call"), "{said}");
+}
+
 #[test]
 fn frames_of_perl_itself_are_shown_where_they_are_asked_for() {
     if !live() || !has(PERL) {

@@ -71,8 +71,16 @@ fn write(directory: &Path) -> Result<()> {
     save(directory, "maps", "hand-made", MAPS)?;
     save(directory, "perf_map", "hand-made", PERF_MAP)?;
     save(directory, "jitdump", "hand-made", &jitdump())?;
-    for (name, number) in [("python", 11 << 2), ("perl", 36 << 2 | 1), ("perl-plain", 36 << 2 | 2)]
-    {
+    let lua = |minor: u8, release: u8| (release << 3 | minor) << 2 | 3;
+    for (name, number) in [
+        ("python", 11 << 2),
+        ("perl", 36 << 2 | 1),
+        ("perl-plain", 36 << 2 | 2),
+        ("lua-5.1", lua(1, 5)),
+        ("lua-5.2", lua(2, 4)),
+        ("lua-5.3", lua(3, 6)),
+        ("lua-5.4", lua(4, 4)),
+    ] {
         save(directory, "interpreters", name, &interpreter(number))?;
     }
     for version in [17, 21] {

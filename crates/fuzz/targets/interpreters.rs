@@ -5,8 +5,8 @@
 use std::cell::Cell;
 
 use flame_interpreters::{
-    Catcher, Caught, Function, Layout, Memory, NativeFrame, Part, PerlBuild, PythonBuild, Thread,
-    join,
+    Catcher, Caught, Function, Layout, LuaBuild, Memory, NativeFrame, Part, PerlBuild, PythonBuild,
+    Thread, join,
 };
 
 /// Where the memory lies; it repeats itself from there on.
@@ -43,7 +43,8 @@ fn layout(number: u8) -> Option<Layout> {
     match number & 3 {
         0 => Layout::python(&PythonBuild { minor, code_type: 0x100 }),
         1 => Layout::perl(&PerlBuild { minor, statement: None }),
-        _ => Layout::perl(&PerlBuild { minor, statement: Some(8) }),
+        2 => Layout::perl(&PerlBuild { minor, statement: Some(8) }),
+        _ => Layout::lua(&LuaBuild { minor: minor & 7, release: minor >> 3 }),
     }
 }
 

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::caught::{ENTRY, Entries, HEAD};
 use crate::known::Layout;
+use crate::lua;
 use crate::memory::Memory;
 use crate::perl::{stack, subs};
 use crate::python::chain;
@@ -74,6 +75,8 @@ pub struct Catcher {
     pub(crate) hinted: FxHashMap<u64, usize>,
     /// What of a perl was looked at last.
     pub(crate) looked: Option<Box<subs::Looked>>,
+    /// What of Lua was met.
+    pub(crate) lua: Option<Box<lua::chain::Kept>>,
     /// Where interpreters have their threads.
     threads: Box<[FoundThread]>,
     forgotten: u32,
@@ -93,6 +96,7 @@ impl Default for Catcher {
             hints: Vec::with_capacity(HINTS),
             hinted: FxHashMap::with_capacity_and_hasher(HINTS, rustc_hash::FxBuildHasher),
             looked: Some(Box::default()),
+            lua: Some(Box::default()),
             threads: vec![FoundThread::default(); THREADS].into_boxed_slice(),
             forgotten: 0,
         }
@@ -124,6 +128,7 @@ impl Catcher {
             Layout::Perl(layout) => {
                 stack::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
+            Layout::Lua(layout) => lua::chain::catch(self, layout, thread, memory, &mut entries),
         };
         entries.finish(outcome, &self.definitions, self.defined_now)
     }
@@ -149,11 +154,16 @@ impl Catcher {
 
     /// Somebody was.
     pub(crate) fn note_defined(&mut self, function: u64) {
+        self.note(function);
+        self.defined_now += 1;
+    }
+
+    /// The same of what is no function.
+    pub(crate) fn note(&mut self, key: u64) {
         if self.defined.len() >= DEFINED / 2 {
             self.defined.clear();
         }
-        self.defined.insert(function);
-        self.defined_now += 1;
+        self.defined.insert(key);
     }
 
     /// Where the interpreter has a thread, if it was found before.

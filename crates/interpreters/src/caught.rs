@@ -77,6 +77,16 @@ impl Entry {
         (self.code == 0 && self.function == u64::MAX).then_some(self.address)
     }
 
+    /// What follows the calls of several states, each of which stands before its own.
+    pub(crate) fn of_states() -> Entry {
+        Entry { address: 0, code: 0, position: 0, function: u64::MAX - 1 }
+    }
+
+    /// Whether it is such an entry.
+    pub(crate) fn ends_states(&self) -> bool {
+        *self == Entry::of_states()
+    }
+
     fn to_bytes(self) -> [u8; ENTRY] {
         let mut bytes = [0; ENTRY];
         let words = [self.address, self.code, self.position, self.function];

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::caught::{Defined, UTF_8};
 use crate::known::Layout;
+use crate::lua;
+use crate::lua::layout::LuaLines;
 use crate::python::layout::Lines;
 use crate::python::lines;
 
@@ -18,14 +20,22 @@ pub struct Function {
     pub first_line: u32,
     table: Box<[u8]>,
     /// How the table is written; `None` where a position is a line, or 0.
-    lines: Option<Lines>,
+    lines: Option<Table>,
+}
+
+/// How the tables of a language are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Table {
+    Python(Lines),
+    Lua(LuaLines),
 }
 
 impl Function {
     /// What was written down of it.
     pub fn of(defined: &Defined<'_>, layout: &Layout) -> Function {
         let lines = match layout {
-            Layout::Python(layout) => Some(layout.lines),
+            Layout::Python(layout) => Some(Table::Python(layout.lines)),
+            Layout::Lua(layout) => Some(Table::Lua(layout.lines)),
             Layout::Perl(_) => None,
         };
         Function {
@@ -40,7 +50,10 @@ impl Function {
     /// The line of a position; that of the definition where none is known.
     pub fn line(&self, position: u64) -> u32 {
         let line = match self.lines {
-            Some(lines) => lines::line(lines, &self.table, self.first_line, position.cast_signed()),
+            Some(Table::Python(lines)) => {
+                lines::line(lines, &self.table, self.first_line, position.cast_signed())
+            }
+            Some(Table::Lua(lines)) => lua::lines::line(lines, &self.table, position),
             None => u32::try_from(position).ok().filter(|line| *line != 0),
         };
         line.unwrap_or(self.first_line)

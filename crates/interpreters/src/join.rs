@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::caught::Entry;
+use crate::lua;
 use crate::perl::place;
 
 /// What is known of a native frame.
@@ -30,6 +31,8 @@ pub struct Placed {
 pub enum Mismatch {
     /// The stack has other words than the chain says.
     Stack,
+    /// They run another interpreter.
+    OtherInterpreter,
     /// A native frame runs frames, and the chain has none for it.
     Missing,
     /// The chain has frames, and no native frame runs them.
@@ -57,6 +60,11 @@ pub fn join(
         // Frames are counted from the root.
         let is_known = is_whole.then_some(frames).ok_or(Mismatch::Missing);
         return is_known.and_then(|frames| place::place(frames, interpreter, natives, holds));
+    }
+    if let Some((last, calls)) = entries.split_last()
+        && last.ends_states()
+    {
+        return lua::place::place(calls, natives, is_whole, holds);
     }
     let by_address = entries.iter().all(|entry| !entry.is_boundary() || entry.address != 0);
     let placed = match by_address {

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::lua::layout::{LuaBuild, LuaLayout};
 use crate::perl::layout::{PerlBuild, PerlLayout};
 use crate::python::layout::{PythonBuild, PythonLayout};
 
@@ -28,6 +29,8 @@ pub enum Layout {
     Python(PythonLayout),
     /// Perl 5.
     Perl(PerlLayout),
+    /// Lua 5.
+    Lua(LuaLayout),
 }
 
 impl Layout {
@@ -41,6 +44,11 @@ impl Layout {
         PerlLayout::of(build).map(Layout::Perl)
     }
 
+    /// That of a Lua 5; `None` for versions that are not known.
+    pub fn lua(build: &LuaBuild) -> Option<Layout> {
+        LuaLayout::of(build).map(Layout::Lua)
+    }
+
     /// The same where the process itself says of some that they are elsewhere, in the first
     /// [`crate::DEBUG_OFFSETS`] bytes of its global state; `None` where it is no build that is known.
     #[must_use]
@@ -49,7 +57,7 @@ impl Layout {
             Layout::Python(layout) => {
                 layout.clone().with_debug_offsets(runtime).map(Layout::Python)
             }
-            Layout::Perl(_) => Some(self.clone()),
+            Layout::Perl(_) | Layout::Lua(_) => Some(self.clone()),
         }
     }
 
@@ -58,6 +66,7 @@ impl Layout {
         match self {
             Layout::Python(_) => "python",
             Layout::Perl(_) => "perl",
+            Layout::Lua(_) => "lua",
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum ScriptEnd {
     Early,
     /// The interpreter does not know the thread, or not yet.
     NoThread,
+    /// In another interpreter of the process than the one that is read.
+    OtherInterpreter,
     /// What was read is not what the native frames say: most are amid a call or a return.
     Disagrees,
     /// Some of the memory could not be read.
@@ -29,13 +31,14 @@ pub enum ScriptEnd {
 
 impl ScriptEnd {
     /// All of them.
-    pub const ALL: [ScriptEnd; 10] = [
+    pub const ALL: [ScriptEnd; 11] = [
         ScriptEnd::Whole,
         ScriptEnd::Cut,
         ScriptEnd::Unnamed,
         ScriptEnd::NotRead,
         ScriptEnd::Early,
         ScriptEnd::NoThread,
+        ScriptEnd::OtherInterpreter,
         ScriptEnd::Disagrees,
         ScriptEnd::Unreadable,
         ScriptEnd::TooDeep,
@@ -51,6 +54,7 @@ impl ScriptEnd {
             ScriptEnd::NotRead => "not-read",
             ScriptEnd::Early => "early",
             ScriptEnd::NoThread => "no-thread",
+            ScriptEnd::OtherInterpreter => "other-interpreter",
             ScriptEnd::Disagrees => "disagrees",
             ScriptEnd::Unreadable => "unreadable",
             ScriptEnd::TooDeep => "too-deep",
@@ -73,6 +77,7 @@ impl fmt::Display for ScriptEnd {
             ScriptEnd::NotRead => "not read at the moment of the sample",
             ScriptEnd::Early => "before the interpreter was known",
             ScriptEnd::NoThread => "of threads that the interpreter does not know",
+            ScriptEnd::OtherInterpreter => "of another interpreter of the process",
             ScriptEnd::Disagrees => "amid a call or a return",
             ScriptEnd::Unreadable => "not in memory",
             ScriptEnd::TooDeep => "deeper than what is read",

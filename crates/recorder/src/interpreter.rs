@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use flame_interpreters::{Layout, PerlBuild, PythonBuild};
+use flame_interpreters::{Layout, LuaBuild, PerlBuild, PythonBuild};
 use flame_profile::ImageAddress;
 use flame_symbolize::{Exported, ImageFile};
 
 /// Names by which files of interpreters begin.
-const NAMES: [&str; 4] = ["python", "libpython", "perl", "libperl"];
+const NAMES: [&str; 6] = ["python", "libpython", "perl", "libperl", "lua", "liblua"];
 
 /// What CPython exports, and is needed to read its frames.
 const PYTHON: [&str; 4] = ["_PyRuntime", "_PyEval_EvalFrameDefault", "PyCode_Type", "Py_Version"];
@@ -61,6 +61,17 @@ const PERL_CALLS: [&str; 6] = [
     "Perl_pp_entersub",
 ];
 
+/// What Lua exports: its version, and the functions by which it calls others, to 5.1 and from 5.2 on.
+const LUA: [&str; 6] =
+    ["lua_ident", "lua_call", "lua_callk", "lua_pcall", "lua_pcallk", "lua_resume"];
+
+/// How many steps from those its loop over instructions is away, which is the largest function there by far.
+const LUA_DEPTH: usize = 3;
+const LUA_LOOP: u64 = 2048;
+
+/// How many steps away from those functions only call others.
+const LUA_CALLS: usize = 2;
+
 /// An interpreter.
 #[derive(Clone, Debug)]
 pub(crate) struct Interpreter {
@@ -80,7 +91,7 @@ pub(crate) struct Interpreter {
 impl Interpreter {
     /// The interpreter that a file is.
     pub(crate) fn of(file: &ImageFile, path: &str) -> Option<Interpreter> {
-        let found = python(file, path).or_else(|| perl(file))?;
+        let found = python(file, path).or_else(|| perl(file)).or_else(|| lua(file))?;
         tracing::debug!(path, language = found.language, layout = ?found.layout, "interpreter");
         Some(found)
     }
@@ -172,6 +183,47 @@ fn perl(file: &ImageFile) -> Option<Interpreter> {
         calls: ranges(file.exported(PERL_CALLS)),
         shows_calls: true,
     })
+}
+
+fn lua(file: &ImageFile) -> Option<Interpreter> {
+    let [ident, calls @ ..] = file.exported(LUA);
+    let ident = ident?;
+    let says = file.initial_bytes(ident.address, usize::try_from(ident.size.min(256)).ok()?)?;
+    // `$LuaVersion: Lua 5.4.4  Copyright (C) ...`
+    let at = says.windows(6).position(|bytes| bytes == b"Lua 5.")?;
+    let digit = |at: usize| char::from(*says.get(at)?).to_digit(10);
+    let (minor, release) = (digit(at + 6)?, digit(at + 8).unwrap_or(0));
+    let calls: Vec<ImageAddress> = calls.into_iter().flatten().map(|call| call.address).collect();
+    let size = |range: &Range<u64>| range.end - range.start;
+    let runs = reached(file, &calls, LUA_DEPTH).into_iter().max_by_key(size)?;
+    let mut calls = reached(file, &calls, LUA_CALLS);
+    calls.retain(|range| *range != runs);
+    calls.sort_by_key(|range| range.start);
+    Some(Interpreter {
+        language: "lua",
+        layout: Layout::lua(&LuaBuild { minor, release }).filter(|_| size(&runs) >= LUA_LOOP),
+        runtime: ident.address,
+        runs: vec![runs],
+        runs_script: None,
+        calls,
+        shows_calls: true,
+    })
+}
+
+/// Functions, and those that are so many steps away from them at most.
+fn reached(file: &ImageFile, first: &[ImageAddress], steps: usize) -> Vec<Range<u64>> {
+    let (mut reached, mut next) = (Vec::new(), first.to_vec());
+    for _ in 0..=steps {
+        for function in std::mem::take(&mut next) {
+            let Some((own, found)) = file.leads_to(function) else { continue };
+            let own = own.start.0..own.end.0;
+            if !reached.contains(&own) {
+                reached.push(own);
+                next.extend(found.into_iter().map(|found| found.start));
+            }
+        }
+    }
+    reached
 }
 
 /// Those that there are, sorted.

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Rest, SampleEvent};
 use flame_interpreters::{
-    Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, NativeFrame, Outcome,
-    Placed, join,
+    Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Mismatch, NativeFrame,
+    Outcome, Placed, join,
 };
 use flame_profile::{
     Health, ImageAddress, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
@@ -68,9 +68,15 @@ pub(crate) struct ScriptFrame {
 impl ScriptFrame {
     /// `Class.method (file.py:12)`: the line of the definition, the same wherever in it a sample was.
     pub(crate) fn label(&self) -> String {
-        let file = self.file.as_deref().unwrap_or("?");
+        let Some(file) = self.file.as_deref().or((self.first_line != 0).then_some("?")) else {
+            return self.name.to_string();
+        };
         let file = file.rsplit('/').next().unwrap_or(file);
-        format!("{} ({file}:{})", self.name, self.first_line)
+        match self.first_line {
+            // What is in no file.
+            0 => format!("{} ({file})", self.name),
+            line => format!("{} ({file}:{line})", self.name),
+        }
     }
 }
 
@@ -295,7 +301,12 @@ impl Scripts {
             let function = Function::of(&defined, layout);
             if self.bytes + function.size() <= MOST_BYTES {
                 self.bytes += function.size();
-                self.functions.insert(defined.function, function);
+                let name = function.name.clone();
+                let before = self.functions.insert(defined.function, function);
+                // It is known better now.
+                if before.is_some_and(|before| before.name != name) {
+                    self.lines.retain(|(function, _), _| *function != defined.function);
+                }
             }
         }
     }
@@ -318,7 +329,8 @@ impl Scripts {
                     CodeLocation::ScriptUnknown
                 }
             };
-            let locations = entries.iter().map(locate).collect();
+            let frames = entries.iter().filter(|entry| !entry.is_boundary());
+            let locations = frames.map(locate).collect();
             scripted.frames.push((native, locations));
         }
         match (is_named, end) {
@@ -460,7 +472,10 @@ fn joined(
     let (entries, is_whole) = (caught.entries(), natives.end == StackEnd::Root);
     join(&entries, &frames, is_whole, &word, &holds).map_err(|mismatch| {
         tracing::trace!(?mismatch, ?frames, ?entries, "frames of a script disagree");
-        ScriptEnd::Disagrees
+        match mismatch {
+            Mismatch::OtherInterpreter => ScriptEnd::OtherInterpreter,
+            _ => ScriptEnd::Disagrees,
+        }
     })
 }
 

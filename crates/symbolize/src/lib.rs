@@ -22,6 +22,7 @@
 //! ```
 
 mod budget;
+mod calls;
 mod code_log;
 mod companion;
 mod debug_info;

@@ -26,6 +26,7 @@ enum Runtime {
     /// Python 3, with its minor version where its files say it.
     Python(Option<u32>),
     Perl,
+    Lua,
 }
 
 /// The checks of the runtime, if there is one, and of code without a file.
@@ -37,6 +38,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Node) => vec![node(process, map)],
         Some(Runtime::Python(version)) => vec![python(process, map, version)],
         Some(Runtime::Perl) => vec![read(process, "Perl names").unwrap_or_else(|missing| missing)],
+        Some(Runtime::Lua) => vec![read(process, "Lua names").unwrap_or_else(|missing| missing)],
         None if paths.iter().any(String::is_empty) => match compiling(&paths) {
             Some(runtime) => generated(&advice(runtime), map),
             None => vec![anonymous(map)],
@@ -73,8 +75,10 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
     };
     let is_perl =
         |name: &str| name == "perl" || name.starts_with("perl5") || name.starts_with("libperl.so");
+    let is_lua = |name: &str| name.trim_start_matches("lib").starts_with("lua5.");
     let perl = || names().any(is_perl).then_some(Runtime::Perl);
-    names().find_map(python).map(Runtime::Python).or_else(perl)
+    let lua = || names().any(is_lua).then_some(Runtime::Lua);
+    names().find_map(python).map(Runtime::Python).or_else(perl).or_else(lua)
 }
 
 /// Whether the process has a perf map that a recording would believe, or why not.
@@ -238,6 +242,8 @@ mod tests {
         check(&["/usr/bin/python3"], Some(Runtime::Python(None)));
         check(&["/usr/bin/perl"], Some(Runtime::Perl));
         check(&["/usr/sbin/apache2", "/usr/lib/libperl.so.5.36.0"], Some(Runtime::Perl));
+        check(&["/usr/bin/lua5.4"], Some(Runtime::Lua));
+        check(&["/usr/sbin/haproxy", "/usr/lib/liblua5.4.so.0.0.0"], Some(Runtime::Lua));
         check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", "/usr/bin/perlite", ""], None);
     }
 }

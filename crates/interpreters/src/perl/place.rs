@@ -23,7 +23,8 @@ pub(crate) fn place(
     // The innermost native frame may have its registers yet to be set.
     let is_held = |index: &usize| *index == 0 || interpreter == 0 || holds(*index, interpreter);
     if !loops.iter().all(is_held) {
-        return Err(Mismatch::Stack);
+        let any = loops.iter().any(|index| holds(*index, interpreter));
+        return Err(if any { Mismatch::Stack } else { Mismatch::OtherInterpreter });
     }
     let mut segments: Vec<Range<usize>> = segments(entries).map(|(frames, _)| frames).collect();
     leave_out_script(entries, &mut segments, natives, &loops);
@@ -216,6 +217,8 @@ mod tests {
             join(&chain("s-x-"), &natives("LnLR"), is_whole, &|_| None, holds).is_ok()
         };
         assert!(with(&|_, word| word == 7, true) && with(&|index, _| index > 0, true));
+        let other = join(&chain("s-x-"), &natives("nLLR"), true, &|_| None, &|_, _| false);
+        assert_eq!(other, Err(Mismatch::OtherInterpreter));
         assert!(!with(&|index, _| index < 2, true) && !with(&|_, word| word == 7, false));
     }
 }
