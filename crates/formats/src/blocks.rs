@@ -4,8 +4,8 @@ use std::io::{self, Read};
 
 use memchr::memrchr;
 
-/// What is read at a time.
-const BLOCK: usize = 1 << 20;
+/// What is read at a time: little enough to stay in a core's own cache, beside the tables.
+const BLOCK: usize = 1 << 18;
 /// No sample is longer; one that is gets cut in two.
 const MAX_SAMPLE: usize = 1 << 26;
 

@@ -24,17 +24,74 @@ struct Slot {
 
 const FIRST_SLOTS: usize = 1 << 10;
 
+/// What a line is known by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LineKey<'l> {
+    /// All of it.
+    Whole(&'l [u8]),
+    /// What stands before and behind a part that makes no difference. It is not the key of another line
+    /// that lacks that part.
+    Around(&'l [u8], &'l [u8]),
+}
+
+/// Parts a key that is two: no line has it.
+const GAP: u8 = b'\n';
+
+impl LineKey<'_> {
+    fn hash(self) -> u32 {
+        let mut hasher = FxHasher::default();
+        match self {
+            LineKey::Whole(text) => hasher.write(text),
+            LineKey::Around(before, behind) => {
+                hasher.write(before);
+                hasher.write(behind);
+            }
+        }
+        hasher.finish() as u32
+    }
+
+    fn len(self) -> usize {
+        match self {
+            LineKey::Whole(text) => text.len(),
+            LineKey::Around(before, behind) => before.len() + 1 + behind.len(),
+        }
+    }
+
+    /// Whether `bytes`, of which there are as many as in the key, are the key.
+    fn is(self, bytes: &[u8]) -> bool {
+        match self {
+            LineKey::Whole(text) => bytes == text,
+            LineKey::Around(before, behind) => {
+                bytes[before.len()] == GAP
+                    && bytes[..before.len()] == *before
+                    && bytes[before.len() + 1..] == *behind
+            }
+        }
+    }
+
+    fn push_to(self, bytes: &mut Vec<u8>) {
+        match self {
+            LineKey::Whole(text) => bytes.extend_from_slice(text),
+            LineKey::Around(before, behind) => {
+                bytes.extend_from_slice(before);
+                bytes.push(GAP);
+                bytes.extend_from_slice(behind);
+            }
+        }
+    }
+}
+
 impl LineCache {
-    /// The number of a text that was there before.
-    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+    /// The number of a line that was there before.
+    pub(crate) fn find(&self, key: LineKey<'_>) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }
-        self.look(text, hash(text)).ok()
+        self.look(key, key.hash()).ok()
     }
 
-    /// The number of a text, or the slot for it. There are slots.
-    fn look(&self, text: &[u8], hash: u32) -> Result<u32, usize> {
+    /// The number of a line, or the slot for it. There are slots.
+    fn look(&self, key: LineKey<'_>, hash: u32) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let mut place = hash as usize & mask;
         loop {
@@ -42,29 +99,31 @@ impl LineCache {
             if slot.start == 0 {
                 return Err(place);
             }
-            let start = slot.start as usize - 1;
-            if slot.hash == hash && self.bytes.get(start..start + slot.len as usize) == Some(text) {
-                return Ok(slot.value);
+            if slot.hash == hash && slot.len as usize == key.len() {
+                let start = slot.start as usize - 1;
+                if key.is(&self.bytes[start..start + key.len()]) {
+                    return Ok(slot.value);
+                }
             }
             place = (place + 1) & mask;
         }
     }
 
-    /// The number of a text, which `make` gives where it is new.
-    pub(crate) fn get_or(&mut self, text: &[u8], make: impl FnOnce() -> u32) -> u32 {
-        let hash = hash(text);
+    /// The number of a line, which `make` gives where it is new.
+    pub(crate) fn get_or(&mut self, key: LineKey<'_>, make: impl FnOnce() -> u32) -> u32 {
+        let hash = key.hash();
         if self.slots.is_empty() {
             self.slots = vec![Slot::default(); FIRST_SLOTS];
         }
-        let place = match self.look(text, hash) {
+        let place = match self.look(key, hash) {
             Ok(value) => return value,
             Err(place) => place,
         };
         let value = make();
-        let (start, len) = (u32::try_from(self.bytes.len() + 1), u32::try_from(text.len()));
+        let (start, len) = (u32::try_from(self.bytes.len() + 1), u32::try_from(key.len()));
         // Beyond 4 GiB of texts they are made each time.
         if let (Ok(start), Ok(len)) = (start, len) {
-            self.bytes.extend_from_slice(text);
+            key.push_to(&mut self.bytes);
             self.slots[place] = Slot { hash, len, start, value };
             self.count += 1;
             if self.count * 2 > self.slots.len() {
@@ -88,14 +147,9 @@ impl LineCache {
     }
 }
 
-fn hash(text: &[u8]) -> u32 {
-    let mut hasher = FxHasher::default();
-    hasher.write(text);
-    hasher.finish() as u32
-}
-
 #[cfg(test)]
 mod tests {
+    use super::LineKey::{Around, Whole};
     use super::*;
 
     #[test]
@@ -104,16 +158,29 @@ mod tests {
         for round in 0..2 {
             for number in 0..5000_u32 {
                 let text = format!("{}{number}", "x".repeat(number as usize % 50));
-                let found = cache.get_or(text.as_bytes(), || {
+                let found = cache.get_or(Whole(text.as_bytes()), || {
                     assert_eq!(round, 0);
                     number
                 });
                 assert_eq!(found, number);
             }
         }
-        assert_eq!((cache.find(b"17"), cache.find(b"")), (None, None));
-        assert_eq!(cache.get_or(b"", || 7), 7);
-        assert_eq!(cache.find(b""), Some(7));
-        assert_eq!(cache.get_or(b"", || 8), 7);
+        assert_eq!((cache.find(Whole(b"17")), cache.find(Whole(b""))), (None, None));
+        assert_eq!(cache.get_or(Whole(b""), || 7), 7);
+        assert_eq!(cache.find(Whole(b"")), Some(7));
+        assert_eq!(cache.get_or(Whole(b""), || 8), 7);
+    }
+
+    #[test]
+    fn keys_of_two_parts_are_none_of_one() {
+        let keys = [Whole(b"ab"), Around(b"a", b"b"), Around(b"", b"ab"), Around(b"ab", b"")];
+        let mut cache = LineCache::default();
+        for (number, key) in (0..).zip(keys) {
+            assert_eq!(cache.find(key), None);
+            cache.get_or(key, || number);
+        }
+        for (number, key) in (0..).zip(keys) {
+            assert_eq!(cache.find(key), Some(number));
+        }
     }
 }

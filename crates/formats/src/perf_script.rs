@@ -9,6 +9,7 @@
 mod frame;
 mod header;
 mod parser;
+mod usual;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -56,6 +56,13 @@ pub(super) struct LastTask {
     numbers: (Option<u32>, Option<u32>),
 }
 
+impl LastTask {
+    /// The line up to the end of the task's numbers.
+    pub(super) fn start(&self) -> &[u8] {
+        &self.start
+    }
+}
+
 /// The same as [`parse`], faster where the task is that of the line before.
 pub(super) fn parse_next<'l>(line: &'l [u8], last: &mut LastTask) -> Option<Header<'l>> {
     let end = last.start.len();

@@ -12,8 +12,9 @@ use memchr::memchr;
 use super::frame::{self, FrameLine};
 use super::header::{self, Header, LastTask};
 use super::looks_like_frame;
+use super::usual::{self, LastHeader, UsualHeader};
 use crate::ReadError;
-use crate::line_cache::LineCache;
+use crate::line_cache::{LineCache, LineKey};
 use crate::names::{
     inlined_parts, is_decimal, number, rust_signs, without_arguments, without_class_letter,
 };
@@ -77,6 +78,7 @@ pub(super) struct Parser<'s> {
     /// Names and numbers of threads.
     tasks: LineCache,
     last_task: LastTask,
+    last_header: LastHeader,
     /// Innermost first.
     stack: Vec<FrameIndex>,
     /// What samples are given to where they are no weights by themselves.
@@ -121,6 +123,7 @@ impl<'s> Parser<'s> {
             stops: Vec::new(),
             tasks: LineCache::default(),
             last_task: LastTask::default(),
+            last_header: LastHeader::default(),
             stack: Vec::new(),
             taker: None,
         }
@@ -139,6 +142,11 @@ impl<'s> Parser<'s> {
         let mut at = 0;
         let mut stopped = false;
         while at < block.len() {
+            if let Some(len) = self.read_usual(&block[at..], &mut state, &mut stopped) {
+                at += len;
+                number += 1;
+                continue;
+            }
             let end = memchr(b'\n', &block[at..]).map_or(block.len(), |len| at + len);
             let line = &block[at..end];
             at = end + 1;
@@ -165,6 +173,7 @@ impl<'s> Parser<'s> {
                     self.end(&mut state);
                     stopped = false;
                     state = self.begin(header, &mut stopped);
+                    self.keep_header(&state, &block[at - line.len() - 1..block.len().min(at)]);
                     continue;
                 }
             }
@@ -186,6 +195,48 @@ impl<'s> Parser<'s> {
         }
         self.end(&mut state);
         Ok(())
+    }
+
+    /// Reads a line that looks as most do and stands for what is known: how long it is.
+    #[inline]
+    fn read_usual<'b>(
+        &mut self,
+        text: &'b [u8],
+        state: &mut State<'b>,
+        stopped: &mut bool,
+    ) -> Option<usize> {
+        match state {
+            State::Outside => {
+                let UsualHeader { cpu, time, period, len } = self.last_header.next(text)?;
+                let (time, period) = (Some(time), Some(period));
+                let header = Header { cpu, time, period, ..Header::default() };
+                *state = State::Taken(header, self.last_header.task);
+                self.left.taken += 1;
+                *stopped = false;
+                Some(len)
+            }
+            State::Taken(..) if text[0] == b'\n' => {
+                self.end(state);
+                Some(1)
+            }
+            State::Taken(..) if !*stopped && !self.sink.options().addresses => {
+                let line = usual::frame(text)?;
+                let value = self.lines.find(key_behind_address(line.text))?;
+                *stopped = self.push(value)?;
+                Some(line.len)
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps the header of a sample that is taken, with the end of its line, for the next one.
+    fn keep_header(&mut self, state: &State<'_>, line: &[u8]) {
+        match state {
+            State::Taken(header, task) if self.taker.is_none() => {
+                self.last_header.keep(line, self.last_task.start(), header, *task);
+            }
+            _ => self.last_header = LastHeader::default(),
+        }
     }
 
     /// Starts a sample.
@@ -225,7 +276,7 @@ impl<'s> Parser<'s> {
             let (pid, tid) = (header.pid, header.tid);
             sink.task(TaskName { name: &name, process: None, pid, tid }).0
         };
-        TaskIndex(self.tasks.get_or(header.task, make))
+        TaskIndex(self.tasks.get_or(LineKey::Whole(header.task), make))
     }
 
     /// Reads a line of a stack. True when the others of it are left out.
@@ -250,9 +301,9 @@ impl<'s> Parser<'s> {
     /// Puts the frames of a line on the stack: whether they are the last; `None` for no frame.
     fn push_line(&mut self, text: &[u8]) -> Option<bool> {
         let (sink, groups, stops) = (&mut *self.sink, &mut self.groups, &mut self.stops);
-        let value = match frame::behind_address(text) {
-            Some(behind) => {
-                let key = if sink.options().addresses { text } else { behind };
+        let value = match key(text, sink.options().addresses) {
+            Some(key) => {
+                let key = if is_around_offset(key, text) { key } else { LineKey::Whole(text) };
                 self.lines.get_or(key, || make_frames(text, sink, groups, stops))
             }
             None => make_frames(text, sink, groups, stops),
@@ -262,9 +313,7 @@ impl<'s> Parser<'s> {
 
     /// The same for a line that was there before; `None` for one that was not.
     fn push_known(&mut self, text: &[u8]) -> Option<bool> {
-        let behind = frame::behind_address(text)?;
-        let key = if self.sink.options().addresses { text } else { behind };
-        let value = self.lines.find(key)?;
+        let value = self.lines.find(key(text, self.sink.options().addresses)?)?;
         self.push(value)
     }
 
@@ -311,6 +360,29 @@ impl<'s> Parser<'s> {
         }
         self.sink.add(&Sample { stack: &self.stack, weights, task, time, cpu });
         self.stack.clear();
+    }
+}
+
+/// What a line of a stack is known by; `None` for what has no address.
+fn key(text: &[u8], has_addresses: bool) -> Option<LineKey<'_>> {
+    let behind = frame::behind_address(text)?;
+    Some(if has_addresses { LineKey::Whole(text) } else { key_behind_address(behind) })
+}
+
+/// The same by what stands behind its address.
+fn key_behind_address(behind: &[u8]) -> LineKey<'_> {
+    match usual::around_offset(behind) {
+        Some((symbol, module)) => LineKey::Around(symbol, module),
+        None => LineKey::Whole(behind),
+    }
+}
+
+/// Whether what a key leaves out is the offset indeed: brackets that do not match may hide it.
+/// Then that is so for every line of the key.
+fn is_around_offset(key: LineKey<'_>, text: &[u8]) -> bool {
+    match key {
+        LineKey::Whole(_) => true,
+        LineKey::Around(symbol, _) => frame::parse(text).is_some_and(|line| line.symbol == symbol),
     }
 }
 
