@@ -52,6 +52,37 @@ fn bursts_and_pauses_of_a_recording_are_seen() {
     assert_eq!(crate::support::Folded::parse(&text).total(), all);
 }
 
+/// What was saved knows when samples were taken, if that was asked for.
+#[test]
+fn a_saved_recording_keeps_times() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (saved, plain) = (scratch.file("out.pb.gz"), scratch.file("plain.pb.gz"));
+    let mut command = flame();
+    finish(command.args(["record", "--times", "-F", "999", "-o", &saved, "--"]).args(bursts()))
+        .success();
+    let map = scratch.file("saved.heatmap.svg");
+    run(&["render", &saved, "-o", &map]).success();
+    check_bursts(&fs::read_to_string(&map).unwrap());
+    let total = |options: &[&str]| {
+        let mut command = flame();
+        let ended = finish(command.args(["fold", &saved, "-o", "-"]).args(options)).success();
+        crate::support::Folded::parse(&ended.stdout).total()
+    };
+    // The second burst comes after a pause of a second.
+    let (first, second) = (total(&["--time", "0..0.8"]), total(&["--time", "0.8.."]));
+    assert_eq!(first + second, total(&[]));
+    assert!(first.min(second) > 100, "{first} {second}");
+    finish(flame().args(["record", "-o", &plain, "--", &program("shares.c"), "0.3"])).success();
+    let ended = run(&["fold", &plain, "-o", "-", "--time", "0..1"]).success();
+    assert!(ended.stderr.contains("flame record --times"), "{}", ended.stderr);
+    run(&["render", &plain, "-o", &map]).error(2, &["cannot draw a heat map of this"]);
+    run(&["record", "--mode", "off-cpu", "--times", "-o", &plain, "--", "true"])
+        .error(2, &["cannot keep times of waits"]);
+}
+
 /// A lane of a chart: its name, for how many milliseconds its thread ran, and the parts of the whole in which
 /// boxes of `main` begin and end.
 type Lane = (String, f64, Vec<(f64, f64)>);
@@ -130,7 +161,7 @@ fn perf_data_has_times_and_other_files_do_not() {
     let folded = scratch.file("out.folded");
     fs::write(&folded, "main;work 3\n").unwrap();
     run(&["render", &folded, "-o", &map])
-        .error(2, &["cannot draw a heat map", "when each sample was taken"]);
+        .error(2, &["cannot draw a heat map", "when samples were taken"]);
 }
 
 /// A wait is no moment; calls of several functions of an allocator are one value.

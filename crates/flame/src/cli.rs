@@ -8,6 +8,7 @@ mod duration;
 mod filter;
 mod fold;
 mod input;
+mod outputs;
 mod picture;
 mod record;
 mod render;
@@ -25,10 +26,9 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use filter::FilterArgs;
 pub(crate) use fold::FoldArgs;
 pub(crate) use input::InputArgs;
+pub(crate) use outputs::OutputArgs;
 pub(crate) use picture::{PictureArgs, Width};
-pub(crate) use record::{
-    Measure, Mode, OutputArgs, ProcessName, RecordArgs, SamplingArgs, TargetArgs,
-};
+pub(crate) use record::{Measure, Mode, ProcessName, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use uboot::{FtraceEvents, UbootArgs, UbootCommand};

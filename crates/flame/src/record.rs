@@ -164,13 +164,18 @@ fn record(
 
 /// Has kept what outputs over time are drawn of.
 fn show_times(config: &mut RecorderConfig, outputs: &Outputs) -> Result<(), Failure> {
-    if outputs.shows_times() && config.options.measures_time() {
-        let picture = if outputs.shows_runs() { "flame chart" } else { "heat map" };
-        return Err(Failure::usage(format!("cannot draw a {picture} of waits")).why(
+    let keeps_times = config.options.keeps_times || outputs.shows_times();
+    if keeps_times && config.options.measures_time() {
+        let what = match (outputs.shows_runs(), outputs.shows_times()) {
+            (true, _) => "draw a flame chart",
+            (_, true) => "draw a heat map",
+            _ => "keep times",
+        };
+        return Err(Failure::usage(format!("cannot {what} of waits")).why(
             "a wait lasts, and what is drawn over time shows at which moments something was seen",
         ));
     }
-    config.options.keeps_times = outputs.shows_times();
+    config.options.keeps_times = keeps_times;
     config.options.keeps_runs = outputs.shows_runs();
     config.sampler.switches |= outputs.shows_runs();
     Ok(())

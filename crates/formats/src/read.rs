@@ -1,6 +1,8 @@
 //! An input into what it holds, by the reader of its format.
 
-use flame_profile::{Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Profile};
+use flame_profile::{
+    Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Nanos, Profile,
+};
 
 use crate::head::Head;
 use crate::input::Input;
@@ -8,7 +10,9 @@ use crate::registry::Reader;
 use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
 use crate::source::Source;
-use crate::{InputFormat, MAX_INFLATED, ReadError, ReadOptions, Stacks, perf_data, read_pprof_by};
+use crate::{
+    InputFormat, MAX_INFLATED, ReadError, ReadOptions, Selection, Stacks, perf_data, read_pprof_by,
+};
 
 /// What an input holds, and what is to be said of it.
 #[derive(Debug)]
@@ -157,9 +161,10 @@ fn read_binary(
     let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
     let broken = broken_end(trouble, options)?;
     let error = match read_pprof_by(&bytes, &options.samples.roots) {
-        Ok(profile) => {
+        Ok(mut profile) => {
+            let left_out = select(&mut profile, &options.samples.selection);
             let content = InputContent::Profile(Box::new(profile));
-            let notes = broken.into_iter().collect();
+            let notes = broken.into_iter().chain(left_out).collect();
             return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
         }
         Err(error) => error,
@@ -174,6 +179,18 @@ fn read_binary(
         }
         None => Err(error.into()),
     }
+}
+
+/// Leaves of a profile what was taken in a time; what is said where it does not know.
+fn select(profile: &mut Profile, selection: &Selection) -> Option<String> {
+    if selection.from.is_none() && selection.to.is_none() {
+        return None;
+    }
+    let times = selection.from.unwrap_or_default()..selection.to.unwrap_or(Nanos(u64::MAX));
+    let is_known = profile.keep(times, |_| true);
+    let unknown =
+        "it does not say when samples were taken (flame record --times): --time left none out";
+    (!is_known).then(|| unknown.to_owned())
 }
 
 fn read_folded(

@@ -32,6 +32,9 @@ pub struct Timeline {
     last: Last,
 }
 
+/// No recording takes ten years.
+const LONGEST: Nanos = Nanos(10 * 366 * 24 * 3600 * 1_000_000_000);
+
 /// What the last sample had: its time in microseconds, and its weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
@@ -76,6 +79,24 @@ impl Timeline {
             }
         }
         timeline
+    }
+
+    /// What it is kept as, to be written down.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same from what was written down; `None` where it is broken off, or names a row that is not
+    /// there, of which there are so many, or a time that cannot be.
+    pub fn from_bytes(bytes: &[u8], rows: usize) -> Option<Timeline> {
+        // Each sample has five numbers, and each number one byte that ends it.
+        let ends = bytes.iter().filter(|byte| **byte & 0x80 == 0).count();
+        let written = Timeline { bytes: bytes.to_vec(), len: ends / 5, last: Last::default() };
+        let mut timeline = Timeline::default();
+        let is_possible = |sample: &TimedSample| sample.row < rows && sample.time < LONGEST;
+        written.iter().filter(is_possible).for_each(|sample| timeline.push(sample));
+        let is_whole = ends % 5 == 0 && bytes.last().is_none_or(|byte| byte & 0x80 == 0);
+        (is_whole && timeline.len == written.len).then_some(timeline)
     }
 
     /// How many there are.
@@ -170,5 +191,23 @@ mod tests {
         }
         let bytes = timeline.byte_len() as f64 / 100_000.0 * 22_809_600.0;
         assert!(bytes < 200e6, "{bytes}");
+    }
+
+    #[test]
+    fn what_was_written_down_is_read_again_or_refused() {
+        let mut timeline = Timeline::default();
+        let samples = [sample(5_000, 0, 7), sample(3_000, 1, 900), sample(90_000_000, 1, 7)];
+        samples.iter().for_each(|sample| timeline.push(*sample));
+        let read = Timeline::from_bytes(timeline.as_bytes(), 2).unwrap();
+        assert_eq!(read.iter().collect::<Vec<_>>(), samples);
+        assert!(Timeline::from_bytes(timeline.as_bytes(), 1).is_none());
+        for end in 1..timeline.byte_len() {
+            let cut = Timeline::from_bytes(&timeline.as_bytes()[..end], 2);
+            assert!(cut.is_none_or(|cut| cut.len() < 3), "{end}");
+        }
+        assert!(Timeline::from_bytes(&[0xff; 60], 2).is_none());
+        let mut beyond = Timeline::default();
+        beyond.push(sample(LONGEST.0, 0, 1));
+        assert!(Timeline::from_bytes(beyond.as_bytes(), 2).is_none());
     }
 }

@@ -7,8 +7,8 @@ use clap::{Arg, Args};
 use flame_render::{ColourBy, DiffView};
 
 use super::input::InputArgs;
+use super::outputs::OutputArgs;
 use super::picture::PictureArgs;
-use super::record::OutputArgs;
 use flame_diff::Gate;
 
 const EXAMPLES: &str = "\

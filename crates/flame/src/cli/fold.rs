@@ -7,8 +7,8 @@ use flame_formats::{SampleOptions, Selection};
 use flame_profile::{Annotations, Nanos};
 
 use super::input::InputArgs;
+use super::outputs::OutputArgs;
 use super::picture::PictureArgs;
-use super::record::OutputArgs;
 
 const EXAMPLES: &str = "\
 Examples:

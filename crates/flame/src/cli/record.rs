@@ -12,10 +12,10 @@ use flame_sampler::{
     parse_cpu_list,
 };
 
+use super::outputs::OutputArgs;
 use super::picture::PictureArgs;
-use super::{By, SymbolArgs, duration};
+use super::{SymbolArgs, duration};
 use crate::functions;
-use crate::output::Format;
 
 /// The most frames that may be asked for: 8 MiB of stack have half a million at most, and a picture
 /// of this depth is beyond drawing.
@@ -178,6 +178,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long, requires = "mode", hide_short_help = true)]
     pub(crate) live: bool,
 
+    /// Keep in .pb.gz when each sample was taken: for heat maps, flame charts and fold --time
+    #[arg(long, hide_short_help = true)]
+    pub(crate) times: bool,
+
     /// Weigh a tracepoint by a field of it (bytes, ret), or a function by an argument (arg1 to arg6)
     #[arg(long, value_name = "FIELD", requires = "event", hide_short_help = true)]
     pub(crate) weight: Option<String>,
@@ -329,57 +333,6 @@ pub(crate) enum Measure {
     Latency,
 }
 
-/// Outputs, several of one profile.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct OutputArgs {
-    /// Write FILE (repeatable): .svg .svgz .folded .txt .pb.gz .json .csv .md; - is stdout
-    #[arg(short, value_name = "FILE")]
-    pub(crate) output: Vec<PathBuf>,
-
-    /// Format of stdout, and of files whose ending does not say it
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
-
-    /// Overwrite a flame.svg that flame did not write
-    #[arg(long, hide_short_help = true)]
-    pub(crate) force: bool,
-
-    /// Value that weighs the boxes: samples, or the event's own (cpu for clocks)
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
-    pub(crate) value: Option<String>,
-
-    /// What the outermost boxes are called after [default: threads, of which those of a pool are one]
-    ///
-    /// Unless asked otherwise threads of a process that differ by their number only
-    /// (pool-1-thread-1, pool-1-thread-2) are one box, and a process that has set a title itself
-    /// (postgres: checkpointer) is called by it.
-    #[arg(long, value_name = "WHAT", hide_short_help = true)]
-    pub(crate) by: Option<By>,
-
-    /// Name threads PROCESS/THREAD at the root
-    #[arg(long, hide_short_help = true)]
-    pub(crate) threads: bool,
-
-    /// Put the process id into the root frame: NAME-PID
-    #[arg(long, hide_short_help = true)]
-    pub(crate) root_pid: bool,
-
-    /// Put process and thread id into the root frame: NAME-PID/TID
-    #[arg(long, hide_short_help = true)]
-    pub(crate) root_tid: bool,
-
-    /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
-    ///
-    /// pprof files keep whole stacks.
-    #[arg(long, visible_alias = "recursive", hide_short_help = true)]
-    pub(crate) collapse_recursion: bool,
-
-    /// Leave out `_[k]`, `_[i]` and `_[j]` in folded output
-    #[arg(long, hide_short_help = true)]
-    pub(crate) no_annotate: bool,
-}
-
 /// How stacks are walked, and whether copies of them may be larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackWalk {
@@ -390,16 +343,6 @@ pub(crate) struct StackWalk {
 /// A parsed CPU list; a type of its own, since clap would take a Vec for repeated values.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuList(pub(crate) Vec<Cpu>);
-
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Format] {
-        &Format::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.name()))
-    }
-}
 
 pub(super) fn pid(text: &str) -> Result<Pid, String> {
     task_number(text).map(Pid)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::input::InputArgs;
+use super::outputs::OutputArgs;
 use super::picture::PictureArgs;
-use super::record::OutputArgs;
 
 const EXAMPLES: &str = "\
 Examples:

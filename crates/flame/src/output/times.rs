@@ -9,7 +9,7 @@ use super::{Format, Outputs, Shown};
 use crate::message::Failure;
 
 /// Why nothing is drawn over time.
-const NO_TIMES: &str = "only recordings, and one perf.data alone, say when each sample was taken";
+const NO_TIMES: &str = "only recordings, those saved with --times, and one perf.data alone say when samples were taken";
 
 /// More lanes than that nobody looks through.
 const MOST_LANES: usize = 200;

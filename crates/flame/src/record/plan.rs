@@ -54,6 +54,7 @@ impl Plan {
         };
         recorder.options = Options {
             max_depth: sampling.max_depth,
+            keeps_times: sampling.times,
             files: Arc::new(files.clone()),
             debug_places: symbols::debug_places(&args.symbols.debug_dirs),
             symbols: symbols::config(args.symbols.no_inline),

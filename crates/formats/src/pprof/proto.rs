@@ -33,6 +33,9 @@ pub(super) mod field {
     pub(in crate::pprof) const COMMENT: u32 = 13;
     /// String index of the name of the value type to show first.
     pub(in crate::pprof) const DEFAULT_SAMPLE_TYPE: u32 = 14;
+    /// When samples were taken, as [`flame_profile::Timeline`] keeps it; rows are samples of the file, in
+    /// their order.
+    pub(in crate::pprof) const TIMELINE: u32 = 1001;
 }
 
 /// What a value means.

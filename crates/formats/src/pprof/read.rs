@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use flame_profile::{Frame, FrameId, FrameKind, ImageAddress, ImageId, Location, LocationId};
-use flame_profile::{Meta, Nanos, Profile, StackId, ValueType};
+use flame_profile::{Meta, Nanos, Profile, StackId, Timeline, ValueType};
 use prost::Message;
 
 use super::error::PprofError;
@@ -62,6 +62,8 @@ struct Reader<'t, 'b> {
     /// By position of the location; `None` = it stands for an empty stack.
     locations: Vec<Option<LocationId>>,
     samples: u64,
+    /// For each sample of the file its position in the profile.
+    rows: Vec<Option<usize>>,
     negative_values: u64,
     unused_labels: BTreeSet<i64>,
     roots: Roots,
@@ -82,6 +84,7 @@ impl<'t, 'b> Reader<'t, 'b> {
             images: Vec::new(),
             locations: Vec::new(),
             samples: 0,
+            rows: Vec::new(),
             negative_values: 0,
             unused_labels: BTreeSet::new(),
             roots: Roots::default(),
@@ -184,8 +187,12 @@ impl<'t, 'b> Reader<'t, 'b> {
             ThreadReader::new(&self.tables.strings, name.unwrap_or("[unknown]").to_owned());
         let mut sample = proto::Sample::default();
         let mut values = Vec::new();
+        let mut timeline = None;
         for entry in fields(file) {
             let entry = entry?;
+            if let (field::TIMELINE, Value::Bytes(bytes)) = (entry.number, entry.value) {
+                timeline = Some(bytes);
+            }
             let (field::SAMPLE, Value::Bytes(bytes)) = (entry.number, entry.value) else {
                 continue;
             };
@@ -196,7 +203,20 @@ impl<'t, 'b> Reader<'t, 'b> {
                 .map_err(|error| PprofError::Wire { offset, source: Some(error) })?;
             self.sample(&sample, offset, &threads, &mut values)?;
         }
+        if let Some(bytes) = timeline {
+            self.timeline(bytes);
+        }
         Ok(())
+    }
+
+    fn timeline(&mut self, bytes: &[u8]) {
+        match Timeline::from_bytes(bytes, self.rows.len()) {
+            Some(timeline) => self.profile.timeline = Some(timeline.with_rows(&self.rows)),
+            None => {
+                let note = "pprof: when samples were taken cannot be read".to_owned();
+                self.profile.health.notes.push(note);
+            }
+        }
     }
 
     fn sample(
@@ -227,7 +247,8 @@ impl<'t, 'b> Reader<'t, 'b> {
         }
         let stack = self.stack(&sample.location, base)?;
         self.samples += 1;
-        self.profile.add_sample_of(thread, stack, evidence, values);
+        let row = self.profile.add_sample_of(thread, stack, evidence, values);
+        self.rows.push(Some(row));
         Ok(())
     }
 

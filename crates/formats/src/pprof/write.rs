@@ -234,6 +234,10 @@ impl<'p, W: Write> Writer<'p, W> {
         self.number(field::PERIOD, saturate(period));
         prost::encoding::int64::encode_packed(field::COMMENT, &comments, &mut self.buffer);
         self.number(field::DEFAULT_SAMPLE_TYPE, default);
+        if let Some(timeline) = &profile.timeline {
+            let bytes = timeline.as_bytes().to_vec();
+            prost::encoding::bytes::encode(field::TIMELINE, &bytes, &mut self.buffer);
+        }
         Ok(())
     }
 }
