@@ -176,6 +176,11 @@ impl Blob {
         address.checked_sub(self.code_begin).is_some_and(|offset| offset < self.code.len() as u64)
     }
 
+    /// How far behind the beginning of the code an address is.
+    pub(crate) fn offset(&self, address: u64) -> usize {
+        usize::try_from(address.wrapping_sub(self.code_begin)).unwrap_or(usize::MAX)
+    }
+
     /// The code from an address on.
     pub(crate) fn code_at(&self, address: u64) -> Option<&[u8]> {
         self.code.get(usize::try_from(address.checked_sub(self.code_begin)?).ok()?..)

@@ -2,7 +2,7 @@
 
 use crate::blob::{Blob, Compiled, Kind};
 use crate::codelets::Piece;
-use crate::x86_64::{FP, R13, RAX, RBX, SP, ToInterpreter, called, entering, leaving};
+use crate::x86_64::{Ending, FP, R13, RAX, RBX, SP, ToInterpreter, called, entering, leaving};
 
 /// How far above its frame an interpreted method's caller may have had its stack pointer: arguments and
 /// locals, of which there are at most 64 Ki.
@@ -196,20 +196,13 @@ impl Frame<'_> {
         let piece = places.interpreting(blob, self.pc).unwrap_or(Piece::Runs);
         match piece {
             Piece::Runs if self.is_exact => {
-                let before = blob.code_before(self.pc).unwrap_or_default();
-                let at = blob.code_at(self.pc).unwrap_or_default();
-                // leave; pop %r13; mov %rbx,%rsp; jmp *%r13: the end of a method.
-                let sp = || self.register(RBX);
-                match (before, at) {
-                    ([.., 0xc9], [0x41, 0x5d, 0x48, 0x8b, 0xe3, ..]) => {
-                        let pc = self.word(self.register(SP)?)?;
-                        return Ok(Left::Caller { pc, sp: sp()?, fp: self.unmoved_fp() });
-                    }
-                    (_, [0x48, 0x8b, 0xe3, 0x41, 0xff, 0xe5, ..] | [0x41, 0xff, 0xe5, ..]) => {
-                        let pc = self.register(R13)?;
-                        return Ok(Left::Caller { pc, sp: sp()?, fp: self.unmoved_fp() });
-                    }
-                    _ => {}
+                let pc = match Ending::of(&blob.code, blob.offset(self.pc)) {
+                    Some(Ending::Left) => Some(self.word(self.register(SP)?)?),
+                    Some(Ending::Popped(register)) => Some(self.register(register)?),
+                    None => None,
+                };
+                if let Some(pc) = pc {
+                    return Ok(Left::Caller { pc, sp: self.register(RBX)?, fp: self.unmoved_fp() });
                 }
             }
             Piece::Enters(start, made) if self.is_exact => {
@@ -303,7 +296,7 @@ impl Frame<'_> {
     fn leave_adapter(&self, blob: &Blob, places: &mut dyn Places) -> Result<Left> {
         let fp = self.unmoved_fp();
         let from_code = ToInterpreter::of(&blob.code);
-        let offset = usize::try_from(self.pc.wrapping_sub(blob.code_begin)).unwrap_or(usize::MAX);
+        let offset = blob.offset(self.pc);
         if let Some(way) = from_code
             && (way.asks..way.pops).contains(&offset)
         {

@@ -197,6 +197,61 @@ impl MakesFrame {
     }
 }
 
+/// How far a thread is that leaves an interpreted frame: `leave; pop REGISTER; mov %rbx,%rsp; jmp *REGISTER`,
+/// with a look at its thread before the jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The return address is on top of the stack.
+    Left,
+    /// It is in that register.
+    Popped(u8),
+}
+
+impl Ending {
+    /// More bytes than that takes.
+    const LONGEST: usize = 40;
+
+    /// Whether a thread is there, by the code and the position of its instruction in that.
+    pub(crate) fn of(code: &[u8], at: usize) -> Option<Ending> {
+        let from = at.saturating_sub(Ending::LONGEST);
+        let before = code.get(from..at)?.iter().enumerate();
+        let mut starts = before.filter(|(_, byte)| **byte == 0xc9).rev();
+        starts.find_map(|(start, _)| {
+            let start = from + start + 1;
+            Ending::since(code.get(start..)?, at - start)
+        })
+    }
+
+    /// So many bytes behind `leave`.
+    fn since(code: &[u8], done: usize) -> Option<Ending> {
+        // Numbers of registers in instructions, as DWARF's.
+        const REGISTERS: [u8; 8] = [RAX, 2, 1, RBX, SP, FP, 4, 5];
+        let (register, len) = match *code {
+            [0x41, byte @ 0x58..=0x5f, 0x48, 0x8b, 0xe3, ..] => (byte - 0x58 + 8, 2),
+            [byte @ 0x58..=0x5f, 0x48, 0x8b, 0xe3, ..] => {
+                (*REGISTERS.get(usize::from(byte - 0x58))?, 1)
+            }
+            _ => return None,
+        };
+        if done == 0 {
+            return Some(Ending::Left);
+        }
+        let mut rest = code.get(len..done)?;
+        while !rest.is_empty() {
+            let len = match *rest {
+                // mov %rbx,%rsp; cmp offset(%r15),%rsp; jb; movq $imm,offset(%r15)
+                [0x48, 0x8b, 0xe3, ..] => 3,
+                [0x49, 0x3b, 0xa7, ..] => 7,
+                [0x72, ..] => 2,
+                [0x49, 0xc7, 0x87, ..] => 11,
+                _ => return None,
+            };
+            rest = rest.get(len..)?;
+        }
+        Some(Ending::Popped(register))
+    }
+}
+
 /// How an adapter goes from compiled code to the interpreter.
 ///
 /// ```text
@@ -219,7 +274,9 @@ impl ToInterpreter {
         let find = |what: &[u8]| code.windows(what.len()).position(|bytes| bytes == what);
         // mov %rsp,%r13; mov (%rsp),%rax
         let asks = find(&[0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24])? + 3;
-        let pops = find(&[0x58, 0x4c, 0x8b, 0xec])?;
+        // pop %rax; mov %rsp,%r13, or since Java 21 lea 8(%rsp),%r13; pop %rax
+        let pops = find(&[0x58, 0x4c, 0x8b, 0xec])
+            .or_else(|| Some(find(&[0x4c, 0x8d, 0x6c, 0x24, 0x08, 0x58])? + 5))?;
         (asks < pops).then_some(ToInterpreter { asks, pops })
     }
 }
@@ -285,12 +342,40 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_of_the_interpreter_that_is_left_has_its_return_address_somewhere() {
+        // leave; pop %r13; mov %rbx,%rsp; jmp *%r13
+        let code = [0x90, 0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x41, 0xff, 0xe5];
+        let cases = [
+            (1, None),
+            (2, Some(Ending::Left)),
+            (4, Some(Ending::Popped(13))),
+            (7, Some(Ending::Popped(13))),
+            (5, None),
+            (8, None),
+        ];
+        for (at, expect) in cases {
+            assert_eq!(Ending::of(&code, at), expect, "{at}");
+        }
+        // xor %ecx,%ecx; ...
+        assert_eq!(Ending::of(&[0x33, 0xc9, 0x41, 0x5d, 0x90, 0x90], 2), None);
+        // Of Java 21, with a look at the thread and %rsi.
+        let mut code =
+            vec![0xc9, 0x5e, 0x48, 0x8b, 0xe3, 0x49, 0x3b, 0xa7, 0x38, 5, 0, 0, 0x72, 11];
+        assert_eq!(Ending::of(&code, code.len()), Some(Ending::Popped(4)));
+        code.extend([0x49, 0xc7, 0x87, 0x38, 5, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Ending::of(&code, code.len()), Some(Ending::Popped(4)));
+    }
+
+    #[test]
     fn an_adapter_keeps_the_return_address_in_three_places() {
         let mut code = vec![0x90; 3];
         code.extend([0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24, 0x90, 0x90]);
         code.extend([0x58, 0x4c, 0x8b, 0xec, 0x90, 0x50]);
         assert_eq!(ToInterpreter::of(&code), Some(ToInterpreter { asks: 6, pops: 12 }));
         assert_eq!(ToInterpreter::of(&code[6..]), None);
+        let mut code = vec![0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24, 0x49, 0x8b, 0xe5];
+        code.extend([0x4c, 0x8d, 0x6c, 0x24, 0x08, 0x58, 0x48, 0x83, 0xec, 0x60, 0x50]);
+        assert_eq!(ToInterpreter::of(&code), Some(ToInterpreter { asks: 3, pops: 15 }));
     }
 
     #[test]
