@@ -1,10 +1,13 @@
 //! Lua programs: their functions stand where they ran, called by who called them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::scripts::{has, record, whole_share};
-use crate::support::{Build, Folded, Target, assert_share, live, live_as_root, program_built};
+use crate::support::{
+    Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
+};
 
 /// Debian's: static, and stripped of their symbols.
 const LUAS: [&str; 4] =
@@ -193,6 +196,34 @@ fn what_lua_calls_by_itself_stands_where_it_was_called() {
             calls(folded, "iterate", "each") > 0 && calls(folded, "objects", "Object.method") > 0
         );
     });
+}
+
+/// The loop of `spin` calls nothing: its lines are known by a register alone in 5.1 and 5.4.
+#[test]
+fn lines_are_those_that_ran() {
+    if !live_as_root() {
+        return;
+    }
+    let text = fs::read_to_string(script()).unwrap();
+    let line_of = |start: &str| text.lines().position(|line| line.starts_with(start)).unwrap() + 1;
+    let (loops, adds) = (line_of("  for i = 1, 40"), line_of("    total = total"));
+    for lua in LUAS.iter().filter(|lua| has(lua)) {
+        let scratch = Scratch::new();
+        let (profile, folded) = (scratch.file("out.pb.gz"), scratch.file("out.folded"));
+        let mut command = flame();
+        command.args(["record", "-F", "999", "-o", &profile, "--", lua]).arg(script());
+        finish(command.args(["shares", "2"])).success();
+        finish(flame().args(["render", "--lines", &profile, "-o", &folded])).success();
+        let folded = Folded::parse(&fs::read_to_string(&folded).unwrap());
+        let at = |line: usize| {
+            let frame = format!("spin (script.lua:{line})_[s]");
+            folded.with_any(|found| found == frame)
+        };
+        let all = folded.with_any(|frame| frame.starts_with("spin (script.lua:"));
+        let of_loop = at(loops) + at(adds);
+        assert!(of_loop * 100 >= all * 95, "{lua}: {of_loop} of {all}");
+        assert!(at(adds) * 2 > all && at(loops) * 50 > all, "{lua}: {} {}", at(adds), at(loops));
+    }
 }
 
 /// The second one in each version that lets protected calls yield.

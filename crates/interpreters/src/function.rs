@@ -9,6 +9,9 @@ use crate::lua::layout::LuaLines;
 use crate::python::layout::Lines;
 use crate::python::lines;
 
+/// How far apart positions are at most that are beside each other.
+const BESIDE: u64 = 2;
+
 /// A function of an interpreted program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
@@ -59,6 +62,24 @@ impl Function {
         line.unwrap_or(self.first_line)
     }
 
+    /// The position that runs, where a native frame that runs it keeps the next one in a register rather than
+    /// in memory; `code` is where its code starts. `None` where no register leads into it, or several to places that
+    /// are not beside each other: those of one instruction and of the next do so.
+    pub fn running(&self, code: u64, registers: impl Iterator<Item = u64>) -> Option<u64> {
+        let Some(Table::Lua(lines)) = self.lines else { return None };
+        let count = lua::lines::count(lines, &self.table);
+        let position = |register: u64| {
+            let behind = register.wrapping_sub(code);
+            (behind.is_multiple_of(4) && (1..=count).contains(&(behind / 4)))
+                .then(|| behind / 4 - 1)
+        };
+        let ends = registers.filter_map(position).fold(None, |ends, position| match ends {
+            None => Some((position, position)),
+            Some((first, last)) => Some((position.min(first), position.max(last))),
+        });
+        ends.filter(|(first, last)| last - first <= BESIDE).map(|(_, last)| last)
+    }
+
     /// How many bytes it takes, about.
     pub fn size(&self) -> usize {
         let texts = [&self.name, &self.file].into_iter().flatten();
@@ -88,6 +109,23 @@ fn text((width, bytes): (u8, &[u8])) -> Option<Arc<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn registers_lead_to_what_runs() {
+        let lines: Vec<u8> =
+            [5_u32, 6, 7, 8, 9, 9, 9, 9].iter().flat_map(|line| line.to_le_bytes()).collect();
+        let name = (UTF_8, &b"f"[..]);
+        let defined = Defined { first_line: 4, name, file: name, lines: &lines, function: 1 };
+        let layout = Layout::lua(&crate::LuaBuild { minor: 1, release: 5 }).unwrap();
+        let function = Function::of(&defined, &layout);
+        let running = |registers: &[u64]| function.running(0x1000, registers.iter().copied());
+        // The next one is what is kept; none before the first, none within, none behind the last.
+        assert_eq!(running(&[0, 0x1008, 0x1008, 0x2000]), Some(1));
+        assert_eq!(function.line(1), 6);
+        assert_eq!(running(&[0x1000, 0x1006, 0x1024, 0xfff]), None);
+        assert_eq!(running(&[0x1004, 0x100c]), Some(2));
+        assert_eq!(running(&[0x1004, 0x1014]), None);
+    }
 
     #[test]
     fn characters_have_three_widths() {

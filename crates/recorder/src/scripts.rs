@@ -206,7 +206,7 @@ impl Scripts {
         }
         let end = match joined {
             Ok((placed, caught)) => {
-                let end = self.show(&caught.entries(), placed, natives.end, &mut scripted);
+                let end = self.show(&caught.entries(), placed, natives, &mut scripted);
                 self.ask_again(&known);
                 // Code that a runtime makes to call another function, and that has no file.
                 let calls = |index: usize| {
@@ -316,13 +316,17 @@ impl Scripts {
         &mut self,
         entries: &[ChainEntry],
         placed: Vec<Placed>,
-        end: StackEnd,
+        natives: Natives<'_>,
         scripted: &mut Scripted,
     ) -> ScriptEnd {
         let mut is_named = true;
-        for Placed { native, frames } in placed {
+        for (nth, Placed { native, frames }) in placed.into_iter().enumerate() {
             let entries = entries.get(frames).unwrap_or_default();
-            let locate = |entry: &ChainEntry| match self.frame(entry) {
+            let registers = natives.registers.get(native).filter(|_| nth == 0);
+            let mut running = registers
+                .zip(entries.first())
+                .and_then(|(registers, entry)| self.running(registers, entry));
+            let locate = |entry: &ChainEntry| match self.frame(&running.take().unwrap_or(*entry)) {
                 Some(id) => CodeLocation::Script(id),
                 None => {
                     is_named = false;
@@ -333,11 +337,18 @@ impl Scripts {
             let locations = frames.map(locate).collect();
             scripted.frames.push((native, locations));
         }
-        match (is_named, end) {
+        match (is_named, natives.end) {
             (false, _) => ScriptEnd::Unnamed,
             (true, StackEnd::Root) => ScriptEnd::Whole,
             (true, _) => ScriptEnd::Cut,
         }
+    }
+
+    /// The innermost frame, where the registers of who runs it say better where it is.
+    fn running(&self, registers: &Registers, entry: &ChainEntry) -> Option<ChainEntry> {
+        let registers = (0..REGISTERS).filter_map(|register| registers.get(register));
+        let position = self.functions.get(&entry.function)?.running(entry.code, registers)?;
+        Some(ChainEntry { position, ..*entry })
     }
 
     /// The frame at an entry; `None` where its function is not known.

@@ -310,8 +310,8 @@ impl Walk<'_, '_> {
             Some(caller) => self.name(caller),
             None => Name::Unknown,
         };
-        let prototype = match call.what {
-            What::Lua(prototype) => prototype,
+        let code = match call.what {
+            What::Lua(_) => word(&call.prototype, self.layout.of.code).unwrap_or(0).max(TAILS + 1),
             What::C(function) => {
                 // One that nobody names is seen as a native frame.
                 let is_shown = name != Name::Unknown && caller.is_some();
@@ -324,7 +324,7 @@ impl Walk<'_, '_> {
         let parent = (self.pid, self.caller(call));
         let looked = (&mut *self.recall, self.memory, &mut self.looks);
         define_children(self.catcher, parent, call.function, looked);
-        let mut has_room = self.frame((call.held, prototype), call, (source, name), is_open);
+        let mut has_room = self.frame((call.held, code), call, (source, name), is_open);
         if has_room && call.is_tail {
             let tails = (Source::Tails, Name::Unknown);
             has_room = self.frame(

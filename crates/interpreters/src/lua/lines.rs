@@ -29,6 +29,14 @@ pub(crate) fn line(lines: LuaLines, table: &[u8], position: u64) -> Option<u32> 
     }
 }
 
+/// How many instructions a table is of.
+pub(crate) fn count(lines: LuaLines, table: &[u8]) -> u64 {
+    match lines {
+        LuaLines::Whole => table.len() as u64 / 4,
+        LuaLines::Steps => half(table, 4).map_or(0, u64::from),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
