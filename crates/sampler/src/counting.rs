@@ -47,6 +47,9 @@ const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
 /// How often events of tasks, whose period cannot be set, are opened anew with another one.
 const BETWEEN_DRAWS: Nanos = Nanos(1_000_000_000);
 
+/// The same of breakpoints, which are slow to go.
+const BETWEEN_RARE_DRAWS: Nanos = Nanos(15_000_000_000);
+
 /// Samples between two draws on a CPU. Each setting wakes the next interval up at a moment that flame
 /// chooses, which may be in step with the program: few samples are to hang on one.
 const BATCH: u64 = 16;
@@ -74,6 +77,7 @@ pub(crate) struct Counting {
     /// When the counter was read last, and what it said.
     measured: (Nanos, u64),
     drawn_at: Nanos,
+    between_draws: Nanos,
     /// That of CPUs that come.
     first_period: u64,
 }
@@ -168,8 +172,14 @@ impl Counting {
             mean: 1.0,
             measured: (Nanos(0), 0),
             drawn_at: Nanos(0),
+            between_draws: BETWEEN_DRAWS,
             first_period: 1,
         }
+    }
+
+    /// Opens events of tasks anew less often.
+    pub(crate) fn draw_rarely(&mut self) {
+        self.between_draws = BETWEEN_RARE_DRAWS;
     }
 
     /// Samples a second that are wanted.
@@ -316,7 +326,7 @@ impl Counting {
         let period = self.lanes.first().map_or(1, |lane| lane.period) as f64;
         let passed: u64 = self.lanes.iter().map(|lane| lane.passed).sum();
         let burst = passed as f64 / self.frequency as f64 / BETWEEN_LOOKS.as_secs_f64();
-        let is_late = now.saturating_since(self.drawn_at) >= BETWEEN_DRAWS && self.mean >= 2.0;
+        let is_late = now.saturating_since(self.drawn_at) >= self.between_draws && self.mean >= 2.0;
         let is_wrong = self.mean.max(burst / 4.0) > 4.0 * period || period > 8.0 * self.mean;
         if !is_late && !is_wrong {
             return None;

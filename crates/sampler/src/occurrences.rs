@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::mem;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,9 @@ pub(crate) struct Occurrences {
     counting: Counting,
     /// Bound to the target's tasks.
     samplers: Vec<Descriptor>,
-    /// What was lost by those that are closed already.
+    /// Those that sample no more.
+    retired: Vec<Descriptor>,
+    /// What was lost by them.
     closed: Losses,
     /// Where each thread has its own period.
     by_thread: Option<SwitchRates>,
@@ -45,9 +48,14 @@ impl Occurrences {
     /// `None` where the kernel or the user chooses the period.
     pub(crate) fn of(plan: &Plan, config: &SamplerConfig) -> Option<Occurrences> {
         let Rate::Frequency(Hz(hz)) = plan.rate else { return None };
+        let mut counting = Counting::new(hz, config.seed);
+        if plan.event.is_function() {
+            counting.draw_rarely();
+        }
         plan.is_counted().then(|| Occurrences {
-            counting: Counting::new(hz, config.seed),
+            counting,
             samplers: Vec::new(),
+            retired: Vec::new(),
             closed: Losses::default(),
             by_thread: config.samples_by_thread().then(|| SwitchRates::new(hz, config.seed)),
         })
@@ -117,9 +125,8 @@ impl Occurrences {
 
     fn close_samplers(&mut self, plan: &Plan) {
         self.samplers.iter().for_each(|sampler| drop(sampler.disable()));
-        for sampler in self.samplers.drain(..) {
-            self.closed += plan.read(&sampler);
-        }
+        self.samplers.iter().for_each(|sampler| self.closed += plan.read(sampler));
+        self.retired.append(&mut self.samplers);
     }
 }
 
@@ -156,6 +163,12 @@ impl Session {
         }
         if let Some(occurrences) = &mut self.occurrences {
             occurrences.counting.end_look();
+            let retired = mem::take(&mut occurrences.retired);
+            // The kernel takes up to a tenth of a second for each breakpoint that goes, in which nobody
+            // would empty the rings; until then it lets nobody set others.
+            if self.plan.event.is_function() && !retired.is_empty() {
+                thread::spawn(move || drop(retired));
+            }
         }
     }
 

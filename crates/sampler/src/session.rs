@@ -71,6 +71,8 @@ pub struct Session {
     is_attached: bool,
     /// What was lost before the recording began.
     lost_before: Losses,
+    /// How many of those lost records are still to be told of, where they do not matter.
+    pub(crate) lost_untold: u64,
     pub(crate) stray_samples: u64,
     /// What was counted when the recording ended.
     counted: Option<Option<u64>>,
@@ -154,6 +156,7 @@ impl Session {
             since: Nanos(0),
             is_attached: matches!(config.target, Target::Processes(_) | Target::Threads(_)),
             lost_before: Losses::default(),
+            lost_untold: 0,
             stray_samples: 0,
             counted: None,
             pace,
@@ -181,6 +184,10 @@ impl Session {
             occurrences.begin(now, self.since);
         }
         self.lost_before = self.losses();
+        // Breakpoints take so long to set that the first fill their rings meanwhile.
+        if self.plan.event.is_function() {
+            self.lost_untold = self.lost_before.lost_records;
+        }
         Ok(())
     }
 

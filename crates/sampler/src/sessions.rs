@@ -125,6 +125,7 @@ impl EventSource for Sessions {
                 occurrences: session.occurrences.as_mut(),
                 since: session.since,
                 stray_samples: &mut session.stray_samples,
+                lost_untold: &mut session.lost_untold,
             });
         }
         drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, sink });
@@ -141,6 +142,7 @@ struct Part<'s> {
     occurrences: Option<&'s mut Occurrences>,
     since: Nanos,
     stray_samples: &'s mut u64,
+    lost_untold: &'s mut u64,
 }
 
 /// The records of all rings as they are released.
@@ -187,7 +189,14 @@ impl Sieve for Merged<'_> {
                     return with_rest(event, part.readers.rest(position, time), self.sink);
                 }
             }
-            EventKind::Lost { event, .. } => *event = number,
+            EventKind::Lost { event, count } => {
+                let before = (*part.lost_untold).min(*count);
+                *part.lost_untold -= before;
+                (*event, *count) = (number, *count - before);
+                if *count == 0 {
+                    return;
+                }
+            }
             _ => {}
         }
         (self.sink)(event);
