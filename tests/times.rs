@@ -76,8 +76,16 @@ fn a_saved_recording_keeps_times() {
     assert_eq!(first + second, total(&[]));
     assert!(first.min(second) > 100, "{first} {second}");
     finish(flame().args(["record", "-o", &plain, "--", &program("shares.c"), "0.3"])).success();
-    let ended = run(&["fold", &plain, "-o", "-", "--time", "0..1"]).success();
-    assert!(ended.stderr.contains("flame record --times"), "{}", ended.stderr);
+    let ended = run(&["fold", &plain, "-o", "-", "--time", "0..1", "--cpu", "7"]).success();
+    for part in ["flame record --times", "--cpu left none out"] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+    // The shell and what it sleeps with use next to nothing.
+    let (shares, shell) =
+        (total(&["--comm", "shares"]), total(&["--comm", "sh", "--comm", "shares"]));
+    assert!(shares > 100 && shares <= shell && shell <= total(&[]), "{shares} {shell}");
+    let nobody = run(&["fold", &saved, "-o", "-", "--pid", "1"]);
+    assert!(nobody.stdout.is_empty(), "{}", nobody.stdout);
     run(&["render", &plain, "-o", &map]).error(2, &["cannot draw a heat map of this"]);
     run(&["record", "--mode", "off-cpu", "--times", "-o", &plain, "--", "true"])
         .error(2, &["cannot keep times of waits"]);

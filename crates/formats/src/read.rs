@@ -1,7 +1,9 @@
 //! An input into what it holds, by the reader of its format.
 
+use std::collections::HashSet;
+
 use flame_profile::{
-    Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Nanos, Profile,
+    Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Nanos, Profile, ThreadId,
 };
 
 use crate::head::Head;
@@ -181,16 +183,42 @@ fn read_binary(
     }
 }
 
-/// Leaves of a profile what was taken in a time; what is said where it does not know.
-fn select(profile: &mut Profile, selection: &Selection) -> Option<String> {
-    if selection.from.is_none() && selection.to.is_none() {
-        return None;
+/// Leaves of a profile what is selected; what is said where it does not know.
+fn select(profile: &mut Profile, selection: &Selection) -> Vec<String> {
+    let mut unknown = Vec::new();
+    let Selection { pids, threads, comms, cpus, from, to } = selection;
+    if !(pids.is_empty() && threads.is_empty() && comms.is_empty()) {
+        let all: HashSet<ThreadId> = profile.samples().map(|sample| sample.thread).collect();
+        let selected = all.into_iter().filter(|id| selects(selection, profile, *id));
+        let selected: HashSet<ThreadId> = selected.collect();
+        profile.keep_threads(|id| selected.contains(&id));
     }
-    let times = selection.from.unwrap_or_default()..selection.to.unwrap_or(Nanos(u64::MAX));
-    let is_known = profile.keep(times, |_| true);
-    let unknown =
-        "it does not say when samples were taken (flame record --times): --time left none out";
-    (!is_known).then(|| unknown.to_owned())
+    if from.is_some() || to.is_some() {
+        let times = from.unwrap_or_default()..to.unwrap_or(Nanos(u64::MAX));
+        if !profile.keep(times, |_| true) {
+            let why = "it does not say when samples were taken (flame record --times)";
+            unknown.push(format!("{why}: --time left none out"));
+        }
+    }
+    if !cpus.is_empty() {
+        let why = "it does not say on which CPUs samples were taken";
+        unknown.push(format!("{why}: --cpu left none out"));
+    }
+    unknown
+}
+
+/// Whether a thread is one of those that are asked for, by its names as they are shown.
+fn selects(selection: &Selection, profile: &Profile, thread: ThreadId) -> bool {
+    let Selection { pids, threads, comms, .. } = selection;
+    let thread = profile.thread(thread);
+    let shown = |name| profile.text(name).replace(' ', "_");
+    let (name, process) = (shown(thread.name), thread.process.map(shown));
+    let tid = thread.tid.map(|tid| tid.to_string());
+    let is_name = |asked: &String| *asked == name || Some(asked) == process.as_ref();
+    let is_thread = |asked: &String| *asked == name || Some(asked) == tid.as_ref();
+    (pids.is_empty() || thread.pid.is_some_and(|pid| pids.contains(&pid.0)))
+        && (comms.is_empty() || comms.iter().any(is_name))
+        && (threads.is_empty() || threads.iter().any(is_thread))
 }
 
 fn read_folded(

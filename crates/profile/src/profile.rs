@@ -303,6 +303,22 @@ impl Profile {
         true
     }
 
+    /// Leaves the samples of some threads.
+    pub fn keep_threads(&mut self, threads: impl Fn(ThreadId) -> bool) {
+        let width = self.value_types.len();
+        let is_kept: Vec<bool> = self.rows.keys().map(|(thread, ..)| threads(*thread)).collect();
+        for (row, _) in
+            self.values.chunks_exact_mut(width).zip(&is_kept).filter(|(_, kept)| !**kept)
+        {
+            row.fill(0);
+        }
+        let positions: Vec<Option<usize>> =
+            is_kept.iter().enumerate().map(|(row, kept)| kept.then_some(row)).collect();
+        self.timeline = self.timeline.take().map(|timeline| timeline.with_rows(&positions));
+        let samples = self.rows.keys().zip(self.values.chunks_exact(width));
+        self.health.samples = samples.map(|(_, values)| values[0]).sum();
+    }
+
     /// Multiplies one value of all samples so that their sum becomes `total`, to the unit. Nothing
     /// happens to a value whose sum is 0.
     pub fn scale(&mut self, value: usize, total: u64) {
