@@ -42,6 +42,7 @@ mod filter;
 mod hand_over;
 mod limits;
 mod losses;
+mod moves;
 mod occurrences;
 mod open;
 mod other_stack;

@@ -29,11 +29,12 @@ use nix::unistd::gettid;
 use crate::apart::{fetch, may_read_others, run_apart};
 use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
+use crate::moves::{STAYS, is_elsewhere};
 use crate::open::Plan;
 use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing;
 use crate::realtime;
-use crate::rest::{SCRATCH, Wanted};
+use crate::rest::{Read, SCRATCH, Wanted};
 use crate::ring::Lookout;
 use crate::scripts::Scripts;
 use crate::session::monotonic_now;
@@ -182,6 +183,15 @@ impl Work {
         let waited = || self.turns.waited_since().is_none_or(|waited| waited > FRESH);
         age > OLDEST || age > FRESH && waited()
     }
+
+    /// Reads a stack, and what runs in an interpreter.
+    fn read(&mut self, pid: Pid, wanted: &Wanted) -> Result<Read, NotRead> {
+        let read = wanted.read(&mut self.scratch)?;
+        Ok(match &mut self.scripts {
+            Some(scripts) => scripts.catch(pid, wanted, read, &mut self.scratch),
+            None => read,
+        })
+    }
 }
 
 impl Reader {
@@ -268,7 +278,7 @@ impl Reader {
     /// Looks at what came, reads the stack that stands still, and draws the next interval.
     fn look(&mut self, work: &mut Work) {
         let now = monotonic_now();
-        let always = !self.timer_rests;
+        let (always, is_paced) = (!self.timer_rests, self.paced.is_some());
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         let mut newest: Option<(Nanos, Pid, Option<Wanted>)> = None;
@@ -296,13 +306,16 @@ impl Reader {
         if let Some((time, pid, Some(wanted))) = newest {
             let read = match work.is_late(now.saturating_since(time)) {
                 true => Err(NotRead::Late),
-                false => wanted.read(&mut work.scratch),
+                false => work.read(pid, &wanted),
             };
-            let scripts = work.scripts.as_mut();
-            let read = read.map(|read| match scripts {
-                Some(scripts) => scripts.catch(pid, &wanted, read, &mut work.scratch),
-                None => read,
-            });
+            // One that was interrupted by the clock waits here, for as long as that is short.
+            let stays = is_paced && monotonic_now().saturating_since(time) < STAYS;
+            let read = match read {
+                Ok(_) if !stays && is_elsewhere(pid, wanted.tid(), self.cpu) => {
+                    Err(NotRead::Changed)
+                }
+                read => read,
+            };
             let is_given = giver.give(wanted.time(), read, &work.scratch);
             if let Some(scripts) = work.scripts.as_mut()
                 && scripts.wants_session(pid, is_given)
