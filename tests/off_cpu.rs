@@ -92,6 +92,7 @@ fn waits_are_told_apart_by_state() {
         finish(command.args(["--", "true"])).error(2, &[why]);
     };
     refused(&["X"], "no thread waits in state 'X'");
+    refused(&[""], "--state names no state");
     refused(&["D", "-F", "99"], "--state takes neither -F nor -c");
 }
 

@@ -87,6 +87,8 @@ fn a_saved_recording_keeps_times() {
     let nobody = run(&["fold", &saved, "-o", "-", "--pid", "1"]);
     assert!(nobody.stdout.is_empty(), "{}", nobody.stdout);
     run(&["render", &plain, "-o", &map]).error(2, &["cannot draw a heat map of this"]);
+    run(&["record", "--times", "-o", &map, "--", "true"])
+        .error(2, &["--times is for saved recordings", "-o recording.pb.gz"]);
     run(&["record", "--mode", "off-cpu", "--times", "-o", &plain, "--", "true"])
         .error(2, &["cannot keep times of waits"]);
 }

@@ -164,6 +164,10 @@ fn record(
 
 /// Has kept what outputs over time are drawn of.
 fn show_times(config: &mut RecorderConfig, outputs: &Outputs) -> Result<(), Failure> {
+    if config.options.keeps_times && !outputs.saves() {
+        return Err(Failure::usage("--times is for saved recordings, and none is written")
+            .or_try("-o recording.pb.gz"));
+    }
     let keeps_times = config.options.keeps_times || outputs.shows_times();
     if keeps_times && config.options.measures_time() {
         let what = match (outputs.shows_runs(), outputs.shows_times()) {

@@ -57,7 +57,8 @@ impl Wakings {
         let interrupt = sample.interrupt?;
         let chain = &sample.kernel_chain;
         // Return addresses are behind their calls.
-        let entry = chain.iter().position(|address| self.is_entry(ProcessAddress(address.0 - 1)));
+        let call = |address: &ProcessAddress| ProcessAddress(address.0.saturating_sub(1));
+        let entry = chain.iter().position(|address| self.is_entry(call(address)));
         match (interrupt, entry) {
             (_, Some(entry)) => Some(entry + 1),
             (Interrupt::Hard, None) => Some(chain.len()),

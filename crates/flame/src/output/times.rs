@@ -30,6 +30,11 @@ impl Outputs {
         self.formats().any(Format::shows_times)
     }
 
+    /// Whether one of them has all that a profile has.
+    pub(crate) fn saves(&self) -> bool {
+        self.formats().any(|format| format == Format::Pprof)
+    }
+
     /// Whether they show when threads ran.
     pub(crate) fn shows_runs(&self) -> bool {
         self.formats().any(|format| format == Format::FlameChart)

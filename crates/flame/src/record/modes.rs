@@ -139,21 +139,31 @@ fn sampled(name: &str, by: Measure) -> Result<(EventType, Weight), Failure> {
     })
 }
 
-/// The kernel's filter for switches away from threads in these states, by their letters.
+/// States of a thread that has no CPU, by their letters, and how a switch away says so: it may be
+/// interrupted, it may not, it was preempted, it is stopped, it is an idle thread of the kernel.
+const STATES: [(char, &str); 5] = [
+    ('S', "prev_state == 1"),
+    ('D', "prev_state == 2"),
+    ('R', "prev_state == 0 || prev_state >= 256"),
+    ('T', "prev_state == 4 || prev_state == 8"),
+    ('I', "prev_state == 128"),
+];
+
+/// The kernel's filter for switches away from threads in these states.
 pub(super) fn switches_of(letters: &str) -> Result<String, Failure> {
     let of = |letter| {
-        match letter {
-        'R' => Ok("prev_state == 0 || prev_state >= 256"),
-        'S' => Ok("prev_state == 1"),
-        'D' => Ok("prev_state == 2"),
-        'T' => Ok("prev_state == 4 || prev_state == 8"),
-        'I' => Ok("prev_state == 128"),
-        other => Err(Failure::usage(format!("no thread waits in state '{other}'")).why(
-            "S waits and may be interrupted, D may not (disks), R is preempted, T is stopped, I is idle",
-        )),
-    }
+        let known = STATES.iter().find(|(known, _)| *known == letter);
+        let unknown = || Failure::usage(format!("no thread waits in state '{letter}'"));
+        known.map(|(_, filter)| *filter).ok_or_else(unknown)
     };
-    Ok(letters.chars().map(of).collect::<Result<Vec<_>, _>>()?.join(" || "))
+    let filters: Result<Vec<&str>, Failure> = letters.chars().map(of).collect();
+    let filters = filters.and_then(|filters| match filters.is_empty() {
+        true => Err(Failure::usage("--state names no state")),
+        false => Ok(filters.join(" || ")),
+    });
+    filters.map_err(|failure| {
+        failure.why("S may be interrupted, D may not (disks), R is preempted, T stopped, I idle")
+    })
 }
 
 /// `arg1` to `arg6`.

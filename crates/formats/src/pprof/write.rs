@@ -11,6 +11,7 @@ use flame_profile::{Frame, FrameKind, Meta, Profile, Sample, StackId, StrId, Str
 use flate2::{Compression, GzBuilder};
 use indexmap::IndexSet;
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::mappings::{self, Mappings};
 use super::proto::{self, field};
@@ -234,11 +235,13 @@ impl<'p, W: Write> Writer<'p, W> {
         self.number(field::PERIOD, saturate(period));
         prost::encoding::int64::encode_packed(field::COMMENT, &comments, &mut self.buffer);
         self.number(field::DEFAULT_SAMPLE_TYPE, default);
-        if let Some(timeline) = &profile.timeline {
-            let bytes = timeline.as_bytes().to_vec();
-            prost::encoding::bytes::encode(field::TIMELINE, &bytes, &mut self.buffer);
-        }
-        Ok(())
+        let Some(timeline) = &profile.timeline else { return Ok(()) };
+        // It may be as large as all the rest.
+        let bytes = timeline.as_bytes();
+        encode_key(field::TIMELINE, WireType::LengthDelimited, &mut self.buffer);
+        encode_varint(bytes.len() as u64, &mut self.buffer);
+        self.flush_from(0)?;
+        self.out.write_all(bytes)
     }
 }
 
