@@ -42,12 +42,13 @@ mod filter;
 mod hand_over;
 mod limits;
 mod losses;
-mod moves;
+
 mod occurrences;
 mod open;
 mod other_stack;
 mod pacer;
 mod pacing;
+mod places;
 mod probe;
 mod reader;
 mod readers;

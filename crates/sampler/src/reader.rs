@@ -29,10 +29,10 @@ use nix::unistd::gettid;
 use crate::apart::{fetch, may_read_others, run_apart};
 use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
-use crate::moves::{STAYS, is_elsewhere};
 use crate::open::Plan;
 use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing;
+use crate::places::Places;
 use crate::realtime;
 use crate::rest::{Read, SCRATCH, Wanted};
 use crate::ring::Lookout;
@@ -168,6 +168,7 @@ struct Work {
     reads: bool,
     scratch: Vec<u8>,
     scripts: Option<Scripts>,
+    places: Places,
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
     /// Whether there was no sample when one was overdue.
@@ -185,12 +186,16 @@ impl Work {
     }
 
     /// Reads a stack, and what runs in an interpreter.
-    fn read(&mut self, pid: Pid, wanted: &Wanted) -> Result<Read, NotRead> {
+    fn read(&mut self, (pid, cpu): (Pid, Cpu), wanted: &Wanted) -> Result<Read, NotRead> {
         let read = wanted.read(&mut self.scratch)?;
-        Ok(match &mut self.scripts {
+        let read = match &mut self.scripts {
             Some(scripts) => scripts.catch(pid, wanted, read, &mut self.scratch),
             None => read,
-        })
+        };
+        match self.places.is_on(cpu, pid, wanted.tid()) {
+            true => Ok(read),
+            false => Err(NotRead::Changed),
+        }
     }
 }
 
@@ -234,6 +239,7 @@ impl Reader {
             reads,
             scratch,
             scripts: self.interpreters.clone().filter(|_| reads).map(Scripts::new),
+            places: Places::default(),
             filled: 0,
             is_idle: false,
             turns: Turns::of_this_thread(),
@@ -278,7 +284,7 @@ impl Reader {
     /// Looks at what came, reads the stack that stands still, and draws the next interval.
     fn look(&mut self, work: &mut Work) {
         let now = monotonic_now();
-        let (always, is_paced) = (!self.timer_rests, self.paced.is_some());
+        let always = !self.timer_rests;
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         let mut newest: Option<(Nanos, Pid, Option<Wanted>)> = None;
@@ -306,15 +312,7 @@ impl Reader {
         if let Some((time, pid, Some(wanted))) = newest {
             let read = match work.is_late(now.saturating_since(time)) {
                 true => Err(NotRead::Late),
-                false => work.read(pid, &wanted),
-            };
-            // One that was interrupted by the clock waits here, for as long as that is short.
-            let stays = is_paced && monotonic_now().saturating_since(time) < STAYS;
-            let read = match read {
-                Ok(_) if !stays && is_elsewhere(pid, wanted.tid(), self.cpu) => {
-                    Err(NotRead::Changed)
-                }
-                read => read,
+                false => work.read((pid, self.cpu), &wanted),
             };
             let is_given = giver.give(wanted.time(), read, &work.scratch);
             if let Some(scripts) = work.scripts.as_mut()

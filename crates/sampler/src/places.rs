@@ -1,0 +1,106 @@
+//! On which CPUs sampled threads are.
+//!
+//! A thread waits for the CPU while a reader of its stack runs there, unless the scheduler moves it to
+//! another CPU that has nothing to do: there it goes on. Of stacks that took 0.3 ms to be read beside an idle
+//! CPU 1.4 % had been moved.
+//!
+//! Source: proc_pid_stat(5), `processor`.
+
+use std::fs::File;
+use std::io::{Cursor, Write};
+use std::os::unix::fs::FileExt;
+
+use flame_profile::{Cpu, Pid, Tid};
+
+/// How many threads' files are kept open; to open one takes twice as long as to read it.
+const FILES: usize = 32;
+
+/// Both numbers have 10 digits at most.
+const LONGEST_PATH: usize = 64;
+
+/// Which of the words behind the name has the CPU.
+const PROCESSOR: usize = 36;
+
+/// All 52 numbers of a thread, of 20 digits at most, and its name.
+const LONGEST: usize = 1200;
+
+/// Says where threads are.
+#[derive(Debug)]
+pub(crate) struct Places {
+    files: Box<[Option<(Tid, File)>]>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places { files: (0..FILES).map(|_| None).collect() }
+    }
+}
+
+impl Places {
+    /// Whether a thread runs on a CPU, or waits there. One that has ended does not.
+    pub(crate) fn is_on(&mut self, cpu: Cpu, pid: Pid, tid: Tid) -> bool {
+        self.cpu_of(pid, tid) == Some(cpu)
+    }
+
+    fn cpu_of(&mut self, pid: Pid, tid: Tid) -> Option<Cpu> {
+        let kept = self.files.get_mut(tid.0 as usize % FILES)?;
+        // That of a thread that has ended cannot be read any more, whoever has its number now.
+        let same = kept.as_ref().filter(|(of, _)| *of == tid);
+        if let Some(cpu) = same.and_then(|(_, file)| read(file)) {
+            return Some(cpu);
+        }
+        let file = open(pid, tid)?;
+        let cpu = read(&file);
+        *kept = Some((tid, file));
+        cpu
+    }
+}
+
+fn open(pid: Pid, tid: Tid) -> Option<File> {
+    let mut path = Cursor::new([0; LONGEST_PATH]);
+    write!(path, "/proc/{}/task/{}/stat", pid.0, tid.0).ok()?;
+    let written = path.get_ref().get(..usize::try_from(path.position()).ok()?)?;
+    File::open(std::str::from_utf8(written).ok()?).ok()
+}
+
+fn read(file: &File) -> Option<Cpu> {
+    let mut text = [0; LONGEST];
+    let len = file.read_at(&mut text, 0).ok()?;
+    // The name may hold brackets and anything else.
+    let name_end = text.get(..len)?.iter().rposition(|byte| *byte == b')')?;
+    let words = std::str::from_utf8(text.get(name_end + 1..len)?).ok()?;
+    words.split_ascii_whitespace().nth(PROCESSOR)?.parse().ok().map(Cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::{getpid, gettid};
+
+    #[test]
+    fn a_thread_is_on_the_cpu_that_it_is_bound_to() {
+        let (pid, all) = (Pid(getpid().as_raw() as u32), sched_getaffinity(getpid()).unwrap());
+        let mut places = Places::default();
+        let cpus = || (0..CpuSet::count()).filter(|cpu| all.is_set(*cpu).unwrap());
+        let ended = std::thread::scope(|scope| {
+            let bound = scope.spawn(|| {
+                let own = Tid(gettid().as_raw() as u32);
+                for cpu in cpus().chain(cpus()) {
+                    let mut here = CpuSet::new();
+                    here.set(cpu).unwrap();
+                    sched_setaffinity(gettid(), &here).unwrap();
+                    assert_eq!(places.cpu_of(pid, own), Some(Cpu(cpu as u32)));
+                }
+                own
+            });
+            bound.join().unwrap()
+        });
+        // It ends a moment behind its last word.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while places.cpu_of(pid, ended).is_some() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(places.cpu_of(pid, ended), None);
+    }
+}
