@@ -76,21 +76,38 @@ fn a_saved_recording_keeps_times() {
     assert_eq!(first + second, total(&[]));
     assert!(first.min(second) > 100, "{first} {second}");
     finish(flame().args(["record", "-o", &plain, "--", &program("shares.c"), "0.3"])).success();
-    let ended = run(&["fold", &plain, "-o", "-", "--time", "0..1", "--cpu", "7"]).success();
-    for part in ["flame record --times", "--cpu left none out"] {
-        assert!(ended.stderr.contains(part), "{}", ended.stderr);
-    }
+    let unknown = |options: &[&str], why: &str| {
+        run(&[&["fold", "-o", "-"], options].concat()).error(2, &["cannot choose samples", why]);
+    };
+    unknown(&[&plain, "--time", "0..1"], "flame record --times");
+    unknown(&[&saved, "--cpu", "7"], "on which CPUs");
     // The shell and what it sleeps with use next to nothing.
     let (shares, shell) =
         (total(&["--comm", "shares"]), total(&["--comm", "sh", "--comm", "shares"]));
     assert!(shares > 100 && shares <= shell && shell <= total(&[]), "{shares} {shell}");
-    let nobody = run(&["fold", &saved, "-o", "-", "--pid", "1"]);
+    let nobody = run(&["fold", &saved, "-o", "-", "--process", "1"]);
     assert!(nobody.stdout.is_empty(), "{}", nobody.stdout);
     run(&["render", &plain, "-o", &map]).error(2, &["cannot draw a heat map of this"]);
     run(&["record", "--times", "-o", &map, "--", "true"])
         .error(2, &["--times is for saved recordings", "-o recording.pb.gz"]);
     run(&["record", "--mode", "off-cpu", "--times", "-o", &plain, "--", "true"])
         .error(2, &["cannot keep times of waits"]);
+}
+
+/// Folded text has nothing to choose by: all of it would be a wrong number.
+#[test]
+fn nothing_is_chosen_from_folded_text() {
+    let scratch = Scratch::new();
+    let folded = scratch.file("out.folded");
+    fs::write(&folded, "main;parse 7\nmain;read 3\n").unwrap();
+    for choice in ["--time=0..1", "--cpu=0", "--process=1", "--thread=main", "--comm=main"] {
+        let option = choice.split('=').next().unwrap();
+        let what = format!("by {option}");
+        run(&["fold", &folded, "-o", "-", choice]).error(2, &[&what, "folded text has names"]);
+    }
+    for choice in ["--event=cycles", "--skip-after=main"] {
+        run(&["fold", &folded, "-o", "-", choice]).error(2, &["folded text has names"]);
+    }
 }
 
 /// A lane of a chart: its name, for how many milliseconds its thread ran, and the parts of the whole in which

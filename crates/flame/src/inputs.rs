@@ -156,6 +156,10 @@ fn failure(path: &Path, error: &ReadError) -> Failure {
         ReadError::Strict { place, reason } => {
             cannot(format!(": {place}: {reason}")).why("--strict makes that an error")
         }
+        ReadError::NotSaid { option, why } => {
+            let what = format!("cannot choose samples of {} by {option}", shown_path(path));
+            Failure::usage(what).why(*why)
+        }
         error => cannot(format!(": {error}")).or_try(LIST),
     }
 }

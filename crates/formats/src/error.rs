@@ -39,6 +39,14 @@ pub enum ReadError {
     /// There is no sample of the event that was asked for.
     #[error(transparent)]
     NoSuchEvent(#[from] NoSuchEvent),
+    /// Samples are to be selected by what the input does not say of them.
+    #[error("no samples can be chosen by {option}: {why}")]
+    NotSaid {
+        /// The option that chooses: `--time`.
+        option: &'static str,
+        /// What is not said, or not done: `folded text does not say when samples were taken`.
+        why: &'static str,
+    },
     /// It is not pprof, or breaks the rules of it.
     #[error(transparent)]
     Pprof(#[from] PprofError),

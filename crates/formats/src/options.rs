@@ -67,8 +67,8 @@ impl Default for ReadOptions {
     }
 }
 
-/// Which samples are taken, where the format says so much of them, and how they are named. Folded
-/// text and pprof are read whole.
+/// Which samples are taken, and how they are named. Who asks a format for what it does not say of samples
+/// is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleOptions {
     /// Samples of this event only; `None` = of the first one that the input has.
@@ -85,6 +85,23 @@ pub struct SampleOptions {
     pub keeps_times: bool,
     /// Labels of pprof whose values become the outermost frames, in their order.
     pub roots: Vec<String>,
+}
+
+impl SampleOptions {
+    /// The first option by which samples or parts of them are chosen, as users know it.
+    pub(crate) fn first_choice(&self) -> Option<&'static str> {
+        let Selection { pids, threads, comms, cpus, from, to } = &self.selection;
+        let choices = [
+            (from.is_some() || to.is_some(), "--time"),
+            (!cpus.is_empty(), "--cpu"),
+            (!pids.is_empty(), "--process"),
+            (!threads.is_empty(), "--thread"),
+            (!comms.is_empty(), "--comm"),
+            (self.event.is_some(), "--event"),
+            (!self.skip_after.is_empty(), "--skip-after"),
+        ];
+        choices.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, option)| option)
+    }
 }
 
 /// Samples that are taken; an empty list takes all.

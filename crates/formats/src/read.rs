@@ -13,7 +13,8 @@ use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
 use crate::source::Source;
 use crate::{
-    InputFormat, MAX_INFLATED, ReadError, ReadOptions, Selection, Stacks, perf_data, read_pprof_by,
+    InputFormat, MAX_INFLATED, ReadError, ReadOptions, SampleOptions, Selection, Stacks, perf_data,
+    read_pprof_by,
 };
 
 /// What an input holds, and what is to be said of it.
@@ -80,7 +81,10 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
     };
     let mut notes = Vec::new();
     let (content, skipped) = match &format.reader {
-        Reader::Folded => read_folded(&mut source, &head, options)?,
+        Reader::Folded => {
+            refuse(options.samples.first_choice(), "folded text has names and counts alone")?;
+            read_folded(&mut source, &head, options)?
+        }
         Reader::Pprof => return read_binary(source, format, &head, options),
         Reader::PerfData => return perf_data::read(source, format, &head, options),
         Reader::Stacks(read) => {
@@ -164,9 +168,9 @@ fn read_binary(
     let broken = broken_end(trouble, options)?;
     let error = match read_pprof_by(&bytes, &options.samples.roots) {
         Ok(mut profile) => {
-            let left_out = select(&mut profile, &options.samples.selection);
+            select(&mut profile, &options.samples)?;
             let content = InputContent::Profile(Box::new(profile));
-            let notes = broken.into_iter().chain(left_out).collect();
+            let notes = broken.into_iter().collect();
             return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
         }
         Err(error) => error,
@@ -183,10 +187,21 @@ fn read_binary(
     }
 }
 
-/// Leaves of a profile what is selected; what is said where it does not know.
-fn select(profile: &mut Profile, selection: &Selection) -> Vec<String> {
-    let mut unknown = Vec::new();
+/// All samples where some were asked for would be a wrong number.
+fn refuse(option: Option<&'static str>, why: &'static str) -> Result<(), ReadError> {
+    option.map_or(Ok(()), |option| Err(ReadError::NotSaid { option, why }))
+}
+
+/// Leaves of a profile what is selected.
+fn select(profile: &mut Profile, samples: &SampleOptions) -> Result<(), ReadError> {
+    let selection = &samples.selection;
     let Selection { pids, threads, comms, cpus, from, to } = selection;
+    let of_event = samples.event.is_some().then_some("--event");
+    refuse(of_event, "of pprof files --value chooses what is shown")?;
+    let below = (!samples.skip_after.is_empty()).then_some("--skip-after");
+    refuse(below, "pprof files are read with whole stacks")?;
+    let on_cpu = (!cpus.is_empty()).then_some("--cpu");
+    refuse(on_cpu, "it does not say on which CPUs samples were taken")?;
     if !(pids.is_empty() && threads.is_empty() && comms.is_empty()) {
         let all: HashSet<ThreadId> = profile.samples().map(|sample| sample.thread).collect();
         let selected = all.into_iter().filter(|id| selects(selection, profile, *id));
@@ -195,16 +210,11 @@ fn select(profile: &mut Profile, selection: &Selection) -> Vec<String> {
     }
     if from.is_some() || to.is_some() {
         let times = from.unwrap_or_default()..to.unwrap_or(Nanos(u64::MAX));
-        if !profile.keep(times, |_| true) {
-            let why = "it does not say when samples were taken (flame record --times)";
-            unknown.push(format!("{why}: --time left none out"));
-        }
+        let is_unknown = !profile.keep(times, |_| true);
+        let why = "it does not say when samples were taken (flame record --times)";
+        refuse(is_unknown.then_some("--time"), why)?;
     }
-    if !cpus.is_empty() {
-        let why = "it does not say on which CPUs samples were taken";
-        unknown.push(format!("{why}: --cpu left none out"));
-    }
-    unknown
+    Ok(())
 }
 
 /// Whether a thread is one of those that are asked for, by its names as they are shown.

@@ -285,7 +285,8 @@ impl Profile {
             then[event] += u128::from(sample.weight);
             let Some(((thread, ..), ())) = self.rows.get_index(sample.row) else { continue };
             let values = self.values.get_mut(sample.row * width..).unwrap_or_default();
-            if times.contains(&sample.time) && threads(*thread) && values.len() >= width {
+            let values = values.get_mut(..width).unwrap_or_default();
+            if times.contains(&sample.time) && threads(*thread) && !values.is_empty() {
                 kept[event] += u128::from(sample.weight);
                 values[2 * event] = values[2 * event].saturating_add(1);
                 if let Some(value) = values.get_mut(2 * event + 1) {
@@ -295,7 +296,9 @@ impl Profile {
             }
         }
         for (event, now) in now.into_iter().enumerate() {
-            let part = kept[event] * u128::from(now) / then[event].max(1);
+            // Products of two numbers of 64 bits have 128.
+            let then = then[event].clamp(1, u128::from(u64::MAX));
+            let part = kept[event].min(then) * u128::from(now) / then;
             self.scale(2 * event + 1, u64::try_from(part).unwrap_or(u64::MAX));
         }
         self.health.samples = left.len() as u64;
@@ -316,7 +319,8 @@ impl Profile {
             is_kept.iter().enumerate().map(|(row, kept)| kept.then_some(row)).collect();
         self.timeline = self.timeline.take().map(|timeline| timeline.with_rows(&positions));
         let samples = self.rows.keys().zip(self.values.chunks_exact(width));
-        self.health.samples = samples.map(|(_, values)| values[0]).sum();
+        let count = |sum: u64, values: &[u64]| sum.saturating_add(values[0]);
+        self.health.samples = samples.fold(0, |sum, (_, values)| count(sum, values));
     }
 
     /// Multiplies one value of all samples so that their sum becomes `total`, to the unit. Nothing
@@ -330,7 +334,8 @@ impl Profile {
         let (mut seen, mut given) = (0_u128, 0_u64);
         for row in self.values.chunks_exact_mut(self.value_types.len()) {
             let Some(weight) = row.get_mut(value) else { continue };
-            seen += u128::from(*weight);
+            // A sum beyond 64 bits counts as the largest.
+            seen = sum.min(seen + u128::from(*weight));
             let until = u64::try_from(seen * u128::from(total) / sum).unwrap_or(u64::MAX);
             (*weight, given) = (until - given, until);
         }
@@ -398,5 +403,39 @@ mod tests {
         without.timeline = None;
         assert!(!without.keep(Nanos(0)..Nanos(1), |_| true));
         assert_eq!(values(&without), [[3, 60], [2, 40]]);
+    }
+
+    /// Files may say anything.
+    #[test]
+    fn weights_without_bounds_overflow_nothing() {
+        let mut profile = profile(&[(0, 0), (10, 1)]);
+        let mut timeline = Timeline::default();
+        for row in [0, 1, 1] {
+            let (cpu, event) = (None, usize::MAX);
+            timeline.push(TimedSample { time: Nanos(0), row, cpu, event, weight: u64::MAX });
+        }
+        profile.timeline = Some(timeline);
+        profile.values.fill(u64::MAX);
+        let mut of_threads = profile.clone();
+        of_threads.keep_threads(|_| true);
+        assert_eq!(of_threads.health.samples, u64::MAX);
+        assert!(profile.keep(Nanos(0)..Nanos(1), |_| true));
+        let values: Vec<_> = profile.samples().map(|sample| sample.values.to_vec()).collect();
+        assert_eq!(values, [[1, u64::MAX], [2, 0]]);
+    }
+
+    #[test]
+    fn profiles_with_one_value_keep_what_each_row_has() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let mut timeline = Timeline::default();
+        for row in 0..2 {
+            let thread = profile.add_thread("worker", Pid(1), Tid(row as u32));
+            profile.add_sample(thread, StackId::EMPTY, &[1]);
+            let (time, cpu, event) = (Nanos(0), None, 0);
+            timeline.push(TimedSample { time, row, cpu, event, weight: 1000 });
+        }
+        profile.timeline = Some(timeline);
+        assert!(profile.keep(Nanos(0)..Nanos(1), |_| true));
+        assert_eq!(profile.values, [1, 1]);
     }
 }

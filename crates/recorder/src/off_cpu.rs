@@ -40,6 +40,8 @@ struct Away<S> {
     since: Option<Nanos>,
     preempted: bool,
     before: bool,
+    /// It was found waiting in a state that is asked for.
+    found: bool,
     sample: Option<S>,
     /// When a thread that waited before was looked at, for `sample`.
     looked_at: Nanos,
@@ -54,6 +56,7 @@ impl<S> Away<S> {
             since: Some(since),
             preempted: false,
             before: false,
+            found: false,
             sample: None,
             looked_at: Nanos(0),
             woken: None,
@@ -178,7 +181,7 @@ impl<S: Clone> OffCpu<S> {
     pub(crate) fn begin(&mut self, now: Nanos, waiting: impl IntoIterator<Item = (Pid, Tid)>) {
         self.begun = now;
         for (pid, tid) in waiting {
-            self.away.insert(tid, Away { before: true, ..Away::since(pid, now) });
+            self.away.insert(tid, Away { before: true, found: true, ..Away::since(pid, now) });
         }
     }
 
@@ -214,9 +217,10 @@ impl<S: Clone> OffCpu<S> {
         // With a time it is of an earlier switch, from which the thread came back unseen.
         let unseen = |away: &Away<S>| away.since.is_some();
         self.sums.unpaired += u64::from(earlier.as_ref().is_some_and(|a| unseen(a) && !a.before));
-        let sample = earlier.filter(|away| !unseen(away)).and_then(|away| away.sample);
         let before = now < self.begun;
-        self.away.insert(tid, Away { preempted, before, sample, ..Away::since(pid, now) });
+        let found = before && earlier.as_ref().is_some_and(|away| away.found);
+        let sample = earlier.filter(|away| !unseen(away)).and_then(|away| away.sample);
+        self.away.insert(tid, Away { preempted, before, found, sample, ..Away::since(pid, now) });
     }
 
     /// Whether a thread waits to be woken.
@@ -248,7 +252,7 @@ impl<S: Clone> OffCpu<S> {
         };
         let wakers = self.kept.wakers;
         // Of another state than those that are asked for.
-        if self.kept.states.is_some() && !away.before && away.sample.is_none() {
+        if self.kept.states.is_some() && !away.found && away.sample.is_none() {
             return Vec::new();
         }
         // Who could have gone on is not woken.

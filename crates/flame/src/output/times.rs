@@ -1,7 +1,5 @@
 //! What is drawn over time: which profiles say when samples were taken, and what is made of that.
 
-use std::cmp::Reverse;
-
 use flame_profile::{Lane, Profile, TimedSample, Timeline};
 use flame_render::{Chart, HeatMap};
 
@@ -13,16 +11,6 @@ const NO_TIMES: &str = "only recordings, those saved with --times, and one perf.
 
 /// More lanes than that nobody looks through.
 const MOST_LANES: usize = 200;
-
-/// The lanes of the threads that ran longest, in their order, and how many others there are.
-fn busiest(lanes: Vec<Lane>) -> (Vec<Lane>, usize) {
-    let left_out = lanes.len().saturating_sub(MOST_LANES);
-    let mut lanes: Vec<_> = lanes.into_iter().enumerate().collect();
-    lanes.sort_by_cached_key(|(_, lane)| Reverse(lane.busy()));
-    lanes.truncate(MOST_LANES);
-    lanes.sort_by_key(|(number, _)| *number);
-    (lanes.into_iter().map(|(_, lane)| lane).collect(), left_out)
-}
 
 impl Outputs {
     /// Whether outputs show when samples were taken.
@@ -70,7 +58,7 @@ impl Outputs {
                 _ => name.to_owned(),
             }
         };
-        let (lanes, left_out) = busiest(Lane::all(profile, value / 2, finest));
+        let (lanes, left_out) = Lane::busiest(profile, value / 2, finest, MOST_LANES);
         let mut footer = svg.footer;
         if left_out > 0 {
             footer.push(format!("{left_out} threads are not drawn: they ran least."));
@@ -79,6 +67,12 @@ impl Outputs {
         if unplaced > 0 {
             footer.push(format!(
                 "{unplaced} samples are not drawn: records of when their threads ran were lost."
+            ));
+        }
+        let cut = lanes.iter().filter(|lane| lane.depth.is_some()).count();
+        if cut > 0 {
+            footer.push(format!(
+                "Of {cut} threads only the outermost frames are drawn: all would be millions."
             ));
         }
         Ok(Chart {
@@ -102,7 +96,7 @@ impl Outputs {
         let samples = profile.timeline.iter().flat_map(Timeline::iter);
         // Each event has two values, of which the first counts samples; where several events add up to
         // one value, all samples have that.
-        let last = profile.value_types().len() / 2 - 1;
+        let last = (profile.value_types().len() / 2).saturating_sub(1);
         let samples = samples.filter(|sample| sample.event.min(last) == value / 2);
         let weight = |sample: &TimedSample| if value.is_multiple_of(2) { 1 } else { sample.weight };
         let title = self.picture.args.title.as_deref().or(title).unwrap_or("Heat map");

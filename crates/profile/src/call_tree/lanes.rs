@@ -5,11 +5,12 @@
 //! kernel told of all switches; elsewhere a box reaches as far as samples mostly stand apart, and what is
 //! beyond that counts as not running.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::from_profile::add_labels;
-use super::{BuilderNode, CallTree, LabelId, NodeId, SiblingOrder, TreeBuilder};
+use super::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder};
 use crate::frame::FrameKind;
 use crate::ids::{Pid, StackId, ThreadId, Tid};
 use crate::profile::Profile;
@@ -18,6 +19,9 @@ use crate::units::{Nanos, ValueType, Weight};
 /// Where samples mostly stand so far apart, one that stands apart three times as far is no exception:
 /// intervals are random.
 const REACH: u64 = 3;
+
+/// More boxes than all lanes together have, some 50 bytes each, nobody looks at.
+const MOST_BOXES: usize = 3_000_000;
 
 /// A time in which a thread had a CPU, since the first sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,18 @@ pub struct Lane {
     pub runs: Vec<Range<Nanos>>,
     /// Samples that have no box: switches were lost, so that the thread is not known to have run then.
     pub unplaced: usize,
+    /// So many outermost frames of each stack are in the tree, where all would be too many.
+    pub depth: Option<usize>,
+}
+
+/// What is known of a thread.
+struct Found {
+    /// Its position among all.
+    number: usize,
+    thread: ThreadId,
+    pieces: Vec<Piece>,
+    runs: Vec<Range<Nanos>>,
+    unplaced: usize,
 }
 
 /// What tells threads apart: they may change their names.
@@ -53,54 +69,69 @@ type Key = (Option<Pid>, Option<Tid>);
 type Moment = (Nanos, StackId);
 
 impl Lane {
-    /// For how long it has boxes.
-    pub fn busy(&self) -> Weight {
-        let of_root = self.tree.children(NodeId::ROOT);
-        let busy = of_root.filter(|(_, node)| self.tree.label(node).name != Lane::AWAY);
-        busy.map(|(_, node)| node.total).sum()
-    }
-
     /// Where a thread did not run.
     pub const AWAY: &str = "";
 
-    /// The lanes of all threads that were sampled, in order of their processes and numbers; none where
-    /// it is not known when samples were taken. Breaks shorter than `finest` are left out.
-    pub fn all(profile: &Profile, event: usize, finest: Nanos) -> Vec<Lane> {
-        let samples: Vec<_> = profile.samples().collect();
-        // Where several events add up to one value, all samples have that.
-        let last_event = (profile.value_types().len() / 2).saturating_sub(1);
-        let mut threads: BTreeMap<Key, (ThreadId, Vec<Moment>)> = BTreeMap::new();
-        for timed in profile.timeline.iter().flat_map(|timeline| timeline.iter()) {
-            let is_meant = timed.event.min(last_event) == event;
-            let Some(sample) = samples.get(timed.row).filter(|_| is_meant) else { continue };
-            let thread = profile.thread(sample.thread);
-            let (last, moments) = threads
-                .entry((thread.pid, thread.tid))
-                .or_insert_with(|| (sample.thread, Vec::new()));
-            *last = sample.thread;
-            moments.push((timed.time, sample.stack));
-        }
-        let mut runs: BTreeMap<Key, Vec<Range<Nanos>>> = BTreeMap::new();
-        for run in profile.runs.iter().flatten() {
-            runs.entry((Some(run.pid), Some(run.tid))).or_default().push(run.from..run.until);
-        }
-        let ends = runs.values().flatten().map(|run| run.end);
-        let last =
-            threads.values().flat_map(|(_, moments)| moments).map(|(time, _)| Nanos(time.0 + 1));
-        let end = ends.chain(last).chain(profile.meta.duration).max().unwrap_or_default();
-        let reach = reach(threads.values_mut().map(|(_, moments)| moments));
+    /// The lanes of the threads that ran longest, in order of their processes and numbers, and how many others
+    /// there are; none where it is not known when samples were taken. Breaks shorter than `finest` are left out.
+    pub fn busiest(
+        profile: &Profile,
+        event: usize,
+        finest: Nanos,
+        most: usize,
+    ) -> (Vec<Lane>, usize) {
+        let (mut all, end) = found(profile, event, finest);
+        let left_out = all.len().saturating_sub(most);
+        all.sort_by_cached_key(|found| Reverse(busy(&found.pieces)));
+        all.truncate(most);
+        // What those with few samples leave of their part the others get.
+        all.sort_by_key(|found| found.pieces.len());
         let mut grower = Grower { profile, labels: vec![Vec::new(); profile.locations().len()] };
-        let lane = |(key, (thread, moments)): (Key, (ThreadId, Vec<Moment>))| {
-            let runs = runs.remove(&key).unwrap_or_default();
-            let pieces = match &profile.runs {
-                Some(_) if !runs.is_empty() => within(&moments, &merged(&runs, finest)),
-                _ => around(&moments, reach, end),
-            };
-            let unplaced = moments.len() - pieces.len();
-            Lane { thread, tree: grower.tree(&pieces, end), runs, unplaced }
+        let (mut room, mut waiting) = (MOST_BOXES, all.len());
+        let lane = |Found { number, thread, pieces, runs, unplaced }: Found| {
+            let (tree, depth) = grower.bounded_tree(&pieces, end, room / waiting);
+            (room, waiting) = (room.saturating_sub(tree.nodes().len()), waiting - 1);
+            (number, Lane { thread, tree, runs, unplaced, depth })
         };
-        threads.into_iter().map(lane).collect()
+        let mut lanes: Vec<(usize, Lane)> = all.into_iter().map(lane).collect();
+        lanes.sort_by_key(|(number, _)| *number);
+        (lanes.into_iter().map(|(_, lane)| lane).collect(), left_out)
     }
+}
+
+/// All threads that were sampled, in order of their processes and numbers, and when the recording ends.
+fn found(profile: &Profile, event: usize, finest: Nanos) -> (Vec<Found>, Nanos) {
+    let samples: Vec<_> = profile.samples().collect();
+    // Where several events add up to one value, all samples have that.
+    let last_event = (profile.value_types().len() / 2).saturating_sub(1);
+    let mut threads: BTreeMap<Key, (ThreadId, Vec<Moment>)> = BTreeMap::new();
+    for timed in profile.timeline.iter().flat_map(|timeline| timeline.iter()) {
+        let is_meant = timed.event.min(last_event) == event;
+        let Some(sample) = samples.get(timed.row).filter(|_| is_meant) else { continue };
+        let thread = profile.thread(sample.thread);
+        let (last, moments) =
+            threads.entry((thread.pid, thread.tid)).or_insert_with(|| (sample.thread, Vec::new()));
+        *last = sample.thread;
+        moments.push((timed.time, sample.stack));
+    }
+    let mut runs: BTreeMap<Key, Vec<Range<Nanos>>> = BTreeMap::new();
+    for run in profile.runs.iter().flatten() {
+        runs.entry((Some(run.pid), Some(run.tid))).or_default().push(run.from..run.until);
+    }
+    let ends = runs.values().flatten().map(|run| run.end);
+    let last = threads.values().flat_map(|(_, moments)| moments).map(|(time, _)| Nanos(time.0 + 1));
+    let end = ends.chain(last).chain(profile.meta.duration).max().unwrap_or_default();
+    let reach = reach(threads.values_mut().map(|(_, moments)| moments));
+    let of = |(number, (key, (thread, moments))): (usize, (Key, (ThreadId, Vec<Moment>)))| {
+        let runs = runs.remove(&key).unwrap_or_default();
+        let pieces = match &profile.runs {
+            Some(_) if !runs.is_empty() => within(&moments, &merged(&runs, finest)),
+            _ => around(&moments, reach, end),
+        };
+        let unplaced = moments.len() - pieces.len();
+        Found { number, thread, pieces, runs, unplaced }
+    };
+    (threads.into_iter().enumerate().map(of).collect(), end)
 }
 
 /// How far a sample reaches at most where it is not known when its thread ran. Sorts the moments.
@@ -166,6 +197,17 @@ fn middle(one: Nanos, other: Nanos) -> Nanos {
     Nanos(one.0.midpoint(other.0))
 }
 
+/// For how long a thread has boxes.
+fn busy(pieces: &[Piece]) -> u64 {
+    let mut now = Nanos(0);
+    let add = |sum: u64, (time, _): &Piece| {
+        let own = time.end.saturating_since(time.start.max(now)).0;
+        now = now.max(time.end);
+        sum.saturating_add(own)
+    };
+    pieces.iter().fold(0, add)
+}
+
 /// Makes trees of pieces.
 struct Grower<'p> {
     profile: &'p Profile,
@@ -174,7 +216,34 @@ struct Grower<'p> {
 }
 
 impl Grower<'_> {
-    fn tree(&mut self, pieces: &[Piece], end: Nanos) -> CallTree {
+    /// A tree of so many boxes at most: as much of the stacks as that takes, from their outermost frames
+    /// on, and how much that is if not all.
+    fn bounded_tree(
+        &mut self,
+        pieces: &[Piece],
+        end: Nanos,
+        most: usize,
+    ) -> (CallTree, Option<usize>) {
+        let mut depth = usize::MAX;
+        loop {
+            match self.tree(pieces, end, depth, most) {
+                Ok(tree) => return (tree, (depth < usize::MAX).then_some(depth)),
+                Err(deepest) => depth = deepest / 2,
+            }
+        }
+    }
+
+    /// A tree with so many outermost frames of each stack, or how many of them were met where those
+    /// make more than `most` boxes. No frames are never too many.
+    fn tree(
+        &mut self,
+        pieces: &[Piece],
+        end: Nanos,
+        depth: usize,
+        most: usize,
+    ) -> Result<CallTree, usize> {
+        let pieces = if depth == 0 { &[] } else { pieces };
+        let mut deepest = 1;
         self.labels.iter_mut().for_each(Vec::clear);
         let mut builder = TreeBuilder::new();
         let away = builder.label(Lane::AWAY, FrameKind::Mark);
@@ -185,7 +254,12 @@ impl Grower<'_> {
                 rest(&mut builder, away, now..time.start);
                 open.clear();
             }
-            let path = self.path(*stack, &mut builder);
+            let mut path = self.path(*stack, &mut builder);
+            path.truncate(depth);
+            deepest = deepest.max(path.len());
+            if builder.len() > most {
+                return Err(deepest);
+            }
             let common =
                 open.iter().zip(&path).take_while(|((label, _), own)| label == *own).count();
             // What a node has itself comes behind what it calls: who ends a path begins anew.
@@ -200,7 +274,7 @@ impl Grower<'_> {
             now = now.max(time.end);
         }
         rest(&mut builder, away, now..end);
-        builder.finish(ValueType::new("time", "nanoseconds"), SiblingOrder::Time)
+        Ok(builder.finish(ValueType::new("time", "nanoseconds"), SiblingOrder::Time))
     }
 
     /// The labels of a stack, outermost first.
@@ -225,5 +299,39 @@ fn rest(builder: &mut TreeBuilder, away: LabelId, time: Range<Nanos>) {
     if time.end > time.start {
         let node = builder.child(BuilderNode::ROOT, away);
         builder.add(node, Weight(time.end.0 - time.start.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Location;
+
+    /// Two recursions of different functions in turn, which share nothing.
+    fn in_turn(depth: usize, times: u64) -> (Profile, Vec<Piece>) {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let stacks = ["even", "odd"].map(|name| {
+            let frame = profile.add_frame(name, FrameKind::User);
+            let location = profile.add_location(Location::named(frame));
+            (0..depth).fold(StackId::EMPTY, |stack, _| profile.push_stack(stack, location))
+        });
+        let piece = |at: u64| (Nanos(at)..Nanos(at + 1), stacks[at as usize % 2]);
+        (profile, (0..times).map(piece).collect())
+    }
+
+    fn bounded(depth: usize, times: u64, most: usize) -> (usize, Option<usize>, Weight) {
+        let (profile, pieces) = in_turn(depth, times);
+        let labels = vec![Vec::new(); profile.locations().len()];
+        let mut grower = Grower { profile: &profile, labels };
+        let (tree, depth) = grower.bounded_tree(&pieces, Nanos(times + 1), most);
+        (tree.nodes().len(), depth, tree.total())
+    }
+
+    #[test]
+    fn stacks_are_cut_where_all_would_be_too_many_boxes() {
+        // The root, the boxes, and the nanosecond behind them.
+        assert_eq!(bounded(64, 100, 10_000), (6402, None, Weight(101)));
+        assert_eq!(bounded(64, 100, 2000), (1602, Some(16), Weight(101)));
+        assert_eq!(bounded(64, 100, 10), (2, Some(0), Weight(101)));
     }
 }

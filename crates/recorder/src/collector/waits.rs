@@ -22,8 +22,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// second reach that in 40 s. Of more, none are known.
 const MOST_RUNS: usize = 4_000_000;
 
-/// What the kernel says of a process's thread in /proc that runs or could run.
-const RUNNABLE: u8 = b'R';
+/// What the kernel says in /proc of a thread that does not wait: it runs or could run, or it has ended and is still
+/// to be taken note of.
+const NOT_WAITING: &[u8] = b"RZX";
 
 impl Collector {
     /// The recording begins, with these processes and threads of them; `None` for all their threads.
@@ -41,7 +42,7 @@ impl Collector {
         let waits = |(pid, tid): &(Pid, Tid)| {
             let stat = files.text(*pid, &format!("task/{tid}/stat")).unwrap_or_default();
             let is_meant = |state| states.is_none_or(|states| states.has(state));
-            state_of(&stat).is_some_and(|state| state != RUNNABLE && is_meant(state))
+            state_of(&stat).is_some_and(|state| !NOT_WAITING.contains(&state) && is_meant(state))
         };
         let threads = pids.iter().flat_map(of).filter(|(_, tid)| is_meant(tid));
         let waiting: Vec<(Pid, Tid)> = threads.filter(waits).collect();

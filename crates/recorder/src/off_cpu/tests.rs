@@ -48,6 +48,22 @@ fn a_sample_stands_for_the_time_until_its_thread_runs_again() {
     assert_eq!((time, preempted, waits, sampled, unpaired), (Nanos(31), Nanos(1), 2, 2, 0));
 }
 
+/// A thread may leave its CPU while the recording is set up: the kernel samples it if it is to be shown.
+#[test]
+fn who_left_before_the_beginning_counts_in_the_states_that_are_asked_for() {
+    let states = States::of_letters("D");
+    let mut all = OffCpu::new(Waits { states, ..Waits::default() });
+    let found = Tid(9);
+    all.begin(Nanos(100), [(PID, found)]);
+    all.left(Nanos(90), PID, TID, false);
+    all.left(Nanos(90), PID, found, false);
+    assert_eq!(all.came_back(Nanos(150), TID), []);
+    assert_eq!(all.came_back(Nanos(150), found)[0].stack, before(None));
+    all.left(Nanos(160), PID, found, false);
+    assert_eq!(all.came_back(Nanos(170), found), []);
+    assert_eq!(all.sums().time, Nanos(50));
+}
+
 #[test]
 fn what_was_not_sampled_is_shared_out_among_those_of_its_length() {
     let mut all = begun_at(0, &[]);

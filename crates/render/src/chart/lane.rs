@@ -53,6 +53,9 @@ pub(super) fn write(name: &str, lane: &Lane, chart: &Chart, out: &mut String) ->
     if rows < all {
         let _ = write!(about, ", {} rows more", all - rows);
     }
+    if let Some(depth) = lane.depth {
+        let _ = write!(about, ", the outermost {depth} frames alone");
+    }
     let (name, width, height) = (escape(name), WIDTH - 2 * MARGIN, BAR + rows * ROW);
     let _ = write!(
         out,

@@ -38,7 +38,7 @@ fn profile(samples: &[(u64, &str)], runs: Option<&[(u64, u64)]>) -> Profile {
 /// The boxes of a chart: what they are called, and from where to where they go in parts of a thousand.
 fn boxes(profile: &Profile) -> Vec<(String, u32, u32)> {
     let finest = Chart::finest(Nanos(100 * MILLI));
-    let lanes = Lane::all(profile, 0, finest);
+    let (lanes, _) = Lane::busiest(profile, 0, finest, 9);
     let chart = Chart {
         title: "a < b".to_owned(),
         lanes: lanes.into_iter().map(|lane| ("worker".to_owned(), lane)).collect(),

@@ -42,7 +42,7 @@ fn chart() -> String {
     (profile.timeline, profile.runs) = (Some(timeline), Some(runs));
     profile.meta.duration = Some(Nanos(1000 * MILLI));
     let finest = Chart::finest(Nanos(1000 * MILLI));
-    let lanes = Lane::all(&profile, 0, finest).into_iter();
+    let lanes = Lane::busiest(&profile, 0, finest, 9).0.into_iter();
     let named = lanes.map(|lane| (profile.text(profile.thread(lane.thread).name).to_owned(), lane));
     let chart = Chart {
         title: "turns".to_owned(),
