@@ -1,6 +1,7 @@
 //! What is asked of malloc, and calls of any function.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
 use crate::tracepoints::has_tracepoints;
@@ -29,6 +30,31 @@ fn bytes_that_are_asked_for_are_counted_at_their_callers() {
         assert_eq!(folded.with(&["main", function]), 50 * bytes, "{function}: {said}");
     }
     assert!(said.contains("calls ran into a breakpoint"), "{said}");
+}
+
+/// Breakpoints are inherited: the kernel must not need flame's memory for that, or the program starts neither
+/// threads nor processes.
+#[test]
+fn a_program_starts_threads_and_processes_while_its_calls_are_seen() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    for options in [&["--mode", "alloc"][..], &["--mode", "alloc", "--live"]] {
+        let mut command = flame();
+        command.args(["record", "-o", &path]).args(options);
+        command.args(["--", "sh", "-c", "(exit 7); echo forked $?; $0 50 && echo ended"]);
+        let ended = finish(command.arg(program("starts.c"))).success();
+        assert_eq!(ended.stdout, "forked 7\nended\n", "{}", ended.stderr);
+        let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+        assert_eq!(folded.with(&["keeps"]), 50 * 1000, "{folded:?}\n{}", ended.stderr);
+    }
+    // Nothing is left of it in the kernel.
+    let all = fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap();
+    let pids = all.lines().filter_map(|line| line.split_once("flame/f")?.1.split('_').next());
+    let dead: Vec<&str> = pids.filter(|pid| !Path::new("/proc").join(pid).exists()).collect();
+    assert!(dead.is_empty(), "{all}");
 }
 
 /// What is freed, or moved by realloc, is not there any more.

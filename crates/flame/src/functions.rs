@@ -5,8 +5,6 @@ use std::path::Path;
 use flame_sampler::EventType;
 use flame_symbolize::ImageFile;
 
-use crate::message::reason;
-
 /// What an event of this kind begins with.
 const PREFIX: &str = "uprobe:";
 
@@ -22,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Option<Result<EventType, String>> {
         Err(error) => return Some(Err(format!("{file}: {error}"))),
     };
     let event = calls_of(text, function, path, &image);
-    Some(event.unwrap_or_else(|| Err(format!("{file} has no symbol of a function '{function}'"))))
+    Some(event.ok_or_else(|| format!("{file} has no symbol of a function '{function}'")))
 }
 
 /// Calls of a function of an image, which the kernel finds at `path`; `None` where it has no such
@@ -32,10 +30,9 @@ pub(crate) fn calls_of(
     function: &str,
     path: &Path,
     image: &ImageFile,
-) -> Option<Result<EventType, String>> {
+) -> Option<EventType> {
     let start = image.offset_of_function(function)?;
-    let event = EventType::function(name, path, start);
-    Some(event.map_err(|error| format!("this kernel has no uprobes: {}", reason(&error))))
+    Some(EventType::function(name, path, start))
 }
 
 #[cfg(test)]

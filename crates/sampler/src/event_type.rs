@@ -2,7 +2,6 @@
 //! `sched:sched_process_exec`.
 
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -12,7 +11,7 @@ use perf_event_open_sys::bindings;
 
 use crate::config::Privilege;
 use crate::tracepoints::{self, TracepointError};
-use crate::uprobe::{self, Uprobe};
+use crate::uprobe::Uprobe;
 
 /// What an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,18 +136,15 @@ impl EventType {
     }
 
     /// Calls of a function: its name, and where in a file its code starts.
-    ///
-    /// # Errors
-    /// The kernel has no such events.
-    pub fn function(name: &str, file: &Path, start: FileOffset) -> io::Result<EventType> {
-        let uprobe = Some(Uprobe::new(file, start)?);
-        Ok(EventType { uprobe, ..EventType::counted(name, uprobe::kind()?, 0) })
+    pub fn function(name: &str, file: &Path, start: FileOffset) -> EventType {
+        let uprobe = Some(Uprobe::new(file, start));
+        EventType { uprobe, ..EventType::counted(name, bindings::PERF_TYPE_TRACEPOINT, 0) }
     }
 
     /// The same function, sampled where it returns.
     pub fn at_return(self) -> EventType {
-        // `retprobe` in the event's format, which has always been the first bit.
-        EventType { config: self.config | 1, name: format!("return of {}", self.name), ..self }
+        let uprobe = self.uprobe.map(Uprobe::at_return);
+        EventType { uprobe, name: format!("return of {}", self.name), ..self }
     }
 
     /// Whether it is the call of a function.
@@ -172,7 +168,7 @@ impl EventType {
 
     /// Whether it is a place in the kernel's code.
     pub fn is_tracepoint(&self) -> bool {
-        self.kind == bindings::PERF_TYPE_TRACEPOINT
+        self.kind == bindings::PERF_TYPE_TRACEPOINT && self.uprobe.is_none()
     }
 
     /// Whether the kernel itself counts it, one by one: page faults, context switches.

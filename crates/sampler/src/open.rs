@@ -171,19 +171,18 @@ impl Plan {
             .read_format(ReadFormat::empty());
         let attributes = builder.attrs_mut();
         if !is_clock {
-            self.set_event(attributes);
+            self.set_event(attributes)?;
         }
         attributes.read_format = 0;
         self.filtered(Descriptor::open(builder)?)
     }
 
-    fn set_event(&self, attributes: &mut perf_event_attr) {
+    fn set_event(&self, attributes: &mut perf_event_attr) -> io::Result<()> {
         (attributes.type_, attributes.config) = (self.event.kind, self.event.config);
         if let Some(uprobe) = &self.event.uprobe {
-            let [path, offset] = uprobe.words();
-            attributes.__bindgen_anon_3.uprobe_path = path;
-            attributes.__bindgen_anon_4.probe_offset = offset;
+            attributes.config = uprobe.number()?;
         }
+        Ok(())
     }
 
     fn filtered(&self, event: Descriptor) -> io::Result<Descriptor> {
@@ -289,7 +288,7 @@ impl Plan {
         }
         let attributes = builder.attrs_mut();
         if records != Records::SideBand {
-            self.set_event(attributes);
+            self.set_event(attributes)?;
         }
         attributes.sample_type = self.layout.sample_type();
         attributes.read_format = FORMAT_TIMES | if self.counts_lost { FORMAT_LOST } else { 0 };

@@ -15,7 +15,7 @@ use perf_event_open_sys::bindings;
 
 use crate::config::{MAX_STACK_COPY, Privilege};
 use crate::tracepoints::{self, TracepointError};
-use crate::uprobe::{self, Uprobe};
+use crate::uprobe::Uprobe;
 
 /// Where groups may be mounted that events can be bound to: version 1's own hierarchy, version 2,
 /// and version 2 beside version 1.
@@ -88,10 +88,10 @@ pub fn probe(feature: Feature, privilege: Privilege) -> io::Result<()> {
         }
         Feature::Cgroups => first_success(CGROUPS, |group| open_cgroup(group, privilege)),
         Feature::Uprobes => {
-            let kind = Kind::plain((uprobe::kind()?, 0));
             // The start of the file, where no code is: it is not put in before something runs there.
-            let uprobe = Uprobe::new(Path::new("/proc/self/exe"), FileOffset(0))?;
-            open(Kind { place: Some(uprobe.words()), ..kind }, feature, privilege)
+            let uprobe = Uprobe::new(Path::new("/proc/self/exe"), FileOffset(0));
+            let kind = Kind::plain((bindings::PERF_TYPE_TRACEPOINT, uprobe.number()?));
+            open(kind, feature, privilege)
         }
         Feature::Tracepoints => {
             let id = tracepoints::number("sched:sched_switch").map_err(|error| match error {
@@ -108,14 +108,12 @@ pub fn probe(feature: Feature, privilege: Privilege) -> io::Result<()> {
 struct Kind {
     kind: u32,
     config: u64,
-    /// Where a function starts.
-    place: Option<[u64; 2]>,
     all_tasks: bool,
 }
 
 impl Kind {
     fn plain((kind, config): (u32, u64)) -> Kind {
-        Kind { kind, config, place: None, all_tasks: false }
+        Kind { kind, config, all_tasks: false }
     }
 }
 
@@ -161,10 +159,6 @@ fn fill(builder: &mut Builder<'_>, kind: Kind, feature: Feature, privilege: Priv
     let attributes = builder.attrs_mut();
     attributes.type_ = kind.kind;
     attributes.config = kind.config;
-    if let Some([path, offset]) = kind.place {
-        attributes.__bindgen_anon_3.uprobe_path = path;
-        attributes.__bindgen_anon_4.probe_offset = offset;
-    }
     attributes.sample_type = sample_type;
     attributes.read_format = if feature == Feature::LostCounts { FORMAT_LOST } else { 0 };
 }

@@ -9,7 +9,7 @@ use flame_events::TracepointField;
 use crate::probe::first_success;
 
 /// Where tracefs is mounted, the second place being that of old systems.
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+pub(crate) const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// So many names are offered for one that does not exist.
 const OFFERED: usize = 3;

@@ -79,7 +79,6 @@ pub(super) fn set(
         }
         starts.push(start);
         let event = calls_of(function, function, &allocator.path, &allocator.image);
-        let event = event.transpose().map_err(Failure::new)?;
         let argument = match (*function, allocator.is_c_library) {
             ("realloc", true) => Argument::Resize(0, 1),
             _ => *argument,
@@ -95,7 +94,7 @@ pub(super) fn set(
     let functions = events.len();
     let mut events = events.into_iter();
     let (name, frees) = match sampling.live {
-        true => ("live", frees(&allocator)?),
+        true => ("live", frees(&allocator)),
         false => ("alloc", Vec::new()),
     };
     config.options.value = Some(ValueType::new(name, "bytes"));
@@ -120,10 +119,9 @@ pub(super) fn set(
 }
 
 /// Calls that free blocks.
-fn frees(allocator: &Allocator) -> Result<Vec<EventType>, Failure> {
+fn frees(allocator: &Allocator) -> Vec<EventType> {
     let calls = |function| calls_of(function, function, &allocator.path, &allocator.image);
-    let calls = FREE.iter().filter_map(|function| calls(function));
-    calls.collect::<Result<_, _>>().map_err(Failure::new)
+    FREE.iter().filter_map(|function| calls(function)).collect()
 }
 
 fn cpus() -> u64 {
