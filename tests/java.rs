@@ -28,6 +28,13 @@ fn java(java: &str, scratch: &Scratch, program: &str, options: &[&str]) -> Targe
     Target::start(java, &[options, &["-cp", classes, program, "120"]].concat())
 }
 
+/// The VMs whose stacks are read: the one of the path, and those whose launchers `FLAME_JAVAS` names.
+fn vms() -> Vec<String> {
+    let others = std::env::var("FLAME_JAVAS").unwrap_or_default();
+    let others = others.split(':').filter(|path| !path.is_empty()).map(str::to_owned);
+    std::iter::once("java".to_owned()).chain(others).collect()
+}
+
 /// Methods that are compiled on their own, so that each has a frame.
 const NO_INLINING: [&str; 2] =
     ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Jitted::*"];
@@ -79,11 +86,29 @@ fn check_shares(options: &[&str], kind: &str) {
     }
     let scratch = Scratch::new();
     javac(&scratch, "Shares");
-    let target = java("java", &scratch, "Shares", options);
+    check_shares_of("java", &scratch, options, kind);
+}
+
+/// The same with each VM.
+#[track_caller]
+fn check_all_shares(options: &[&str], kind: &str) {
+    if !has_java() {
+        return;
+    }
+    let scratch = Scratch::new();
+    javac(&scratch, "Shares");
+    for vm in vms() {
+        check_shares_of(&vm, &scratch, options, kind);
+    }
+}
+
+#[track_caller]
+fn check_shares_of(vm: &str, scratch: &Scratch, options: &[&str], kind: &str) {
+    let target = java(vm, scratch, "Shares", options);
     let pid = target.pid();
-    let (folded, stderr) = record_in(&scratch, &["-d", "3s", "-p", &target.pid_text()]);
-    assert!(complete_share(&stderr) >= 99.0, "{stderr}");
-    assert!(!stderr.contains("try:"), "{stderr}");
+    let (folded, stderr) = record_in(scratch, &["-d", "3s", "-p", &target.pid_text()]);
+    assert!(complete_share(&stderr) >= 99.0, "{vm}: {stderr}");
+    assert!(!stderr.contains("try:"), "{vm}: {stderr}");
     let has = |stack: &[String], names: &[&str]| {
         stack.iter().any(|frame| names.iter().any(|name| frame.starts_with(name)))
     };
@@ -98,7 +123,7 @@ fn check_shares(options: &[&str], kind: &str) {
     assert_share(launcher, folded.total(), 1.0, 0.05);
     assert_share(main, folded.total(), 1.0, 0.05);
     let so = folded.with(&[&format!("LShares$Heavy:::run_[{kind}]")]);
-    assert!(so * 10 > heavy * 9, "{so} of {heavy}");
+    assert!(so * 10 > heavy * 9, "{vm}: {so} of {heavy}");
     // Nothing was attached, and the VM has written nothing.
     for left in [format!("/tmp/.java_pid{pid}"), format!("/tmp/perf-{pid}.map")] {
         assert!(!Path::new(&left).exists(), "{left}");
@@ -107,7 +132,7 @@ fn check_shares(options: &[&str], kind: &str) {
 
 #[test]
 fn a_vm_without_flags_has_whole_stacks_with_inlined_methods() {
-    check_shares(&[], "i");
+    check_all_shares(&[], "i");
 }
 
 #[test]
@@ -122,7 +147,7 @@ fn code_of_the_first_compiler_has_whole_stacks() {
 
 #[test]
 fn interpreted_methods_are_named_and_their_stacks_are_whole() {
-    check_shares(&["-Xint"], "s");
+    check_all_shares(&["-Xint"], "s");
 }
 
 #[test]

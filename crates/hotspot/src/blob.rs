@@ -1,10 +1,12 @@
 //! Pieces of code: what each is, and how large its frames are.
 
+use crate::debug_information::DebugInformation;
 use crate::layout::Layout;
-use crate::memory::{Blocks, Memory, size, word};
+use crate::memory::{Blocks, Memory, half, short, size, word};
 
-/// The largest piece of code that is read, in bytes; compiled methods of 64 KiB of byte code take less.
-const LARGEST: u32 = 8 << 20;
+/// The largest piece of code that is read, in bytes, and the largest debug information; compiled methods of
+/// 64 KiB of byte code take less.
+pub(crate) const LARGEST: u32 = 8 << 20;
 
 /// The largest frame that is believed, in words.
 const LARGEST_FRAME: u32 = 1 << 17;
@@ -83,14 +85,23 @@ struct Head {
 }
 
 impl Head {
-    fn of(bytes: &[u8], layout: &Layout) -> Option<Head> {
+    fn of(bytes: &[u8], start: u64, layout: &Layout) -> Option<Head> {
         let (of, compiled) = (&layout.blob, &layout.compiled);
-        let number = |at| word(bytes, at).map(|word| word as u32);
+        let number = |at| half(bytes, at);
+        let place = |at| match of.has_addresses {
+            true => word(bytes, at),
+            false => start.checked_add(size(bytes, at)?.into()),
+        };
+        let complete = match of.is_short {
+            // All bits are set where it is complete nowhere.
+            true => i32::from(short(bytes, of.frame_complete)?.cast_signed()).cast_unsigned(),
+            false => number(of.frame_complete)?,
+        };
         Some(Head {
             name: word(bytes, of.name)?,
             size: size(bytes, of.size)?,
-            frame: (number(of.frame_complete)?, number(of.frame_size)?),
-            code: (word(bytes, of.code_begin)?, word(bytes, of.code_end)?),
+            frame: (complete, number(of.frame_size)?),
+            code: (place(of.code[0])?, place(of.code[1])?),
             method: (
                 word(bytes, compiled.method).unwrap_or(0),
                 size(bytes, compiled.id).unwrap_or(0),
@@ -122,7 +133,7 @@ impl Blob {
         if !memory.read(start, &mut bytes) {
             return None;
         }
-        let head = Head::of(&bytes, layout)?;
+        let head = Head::of(&bytes, start, layout)?;
         let (code_begin, code_end) = head.code;
         if head.size != len || !(start <= code_begin && code_begin <= code_end && code_end <= end) {
             return None;
@@ -139,9 +150,9 @@ impl Blob {
         let kind = match name.as_str() {
             _ if is_method => {
                 let is_native = name == "native nmethod";
-                Kind::Method(Box::new(
-                    Compiled::of(&bytes, (start, code_begin), layout)?.native(is_native),
-                ))
+                let at = (start, code_begin);
+                let compiled = Compiled::of(&bytes, at, layout, memory)?;
+                Kind::Method(Box::new(Compiled { is_native, ..compiled }))
             }
             "Interpreter" => Kind::Interpreter,
             "I2C/C2I adapters" => Kind::Adapter,
@@ -168,7 +179,8 @@ impl Blob {
     pub(crate) fn is_replaced(&self, layout: &Layout, memory: &dyn Memory) -> bool {
         let len = head_len(layout).min(usize::try_from(self.end - self.start).unwrap_or(0));
         let mut bytes = vec![0; len];
-        memory.read(self.start, &mut bytes) && Head::of(&bytes, layout) != Some(self.head)
+        memory.read(self.start, &mut bytes)
+            && Head::of(&bytes, self.start, layout) != Some(self.head)
     }
 
     /// Whether an address is in its code.
@@ -204,36 +216,43 @@ impl Blob {
 }
 
 impl Compiled {
-    fn native(self, is_native: bool) -> Compiled {
-        Compiled { is_native, ..self }
-    }
-
-    fn of(bytes: &[u8], (start, code_begin): (u64, u64), layout: &Layout) -> Option<Compiled> {
+    fn of(
+        bytes: &[u8],
+        (start, code_begin): (u64, u64),
+        layout: &Layout,
+        memory: &dyn Memory,
+    ) -> Option<Compiled> {
         let of = &layout.compiled;
-        let offset = |at| size(bytes, at).map(|offset| offset as usize);
-        let inside = |address: u64| address.checked_sub(code_begin);
-        let (pcs, pcs_end) = (offset(of.pcs)?, offset(of.pcs_end)?);
-        let scopes = word(bytes, of.scopes)?.checked_sub(start)?;
-        let scopes = usize::try_from(scopes).ok()?;
-        let metadata = offset(of.metadata)?;
-        let words = bytes.get(metadata..scopes)?.chunks_exact(8);
-        let entries = bytes.get(pcs..pcs_end)?.chunks_exact((of.pc_len as usize).max(8));
+        let DebugInformation { pcs, scopes, metadata } =
+            DebugInformation::read(bytes, start, layout, memory)?;
+        let entries = pcs.chunks_exact((of.pc_len as usize).max(8));
         // The first and the last bound the others.
         let entry = |entry: &[u8]| Some((size(entry, of.pc_offset)?, size(entry, of.pc_scope)?));
         let mut pcs: Vec<(u32, u32)> = entries.filter_map(entry).collect();
         pcs.sort_unstable();
-        let scopes_end = offset(of.pcs)?;
+        let [one, other] = of.deoptimize;
+        let (verified_entry, deoptimize) = match layout.blob.has_addresses {
+            true => {
+                let entry = word(bytes, of.verified_entry)?.checked_sub(code_begin)?;
+                (entry, [word(bytes, one)?, word(bytes, other)?])
+            }
+            false => {
+                // Negative where there is none.
+                let handler = |at| size(bytes, at).map_or(0, |offset| start + u64::from(offset));
+                (short(bytes, of.verified_entry)?.into(), [handler(one), handler(other)])
+            }
+        };
         Some(Compiled {
             id: size(bytes, of.id)?,
             method: word(bytes, of.method)?,
             is_native: false,
-            verified_entry: inside(word(bytes, of.verified_entry)?)?,
-            stub: (start + offset(of.stub)? as u64).checked_sub(code_begin)?,
-            deoptimize: [word(bytes, of.deoptimize[0])?, word(bytes, of.deoptimize[1])?],
+            verified_entry,
+            stub: (start + u64::from(size(bytes, of.stub)?)).checked_sub(code_begin)?,
+            deoptimize,
             original_pc: size(bytes, of.original_pc)?,
             pcs,
-            scopes: bytes.get(scopes..scopes_end)?.to_vec(),
-            metadata: words.filter_map(|bytes| word(bytes, 0)).collect(),
+            scopes,
+            metadata: metadata.chunks_exact(8).filter_map(|bytes| word(bytes, 0)).collect(),
         })
     }
 }

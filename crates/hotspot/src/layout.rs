@@ -1,12 +1,13 @@
 //! Where things lie in the memory of one VM, by its tables.
 
-use std::ops::RangeInclusive;
-
 use crate::memory::Memory;
 use crate::tables::Tables;
 
 /// The versions whose code and frames are understood.
-const KNOWN: RangeInclusive<u32> = 17..=21;
+const KNOWN: [u32; 6] = [17, 18, 19, 20, 21, 25];
+
+/// The first known version whose compiled methods have their debug information in memory of their own.
+const DEBUG_INFORMATION_APART: u32 = 25;
 
 /// The first version whose debug information never has a zero byte within a number.
 const NUMBERS_WITHOUT_ZERO: u32 = 20;
@@ -27,8 +28,7 @@ impl std::fmt::Display for Unknown {
         match self {
             Unknown::NoTables => f.write_str("its tables cannot be read"),
             Unknown::Version(version) => {
-                let (first, last) = (KNOWN.start(), KNOWN.end());
-                write!(f, "it is of version {version}; {first} to {last} are known")
+                write!(f, "it is of version {version}; 17 to 21 and 25 are known")
             }
             Unknown::Lacks(what) => write!(f, "its tables lack {what}"),
         }
@@ -77,9 +77,12 @@ pub(crate) struct Blob {
     pub(crate) name: u32,
     pub(crate) size: u32,
     pub(crate) frame_complete: u32,
+    /// Whether that is a number of two bytes, and not of four.
+    pub(crate) is_short: bool,
     pub(crate) frame_size: u32,
-    pub(crate) code_begin: u32,
-    pub(crate) code_end: u32,
+    /// Where it says where its code begins and ends, and whether by addresses: or by offsets from its own start.
+    pub(crate) code: [u32; 2],
+    pub(crate) has_addresses: bool,
 }
 
 /// Of a compiled method.
@@ -87,19 +90,34 @@ pub(crate) struct Blob {
 pub(crate) struct Compiled {
     pub(crate) len: u32,
     pub(crate) method: u32,
-    pub(crate) scopes: u32,
     pub(crate) deoptimize: [u32; 2],
     pub(crate) verified_entry: u32,
     pub(crate) stub: u32,
-    pub(crate) metadata: u32,
-    pub(crate) pcs: u32,
-    pub(crate) pcs_end: u32,
+    pub(crate) parts: Parts,
     pub(crate) original_pc: u32,
     pub(crate) id: u32,
     /// Of an entry of debug information: its length, and where it says its address and scope.
     pub(crate) pc_len: u32,
     pub(crate) pc_offset: u32,
     pub(crate) pc_scope: u32,
+}
+
+/// Where a compiled method says where its debug information is.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    /// Behind its code: the address of the scopes, and offsets from its own start. Entries and handlers have addresses.
+    Inside { scopes: u32, metadata: u32, pcs: u32, pcs_end: u32 },
+    /// In two pieces of memory, with offsets from the start of the second. Entries have offsets from the beginning of the
+    /// code, handlers from its own start.
+    Apart {
+        /// The address and the length of memory with relocations, which take so many bytes, and metadata.
+        changing: [u32; 2],
+        relocations: u32,
+        /// The same with the rest.
+        fixed: [u32; 2],
+        pcs: u32,
+        scopes: u32,
+    },
 }
 
 /// Of a method.
@@ -177,13 +195,14 @@ impl Layout {
         if !KNOWN.contains(&version) {
             return Err(Unknown::Version(version));
         }
+        let is_apart = version >= DEBUG_INFORMATION_APART;
         let asked = &mut Asked { tables, missing: None };
         let layout = Layout {
             version,
             without_zero: version >= NUMBERS_WITHOUT_ZERO,
             heaps: heaps(asked),
-            blob: blob(asked),
-            compiled: compiled(asked),
+            blob: blob(asked, is_apart),
+            compiled: compiled(asked, is_apart),
             method: method(asked),
             interpreter: interpreter(asked),
             call_stub_return: asked.address("StubRoutines", "_call_stub_return_address"),
@@ -220,35 +239,64 @@ fn heaps(asked: &mut Asked<'_>) -> Heaps {
     }
 }
 
-fn blob(asked: &mut Asked<'_>) -> Blob {
+fn blob(asked: &mut Asked<'_>, is_apart: bool) -> Blob {
+    let code =
+        if is_apart { ["_code_offset", "_data_offset"] } else { ["_code_begin", "_code_end"] };
     Blob {
         len: asked.size("CodeBlob"),
         name: asked.offset("CodeBlob", "_name"),
         size: asked.offset("CodeBlob", "_size"),
         frame_complete: asked.offset("CodeBlob", "_frame_complete_offset"),
+        is_short: is_apart,
         frame_size: asked.offset("CodeBlob", "_frame_size"),
-        code_begin: asked.offset("CodeBlob", "_code_begin"),
-        code_end: asked.offset("CodeBlob", "_code_end"),
+        code: code.map(|field| asked.offset("CodeBlob", field)),
+        has_addresses: !is_apart,
     }
 }
 
-fn compiled(asked: &mut Asked<'_>) -> Compiled {
+fn compiled(asked: &mut Asked<'_>, is_apart: bool) -> Compiled {
+    let (method, handlers, entry) = match is_apart {
+        true => {
+            let handlers = ["_deopt_handler_offset", "_deopt_mh_handler_offset"];
+            ("nmethod", handlers, "_verified_entry_offset")
+        }
+        false => {
+            let handlers = ["_deopt_handler_begin", "_deopt_mh_handler_begin"];
+            ("CompiledMethod", handlers, "_verified_entry_point")
+        }
+    };
     Compiled {
         len: asked.size("nmethod"),
-        method: asked.offset("CompiledMethod", "_method"),
-        scopes: asked.offset("CompiledMethod", "_scopes_data_begin"),
-        deoptimize: ["_deopt_handler_begin", "_deopt_mh_handler_begin"]
-            .map(|field| asked.offset("CompiledMethod", field)),
-        verified_entry: asked.offset("nmethod", "_verified_entry_point"),
+        method: asked.offset(method, "_method"),
+        deoptimize: handlers.map(|field| asked.offset(method, field)),
+        verified_entry: asked.offset("nmethod", entry),
         stub: asked.offset("nmethod", "_stub_offset"),
-        metadata: asked.offset("nmethod", "_metadata_offset"),
-        pcs: asked.offset("nmethod", "_scopes_pcs_offset"),
-        pcs_end: asked.offset("nmethod", "_dependencies_offset"),
+        parts: parts(asked, is_apart),
         original_pc: asked.offset("nmethod", "_orig_pc_offset"),
         id: asked.offset("nmethod", "_compile_id"),
         pc_len: asked.size("PcDesc"),
         pc_offset: asked.offset("PcDesc", "_pc_offset"),
         pc_scope: asked.offset("PcDesc", "_scope_decode_offset"),
+    }
+}
+
+fn parts(asked: &mut Asked<'_>, is_apart: bool) -> Parts {
+    if !is_apart {
+        return Parts::Inside {
+            scopes: asked.offset("CompiledMethod", "_scopes_data_begin"),
+            metadata: asked.offset("nmethod", "_metadata_offset"),
+            pcs: asked.offset("nmethod", "_scopes_pcs_offset"),
+            pcs_end: asked.offset("nmethod", "_dependencies_offset"),
+        };
+    }
+    Parts::Apart {
+        changing: ["_mutable_data", "_mutable_data_size"]
+            .map(|field| asked.offset("CodeBlob", field)),
+        relocations: asked.offset("CodeBlob", "_relocation_size"),
+        fixed: ["_immutable_data", "_immutable_data_size"]
+            .map(|field| asked.offset("nmethod", field)),
+        pcs: asked.offset("nmethod", "_scopes_pcs_offset"),
+        scopes: asked.offset("nmethod", "_scopes_data_offset"),
     }
 }
 

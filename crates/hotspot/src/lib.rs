@@ -36,6 +36,7 @@
 
 mod blob;
 mod codelets;
+mod debug_information;
 mod heaps;
 mod layout;
 mod leave;

@@ -129,3 +129,15 @@ pub(crate) fn size(bytes: &[u8], at: u32) -> Option<u32> {
     let bytes = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
     u32::try_from(i32::from_le_bytes(*bytes)).ok()
 }
+
+/// The word of four bytes there.
+pub(crate) fn half(bytes: &[u8], at: u32) -> Option<u32> {
+    let bytes = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// The word of two bytes there.
+pub(crate) fn short(bytes: &[u8], at: u32) -> Option<u16> {
+    let bytes = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*bytes))
+}

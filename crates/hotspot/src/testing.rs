@@ -43,7 +43,9 @@ const ENTERS: [u8; 27] = [
 ];
 
 /// Type, field and offset.
-const FIELDS: [(&str, &str, u64); 51] = [
+type Field = (&'static str, &'static str, u64);
+
+const FIELDS: [Field; 51] = [
     ("CodeHeap", "_memory", 8),
     ("CodeHeap", "_segmap", 40),
     ("CodeHeap", "_log2_segment_size", 72),
@@ -98,6 +100,28 @@ const FIELDS: [(&str, &str, u64); 51] = [
     ("Unrelated", "_fifth", 5),
 ];
 
+/// A type and a field of those, and what stands in its place from version 25 on, whose debug information is
+/// apart.
+const FIELDS_APART: [((&str, &str), Field); 12] = [
+    (("CodeBlob", "_code_begin"), ("CodeBlob", "_code_offset", 24)),
+    (("CodeBlob", "_code_end"), ("CodeBlob", "_data_offset", 28)),
+    (("CompiledMethod", "_method"), ("nmethod", "_method", 40)),
+    (("CompiledMethod", "_scopes_data_begin"), ("nmethod", "_immutable_data", 48)),
+    (("CompiledMethod", "_deopt_handler_begin"), ("nmethod", "_deopt_handler_offset", 56)),
+    (("CompiledMethod", "_deopt_mh_handler_begin"), ("nmethod", "_deopt_mh_handler_offset", 64)),
+    (("nmethod", "_verified_entry_point"), ("nmethod", "_verified_entry_offset", 72)),
+    (("nmethod", "_metadata_offset"), ("nmethod", "_immutable_data_size", 84)),
+    (("nmethod", "_dependencies_offset"), ("nmethod", "_scopes_data_offset", 92)),
+    (("Unrelated", "_first"), ("CodeBlob", "_mutable_data", 32)),
+    (("Unrelated", "_second"), ("CodeBlob", "_mutable_data_size", 20)),
+    (("Unrelated", "_third"), ("CodeBlob", "_relocation_size", 76)),
+];
+
+/// The first version whose debug information is apart, and where it is: what does not change, and what does.
+const FIRST_APART: u32 = 25;
+const FIXED: u64 = START + 0x1_6000;
+const CHANGING: u64 = START + 0x1_7000;
+
 /// From this one on.
 const FIRST_STATIC: usize = 40;
 
@@ -117,6 +141,7 @@ pub struct Sample {
     /// What can be read, from [`START`] on; all else cannot.
     pub bytes: RefCell<Vec<u8>>,
     strings: u64,
+    version: u32,
 }
 
 impl Memory for Sample {
@@ -135,11 +160,11 @@ impl Sample {
     /// One of that version.
     pub fn new(version: u32) -> Sample {
         let bytes = RefCell::new(vec![0; LEN]);
-        let mut sample = Sample { bytes, strings: START + 0x8000 };
+        let mut sample = Sample { bytes, strings: START + 0x8000, version };
         sample.tables();
         sample.put(START + 0x1_0028, u64::from(version));
         sample.heap();
-        sample.compiled(version);
+        sample.compiled();
         sample.interpreter();
         let [outer, inner] = METHODS;
         sample.method(outer, "pkg/Outer", "run");
@@ -183,6 +208,9 @@ impl Sample {
         for (index, (of, field, offset)) in FIELDS.into_iter().enumerate() {
             let line = fields + 40 * index as u64;
             let is_static = (FIRST_STATIC..FIRST_STATIC + 6).contains(&index);
+            let is_apart = self.version >= FIRST_APART;
+            let apart = FIELDS_APART.iter().find(|(old, _)| is_apart && *old == (of, field));
+            let (of, field, offset) = apart.map_or((of, field, offset), |(_, new)| *new);
             let names = [self.string(of), self.string(field)];
             self.put(line, names[0]);
             self.put(line + 8, names[1]);
@@ -228,38 +256,73 @@ impl Sample {
         self.half(blob + 8, 0x3f0);
         self.half(blob + 12, complete);
         self.half(blob + 16, words);
-        self.put(blob + 24, block + 0x90);
-        self.put(blob + 32, block + 0x90 + code.len() as u64);
+        if self.version < FIRST_APART {
+            self.put(blob + 24, block + 0x90);
+            self.put(blob + 32, block + 0x90 + code.len() as u64);
+        } else {
+            self.half(blob + 24, 0x80);
+            self.half(blob + 28, 0x80 + code.len() as u32);
+        }
         self.write(block + 0x90, code);
         blob
     }
 
-    fn compiled(&mut self, version: u32) {
+    fn compiled(&mut self) {
         let mut code = [&[0x90; 4][..], &PROLOGUE, &[0x90; 3], &[0xe8, 1, 2, 3, 4]].concat();
         code.extend(EPILOGUE);
         code.resize(0x40, 0x90);
         let blob = self.blob(HEAP, ("nmethod", &code), 16, (FRAME / 8) as u32);
-        let (metadata, scopes, pcs) = (0x200, 0x210, 0x240);
         self.put(blob + 40, METHODS[0]);
+        self.half(blob + 80, 0x80 + 0x30);
+        self.half(blob + 96, 8);
+        self.half(blob + 100, 7);
+        match self.version < FIRST_APART {
+            true => self.inside(blob),
+            false => self.apart(blob),
+        }
+    }
+
+    /// Debug information behind the code.
+    fn inside(&self, blob: u64) {
+        let (metadata, scopes, pcs) = (0x200, 0x210, 0x240);
         self.put(blob + 48, blob + scopes);
         self.put(blob + 56, CODE + 0x38);
         self.put(blob + 64, CODE + 0x3c);
         self.put(blob + 72, CODE + 4);
-        let words = [0x80 + 0x30, metadata as u32, pcs as u32, pcs as u32 + 64, 8, 7];
-        for (index, word) in words.into_iter().enumerate() {
-            self.half(blob + 80 + 4 * index as u64, word);
+        for (index, word) in [metadata, pcs, pcs + 64].into_iter().enumerate() {
+            self.half(blob + 84 + 4 * index as u64, word as u32);
         }
-        self.put(blob + metadata, METHODS[0]);
-        self.put(blob + metadata + 8, METHODS[1]);
+        self.debug_information([blob + metadata, blob + scopes, blob + pcs]);
+    }
+
+    /// In memory of its own.
+    fn apart(&self, blob: u64) {
+        let (relocations, pcs, scopes, end) = (0x10, 0x10, 0x50, 0x60);
+        self.put(blob + 48, FIXED);
+        self.half(blob + 56, (CODE + 0x38 - blob) as u32);
+        self.half(blob + 64, (CODE + 0x3c - blob) as u32);
+        self.half(blob + 72, 4);
+        for (index, word) in [end, pcs, scopes].into_iter().enumerate() {
+            self.half(blob + 84 + 4 * index as u64, word as u32);
+        }
+        self.put(blob + 32, CHANGING);
+        self.half(blob + 20, relocations + 16);
+        self.half(blob + 76, relocations);
+        self.debug_information([CHANGING + u64::from(relocations), FIXED + scopes, FIXED + pcs]);
+    }
+
+    fn debug_information(&self, [metadata, scopes, pcs]: [u64; 3]) {
+        self.put(metadata, METHODS[0]);
+        self.put(metadata + 8, METHODS[1]);
         // At 1 the compiled method, which nobody has inlined; at 4 the one that is inlined in it.
-        let least = u8::from(version >= 20);
+        let least = u8::from(self.version >= 20);
         let stream = [0xee, 0, 1, 3, 1, 2, 9].map(|byte: u8| byte.wrapping_add(least));
-        self.write(blob + scopes, &stream);
+        self.write(scopes, &stream);
         for (index, (pc, scope)) in
             [(u32::MAX, 0), (0x18, 4), (0x1e, 1), (9999, 0)].into_iter().enumerate()
         {
-            self.half(blob + pcs + 16 * index as u64, pc);
-            self.half(blob + pcs + 16 * index as u64 + 4, scope);
+            self.half(pcs + 16 * index as u64, pc);
+            self.half(pcs + 16 * index as u64 + 4, scope);
         }
     }
 

@@ -228,7 +228,12 @@ fn leave_runtime(
         Left::Unknown => return None,
     };
     let sp = registers.get(facts.stack_pointer).unwrap_or(0);
-    if caller.stack_pointer.0 <= sp || caller.address.0 == 0 {
+    // The innermost frame may have given back its stack, and have its return address in a register.
+    let is_lower = match position {
+        0 => caller.stack_pointer.0 < sp,
+        _ => caller.stack_pointer.0 <= sp,
+    };
+    if is_lower || caller.address.0 == 0 {
         return Some(Step::End(StackEnd::BadValue));
     }
     registers.keep_only(0);

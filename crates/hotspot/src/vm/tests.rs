@@ -74,7 +74,7 @@ fn compiled_frames_are_left_by_their_size_wherever_a_thread_is_in_them() {
         (CODE + 0x1c, true, 16, true),
         (CODE + 0x1d, true, 8, false),
     ];
-    for version in [17, 21] {
+    for version in [17, 21, 25] {
         let sample = Sample::new(version);
         for (pc, is_exact, size, is_saved) in cases {
             let end = STACK + size;
@@ -94,7 +94,7 @@ fn compiled_frames_are_left_by_their_size_wherever_a_thread_is_in_them() {
 
 #[test]
 fn inlined_methods_are_named_in_both_forms_of_debug_information() {
-    for version in [17, 21] {
+    for version in [17, 21, 25] {
         let sample = Sample::new(version);
         let thread = thread(&[(SP, STACK), (FP, 0x66)], &[]);
         assert_eq!(leave(&sample, (CALL, false), &thread).1, [APPLY, RUN]);
@@ -103,9 +103,11 @@ fn inlined_methods_are_named_in_both_forms_of_debug_information() {
         assert_eq!(leave(&sample, (CODE + 0x18, true), &thread).1, [RUN]);
     }
     // A frame that will go on in the interpreter keeps its return address elsewhere.
-    let sample = Sample::new(17);
-    let thread = thread(&[(SP, STACK), (FP, 0x66)], &[(STACK + 8, CALL)]);
-    assert_eq!(leave(&sample, (CODE + 0x38, false), &thread).1, [APPLY, RUN]);
+    for version in [17, 25] {
+        let sample = Sample::new(version);
+        let thread = thread(&[(SP, STACK), (FP, 0x66)], &[(STACK + 8, CALL)]);
+        assert_eq!(leave(&sample, (CODE + 0x38, false), &thread).1, [APPLY, RUN]);
+    }
 }
 
 #[test]
