@@ -34,6 +34,12 @@
 //! assert!(Tables::read(&Gone, &[0x7f00_0000_1000; EXPORTS.len()]).is_none());
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod blob;
 mod codelets;
 mod debug_information;

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use rustc_hash::FxHashMap;
 
 /// How much is read at once of what lies scattered, in bytes.
-const BLOCK: u64 = 16 << 10;
+const BLOCK: usize = 16 << 10;
 
 /// The same where less than that is there.
-const PAGE: u64 = 4 << 10;
+const PAGE: usize = 4 << 10;
 
 /// How many blocks are kept at most.
 const MOST_BLOCKS: usize = 1024;
@@ -46,7 +46,8 @@ impl<'m> Blocks<'m> {
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
-            let start = at - at % PAGE;
+            let within = at % PAGE as u64;
+            let start = at - within;
             let mut kept = self.read.0.borrow_mut();
             if !kept.contains_key(&start) {
                 if kept.len() >= MOST_BLOCKS {
@@ -57,7 +58,8 @@ impl<'m> Blocks<'m> {
                 }
             }
             let Some(page) = kept.get(&start) else { return false };
-            let Some(from) = page.get((at % PAGE) as usize..) else { return false };
+            let within = usize::try_from(within).unwrap_or(PAGE);
+            let Some(from) = page.get(within..) else { return false };
             let len = from.len().min(rest.len());
             rest[..len].copy_from_slice(&from[..len]);
             rest = &mut rest[len..];
@@ -70,11 +72,11 @@ impl<'m> Blocks<'m> {
     /// Reads the pages around an address: as many as one reading gets.
     fn load(&self, address: u64, kept: &mut FxHashMap<u64, Box<[u8]>>) -> bool {
         for len in [BLOCK, PAGE] {
-            let start = address - address % len;
-            let mut bytes = vec![0; len as usize];
+            let start = address - address % len as u64;
+            let mut bytes = vec![0; len];
             if self.memory.read(start, &mut bytes) {
-                let pages = bytes.chunks_exact(PAGE as usize).enumerate();
-                kept.extend(pages.map(|(n, page)| (start + n as u64 * PAGE, page.into())));
+                let pages = (start..).step_by(PAGE).zip(bytes.chunks_exact(PAGE));
+                kept.extend(pages.map(|(start, page)| (start, page.into())));
                 return true;
             }
         }
@@ -124,16 +126,15 @@ pub(crate) fn word(bytes: &[u8], at: u32) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// The word of four bytes there, if it is not negative.
-pub(crate) fn size(bytes: &[u8], at: u32) -> Option<u32> {
-    let bytes = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
-    u32::try_from(i32::from_le_bytes(*bytes)).ok()
-}
-
 /// The word of four bytes there.
 pub(crate) fn half(bytes: &[u8], at: u32) -> Option<u32> {
     let bytes = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
     Some(u32::from_le_bytes(*bytes))
+}
+
+/// The same, if it is not negative.
+pub(crate) fn size(bytes: &[u8], at: u32) -> Option<u32> {
+    half(bytes, at).filter(|number| !number.cast_signed().is_negative())
 }
 
 /// The word of two bytes there.

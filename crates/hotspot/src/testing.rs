@@ -12,7 +12,8 @@ pub const START: u64 = 0x7f00_0000_0000;
 /// The compiled method: where its code begins, and its frame in bytes.
 pub const CODE: u64 = START + 0x2_0090;
 /// See [`CODE`].
-pub const FRAME: u64 = 0x30;
+pub const FRAME: u64 = 8 * FRAME_WORDS as u64;
+const FRAME_WORDS: u32 = 6;
 /// The return address in it that stands in the inlined method too.
 pub const CALL: u64 = CODE + 0x18;
 /// Where the interpreter's code begins; it runs byte code 16 bytes behind.
@@ -188,7 +189,7 @@ impl Sample {
 
     /// Puts bytes there.
     pub fn write(&self, address: u64, what: &[u8]) {
-        let from = (address - START) as usize;
+        let from = usize::try_from(address - START).expect("what is written lies in the memory");
         self.bytes.borrow_mut()[from..from + what.len()].copy_from_slice(what);
     }
 
@@ -261,7 +262,7 @@ impl Sample {
             self.put(blob + 32, block + 0x90 + code.len() as u64);
         } else {
             self.half(blob + 24, 0x80);
-            self.half(blob + 28, 0x80 + code.len() as u32);
+            self.half(blob + 28, small(0x80 + code.len() as u64));
         }
         self.write(block + 0x90, code);
         blob
@@ -271,7 +272,7 @@ impl Sample {
         let mut code = [&[0x90; 4][..], &PROLOGUE, &[0x90; 3], &[0xe8, 1, 2, 3, 4]].concat();
         code.extend(EPILOGUE);
         code.resize(0x40, 0x90);
-        let blob = self.blob(HEAP, ("nmethod", &code), 16, (FRAME / 8) as u32);
+        let blob = self.blob(HEAP, ("nmethod", &code), 16, FRAME_WORDS);
         self.put(blob + 40, METHODS[0]);
         self.half(blob + 80, 0x80 + 0x30);
         self.half(blob + 96, 8);
@@ -290,7 +291,7 @@ impl Sample {
         self.put(blob + 64, CODE + 0x3c);
         self.put(blob + 72, CODE + 4);
         for (index, word) in [metadata, pcs, pcs + 64].into_iter().enumerate() {
-            self.half(blob + 84 + 4 * index as u64, word as u32);
+            self.half(blob + 84 + 4 * index as u64, small(word));
         }
         self.debug_information([blob + metadata, blob + scopes, blob + pcs]);
     }
@@ -299,11 +300,11 @@ impl Sample {
     fn apart(&self, blob: u64) {
         let (relocations, pcs, scopes, end) = (0x10, 0x10, 0x50, 0x60);
         self.put(blob + 48, FIXED);
-        self.half(blob + 56, (CODE + 0x38 - blob) as u32);
-        self.half(blob + 64, (CODE + 0x3c - blob) as u32);
+        self.half(blob + 56, small(CODE + 0x38 - blob));
+        self.half(blob + 64, small(CODE + 0x3c - blob));
         self.half(blob + 72, 4);
         for (index, word) in [end, pcs, scopes].into_iter().enumerate() {
-            self.half(blob + 84 + 4 * index as u64, word as u32);
+            self.half(blob + 84 + 4 * index as u64, small(word));
         }
         self.put(blob + 32, CHANGING);
         self.half(blob + 20, relocations + 16);
@@ -354,8 +355,13 @@ impl Sample {
         self.put(pool + 0x28, method + 0x400);
         self.put(holder + 24, method + 0x500);
         for (at, text) in [(method + 0x400, name), (method + 0x500, class)] {
-            self.write(at + 4, &[text.len() as u8, 0]);
+            let len = u8::try_from(text.len()).expect("its names are short");
+            self.write(at + 4, &[len, 0]);
             self.write(at + 6, text.as_bytes());
         }
     }
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).expect("what is in the VM is small")
 }

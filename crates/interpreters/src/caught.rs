@@ -40,10 +40,10 @@ impl Outcome {
         [Outcome::Read, Outcome::NoThread, Outcome::Unreadable, Outcome::Torn, Outcome::TooDeep];
 
     pub(crate) fn code(self) -> u32 {
-        Outcome::ALL
-            .iter()
-            .position(|outcome| *outcome == self)
-            .map_or(u32::MAX, |code| code as u32)
+        (0..)
+            .zip(Outcome::ALL)
+            .find(|(_, outcome)| *outcome == self)
+            .map_or(u32::MAX, |(code, _)| code)
     }
 }
 
@@ -252,12 +252,9 @@ impl<'o> Entries<'o> {
     pub(crate) fn finish(self, outcome: Outcome, functions: &[u8], defined: u32) -> usize {
         let at = HEAD + self.count * ENTRY;
         let end = at + functions.len();
-        if self.out.len() < end {
-            return 0;
-        }
-        for (to, number) in
-            self.out.chunks_exact_mut(4).zip([outcome.code(), self.count as u32, defined, 0])
-        {
+        let count = u32::try_from(self.count).ok().filter(|_| end <= self.out.len());
+        let Some(count) = count else { return 0 };
+        for (to, number) in self.out.chunks_exact_mut(4).zip([outcome.code(), count, defined, 0]) {
             to.copy_from_slice(&number.to_le_bytes());
         }
         self.out[at..end].copy_from_slice(functions);

@@ -190,8 +190,8 @@ impl Known {
             let runtime = place.runtime.load(Ordering::Acquire);
             // Between the two it may have been given to another.
             let stands = key != 0 && key != TAKEN && place.key.load(Ordering::Acquire) == key;
-            // The lower half is the layout.
-            (stands && process_of(key) == pid).then_some((key as u32, runtime))
+            let layout = u32::try_from(key & u64::from(u32::MAX)).ok()?;
+            (stands && process_of(key) == pid).then_some((layout, runtime))
         })
     }
 

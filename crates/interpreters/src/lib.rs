@@ -39,6 +39,12 @@
 //! assert_eq!(caught.outcome(), flame_interpreters::Outcome::NoThread);
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod catch;
 mod caught;
 mod function;

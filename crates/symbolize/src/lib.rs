@@ -21,6 +21,12 @@
 //! # Ok::<(), flame_symbolize::CodeLogError>(())
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod budget;
 mod calls;
 mod code_log;

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 /// Length of a stub in bytes, and its alignment, on both architectures. `.plt.got` may have stubs
 /// of half that length.
-const STUB_LEN: u64 = 16;
+const STUB_LEN: u8 = 16;
 
 /// A stub: where it is and which function it jumps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,11 @@ pub(crate) fn stubs<E: FileHeader>(elf: &ElfFile<'_, E>) -> Vec<Stub> {
         let Some(section) = elf.section_by_name(name) else { continue };
         let Ok(code) = section.data() else { continue };
         let len = if name == ".plt.got" && section.align() == 8 { STUB_LEN / 2 } else { STUB_LEN };
-        for (stub, start) in code.chunks_exact(len as usize).zip((0_u64..).step_by(len as usize)) {
+        for (stub, start) in code.chunks_exact(len.into()).zip((0_u64..).step_by(len.into())) {
             let Some(address) = section.address().checked_add(start) else { break };
             let slot = slot_of(stub, address);
             if let Some(name) = slot.and_then(|slot| functions.get(&slot)) {
-                stubs.push(Stub { address, len, name: *name });
+                stubs.push(Stub { address, len: len.into(), name: *name });
             }
         }
     }
@@ -66,12 +66,12 @@ fn head_len(architecture: Architecture, plt: &[u8]) -> Option<u64> {
         Architecture::X86_64 => {
             let is_jump = |code: &[u8]| code.starts_with(&[0xff, 0x25]);
             let jump = plt.strip_prefix(&[0xff, 0x35])?.get(4..)?;
-            (is_jump(jump) || is_jump(jump.strip_prefix(&[0xf2])?)).then_some(STUB_LEN)
+            (is_jump(jump) || is_jump(jump.strip_prefix(&[0xf2])?)).then_some(STUB_LEN.into())
         }
         // stp x16, x30, [sp, #-16]!, which may follow `bti c`.
         Architecture::Aarch64 => {
             let code = plt.strip_prefix(&[0x5f, 0x24, 0x03, 0xd5]).unwrap_or(plt);
-            code.starts_with(&[0xf0, 0x7b, 0xbf, 0xa9]).then_some(2 * STUB_LEN)
+            code.starts_with(&[0xf0, 0x7b, 0xbf, 0xa9]).then_some((2 * STUB_LEN).into())
         }
         _ => None,
     }
@@ -133,10 +133,9 @@ fn aarch64_slot(stub: &[u8], address: u64) -> Option<u64> {
     if ldr & 0xffc0_03ff != 0xf940_0211 {
         return None;
     }
-    // 21 bits, signed: 19 of them from bit 5 on, the lower two at bit 29.
-    let pages = (adrp << 8 & 0x8000_0000) as i32 >> 11 | (adrp >> 3 & 0x1f_fffc) as i32;
-    let pages = i64::from(pages | (adrp >> 29 & 3) as i32);
-    let page = (address & !0xfff).checked_add_signed(pages << 12)?;
+    // 21 bits, signed: 19 of them from bit 5 on, the lower two at bit 29. The highest go to bit 31.
+    let pages = (adrp << 8 & 0xffff_e000 | adrp >> 18 & 0x1800).cast_signed() >> 11;
+    let page = (address & !0xfff).checked_add_signed(i64::from(pages) << 12)?;
     page.checked_add(u64::from(ldr >> 10 & 0xfff) * 8)
 }
 

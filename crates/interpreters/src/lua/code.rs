@@ -188,7 +188,7 @@ impl Code {
     };
 
     pub(super) fn operation(&self, instruction: u32) -> u8 {
-        (instruction & ((1 << self.operation) - 1)) as u8
+        instruction.to_le_bytes()[0] & ((1 << self.operation) - 1)
     }
 
     pub(super) fn first(&self, instruction: u32) -> u32 {

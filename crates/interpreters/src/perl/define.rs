@@ -151,7 +151,7 @@ impl Names<'_> {
         };
         let name = self.word(at, 0)?;
         // Four bytes; what follows them is not needed.
-        let has_several = self.word(at, PACKAGE_NAMES)? as u32 != 0;
+        let has_several = self.word(at, PACKAGE_NAMES)? & u64::from(u32::MAX) != 0;
         self.name(if has_several { self.word(name, 0)? } else { name }, into)
     }
 

@@ -142,7 +142,7 @@ impl Walk<'_, '_> {
                 return Outcome::Unreadable;
             }
             for (index, context) in bytes.chunks_exact(size).enumerate().rev() {
-                let number = (count - some + index) as u32;
+                let Ok(number) = u32::try_from(count - some + index) else { return Outcome::Torn };
                 // The innermost is known to be a sub's before which sub's it is.
                 let has_begun = number != innermost || sub.is_none_or(|sub| sub == number);
                 if !self.context(context, has_begun) {
