@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, integer, number, text, whole};
+use crate::json::{self, count, integer, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
@@ -231,7 +231,7 @@ impl Trace {
                 continue;
             }
             stack.reverse();
-            let weight = integer(&sample["weight"]).and_then(|weight| u64::try_from(weight).ok());
+            let weight = count(&sample["weight"]);
             let task = Some(self.task(key(sample), sink));
             let time = nanoseconds(&sample["ts"]).map(Nanos);
             let weights = [weight.unwrap_or(1)];

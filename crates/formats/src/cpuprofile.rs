@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, integer, text};
+use crate::json::{self, count, integer, text};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -99,7 +99,7 @@ fn node(id: i64, call: &Value, hits: &Value, sink: &mut Sink) -> Node {
     };
     // `(root)` is no function: it stands above everything.
     let frame = (function != "(root)").then(|| sink.frame(name.as_bytes(), FrameKind::User));
-    let hits = integer(hits).and_then(|hits| u64::try_from(hits).ok()).unwrap_or_default();
+    let hits = count(hits).unwrap_or_default();
     Node { id, frame, parent: None, hits }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, integer, text};
+use crate::json::{self, count, integer, text};
 use crate::names::number;
 use crate::quantity::scaled;
 use crate::registry::{Content, InputFormat, Reader};
@@ -109,7 +109,7 @@ fn text_row(line: &[u8], has_ticks: bool) -> Option<(usize, Vec<u8>, [u64; 2])> 
 
 fn read_json(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let root = json::parse(input, "GHC profile")?;
-    let tick = integer(&root["tick_interval"]).and_then(|micros| u64::try_from(micros).ok());
+    let tick = count(&root["tick_interval"]);
     let tick = tick.unwrap_or(1000).saturating_mul(1000);
     sink.set_values(vec![
         ValueType::new("cpu", "nanoseconds"),

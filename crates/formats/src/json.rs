@@ -41,11 +41,27 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     found.filter(|number| number.is_finite())
 }
 
-/// A whole number that may stand in quotation marks.
+/// One more than the largest whole number with a sign that 64 bits hold.
+const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+
+/// The whole part of a number that may stand in quotation marks; none of one that 64 bits with a sign do
+/// not hold, since the nearest that they do may be another's.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 pub(crate) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => text.parse().ok(),
-        _ => value.as_i64().or_else(|| number(value).map(|number| number as i64)),
+        _ => value.as_i64().or_else(|| {
+            let fits = |number: &f64| (-TOO_LARGE..TOO_LARGE).contains(number);
+            number(value).filter(fits).map(|number| number as i64)
+        }),
+    }
+}
+
+/// How often, or how much. What is too large becomes the largest number, with which no sum is right.
+pub(crate) fn count(value: &Value) -> Option<u64> {
+    match integer(value) {
+        Some(number) => u64::try_from(number).ok(),
+        None => number(value).filter(|number| *number >= 0.0).map(|number| whole(number, 1.0)),
     }
 }
 
@@ -54,8 +70,9 @@ pub(crate) fn index(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }
 
-/// So many units of `scale` as a whole number; negative ones are none.
+/// So many units of `scale` as a whole number; negative ones are none, and what is too large stays the
+/// largest number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "that is meant")]
 pub(crate) fn whole(number: f64, scale: f64) -> u64 {
-    // `as` saturates: what is too large stays the largest number.
     (number * scale).round().max(0.0) as u64
 }

@@ -47,7 +47,8 @@ impl LineKey<'_> {
                 hasher.write(behind);
             }
         }
-        hasher.finish() as u32
+        let [a, b, c, d, ..] = hasher.finish().to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
     }
 
     fn len(self) -> usize {

@@ -78,7 +78,7 @@ pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
         "" => 0,
         digits => {
             let parts: u128 = digits.parse().ok()?;
-            parts * u128::from(scale) / 10_u128.pow(digits.len() as u32)
+            parts * u128::from(scale) / 10_u128.pow(u32::try_from(digits.len()).ok()?)
         }
     };
     whole.checked_mul(scale)?.checked_add(u64::try_from(part).ok()?)

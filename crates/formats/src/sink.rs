@@ -5,7 +5,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use flame_profile::{FrameKind, Nanos, SiblingOrder, ValueType};
+use flame_profile::{FrameKind, Nanos, SiblingOrder, ValueType, narrow};
 use indexmap::{Equivalent, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
 
@@ -160,7 +160,7 @@ impl Sink {
             Some(index) => index,
             None => self.frames.insert_full(Frame { name: name.into(), kind }).0,
         };
-        FrameIndex(index as u32)
+        FrameIndex(narrow(index))
     }
 
     /// The same frame as another kind of code.
@@ -196,7 +196,7 @@ impl Sink {
             // Scripts write `?` for a process whose number is not known, where there is a thread's.
             has_tid: task.tid.is_some(),
         };
-        TaskIndex(self.tasks.insert_full(SelectedTask { task, is_selected }).0 as u32)
+        TaskIndex(narrow(self.tasks.insert_full(SelectedTask { task, is_selected }).0))
     }
 
     fn selects(&self, task: &TaskName<'_>) -> bool {
@@ -277,7 +277,7 @@ impl Sink {
         match self.rows.find(hash, |row| stacks.is_row(*row as usize, task, stack)) {
             Some(row) => self.stacks.add_to(*row as usize, weights),
             None => {
-                let row = self.stacks.push(task, stack, weights) as u32;
+                let row = narrow(self.stacks.push(task, stack, weights));
                 let stacks = &self.stacks;
                 let hash_of = |row: &u32| {
                     let (task, stack) = stacks.row(*row as usize);
@@ -341,10 +341,10 @@ impl Sink {
         let frames: Vec<FrameIndex> = other
             .frames
             .into_iter()
-            .map(|frame| FrameIndex(self.frames.insert_full(frame).0 as u32))
+            .map(|frame| FrameIndex(narrow(self.frames.insert_full(frame).0)))
             .collect();
         let tasks: Vec<u32> =
-            other.tasks.into_iter().map(|task| self.tasks.insert_full(task).0 as u32).collect();
+            other.tasks.into_iter().map(|task| narrow(self.tasks.insert_full(task).0)).collect();
         let mut stack = Vec::new();
         for row in 0..other.stacks.len() {
             let (task, of_other) = other.stacks.row(row);

@@ -14,6 +14,7 @@ mod root_name;
 mod transform;
 
 use crate::frame::FrameKind;
+use crate::ids::narrow;
 use crate::units::{ValueType, Weight};
 pub use builder::{BuilderNode, TreeBuilder};
 pub use lanes::{Lane, Run};
@@ -201,7 +202,7 @@ impl CallTree {
         let mut left: Vec<Weight> = self.nodes.iter().map(|node| node.self_weight).collect();
         let mut open: Vec<NodeId> = Vec::new();
         for index in 0..self.nodes.len() {
-            let id = NodeId(index as u32);
+            let id = NodeId(narrow(index));
             while open.last().is_some_and(|last| self.nodes[last.index()].end <= id.0) {
                 pieces.extend(open.pop().map(|last| (last, left[last.index()])));
             }

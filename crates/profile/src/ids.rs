@@ -29,6 +29,16 @@ kernel_number!(
     Cpu
 );
 
+/// A position in a table as the 32 bits that it is referred to by.
+///
+/// # Panics
+///
+/// Beyond them: memory holds no table of so many rows, and a number that has lost its upper half would be
+/// that of another row.
+pub fn narrow(index: usize) -> u32 {
+    u32::try_from(index).expect("a table has less than 2^32 rows")
+}
+
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -28,6 +28,12 @@
 //! assert_eq!(folded, b"server;main;parse_json 7\n");
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod address;
 mod call_tree;
 mod completion;
@@ -61,7 +67,7 @@ pub use folded::{
 };
 pub use frame::{Frame, FrameKind, Location, is_mark_name};
 pub use health::{Coverage, Health, Missing, Occurrences, StackEnd};
-pub use ids::{Cpu, FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid};
+pub use ids::{Cpu, FrameId, ImageId, LocationId, Pid, StackId, StrId, ThreadId, Tid, narrow};
 pub use image::{BuildId, Image};
 pub use interner::StringTable;
 pub use meta::Meta;

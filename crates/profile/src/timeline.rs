@@ -117,10 +117,10 @@ impl Timeline {
     /// Seven bits a byte, the lowest first; all but the last have the eighth.
     fn write(&mut self, mut number: u64) {
         while number > 0x7f {
-            self.bytes.push(number as u8 | 0x80);
+            self.bytes.push(number.to_le_bytes()[0] | 0x80);
             number >>= 7;
         }
-        self.bytes.push(number as u8);
+        self.bytes.push(number.to_le_bytes()[0]);
     }
 }
 
@@ -139,13 +139,13 @@ fn read(bytes: &mut &[u8]) -> Option<u64> {
 
 /// A difference of either sign as a small number.
 fn zigzag(now: u64, before: u64) -> u64 {
-    let difference = now.wrapping_sub(before) as i64;
-    ((difference << 1) ^ (difference >> 63)) as u64
+    let difference = now.wrapping_sub(before).cast_signed();
+    ((difference << 1) ^ (difference >> 63)).cast_unsigned()
 }
 
 fn unzigzag(number: u64, before: u64) -> u64 {
-    let difference = (number >> 1) as i64 ^ -((number & 1) as i64);
-    before.wrapping_add(difference as u64)
+    let difference = (number >> 1) ^ (number & 1).wrapping_neg();
+    before.wrapping_add(difference)
 }
 
 #[cfg(test)]

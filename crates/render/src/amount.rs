@@ -5,6 +5,8 @@
 
 use flame_profile::{CallTree, ValueType, Weight};
 
+use crate::whole::whole;
+
 const TIME: &[(u64, &str)] = &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
 const MICROS: &[(u64, &str)] = &[(1_000_000, "s"), (1_000, "ms"), (1, "µs")];
 const BYTES: &[(u64, &str)] =
@@ -109,7 +111,10 @@ fn divided(number: u64, by: u64) -> (u64, u64) {
     let hundredths = match by < 1 << 55 {
         true => (rest * 200 + by) / (2 * by),
         // At most a hundred.
-        false => ((u128::from(rest) * 200 + u128::from(by)) / (2 * u128::from(by))) as u64,
+        false => {
+            let hundredths = (u128::from(rest) * 200 + u128::from(by)) / (2 * u128::from(by));
+            u64::try_from(hundredths).unwrap_or(100)
+        }
     };
     if hundredths < 100 { (whole, hundredths) } else { (whole + 1, 0) }
 }
@@ -125,7 +130,7 @@ pub fn format_share(weight: Weight, total: Weight) -> String {
 
 /// Appends what [`format_share`] gives.
 pub(crate) fn push_share(weight: Weight, total: Weight, out: &mut String) {
-    let hundredths = (weight.share_of(total) * 10_000.0 + 0.5).floor() as u64;
+    let hundredths = whole(weight.share_of(total) * 10_000.0 + 0.5);
     if weight == total && weight.0 > 0 {
         return out.push_str("100%");
     }
@@ -159,7 +164,7 @@ pub(crate) fn format_change(before: Weight, after: Weight, total: Weight, negate
         return String::new();
     }
     let sign = if (after > before) != negate { '+' } else { '-' };
-    let hundredths = ((larger - smaller).share_of(total) * 10_000.0 + 0.5).floor() as u64;
+    let hundredths = whole((larger - smaller).share_of(total) * 10_000.0 + 0.5);
     format!("; {sign}{}.{:02}%", group_thousands(hundredths / 100), hundredths % 100)
 }
 

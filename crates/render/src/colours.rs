@@ -14,8 +14,10 @@ mod vector;
 
 use std::collections::BTreeMap;
 
-use flame_profile::{CallTree, FrameKind, Label};
+use flame_profile::{CallTree, FrameKind, Label, narrow};
 use rustc_hash::FxHashMap;
+
+use crate::whole::channel;
 
 pub use background::Background;
 pub use classic::Hue;
@@ -151,7 +153,7 @@ pub(crate) struct Fills {
 
 impl Fills {
     pub(crate) fn position(&mut self, fill: Fill) -> u32 {
-        let next = self.fills.len() as u32;
+        let next = narrow(self.fills.len());
         let position = *self.positions.entry(fill).or_insert(next);
         if position == next {
             self.fills.push(fill);
@@ -218,7 +220,7 @@ fn legend_of_hues(tree: &CallTree, palette: Palette) -> Vec<(Fill, String)> {
 /// Redness by the square root of the share of the whole, so that small shares still differ.
 fn by_width(tree: &CallTree, fills: &mut Fills) -> Vec<u32> {
     let colour = |share: f64| {
-        let others = (225.0 * (1.0 - share.sqrt())).round() as u8;
+        let others = channel((225.0 * (1.0 - share.sqrt())).round());
         Fill::Flat(Rgb(255, others, others))
     };
     let total = tree.total();

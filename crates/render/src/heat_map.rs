@@ -7,6 +7,7 @@ use flame_profile::{Nanos, ValueType, Weight};
 
 use crate::amount::ValueScale;
 use crate::svg::escape;
+use crate::whole::position;
 
 /// Parts of a column.
 const SLICES: usize = 50;
@@ -132,8 +133,8 @@ impl Grid {
     ) -> io::Result<()> {
         let (column, slice) = (at / SLICES, at % SLICES);
         let (x, y) = (LEFT + column * self.width, TOP + (SLICES - 1 - slice) * HEIGHT);
-        let part = (weight as f64 / self.most.max(1) as f64 * COLOURS.len() as f64).ceil() as usize;
-        let colour = COLOURS[part.clamp(1, COLOURS.len()) - 1];
+        let part = weight as f64 / self.most.max(1) as f64 * COLOURS.len() as f64;
+        let colour = COLOURS[position(part.ceil()).clamp(1, COLOURS.len()) - 1];
         let (start, end) = (at as u64 * self.slice, (at as u64 + 1) * self.slice);
         let (start, end) = (start as f64 / 1e9, end as f64 / 1e9);
         let amount = scale.amount(Weight(weight));

@@ -6,7 +6,7 @@
 
 use std::ops::{Add, Range};
 
-use flame_profile::{CallTree, NodeId, Weight};
+use flame_profile::{CallTree, NodeId, Weight, narrow};
 
 /// A horizontal position or length in hundredths of a pixel.
 pub(crate) type Units = u32;
@@ -148,9 +148,13 @@ struct Scale {
 
 impl Scale {
     /// Not decreasing in `sum`: each of the steps is not.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast takes the whole part, without a call as `floor` would be"
+    )]
     fn edge(&self, sum: f64) -> Units {
         let exact = sum * f64::from(self.width) / self.total;
-        // A cast takes the whole part, without a call as `floor` would be.
         ((exact + 0.5) as Units).min(self.width)
     }
 }
@@ -170,10 +174,10 @@ impl<S: Shape> Row<'_, S> {
         let edge = |sum| self.scale.edge(S::number(sum)).min(below.right);
         for child in siblings(node + 1..shape.end(node), |child| shape.end(child)) {
             start = start + shape.gap(child);
-            let (next, end) = (start + shape.width(child), shape.end(child) as u32);
+            let (next, end) = (start + shape.width(child), narrow(shape.end(child)));
             let (left, right) = (edge(start), edge(next));
             let thin = right - left < self.narrow.frame;
-            let id = NodeId::from_index(child as u32);
+            let id = NodeId::from_index(narrow(child));
             let content = if thin { Content::Thin { first: id, end } } else { Content::Frame(id) };
             match out.last_mut().filter(|(before, _)| thin && before.right == left) {
                 Some((Cell { content: Content::Thin { end: last, .. }, right: edge, .. }, _)) => {

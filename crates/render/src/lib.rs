@@ -27,6 +27,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// What is read here a stranger may have written: no number loses bits without a word.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod amount;
 mod char_width;
 mod chart;
@@ -41,6 +47,7 @@ mod name;
 mod svg;
 mod terminal;
 mod text;
+mod whole;
 
 #[cfg(test)]
 mod test_trees;

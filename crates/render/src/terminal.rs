@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use flame_profile::{CallTree, Weight};
+use flame_profile::{CallTree, Weight, narrow};
 use unicode_width::UnicodeWidthChar;
 
 use crate::amount::{ValueScale, format_change, format_share};
@@ -258,7 +258,7 @@ fn nearest(Rgb(r, g, b): Rgb) -> u32 {
 }
 
 fn columns_of(text: &str) -> u32 {
-    text.chars().map(|c| c.width().unwrap_or(0) as u32).sum()
+    text.chars().map(|c| narrow(c.width().unwrap_or(0))).sum()
 }
 
 /// Appends a text and fills it up to so many columns, which it returns.

@@ -162,8 +162,8 @@ impl Walk<'_> {
     }
 }
 
-/// `costs * part / all`
+/// `costs * part / all`; what is too large stays the largest number.
 fn share(costs: u64, part: u64, all: u64) -> u64 {
     let all = u128::from(all.max(1));
-    (u128::from(costs) * u128::from(part) / all) as u64
+    u64::try_from(u128::from(costs) * u128::from(part) / all).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flame_perf_data::is_meant;
-use flame_profile::{FrameKind, Nanos};
+use flame_profile::{FrameKind, Nanos, narrow};
 use memchr::memchr;
 
 use super::frame::{self, FrameLine};
@@ -423,7 +423,7 @@ fn make_frames(
         [only] => only.0,
         _ => {
             groups.push(frames);
-            GROUPS + groups.len() as u32 - 1
+            GROUPS.checked_add(narrow(groups.len() - 1)).expect("lines have fewer groups of frames")
         }
     }
 }

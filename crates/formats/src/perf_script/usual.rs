@@ -155,8 +155,9 @@ impl Words<'_> {
     /// A number of digits that fit into 64 bits, at least one, and how many they are.
     fn digits(&mut self) -> Option<(u64, u32)> {
         let mut number = 0;
-        let mut count = 0;
-        while let Some(digit) = self.rest.get(count).map(|byte| byte.wrapping_sub(b'0'))
+        let mut count = 0_u8;
+        while let Some(digit) =
+            self.rest.get(usize::from(count)).map(|byte| byte.wrapping_sub(b'0'))
             && digit < 10
         {
             if count == 19 {
@@ -165,8 +166,8 @@ impl Words<'_> {
             number = number * 10 + u64::from(digit);
             count += 1;
         }
-        self.rest = &self.rest[count..];
-        (count > 0).then_some((number, count as u32))
+        self.rest = &self.rest[count.into()..];
+        (count > 0).then_some((number, count.into()))
     }
 }
 

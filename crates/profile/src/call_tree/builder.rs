@@ -10,6 +10,7 @@ use super::labels::Labels;
 use super::merge::{Merge, Merged};
 use super::{CallTree, Label, LabelId, Recursion, SiblingOrder};
 use crate::frame::FrameKind;
+use crate::ids::narrow;
 use crate::units::{ValueType, Weight};
 
 /// Grown trees below this many nodes are not worth merging early.
@@ -107,7 +108,7 @@ impl TreeBuilder {
     /// # Panics
     /// At 2^32 nodes; [`TreeBuilder::compact`] keeps trees of repeated stacks far from that.
     pub fn child(&mut self, parent: BuilderNode, label: LabelId) -> BuilderNode {
-        let id = u32::try_from(self.nodes.len()).expect("a tree has less than 2^32 nodes");
+        let id = narrow(self.nodes.len());
         self.nodes.push(Grown { self_weight: Weight(0), parent: parent.0, label: label.0 });
         BuilderNode(id)
     }
@@ -204,7 +205,7 @@ impl TreeBuilder {
     /// length of the input. The nodes given out so far are no longer valid.
     pub fn compact(&mut self) {
         // Equal labels have equal numbers, which is all that merging in this order asks for.
-        let numbers: Vec<u32> = (0..self.labels.len() as u32).collect();
+        let numbers: Vec<u32> = (0..narrow(self.labels.len())).collect();
         let nodes = std::mem::take(&mut self.nodes);
         let merge = Merge::new(nodes, std::mem::take(&mut self.before), &numbers);
         let Merged { nodes, before, .. } = merge.run(SiblingOrder::First);
@@ -247,7 +248,8 @@ impl TreeBuilder {
         let of_other = other.labels.iter();
         let labels: Vec<u32> =
             of_other.map(|label| self.labels.number(&label.name, label.kind)).collect();
-        let offset = self.nodes.len() as u32 - 1;
+        // All nodes of both have numbers.
+        let offset = narrow(self.nodes.len() + other.nodes.len() - 1) - narrow(other.nodes.len());
         self.nodes[0].self_weight += other.nodes[0].self_weight;
         if !other.before.is_empty() || !self.before.is_empty() {
             self.before.resize(self.nodes.len(), Weight(0));
@@ -290,7 +292,7 @@ impl TreeBuilder {
         let first = if order == SiblingOrder::Weight { SiblingOrder::Name } else { order };
         let keys = match first {
             SiblingOrder::Name => self.labels.ranks(),
-            _ => (0..self.labels.len() as u32).collect(),
+            _ => (0..narrow(self.labels.len())).collect(),
         };
         let has_before = !self.before.is_empty();
         // The labels take the order of their keys, and nodes refer to them by these.

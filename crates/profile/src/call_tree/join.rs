@@ -5,6 +5,7 @@
 //! sorted or looked up.
 
 use super::{Before, CallTree, Label, LabelId, Node, NodeId, SiblingOrder, TreeBuilder};
+use crate::ids::narrow;
 
 impl CallTree {
     /// The sum of two trees with siblings in the order of their names; the value type is the first
@@ -21,7 +22,9 @@ impl CallTree {
             node.label = LabelId(here[node.label.index()]);
         }
         self.add_shared(&path[..shared], &other);
-        let offset = self.nodes.len() as u32 - shared as u32;
+        // All nodes of both have numbers.
+        let offset =
+            narrow(self.nodes.len() + other.nodes.len() - shared) - narrow(other.nodes.len());
         let moved = |node: &Node| Node {
             label: LabelId(there[node.label.index()]),
             parent: match path[..shared].get(node.parent.index()) {
@@ -41,7 +44,7 @@ impl CallTree {
     /// The root, its last child, the last child of that, and so on.
     fn last_path(&self) -> Vec<NodeId> {
         let mut path = Vec::new();
-        let mut at = NodeId(self.nodes.len() as u32 - 1);
+        let mut at = NodeId(narrow(self.nodes.len() - 1));
         while at != NodeId::ROOT {
             path.push(at);
             at = self.nodes[at.index()].parent;
@@ -75,7 +78,7 @@ impl CallTree {
 
     /// Adds the first nodes of the other to those of a path, which are the same.
     fn add_shared(&mut self, path: &[NodeId], other: &CallTree) {
-        let offset = self.nodes.len() as u32 - path.len() as u32;
+        let offset = narrow(self.nodes.len() - path.len());
         for (at, (id, more)) in path.iter().zip(&other.nodes).enumerate() {
             let node = &mut self.nodes[id.index()];
             node.total += more.total;
@@ -111,7 +114,7 @@ fn united(here: Vec<Label>, there: Vec<Label>) -> (Vec<Label>, [Vec<u32>; 2]) {
             (None, Some(_)) => std::cmp::Ordering::Greater,
             (None, None) => return (labels, places),
         };
-        let place = labels.len() as u32;
+        let place = narrow(labels.len());
         let mut label = None;
         if order.is_le() {
             places[0].push(place);

@@ -5,6 +5,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::Label;
 use crate::frame::FrameKind;
+use crate::ids::narrow;
 
 /// Labels, each once, numbered as they came.
 #[derive(Clone, Debug, Default)]
@@ -31,15 +32,15 @@ impl Equivalent<Label> for LabelKey<'_> {
 impl Labels {
     /// The number of a label, new or known.
     pub(super) fn number(&mut self, name: &str, kind: FrameKind) -> u32 {
-        match self.set.get_index_of(&LabelKey { name, kind }) {
-            Some(index) => index as u32,
-            None => self.set.insert_full(Label { name: name.to_owned(), kind }).0 as u32,
-        }
+        let known = self.set.get_index_of(&LabelKey { name, kind });
+        narrow(
+            known.unwrap_or_else(|| self.set.insert_full(Label { name: name.to_owned(), kind }).0),
+        )
     }
 
     /// The same for a label that is most likely new.
     pub(super) fn number_of_new(&mut self, label: Label) -> u32 {
-        self.set.insert_full(label).0 as u32
+        narrow(self.set.insert_full(label).0)
     }
 
     pub(super) fn reserve(&mut self, more: usize) {
@@ -73,7 +74,7 @@ impl Labels {
     pub(super) fn sort(&mut self) {
         let known = self.sorted.len();
         let mut rest: Vec<([u128; 2], u32)> =
-            self.set[known..].iter().zip(known as u32..).map(|(l, n)| (head(l), n)).collect();
+            self.set[known..].iter().zip(narrow(known)..).map(|(l, n)| (head(l), n)).collect();
         let whole = |entry: &([u128; 2], u32)| &self.set[entry.1 as usize];
         rest.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| whole(a).cmp(whole(b))));
         self.merge(rest.into_iter().map(|(_, number)| number));

@@ -8,6 +8,7 @@
 
 use super::builder::Grown;
 use super::{Before, LabelId, Node, NodeId, SiblingOrder};
+use crate::ids::narrow;
 use crate::units::Weight;
 
 /// The merge of a grown tree.
@@ -133,11 +134,11 @@ impl<'k> Merge<'k> {
 
     /// Copies a subtree as it is.
     fn copy(&self, first: u32, group: &Group, merged: &mut Merged) {
-        let (base, end) = (merged.nodes.len() as u32, self.ends[first as usize]);
+        let (base, end) = (narrow(merged.nodes.len()), self.ends[first as usize]);
         let nodes = &self.nodes[first as usize..end as usize];
         let ends = &self.ends[first as usize..end as usize];
         for (node, end) in nodes.iter().zip(ends) {
-            let (parent, depth) = match merged.nodes.len() as u32 == base {
+            let (parent, depth) = match merged.nodes.len() == base as usize {
                 true => (group.parent, group.depth),
                 false => {
                     let parent = NodeId(node.parent - first + base);
@@ -163,7 +164,7 @@ impl<'k> Merge<'k> {
 
     /// Puts a group together as one node.
     fn push_merged(&self, members: &[u32], group: &Group, merged: &mut Merged) -> NodeId {
-        let id = NodeId(merged.nodes.len() as u32);
+        let id = NodeId(narrow(merged.nodes.len()));
         let weights = members.iter().map(|id| self.nodes[*id as usize].self_weight);
         let self_weight: Weight = weights.sum();
         merged.nodes.push(Node {
@@ -222,7 +223,7 @@ impl<'k> Merge<'k> {
 
 /// For each node one past the last node below it; `None` for nodes that are not in pre-order.
 fn subtree_ends(nodes: &[Grown]) -> Option<Vec<u32>> {
-    let mut ends: Vec<u32> = (1..=nodes.len() as u32).collect();
+    let mut ends: Vec<u32> = (1..=narrow(nodes.len())).collect();
     let mut sizes = vec![1_u32; nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(1).rev() {
         let parent = node.parent as usize;
@@ -240,13 +241,13 @@ fn in_pre_order(nodes: &[Grown]) -> (Vec<Grown>, Vec<u32>) {
     let mut next = vec![0_u32; nodes.len()];
     let mut first = vec![0_u32; nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(1).rev() {
-        next[id] = std::mem::replace(&mut first[node.parent as usize], id as u32);
+        next[id] = std::mem::replace(&mut first[node.parent as usize], narrow(id));
     }
     let mut ordered = Vec::with_capacity(nodes.len());
     let mut grown = Vec::with_capacity(nodes.len());
     let mut pending = vec![(0_u32, 0_u32)];
     while let Some((id, parent)) = pending.pop() {
-        let at = ordered.len() as u32;
+        let at = narrow(ordered.len());
         ordered.push(Grown { parent, ..nodes[id as usize] });
         grown.push(id);
         if next[id as usize] != 0 {

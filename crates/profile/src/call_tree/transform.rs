@@ -2,7 +2,7 @@
 
 use super::{BuilderNode, CallTree, Label, LabelId, NodeId, SiblingOrder, TreeBuilder};
 use crate::frame::Location;
-use crate::ids::{StackId, ThreadId};
+use crate::ids::{StackId, ThreadId, narrow};
 use crate::profile::{Profile, Thread};
 use crate::units::{ValueType, Weight};
 
@@ -106,7 +106,7 @@ impl CallTree {
                 continue;
             }
             let before = self.before.as_ref().map(|before| before[index].total);
-            let mut at = NodeId(index as u32);
+            let mut at = NodeId(narrow(index));
             let mut to = BuilderNode::ROOT;
             while at != NodeId::ROOT {
                 let node = &self.nodes[at.index()];
@@ -205,7 +205,7 @@ impl CallTree {
         let mut pending = vec![(NodeId::ROOT, NodeId::ROOT)];
         let mut children: Vec<(NodeId, Weight)> = Vec::new();
         while let Some((old, parent)) = pending.pop() {
-            let id = NodeId(nodes.len() as u32);
+            let id = NodeId(narrow(nodes.len()));
             let node = self.nodes[old.index()];
             // The nodes below keep their number, so the end moves with the start.
             nodes.push(super::Node { parent, end: id.0 + (node.end - old.0), ..node });

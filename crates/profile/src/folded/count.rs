@@ -69,7 +69,7 @@ fn scaled(mut digits: u128, mut decimals: i32) -> Option<Count> {
         digits /= 10;
         decimals -= 1;
     }
-    let most = MAX_DECIMALS as i32;
+    let most = MAX_DECIMALS.cast_signed();
     if decimals > most {
         let divisor =
             u32::try_from(decimals - most).ok().and_then(|places| 10_u128.checked_pow(places));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use flame_profile::{Lane, Nanos};
+use flame_profile::{Lane, Nanos, narrow};
 
 use super::{Chart, INNER, MARGIN, WIDTH, axis};
 use crate::char_width::Widths;
@@ -87,7 +87,7 @@ fn rows_of(cells: &[Cell]) -> u32 {
     let outermost = widths.get(1).copied().unwrap_or(0);
     let is_much = |width: &Units| *width >= LEAST_WIDTH.max(outermost / RARE);
     let deepest = widths.iter().rposition(is_much).unwrap_or(0);
-    deepest.max(1).min(widths.len() - 1) as u32
+    narrow(deepest.max(1).min(widths.len() - 1))
 }
 
 /// Whether it stands for a time without the thread.

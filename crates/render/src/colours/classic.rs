@@ -2,6 +2,7 @@
 
 use super::Rgb;
 use super::vector::Vector;
+use crate::whole::channel;
 
 /// A range of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Hue {
     /// The colour at a point of the range.
     pub(super) fn colour(self, v: Vector) -> Rgb {
         // The sums stay below 256: no range reaches further, and v below 1.
-        let at = |from: u8, span: u8, v: f64| from + (f64::from(span) * v) as u8;
+        let at = |from: u8, span: u8, v: f64| from + channel(f64::from(span) * v);
         let one = v.0;
         match self {
             Hue::Hot => Rgb(at(205, 50, v.2), at(0, 230, v.0), at(0, 55, v.1)),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use flame_profile::CallTree;
 
 use super::{ColourConfig, Colours, Fill, Fills, Rgb};
+use crate::whole::channel;
 
 /// The pair of colours for growth and shrinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +81,8 @@ impl Scale {
             }
             (DeltaColours::Safe, _) => {
                 let step = (share * f64::from(HATCHES)).ceil().clamp(1.0, f64::from(HATCHES));
-                Fill::Hatch(step as u8 - 1, hatch_colour(step as u8 - 1))
+                let number = channel(step) - 1;
+                Fill::Hatch(number, hatch_colour(number))
             }
         }
     }

@@ -44,7 +44,7 @@ impl Family {
     fn shade(&self, shade: usize) -> Rgb {
         let mix = |from: u8, to: u8| {
             let (from, to, last) = (usize::from(from), usize::from(to), SHADES - 1);
-            ((from * (last - shade) + to * shade + last / 2) / last) as u8
+            u8::try_from((from * (last - shade) + to * shade + last / 2) / last).unwrap_or(u8::MAX)
         };
         let (from, to) = (self.from, self.to);
         Rgb(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))

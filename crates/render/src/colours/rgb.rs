@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::whole::channel;
+
 /// An sRGB colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rgb(pub u8, pub u8, pub u8);
@@ -28,9 +30,8 @@ impl Rgb {
 
     /// The colour between this one (0) and another (1).
     pub(crate) fn mixed(self, other: Rgb, share: f64) -> Rgb {
-        let mix = |a: u8, b: u8| {
-            (f64::from(a) + (f64::from(b) - f64::from(a)) * share).round().clamp(0.0, 255.0) as u8
-        };
+        let mix =
+            |a: u8, b: u8| channel((f64::from(a) + (f64::from(b) - f64::from(a)) * share).round());
         Rgb(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 }

@@ -2,6 +2,8 @@
 
 use flame_profile::Label;
 
+use crate::whole::position;
+
 /// What chooses the shade of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variation {
@@ -40,7 +42,7 @@ impl Variation {
         let seed = match self {
             Variation::Name => None,
             Variation::Random(seed) => Some(seed.to_le_bytes()),
-            Variation::Prefix => return (prefix_number(name) * count as f64) as usize % count,
+            Variation::Prefix => return position(prefix_number(name) * count as f64) % count,
         };
         // FNV-1a of 32 bits, its upper bits folded into the lower ones that choose the shade.
         let bytes = seed.into_iter().flatten().chain(name.bytes());

@@ -9,6 +9,7 @@ use super::sides::{Level, NOISE};
 use super::{ColourBy, Sides};
 use crate::clean_name;
 use crate::colours::{Colours, DeltaColours, Fill, Rgb};
+use crate::whole::position;
 
 /// How many strengths a change can have.
 pub(crate) const STEPS: usize = 6;
@@ -53,13 +54,14 @@ fn ramps(colours: DeltaColours) -> (Ramp, Rgb, Ramp) {
 pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
     let (grew, new_edge, shrank) = ramps(palette);
     let steps = || 0..STEPS;
+    let number = |step: usize| u8::try_from(step).unwrap_or(u8::MAX);
     let shrunk = |step: usize| match palette {
         DeltaColours::RedBlue => Fill::Flat(shrank.at(step)),
-        DeltaColours::Safe => Fill::Hatch(step as u8, shrank.at(step)),
+        DeltaColours::Safe => Fill::Hatch(number(step), shrank.at(step)),
     };
     let gone = |step: usize| {
         let colour = GONE[0].mixed(GONE[1], step as f64 / STEPS as f64);
-        Fill::Gone(step as u8, colour, GONE_EDGE)
+        Fill::Gone(number(step), colour, GONE_EDGE)
     };
     let mut fills = vec![Fill::Flat(SAME)];
     fills.extend(steps().map(|step| Fill::Flat(grew.at(step))));
@@ -69,7 +71,7 @@ pub(crate) fn colours(sides: &Sides<'_>, palette: DeltaColours) -> Colours {
     fills.extend(steps().map(|step| Fill::New(grew.at(step), new_edge)));
     fills.push(Fill::New(NOISE_GREY, NOISE_EDGE));
     fills.extend((0..=STEPS).map(gone));
-    fills.push(Fill::Gone(STEPS as u8 + 1, SAME, NOISE_EDGE));
+    fills.push(Fill::Gone(number(STEPS + 1), SAME, NOISE_EDGE));
     let [more, less, new, vanished] = words(sides);
     let share = |weight| super::words::part(weight, sides.whole);
     let legend = vec![
@@ -121,7 +123,7 @@ pub(crate) fn look(sides: &Sides<'_>, node: &DiffNode) -> usize {
         return base + if one_side { STEPS + 1 } else { 2 * STEPS + 1 };
     }
     let share = (change.abs() / sides.most[usize::from(by == ColourBy::Total)]).sqrt();
-    let step = ((share * STEPS as f64).ceil() as usize).clamp(1, STEPS);
+    let step = position((share * STEPS as f64).ceil()).clamp(1, STEPS);
     base + step + if one_side || change > 0.0 { 0 } else { STEPS }
 }
 

@@ -41,7 +41,8 @@ pub(crate) fn level(evidence: Evidence) -> Level {
         return NOISE;
     }
     let limits = [0.1, 0.05, 0.01, 0.001, 0.0001];
-    2 + limits.iter().filter(|limit| evidence.p() < **limit).count() as Level
+    let exceeded = limits.iter().filter(|limit| evidence.p() < **limit);
+    exceeded.fold(2, |level, _| level + 1)
 }
 
 impl<'a> Sides<'a> {

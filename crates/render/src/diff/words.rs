@@ -7,6 +7,7 @@ use super::sides::Level;
 use super::{DiffView, Sides};
 use crate::amount::{ValueScale, group_thousands};
 use crate::clean_name;
+use crate::whole::whole;
 
 /// What each [`Level`] means.
 const LEVELS: [&str; 8] = [
@@ -27,7 +28,7 @@ const ONE_RUN: &str =
 /// A number with that many decimal places.
 fn decimal(size: f64, places: u32) -> String {
     let scale = 10_u64.pow(places);
-    let units = (size * scale as f64 + 0.5).floor() as u64;
+    let units = whole(size * scale as f64 + 0.5);
     format!("{}.{:0>2$}", group_thousands(units / scale), units % scale, places as usize)
 }
 

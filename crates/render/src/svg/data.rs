@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flame_profile::LabelId;
+use flame_profile::{LabelId, narrow};
 
 use self::column::{Column, Packer};
 use self::json::Json;
@@ -235,9 +235,10 @@ impl<'a> Data<'a> {
     fn labels(&self) -> Vec<u8> {
         let LabelOrder { order, numbers } = self.order();
         let mut bytes = Vec::with_capacity(2 * numbers.len());
-        let most = order.len() as u32;
-        for plane in (0..4).filter(|plane| *plane == 0 || most >> (8 * plane) > 0) {
-            bytes.extend(numbers.iter().map(|number| (number >> (8 * plane)) as u8));
+        let most = narrow(order.len()).to_le_bytes();
+        let planes = most.iter().rposition(|byte| *byte > 0).unwrap_or(0);
+        for plane in 0..=planes {
+            bytes.extend(numbers.iter().map(|number| number.to_le_bytes()[plane]));
         }
         bytes
     }
@@ -273,7 +274,7 @@ impl LabelOrder {
             let number = *place;
             if number == 0 {
                 order.push(label);
-                *place = order.len() as u32;
+                *place = narrow(order.len());
             }
             number
         };

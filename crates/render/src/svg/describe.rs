@@ -1,6 +1,6 @@
 //! What a graph shows, in a sentence: for screen readers and for whoever reads the file.
 
-use flame_profile::{CallTree, Weight};
+use flame_profile::{CallTree, Weight, narrow};
 
 use crate::amount::format_share;
 use crate::clean_name;
@@ -12,7 +12,7 @@ const MOST: usize = 5;
 /// The functions with the most self weight; `None` of a graph without any.
 pub(super) fn hottest(tree: &CallTree) -> Option<String> {
     let mut weights: Vec<(Weight, u32)> =
-        (0..tree.labels().len() as u32).map(|label| (Weight(0), label)).collect();
+        (0..narrow(tree.labels().len())).map(|label| (Weight(0), label)).collect();
     for node in tree.nodes() {
         weights[node.label.index()].0 += match tree.is_turned() {
             true if node.depth == 1 => node.total,

@@ -194,8 +194,8 @@ impl Picture<'_> {
         self.write_legend(out)?;
         let size = sizes::FOOTER_SIZE;
         write!(out, r#"<g id="footer" font-size="{size}" fill="{quiet}">"#)?;
-        for (index, line) in footer.iter().enumerate() {
-            let y = self.geometry.footer_y() + index as u32 * sizes::FOOTER_LINE;
+        for (index, line) in (0..).zip(footer) {
+            let y = self.geometry.footer_y() + index * sizes::FOOTER_LINE;
             write!(out, r#"<text x="{MARGIN}" y="{y}">{}</text>"#, escape(line))?;
         }
         out.write_all(br#"</g></g>"#)?;

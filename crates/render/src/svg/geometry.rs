@@ -3,6 +3,7 @@
 use super::config::{Direction, MinWidth, SvgConfig};
 use crate::char_width::Widths;
 use crate::layout::{Narrow, Units};
+use crate::whole::whole;
 
 pub(super) const UNITS_PER_PIXEL: u32 = 100;
 /// Blank to the left and right of the boxes.
@@ -77,8 +78,7 @@ impl Geometry {
             MinWidth::Pixels(pixels) => pixels * f64::from(UNITS_PER_PIXEL),
             MinWidth::Percent(percent) => frames * percent / 100.0,
         };
-        // A cast from a float saturates, and takes what is no number for 0.
-        let min_width = (min_width.round() as Units).max(1);
+        let min_width = Units::try_from(whole(min_width.round())).unwrap_or(Units::MAX).max(1);
         let has_subtitle = config.subtitle.as_deref().is_some_and(|text| !text.is_empty());
         Geometry {
             width,

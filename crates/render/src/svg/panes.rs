@@ -1,5 +1,7 @@
 //! The graphs of a picture: one, or those of two profiles beside or below each other.
 
+use flame_profile::narrow;
+
 use crate::diff::{DiffView, Pane, Sides};
 use crate::layout::{Cell, Units, layout};
 
@@ -77,7 +79,7 @@ impl Panes {
 
 fn of_sides(sides: &Sides<'_>, geometry: Geometry) -> Vec<PlacedPane> {
     let views = sides.picture.view.panes();
-    let (number, whole) = (views.len() as u32, geometry.frames_width());
+    let (number, whole) = (narrow(views.len()), geometry.frames_width());
     let is_beside = number > 1 && geometry.width >= BESIDE_FROM;
     let width = if is_beside { (whole - (number - 1) * PANE_GAP) / number } else { whole };
     let left = |at| MARGIN * UNITS_PER_PIXEL + if is_beside { at * (width + PANE_GAP) } else { 0 };

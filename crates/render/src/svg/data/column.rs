@@ -22,10 +22,10 @@ const LEVELS: [i32; 2] = [9, 1];
 /// Appends a number: seven bits a byte, the lowest first, all bytes but the last marked.
 fn push(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
-        out.push(number as u8 | 0x80);
+        out.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    out.push(number.to_le_bytes()[0]);
 }
 
 /// Numbers one behind the other.
