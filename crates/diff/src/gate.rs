@@ -188,6 +188,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_runs::diff;
 
     #[track_caller]
     fn check(text: &str, function: Option<&str>, part: Part, grows: bool, bound: f64) {
@@ -236,5 +237,73 @@ mod tests {
         ] {
             assert_eq!(Gate::parse(text), Err(NoGate), "{text}");
         }
+    }
+    const BEFORE: &str = "main;grows 1000\nmain;shrinks 2000\nmain;stays 7000\n";
+    const AFTER: &str = "main;grows 1500\nmain;shrinks 1500\nmain;stays 7000\n";
+
+    fn gate(text: &str) -> Gate {
+        Gate::parse(text).unwrap()
+    }
+
+    fn name_of(label: &Label) -> String {
+        label.name.clone()
+    }
+
+    #[track_caller]
+    fn check_exceeded(tree: &DiffTree, text: &str, expect: &[(&str, f64)]) {
+        let found = gate(text).exceeded(tree, &name_of);
+        let found: Vec<_> = found.iter().map(|excess| (excess.name, excess.change)).collect();
+        assert_eq!(found, expect, "{text}");
+    }
+
+    #[test]
+    fn what_is_beyond_a_bound_exceeds_it() {
+        let tree = diff(BEFORE, AFTER, Scaling::Total);
+        check_exceeded(&tree, "self>4%", &[("grows", 5.0)]);
+        check_exceeded(&tree, "self<-4%", &[("shrinks", -5.0)]);
+        check_exceeded(&tree, "grows:total>4%", &[("grows", 5.0)]);
+        // As much as the bound is not beyond it.
+        for text in ["self>5%", "self<-5%", "stays:self>0%", "stays:self<0%", "all:total>0%"] {
+            check_exceeded(&tree, text, &[]);
+        }
+        let shown = |label: &Label| label.name.to_uppercase();
+        assert_eq!(gate("GROWS:self>4%").exceeded(&tree, &shown).len(), 1);
+        assert_eq!(gate("grows:self>4%").exceeded(&tree, &shown).len(), 1);
+        let of_another_build = gate("grows.part.3:self>4%").with_names(Names::AcrossBuilds);
+        assert_eq!(of_another_build.exceeded(&tree, &name_of).len(), 1);
+    }
+
+    #[test]
+    fn all_of_a_profile_is_bounded_where_it_can_change() {
+        let tree = diff("main;a 1000\nmain;b 3000\n", "main;a 2000\nmain;b 3000\n", Scaling::None);
+        check_exceeded(&tree, "total>4%", &[("a", 25.0), ("all", 25.0)]);
+        check_exceeded(&tree, "all:total>4%", &[("all", 25.0)]);
+        check_exceeded(&tree, "a:total>4%", &[("a", 25.0)]);
+        let tree =
+            diff("main;all 1000\nmain;b 3000\n", "main;all 2000\nmain;b 3000\n", Scaling::None);
+        // A function of that name comes first.
+        check_exceeded(&tree, "all:self>4%", &[("all", 25.0)]);
+    }
+
+    #[test]
+    fn a_function_in_neither_profile_is_missing() {
+        let tree = diff(BEFORE, AFTER, Scaling::Total);
+        assert_eq!(gate("nobody:self>1%").missing(&tree, &name_of), Some("nobody"));
+        for text in ["grows:self>90%", "all:total>1%", "self>90%"] {
+            assert_eq!(gate(text).missing(&tree, &name_of), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_noise_is_doubtful() {
+        let tree = diff("p;a 7\np;b 4\np;c 5\n", "p;a 4\np;b 7\np;c 5\n", Scaling::Total);
+        check_exceeded(&tree, "b:self>5%", &[]);
+        let doubtful = |tree: &DiffTree, text: &str| {
+            gate(text).doubtful(tree, &name_of).map(|excess| excess.name.to_owned())
+        };
+        assert_eq!(doubtful(&tree, "b:self>5%").as_deref(), Some("b"));
+        // Not beyond the bound, and of no function in particular.
+        assert_eq!([doubtful(&tree, "b:self>90%"), doubtful(&tree, "self>5%")], [None, None]);
+        assert_eq!(doubtful(&diff(BEFORE, AFTER, Scaling::Total), "grows:self>4%"), None);
     }
 }

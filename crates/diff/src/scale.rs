@@ -99,6 +99,7 @@ mod tests {
         assert_eq!(scale.of(Weight(300)), 200.0);
         assert_eq!(scale.of(Weight(1)), 2.0 / 3.0);
         assert_eq!(scale.change(Weight(3), Weight(2)), 0.0);
+        assert!(scale.change(Weight(3), Weight(2)).is_sign_positive());
         assert_eq!(scale.change(Weight(3), Weight(1)), -1.0);
         assert_eq!(scale.change(Weight(0), Weight(7)), 7.0);
         assert_eq!(Scale::between(0, 5), None);

@@ -168,6 +168,8 @@ mod tests {
         let mut timeline = Timeline::default();
         all.iter().for_each(|sample| timeline.push(*sample));
         assert_eq!(timeline.iter().collect::<Vec<_>>(), all);
+        assert_eq!((timeline.len(), timeline.is_empty()), (4, false));
+        assert!(Timeline::default().is_empty());
         let of_three = timeline.with_rows(&[Some(9), None, None, Some(1)]);
         let rows: Vec<usize> = of_three.iter().map(|sample| sample.row).collect();
         assert_eq!(rows, [9, 1]);
@@ -189,6 +191,7 @@ mod tests {
                 weight,
             });
         }
+        assert_eq!(timeline.byte_len(), 717_442, "as few as the numbers need");
         let bytes = timeline.byte_len() as f64 / 100_000.0 * 22_809_600.0;
         assert!(bytes < 200e6, "{bytes}");
     }
@@ -206,8 +209,13 @@ mod tests {
             assert!(cut.is_none_or(|cut| cut.len() < 3), "{end}");
         }
         assert!(Timeline::from_bytes(&[0xff; 60], 2).is_none());
-        let mut beyond = Timeline::default();
-        beyond.push(sample(LONGEST.0, 0, 1));
-        assert!(Timeline::from_bytes(beyond.as_bytes(), 2).is_none());
+        // Ten years of 366 days, in nanoseconds.
+        for (time, is_believed) in
+            [(316_223_999_999_999_000, true), (316_224_000_000_000_000, false)]
+        {
+            let mut long = Timeline::default();
+            long.push(sample(time, 0, 1));
+            assert_eq!(Timeline::from_bytes(long.as_bytes(), 2).is_some(), is_believed, "{time}");
+        }
     }
 }
