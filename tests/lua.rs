@@ -1,10 +1,9 @@
 //! Lua programs: their functions stand where they ran, called by who called them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::scripts::{has, record, whole_share};
+use crate::support::scripts::{self, has, may_call, record, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -83,51 +82,24 @@ const SPINNERS: [&str; 22] = [
     "made_inside",
 ];
 
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/script.lua")
-}
-
 /// The function of a frame of a script; nothing of functions in C, which have no line.
-fn scripted(frame: &str) -> Option<&str> {
-    let (name, place) = frame.strip_suffix(")_[s]")?.rsplit_once(" (")?;
-    let (file, _) = place.rsplit_once(':')?;
+fn function(frame: &str) -> Option<&str> {
+    let (name, file) = scripted(frame)?;
     Some(if (name, file) == ("<main>", "[string]") { file } else { name })
-}
-
-fn is_legal(caller: Option<&str>, name: &str) -> bool {
-    match caller {
-        None => name == "<main>",
-        Some(caller) if name == "spin" => SPINNERS.contains(&caller),
-        Some(caller) => {
-            LEGAL.iter().any(|(callee, callers)| *callee == name && callers.contains(&caller))
-        }
-    }
 }
 
 /// Holds each stack against who may call whom.
 #[track_caller]
 fn check_chains(folded: &Folded) {
-    for (stack, weight) in folded.stacks() {
-        let (mut caller, mut is_known) = (None, true);
-        for frame in stack {
-            // Marked as such: who it is, is not said, and so not wrong.
-            if frame == "[function not read]" {
-                is_known = false;
-                continue;
-            }
-            let Some(name) = scripted(frame) else { continue };
-            assert!(
-                !is_known || is_legal(caller, name),
-                "{caller:?} calls {name:?}: {stack:?} {weight}"
-            );
-            (caller, is_known) = (Some(name), true);
-        }
-    }
+    scripts::check_chains(folded, function, |caller, name| match caller {
+        None => *name == "<main>",
+        Some(caller) => may_call(&LEGAL, &SPINNERS, caller, name),
+    });
 }
 
 #[track_caller]
 fn record_script(lua: &str, what: &str, options: &[&str]) -> (Folded, String) {
-    let script = script();
+    let script = script("script.lua");
     let command = ["--", lua, script.to_str().unwrap(), what, "2"];
     record(&[options, &command].concat())
 }
@@ -149,11 +121,7 @@ fn check(what: &str, holds: impl Fn(&str, &Folded)) {
 
 /// Samples in which one function calls another, through functions in C or not.
 fn calls(folded: &Folded, caller: &str, callee: &str) -> u64 {
-    let calls = |stack: &[String]| {
-        let names: Vec<&str> = stack.iter().filter_map(|frame| scripted(frame)).collect();
-        names.windows(2).any(|pair| pair == [caller, callee])
-    };
-    folded.stacks().filter(|(stack, _)| calls(stack)).map(|(_, weight)| weight).sum()
+    scripts::calls(folded, function, caller, callee)
 }
 
 #[test]
@@ -204,14 +172,14 @@ fn lines_are_those_that_ran() {
     if !live_as_root() {
         return;
     }
-    let text = fs::read_to_string(script()).unwrap();
+    let text = fs::read_to_string(script("script.lua")).unwrap();
     let line_of = |start: &str| text.lines().position(|line| line.starts_with(start)).unwrap() + 1;
     let (loops, adds) = (line_of("  for i = 1, 40"), line_of("    total = total"));
     for lua in LUAS.iter().filter(|lua| has(lua)) {
         let scratch = Scratch::new();
         let (profile, folded) = (scratch.file("out.pb.gz"), scratch.file("out.folded"));
         let mut command = flame();
-        command.args(["record", "-F", "999", "-o", &profile, "--", lua]).arg(script());
+        command.args(["record", "-F", "999", "-o", &profile, "--", lua]).arg(script("script.lua"));
         finish(command.args(["shares", "2"])).success();
         finish(flame().args(["render", "--lines", &profile, "-o", &folded])).success();
         let folded = Folded::parse(&fs::read_to_string(&folded).unwrap());
@@ -270,7 +238,8 @@ fn a_lua_that_runs_already_is_read_too() {
     if !live_as_root() || !has(LUAS[3]) {
         return;
     }
-    let target = Target::spawn(Command::new(LUAS[3]).arg(script()).args(["callbacks", "60"]));
+    let target =
+        Target::spawn(Command::new(LUAS[3]).arg(script("script.lua")).args(["callbacks", "60"]));
     target.wait_for_cpu(0.2);
     let (folded, said) = record(&["-p", &target.pid_text(), "-d", "2s"]);
     check_chains(&folded);

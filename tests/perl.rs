@@ -1,9 +1,8 @@
 //! Perl programs: their subs stand where they ran, called by who called them.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::scripts::{has, record, whole_share};
+use crate::support::scripts::{self, has, may_call, record, script, scripted, whole_share};
 use crate::support::{Build, Folded, Target, assert_share, live, live_as_root, program_built};
 
 /// Debian's: with threads, static, and stripped of its symbols.
@@ -71,55 +70,27 @@ const SPINNERS: [&str; 16] = [
     "Made::__ANON__",
 ];
 
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/script.pl")
-}
-
 /// The sub and the file of a frame of a script; packages that are made are one.
-fn scripted(frame: &str) -> Option<(String, &str)> {
-    let (name, place) = frame.strip_suffix(")_[s]")?.rsplit_once(" (")?;
-    let (file, _) = place.rsplit_once(':')?;
+fn sub(frame: &str) -> Option<(String, &str)> {
+    let (name, file) = scripted(frame)?;
     let made = name.strip_prefix("Made").map(|rest| rest.trim_start_matches(char::is_numeric));
     Some((made.map_or_else(|| name.to_owned(), |rest| format!("Made{rest}")), file))
-}
-
-fn is_legal(caller: Option<&str>, name: &str) -> bool {
-    match caller {
-        // Modules are loaded, and packages set up, before the script runs.
-        None => name == "<script>" || name.ends_with("BEGIN"),
-        Some(caller) if name == "spin" => SPINNERS.contains(&caller),
-        Some(caller) => {
-            LEGAL.iter().any(|(callee, callers)| *callee == name && callers.contains(&caller))
-        }
-    }
 }
 
 /// Holds each stack against who may call whom.
 #[track_caller]
 fn check_chains(folded: &Folded) {
-    for (stack, weight) in folded.stacks() {
-        let (mut caller, mut is_known) = (None, true);
-        for frame in stack {
-            // Marked as such: who it is, is not said, and so not wrong.
-            if frame == "[function not read]" {
-                is_known = false;
-                continue;
-            }
-            let Some((name, file)) = scripted(frame) else { continue };
-            assert!(
-                !is_known
-                    || !["script.pl", "(eval)"].contains(&file)
-                    || is_legal(caller.as_deref(), &name),
-                "{caller:?} calls {name:?}: {stack:?} {weight}"
-            );
-            (caller, is_known) = (Some(name), true);
-        }
-    }
+    scripts::check_chains(folded, sub, |caller, (name, file)| match caller {
+        _ if !["script.pl", "(eval)"].contains(file) => true,
+        // Modules are loaded, and packages set up, before the script runs.
+        None => name == "<script>" || name.ends_with("BEGIN"),
+        Some((caller, _)) => may_call(&LEGAL, &SPINNERS, caller, name),
+    });
 }
 
 #[track_caller]
 fn record_script(what: &str, options: &[&str]) -> (Folded, String) {
-    let script = script();
+    let script = script("script.pl");
     let command = ["--", PERL, script.to_str().unwrap(), what, "2"];
     record(&[options, &command].concat())
 }
@@ -139,12 +110,7 @@ fn check(what: &str) -> Option<Folded> {
 
 /// Samples in which one sub calls another.
 fn calls(folded: &Folded, caller: &str, callee: &str) -> u64 {
-    let calls = |stack: &[String]| {
-        let names: Vec<String> =
-            stack.iter().filter_map(|frame| Some(scripted(frame)?.0)).collect();
-        names.windows(2).any(|pair| pair == [caller, callee])
-    };
-    folded.stacks().filter(|(stack, _)| calls(stack)).map(|(_, weight)| weight).sum()
+    scripts::calls(folded, |frame| Some(sub(frame)?.0), caller, callee)
 }
 
 #[test]
@@ -228,7 +194,8 @@ fn a_perl_that_runs_already_is_read_too() {
     if !live_as_root() || !has(PERL) {
         return;
     }
-    let target = Target::spawn(Command::new(PERL).arg(script()).args(["callbacks", "60"]));
+    let target =
+        Target::spawn(Command::new(PERL).arg(script("script.pl")).args(["callbacks", "60"]));
     target.wait_for_cpu(0.2);
     let (folded, said) = record(&["-p", &target.pid_text(), "-d", "2s"]);
     check_chains(&folded);

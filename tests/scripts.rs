@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::scripts::{self, has, record, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -48,43 +49,10 @@ const LEGAL: [(&str, &[&str]); 27] = [
 const SPINNERS: [&str; 9] =
     ["half", "third", "fifth", "key", "produce", "consume", "recurse", "leaf", "__del__"];
 
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/script.py")
-}
-
-/// Whether there is an interpreter; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
-pub(crate) fn has(interpreter: &str) -> bool {
-    let found = Path::new(interpreter).exists();
-    let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
-    assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no {interpreter}");
-    if !found {
-        let _ = writeln!(std::io::stderr(), "SKIP live: there is no {interpreter}");
-    }
-    found
-}
-
-/// Records a command, and gives the folded stacks and what was said.
-#[track_caller]
-pub(crate) fn record(arguments: &[&str]) -> (Folded, String) {
-    let scratch = Scratch::new();
-    let path = scratch.file("out.folded");
-    let mut command = flame();
-    command.args(["record", "-F", "999", "-o", &path]).args(arguments);
-    let ended = finish(&mut command).success();
-    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
-}
-
 #[track_caller]
 fn record_script(python: &str, what: &str, seconds: &str) -> (Folded, String) {
-    let script = script();
+    let script = script("script.py");
     record(&["--", python, script.to_str().unwrap(), what, seconds])
-}
-
-/// The function and the file of a frame of a script.
-fn scripted(frame: &str) -> Option<(&str, &str)> {
-    let (name, place) = frame.strip_suffix(")_[s]")?.rsplit_once(" (")?;
-    let (file, _) = place.rsplit_once(':')?;
-    Some((name.rsplit('.').next().unwrap_or(name), file))
 }
 
 fn is_legal(caller: Option<(&str, &str)>, (name, file): (&str, &str)) -> bool {
@@ -107,45 +75,19 @@ fn is_legal(caller: Option<(&str, &str)>, (name, file): (&str, &str)) -> bool {
     }
 }
 
+/// The function, without what it stands in, and the file of a frame of a script.
+fn function(frame: &str) -> Option<(&str, &str)> {
+    let (name, file) = scripted(frame)?;
+    Some((name.rsplit('.').next().unwrap_or(name), file))
+}
+
 /// Holds each stack against who may call whom. The threads of a pool begin in a file of Python's own.
 #[track_caller]
 fn check_chains(folded: &Folded) {
-    for (stack, weight) in folded.stacks() {
-        let (mut caller, mut is_known) = (None, true);
-        for frame in stack {
-            // Marked as such: who it is, is not said, and so not wrong.
-            if frame == "[function not read]" {
-                is_known = false;
-                continue;
-            }
-            let Some(frame) = scripted(frame) else { continue };
-            let begins = caller.is_none() && frame.1 != "script.py";
-            assert!(
-                !is_known || begins || is_legal(caller, frame),
-                "{caller:?} calls {frame:?}: {stack:?} {weight}"
-            );
-            (caller, is_known) = (Some(frame), true);
-        }
-    }
-}
-
-/// The share of samples in the interpreter whose stacks were whole, in percent, as the summary has it; of
-/// those that could be read: on a busy machine a reader may come late, and so does the news that there is
-/// an interpreter.
-#[track_caller]
-pub(crate) fn whole_share(said: &str) -> f64 {
-    let line = said.lines().find(|line| line.contains("with whole script stacks"));
-    let line = line.unwrap_or_else(|| panic!("no script stacks: {said}"));
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let number = |index: usize| words[index].replace(',', "").parse::<f64>().unwrap();
-    let unread = words
-        .windows(2)
-        .enumerate()
-        .filter(|(_, pair)| **pair == ["before", "the"] || **pair == ["not", "read"]);
-    let (whole, all) = (number(1), number(4));
-    let read = all - unread.map(|(index, _)| number(index - 1)).sum::<f64>();
-    assert!(read * 2.0 > all, "{said}");
-    whole * all / read
+    scripts::check_chains(folded, function, |caller, function| {
+        let begins = caller.is_none() && function.1 != "script.py";
+        begins || is_legal(caller.copied(), *function)
+    });
 }
 
 /// Records a part of the program, holds its chains against the truth, and requires that nearly all are
@@ -170,16 +112,8 @@ fn check_share(python: &str, what: &str, least: f64) -> Option<Folded> {
 #[test]
 fn functions_have_the_shares_that_they_take() {
     let Some(folded) = check(PYTHON, "shares") else { return };
-    let calls = |caller: &str, callee: &str| {
-        folded
-            .stacks()
-            .filter(|(stack, _)| {
-                let names: Vec<&str> =
-                    stack.iter().filter_map(|frame| Some(scripted(frame)?.0)).collect();
-                names.windows(2).any(|pair| pair == [caller, callee])
-            })
-            .map(|(_, weight)| weight)
-            .sum::<u64>()
+    let calls = |caller: &'static str, callee: &'static str| {
+        scripts::calls(&folded, |frame| Some(function(frame)?.0), caller, callee)
     };
     for caller in ["one", "other"] {
         let all: u64 = ["half", "third", "fifth"].iter().map(|callee| calls(caller, callee)).sum();
@@ -269,7 +203,8 @@ fn a_process_that_runs_already_is_read_too() {
     if !live_as_root() || !has(PYTHON) {
         return;
     }
-    let target = Target::spawn(Command::new(PYTHON).arg(script()).args(["callbacks", "60"]));
+    let target =
+        Target::spawn(Command::new(PYTHON).arg(script("script.py")).args(["callbacks", "60"]));
     target.wait_for_cpu(0.2);
     let (folded, said) = record(&["-p", &target.pid_text(), "-d", "2s"]);
     check_chains(&folded);
@@ -281,7 +216,7 @@ fn threads_are_found_in_another_namespace_of_processes() {
     if !live_as_root() || !has(PYTHON) {
         return;
     }
-    let script = script();
+    let script = script("script.py");
     let inside = ["unshare", "--pid", "--fork", "--kill-child", PYTHON];
     let mut arguments = vec!["--"];
     arguments.extend(inside);
@@ -296,7 +231,7 @@ fn scripts_are_left_out_when_nobody_wants_them() {
     if !live() || !has(PYTHON) {
         return;
     }
-    let path = script();
+    let path = script("script.py");
     let command = ["--no-script", "--", PYTHON, path.to_str().unwrap(), "shares", "1"];
     let (folded, said) = record(&command);
     assert_eq!(
@@ -312,7 +247,7 @@ fn native_frames_stay_where_they_are_asked_for() {
     if !live_as_root() || !has(PYTHON) {
         return;
     }
-    let path = script();
+    let path = script("script.py");
     let (folded, _) = record(&["--native", "--", PYTHON, path.to_str().unwrap(), "shares", "1"]);
     check_chains(&folded);
     let module = folded.with_any(|frame| frame.starts_with("<module> (script.py"));
@@ -331,7 +266,7 @@ fn lines_are_those_that_ran() {
     if !live_as_root() || !has(PYTHON) {
         return;
     }
-    let (scratch, script) = (Scratch::new(), script());
+    let (scratch, script) = (Scratch::new(), script("script.py"));
     let (profile, folded) = (scratch.file("out.pb.gz"), scratch.file("out.folded"));
     let mut command = flame();
     command.args(["record", "-F", "999", "-o", &profile, "--", PYTHON]).arg(&script);

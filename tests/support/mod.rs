@@ -5,6 +5,7 @@ mod folded;
 mod live;
 mod programs;
 mod scratch;
+pub(crate) mod scripts;
 mod statistics;
 mod target;
 

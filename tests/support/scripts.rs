@@ -1,0 +1,113 @@
+//! Recordings of scripts, and who calls whom in them.
+
+use std::fmt::Debug;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{Folded, Scratch, finish, flame};
+
+/// The path of `tests/programs/NAME`.
+pub(crate) fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs").join(name)
+}
+
+/// Whether there is an interpreter; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
+pub(crate) fn has(interpreter: &str) -> bool {
+    let found = Path::new(interpreter).exists();
+    let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
+    assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no {interpreter}");
+    if !found {
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no {interpreter}");
+    }
+    found
+}
+
+/// Records a command, and gives the folded stacks and what was said.
+#[track_caller]
+pub(crate) fn record(arguments: &[&str]) -> (Folded, String) {
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-o", &path]).args(arguments);
+    let ended = finish(&mut command).success();
+    (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
+}
+
+/// The share of samples in the interpreter whose stacks were whole, in percent, as the summary has it; of
+/// those that could be read: on a busy machine a reader may come late, and so does the news that there is
+/// an interpreter.
+#[track_caller]
+pub(crate) fn whole_share(said: &str) -> f64 {
+    let line = said.lines().find(|line| line.contains("with whole script stacks"));
+    let line = line.unwrap_or_else(|| panic!("no script stacks: {said}"));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |index: usize| words[index].replace(',', "").parse::<f64>().unwrap();
+    let unread = words
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| **pair == ["before", "the"] || **pair == ["not", "read"]);
+    let (whole, all) = (number(1), number(4));
+    let read = all - unread.map(|(index, _)| number(index - 1)).sum::<f64>();
+    assert!(read * 2.0 > all, "{said}");
+    whole * all / read
+}
+
+/// The function and the file of a frame of a script.
+pub(crate) fn scripted(frame: &str) -> Option<(&str, &str)> {
+    let (name, place) = frame.strip_suffix(")_[s]")?.rsplit_once(" (")?;
+    let (file, _) = place.rsplit_once(':')?;
+    Some((name, file))
+}
+
+/// Who may call whom: functions, each with its callers.
+pub(crate) type Callers = [(&'static str, &'static [&'static str])];
+
+/// Whether a function may call another, by a table of them and of who may call `spin`.
+pub(crate) fn may_call(legal: &Callers, spinners: &[&str], caller: &str, name: &str) -> bool {
+    match name {
+        "spin" => spinners.contains(&caller),
+        _ => legal.iter().any(|(callee, callers)| *callee == name && callers.contains(&caller)),
+    }
+}
+
+/// Holds each stack against who may call whom: `function` is that of a frame of a script, and `is_legal` gets
+/// the caller, none of the outermost, and the function.
+#[track_caller]
+pub(crate) fn check_chains<'f, F: Debug>(
+    folded: &'f Folded,
+    function: impl Fn(&'f str) -> Option<F>,
+    is_legal: impl Fn(Option<&F>, &F) -> bool,
+) {
+    for (stack, weight) in folded.stacks() {
+        let (mut caller, mut is_known) = (None, true);
+        for frame in stack {
+            // Marked as such: who it is, is not said, and so not wrong.
+            if frame == "[function not read]" {
+                is_known = false;
+                continue;
+            }
+            let Some(found) = function(frame) else { continue };
+            assert!(
+                !is_known || is_legal(caller.as_ref(), &found),
+                "{caller:?} calls {found:?}: {stack:?} {weight}"
+            );
+            (caller, is_known) = (Some(found), true);
+        }
+    }
+}
+
+/// The weight of the stacks in which one function of a script calls another, with or without other code
+/// between.
+pub(crate) fn calls<'f, F: PartialEq<&'f str>>(
+    folded: &'f Folded,
+    function: impl Fn(&'f str) -> Option<F>,
+    caller: &'f str,
+    callee: &'f str,
+) -> u64 {
+    let calls = |stack: &'f [String]| {
+        let names: Vec<F> = stack.iter().filter_map(|frame| function(frame)).collect();
+        names.windows(2).any(|pair| pair[0] == caller && pair[1] == callee)
+    };
+    folded.stacks().filter(|(stack, _)| calls(stack)).map(|(_, weight)| weight).sum()
+}
