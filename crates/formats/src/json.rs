@@ -72,7 +72,6 @@ pub(crate) fn index(value: &Value) -> Option<usize> {
 
 /// So many units of `scale` as a whole number; negative ones are none, and what is too large stays the
 /// largest number.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "that is meant")]
 pub(crate) fn whole(number: f64, scale: f64) -> u64 {
-    (number * scale).round().max(0.0) as u64
+    flame_profile::whole((number * scale).round())
 }

@@ -54,6 +54,7 @@ mod stack;
 mod timeline;
 mod top;
 mod units;
+mod whole;
 
 pub use address::{FileOffset, ImageAddress, ProcessAddress};
 pub use call_tree::{
@@ -80,3 +81,4 @@ pub use stack::StackTable;
 pub use timeline::{TimedSample, Timeline};
 pub use top::{FunctionShare, functions};
 pub use units::{ByteLen, Hz, Nanos, ValueType, Weight};
+pub use whole::whole;

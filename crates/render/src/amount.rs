@@ -3,9 +3,7 @@
 //! The viewer script formats the same numbers with the same steps of the same floating-point
 //! operations, so that a box says the same whether it was written here or drawn there.
 
-use flame_profile::{CallTree, ValueType, Weight};
-
-use crate::whole::whole;
+use flame_profile::{CallTree, ValueType, Weight, whole};
 
 const TIME: &[(u64, &str)] = &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
 const MICROS: &[(u64, &str)] = &[(1_000_000, "s"), (1_000, "ms"), (1, "µs")];

@@ -1,16 +1,8 @@
-//! Whole parts of numbers that were computed in fractions.
+//! Positions and colours that were computed in fractions.
 
-/// The whole part of a number: 0 of what is below or none, the largest of what is beyond.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "that is what is meant"
-)]
-pub(crate) fn whole(number: f64) -> u64 {
-    number as u64
-}
+use flame_profile::whole;
 
-/// The same as a position.
+/// The whole part of a number as a position.
 pub(crate) fn position(number: f64) -> usize {
     usize::try_from(whole(number)).unwrap_or(usize::MAX)
 }

@@ -24,9 +24,7 @@
 
 use std::collections::VecDeque;
 
-use flame_profile::Nanos;
-
-use crate::whole::whole;
+use flame_profile::{Nanos, whole};
 
 /// As long as there are no more occurrences a second, each is sampled.
 const EVERY: u64 = 1000;

@@ -42,7 +42,6 @@ mod filter;
 mod hand_over;
 mod limits;
 mod losses;
-
 mod occurrences;
 mod open;
 mod other_stack;
@@ -69,7 +68,6 @@ mod tracepoints;
 mod turns;
 mod uprobe;
 mod wakings;
-mod whole;
 
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{

@@ -18,9 +18,7 @@
 //! is the time in which its tasks run. What this module does not do is talk to the kernel: it says
 //! what to set.
 
-use flame_profile::Nanos;
-
-use crate::whole::whole;
+use flame_profile::{Nanos, whole};
 
 /// When intervals were so short that there were so many samples too many, the rate is half of what it
 /// should be, and as much higher when there were as many too few.

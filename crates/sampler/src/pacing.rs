@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use flame_events::Glance;
-use flame_profile::{Cpu, Hz, Nanos};
+use flame_profile::{Cpu, Hz, Nanos, whole};
 
 use crate::config::{Rate, SamplerConfig};
 use crate::descriptor::Descriptor;
 use crate::event_type::EventType;
 use crate::open::Plan;
 use crate::pacer::{Pacer, Seen};
-use crate::whole::whole;
 
 /// The reader of a CPU wakes up after each sample as long as that makes no more wake-ups a second.
 const WAKE_UPS: u64 = 1000;

@@ -6,9 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use flame_profile::{Nanos, Tid};
-
-use crate::whole::whole;
+use flame_profile::{Nanos, Tid, whole};
 
 /// Fewer samples a second than that of a busy thread say little.
 const LEAST: f64 = 50.0;

@@ -1,13 +1,12 @@
 //! What changed, in words; `viewer/change.js` says the same.
 
 use flame_diff::{DiffNode, Presence, Scaling, Side};
-use flame_profile::Weight;
+use flame_profile::{Weight, whole};
 
 use super::sides::Level;
 use super::{DiffView, Sides};
 use crate::amount::{ValueScale, group_thousands};
 use crate::clean_name;
-use crate::whole::whole;
 
 /// What each [`Level`] means.
 const LEVELS: [&str; 8] = [

@@ -1,9 +1,10 @@
 //! Sizes of the picture. The viewer script gets the same numbers with the data.
 
+use flame_profile::whole;
+
 use super::config::{Direction, MinWidth, SvgConfig};
 use crate::char_width::Widths;
 use crate::layout::{Narrow, Units};
-use crate::whole::whole;
 
 pub(super) const UNITS_PER_PIXEL: u32 = 100;
 /// Blank to the left and right of the boxes.

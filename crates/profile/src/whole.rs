@@ -1,4 +1,4 @@
-//! Numbers that were drawn, as the kernel wants them.
+//! Whole parts of numbers that were computed in fractions.
 
 /// The whole part of a number: 0 of what is below or none, the largest of what is beyond.
 #[expect(
@@ -6,6 +6,6 @@
     clippy::cast_sign_loss,
     reason = "that is what is meant"
 )]
-pub(crate) fn whole(number: f64) -> u64 {
+pub fn whole(number: f64) -> u64 {
     number as u64
 }
