@@ -65,14 +65,23 @@ pub(crate) enum Content {
         /// One past the last node of the run and below it.
         end: u32,
     },
+    /// One node with everything above it, which is deeper than all but few samples.
+    Tower(NodeId),
 }
 
 impl Content {
+    /// The first node that it stands for.
+    pub(crate) fn first(self) -> NodeId {
+        match self {
+            Content::Frame(id) | Content::Tower(id) | Content::Thin { first: id, .. } => id,
+        }
+    }
+
     /// The siblings that it stands for, from the first to one past the last node below them; `end`
     /// is one past the last node below a node.
     pub(crate) fn run(self, end: impl Fn(usize) -> usize) -> Range<usize> {
         match self {
-            Content::Frame(id) => id.index()..end(id.index()),
+            Content::Frame(id) | Content::Tower(id) => id.index()..end(id.index()),
             Content::Thin { first, end } => first.index()..end as usize,
         }
     }
@@ -189,7 +198,7 @@ impl<S: Shape> Row<'_, S> {
             start = next;
         }
         let is_drawn = |cell: &Cell| match cell.content {
-            Content::Frame(_) => cell.left < cell.right,
+            Content::Frame(_) | Content::Tower(_) => cell.left < cell.right,
             Content::Thin { .. } => cell.right - cell.left >= self.narrow.run,
         };
         out.retain(|(cell, _)| is_drawn(cell));
@@ -204,7 +213,9 @@ mod tests {
     fn describe(tree: &CallTree, width: Units, min_width: Units) -> Vec<(String, u32, u32, u32)> {
         let describe = |cell: &Cell| {
             let name = match cell.content {
-                Content::Frame(id) => tree.label(&tree.nodes()[id.index()]).name.clone(),
+                Content::Frame(id) | Content::Tower(id) => {
+                    tree.label(&tree.nodes()[id.index()]).name.clone()
+                }
                 Content::Thin { first, end } => {
                     let frames = end as usize - first.index();
                     format!("{frames} thin {}", weight_of(tree, cell))
@@ -344,7 +355,7 @@ mod tests {
             .iter()
             .map(|cell| match cell.content {
                 Content::Frame(id) => tree.nodes()[id.index()].self_weight,
-                Content::Thin { .. } => weight_of(tree, cell),
+                Content::Thin { .. } | Content::Tower(_) => weight_of(tree, cell),
             })
             .sum();
         let lost = (tree.total() - shown).share_of(tree.total());

@@ -47,6 +47,7 @@ mod name;
 mod svg;
 mod terminal;
 mod text;
+mod towers;
 mod whole;
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::colours::{ColourConfig, Colours, Rgb};
 use crate::label::{Shorten, fit};
 use crate::layout::{Cell, Content, Narrow, layout};
 use crate::svg::Direction;
+use crate::towers;
 
 /// Where edges may lie within a column.
 const PARTS: u32 = 8;
@@ -53,6 +54,8 @@ pub struct TerminalConfig {
     pub colours: ColourConfig,
     /// Which way the boxes grow.
     pub direction: Direction,
+    /// Draw rows that hardly any sample reaches, too, as [`SvgConfig`](crate::SvgConfig) says.
+    pub all_rows: bool,
     /// What plain counts count, instead of what the profile says.
     pub count_name: Option<String>,
 }
@@ -73,7 +76,10 @@ pub fn write_terminal(
         return writeln!(out, "no samples: nothing was recorded, or a filter left nothing");
     }
     let columns = config.columns.clamp(20, 10_000);
-    let cells = layout(tree, columns * PARTS, Narrow { frame: MIN_PARTS, run: 1 });
+    let mut cells = layout(tree, columns * PARTS, Narrow { frame: MIN_PARTS, run: 1 });
+    if let Some(last) = towers::last_row([&cells[..]].into_iter()).filter(|_| !config.all_rows) {
+        towers::collapse(&mut cells, last);
+    }
     let depth = cells.iter().map(|cell| cell.depth).max().unwrap_or(0);
     let mut rows: Vec<Vec<&Cell>> = vec![Vec::new(); depth as usize + 1];
     cells.iter().for_each(|cell| rows[cell.depth as usize].push(cell));
@@ -162,7 +168,9 @@ impl Canvas<'_> {
             let Some(width) = right.checked_sub(left).filter(|width| *width > 0) else { continue };
             match span.cell.map(|cell| cell.content) {
                 None => drop(push_padded("", width, ' ', out)),
-                Some(Content::Thin { .. }) => drop(push_padded("", width, '░', out)),
+                Some(Content::Thin { .. } | Content::Tower(_)) => {
+                    push_padded("", width, '░', out);
+                }
                 Some(Content::Frame(_)) => {
                     out.push('│');
                     push_padded(&self.label(span.cell, width - 1), width - 1, '─', out);
@@ -206,7 +214,7 @@ impl Canvas<'_> {
 
     fn fill(&self, cell: &Cell) -> Rgb {
         match cell.content {
-            Content::Thin { .. } => THIN,
+            Content::Thin { .. } | Content::Tower(_) => THIN,
             Content::Frame(id) => {
                 let fill = self.colours.fill(self.tree, id.index()) as usize;
                 self.colours.fills.get(fill).map_or(THIN, |fill| fill.colour())

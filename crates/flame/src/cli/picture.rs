@@ -70,6 +70,13 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "WIDTH", value_parser = min_width, hide_short_help = true)]
     pub(crate) minwidth: Option<MinWidth>,
 
+    /// Draw every row, also those that hardly any sample reaches
+    ///
+    /// Else the frames above the last row of which the graph has 1 % are one box, … N frames, for each
+    /// tower of them; a click on it shows them. Graphs of up to 40 rows are always drawn whole.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) all_rows: bool,
+
     /// Fonts, as CSS lists them [default: Verdana, 'DejaVu Sans', sans-serif]
     #[arg(long, value_name = "FONT", hide_short_help = true)]
     pub(crate) fonttype: Option<String>,

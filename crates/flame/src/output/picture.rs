@@ -162,6 +162,7 @@ impl Picture {
             depth: color.depth_of_stdout(),
             colours: ColourConfig { palette, ..self.config.colours.clone() },
             direction: self.config.direction,
+            all_rows: self.config.all_rows,
             count_name: self.args.countname.clone(),
         }
     }
@@ -210,6 +211,7 @@ fn svg_config(
         fluid,
         row_height: args.height.unwrap_or(default.row_height),
         min_width: args.minwidth.unwrap_or(default.min_width),
+        all_rows: args.all_rows,
         fonts: args.fonttype.clone().unwrap_or(default.fonts),
         font_size: args.fontsize.unwrap_or(default.font_size),
         font_width: args.fontwidth.or_else(|| fixed_width(args.fonttype.as_deref()?)),

@@ -101,7 +101,7 @@ fn write_box(cell: &Cell, lane: &Lane, colours: &Colours, out: &mut String) {
     let (y, height) = (BAR + (cell.depth - 1) * ROW, ROW - 1);
     let _ = write!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"");
     let _ = match cell.content {
-        Content::Thin { .. } => write!(out, "#d4d8de\"/>"),
+        Content::Thin { .. } | Content::Tower(_) => write!(out, "#d4d8de\"/>"),
         Content::Frame(node) => {
             let frame = &lane.tree.nodes()[node.index()];
             let (name, took) = (escape(&lane.tree.label(frame).name), axis::length(frame.total.0));

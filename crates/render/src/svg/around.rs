@@ -11,7 +11,7 @@ use super::panes::{Panes, PlacedPane};
 use super::subject::Subject;
 use super::xml::{escape, push_pixels};
 use crate::diff::{DiffView, Sides, heading};
-use crate::layout::{Cell, Content, Units, siblings};
+use crate::layout::{Cell, Units, siblings};
 use crate::lines::cut_end;
 
 /// Writes the heading of each graph.
@@ -83,7 +83,7 @@ pub(super) fn write_strips(
 fn strips(sides: &Sides<'_>, pane: &PlacedPane) -> Vec<Strip> {
     let mut found: Vec<Strip> = Vec::new();
     for cell in pane.cells.iter().filter(|cell| cell.depth > 0) {
-        let (Content::Frame(first) | Content::Thin { first, .. }) = cell.content;
+        let first = cell.content.first();
         let above = sides.node(first.index()).parent.index();
         let is_gone = |node: usize| sides.node(node).presence() == Presence::Vanished;
         if is_gone(above) || !is_gone_run(sides, cell) {

@@ -56,6 +56,9 @@ pub struct SvgConfig {
     /// Boxes thinner than this are drawn as part of a run, [`DEFAULT_MIN_WIDTH`] pixels by default.
     /// They are in the data all the same.
     pub min_width: MinWidth,
+    /// Draw frames that hardly any sample is as deep as, too; else what is above the last row of
+    /// which the graph has a hundredth is one box for each tower, which a click shows.
+    pub all_rows: bool,
     /// Fonts of all text, as CSS lists them; [`DEFAULT_FONTS`] by default.
     pub fonts: String,
     /// Size of the text in boxes in pixels, [`DEFAULT_FONT_SIZE`] by default; 4 to 100.
@@ -104,6 +107,7 @@ impl Default for SvgConfig {
             fluid: true,
             row_height: DEFAULT_ROW_HEIGHT,
             min_width: MinWidth::Pixels(DEFAULT_MIN_WIDTH),
+            all_rows: false,
             fonts: DEFAULT_FONTS.to_owned(),
             font_size: DEFAULT_FONT_SIZE,
             font_width: None,

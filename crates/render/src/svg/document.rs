@@ -215,6 +215,23 @@ impl Picture<'_> {
         out.write_all(b"</g>")
     }
 
+    /// Why several frames are one box, where any are.
+    fn runs(&self) -> Option<&'static str> {
+        let cells = || self.panes.list.iter().flat_map(|pane| &pane.cells);
+        let thin = cells().any(|cell| matches!(cell.content, Content::Thin { .. }));
+        let tower = cells().any(|cell| matches!(cell.content, Content::Tower(_)));
+        match (thin, tower, self.config.script) {
+            (false, false, _) => None,
+            (true, false, _) => Some("too thin to draw"),
+            (false, true, true) => Some("deeper than 99%"),
+            (true, true, true) => Some("too thin to draw, or deeper than 99%"),
+            (false, true, false) => Some("deeper than 99% (--all-rows draws them)"),
+            (true, true, false) => {
+                Some("too thin to draw, or deeper than 99% (--all-rows draws these)")
+            }
+        }
+    }
+
     /// Only what the graph holds.
     fn write_legend(&self, out: &mut impl Write) -> io::Result<()> {
         let legend = self.colours.legend.iter();
@@ -224,9 +241,8 @@ impl Picture<'_> {
                 (fill.to_string(), fill.edge().map(edge).unwrap_or_default(), &**name)
             })
             .collect();
-        let mut cells = self.panes.list.iter().flat_map(|pane| &pane.cells);
-        if cells.any(|cell| matches!(cell.content, Content::Thin { .. })) {
-            entries.push((ThinFill::HERE.hatch.to_owned(), String::new(), "too thin to draw"));
+        if let Some(name) = self.runs() {
+            entries.push((ThinFill::HERE.hatch.to_owned(), String::new(), name));
         }
         let size = sizes::FOOTER_SIZE;
         write!(out, r#"<g id="legend" font-size="{size}" fill="{}">"#, self.ui_fills().1)?;

@@ -71,18 +71,22 @@ impl<'a> Frames<'a> {
             out.push_str(if self.config.pretty { "\n  <g" } else { "<g" });
             match cell.content {
                 Content::Frame(id) => self.push_frame(cell, id, out),
-                Content::Thin { first, end } => {
-                    self.push_thin(cell, first.index()..end as usize, out);
-                }
+                Content::Thin { .. } | Content::Tower(_) => self.push_run(cell, out),
             }
             out.push_str("</g>");
         }
     }
 
-    fn push_thin(&self, cell: &Cell, run: Range<usize>, out: &mut String) {
+    /// Several frames in one box.
+    fn push_run(&self, cell: &Cell, out: &mut String) {
+        let run = cell.content.run(|node| self.subject.end(node));
         out.push_str("><title>&#8230; ");
         push_grouped(run.len() as u64, out);
-        out.push_str(if run.len() == 1 { " frame, " } else { " frames, " });
+        out.push_str(if run.len() == 1 { " frame" } else { " frames" });
+        if let Content::Tower(_) = cell.content {
+            self.push_ends(run.clone(), out);
+        }
+        out.push_str(", ");
         let run = siblings(run, |node| self.subject.end(node));
         let mut fill = ThinFill::HERE;
         match self.subject {
@@ -107,6 +111,17 @@ impl<'a> Frames<'a> {
         let fill = if hatched { fill.hatch } else { fill.plain };
         let look = Look { fill, dashed: false, stroke: self.stroke.as_deref() };
         self.push_rect(cell, &look, out);
+    }
+
+    /// The lowest and the deepest frame of a tower.
+    fn push_ends(&self, tower: Range<usize>, out: &mut String) {
+        let lowest = tower.start;
+        let deepest = tower.rev().max_by_key(|node| self.subject.depth(*node)).unwrap_or(lowest);
+        for (word, node) in [(" from ", lowest), (" to ", deepest)] {
+            out.push_str(word);
+            let name = clean_name(&self.subject.label(node).name);
+            push_escaped(&tooltip_name(&name), out);
+        }
     }
 
     fn push_frame(&self, cell: &Cell, id: NodeId, out: &mut String) {

@@ -65,6 +65,8 @@ pub(super) struct Geometry {
     pub(super) widths: Widths,
     /// Thinner boxes are not drawn alone, and thinner runs of them not at all.
     pub(super) narrow: Narrow,
+    /// Whether rows that hold hardly anything are drawn, too.
+    pub(super) all_rows: bool,
     /// Which way the boxes grow.
     pub(super) direction: Direction,
     /// Room for more details.
@@ -88,6 +90,7 @@ impl Geometry {
             font_size: config.font_size.clamp(4, 100),
             widths: Widths { uniform: config.font_width.map(|width| width.max(1)) },
             narrow: Narrow { frame: min_width, run: min_width.min(FAINT) },
+            all_rows: config.all_rows,
             direction: config.direction,
             more: 0,
         }

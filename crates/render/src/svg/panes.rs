@@ -4,6 +4,7 @@ use flame_profile::narrow;
 
 use crate::diff::{DiffView, Pane, Sides};
 use crate::layout::{Cell, Units, layout};
+use crate::towers;
 
 use super::geometry::{BESIDE_FROM, Geometry, MARGIN, PANE_GAP, PANE_HEAD, UNITS_PER_PIXEL};
 use super::subject::Subject;
@@ -38,7 +39,7 @@ pub(super) struct Panes {
 
 impl Panes {
     pub(super) fn of(subject: Subject<'_>, geometry: Geometry) -> Panes {
-        let list = match subject {
+        let mut list = match subject {
             Subject::One(tree) => {
                 let width = geometry.frames_width();
                 let cells = layout(tree, width, geometry.narrow);
@@ -47,6 +48,10 @@ impl Panes {
             }
             Subject::Two(sides) => of_sides(sides, geometry),
         };
+        let drawn = list.iter().map(|pane| &pane.cells[..]);
+        if let Some(last) = towers::last_row(drawn).filter(|_| !geometry.all_rows) {
+            list.iter_mut().for_each(|pane| towers::collapse(&mut pane.cells, last));
+        }
         let cells = list.iter().flat_map(|pane| &pane.cells);
         let rows = cells.map(|cell| cell.depth + 1).max().unwrap_or(1);
         let is_beside = list.len() > 1 && geometry.width >= BESIDE_FROM;

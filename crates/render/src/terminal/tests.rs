@@ -9,6 +9,7 @@ fn config(columns: u32, depth: ColourDepth) -> TerminalConfig {
         depth,
         colours: ColourConfig::default(),
         direction: Direction::Up,
+        all_rows: false,
         count_name: None,
     }
 }
@@ -42,6 +43,17 @@ fn boxes_stand_on_their_callers_with_names_and_shares() {
     let mut lines: Vec<String> = draw(SERVER, &down).lines().map(str::to_owned).collect();
     lines.reverse();
     assert_eq!(lines, found.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_single_deep_stack_does_not_fill_the_screen() {
+    let deep = (0..150).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";");
+    let stacks = [("a;b", 9_930), (deep.as_str(), 70)];
+    let config = config(200, ColourDepth::None);
+    // The root, 16 rows, and a box of all the others.
+    assert_eq!(draw(&stacks, &config).lines().count(), 18);
+    let all = TerminalConfig { all_rows: true, ..config };
+    assert_eq!(draw(&stacks, &all).lines().count(), 151);
 }
 
 /// The text without its colours, and whether it ended with them reset.

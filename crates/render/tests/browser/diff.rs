@@ -316,7 +316,7 @@ fn nothing_overlaps_from_320_to_1600_pixels() {
     graph.check_quiet();
 }
 
-/// Two sides that have some stacks in common, with weights of all sizes.
+/// Two sides that have some stacks in common, with weights of all sizes, and towers.
 fn sides(seed: u64) -> (String, String) {
     let mut random = Random::new(seed);
     let mut sides = (String::new(), String::new());
@@ -330,6 +330,9 @@ fn sides(seed: u64) -> (String, String) {
             }
         }
     }
+    let deep = |name: &str| (0..150).map(|n| format!(";{name}{n}")).collect::<String>();
+    sides.0 += &format!("m{} 3000\nm{} 2500\n", deep("deep"), deep("gone"));
+    sides.1 += &format!("m{} 2000\n", deep("deep"));
     sides
 }
 

@@ -23,5 +23,6 @@ mod redraw;
 mod search;
 mod serve;
 mod state;
+mod towers;
 mod tree;
 mod zoom;

@@ -53,7 +53,7 @@ fn check(test: &str, value: ValueType, width: u32) {
 
 /// Makes the page narrower and as wide as before again, so that all is drawn anew.
 #[track_caller]
-fn check_tree(test: &str, tree: &CallTree, config: SvgConfig, at_least: usize) {
+pub(crate) fn check_tree(test: &str, tree: &CallTree, config: SvgConfig, at_least: usize) {
     let footer = vec!["a line that says what was lost and what is uncertain ".repeat(9)];
     let (width, config) = (config.width, SvgConfig { footer, ..config });
     let Some(mut graph) = Graph::open_sized(test, tree, &config, (width, 900)) else { return };

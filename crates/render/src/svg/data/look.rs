@@ -16,12 +16,16 @@ use crate::label::Shorten;
 use crate::svg::attributes::{BoxAttributes, NameAttributes};
 use crate::svg::config::{Direction, SvgConfig};
 use crate::svg::geometry::{self as sizes, Geometry};
+use crate::towers;
 
 pub(super) fn write_sizes(geometry: Geometry, out: &mut impl Write) -> io::Result<()> {
     let sizes = [
         ("width", geometry.width),
         ("minWidth", geometry.narrow.frame),
         ("minRun", geometry.narrow.run),
+        ("shallow", if geometry.all_rows { u32::MAX } else { towers::SHALLOW }),
+        ("fewRows", towers::FEW_ROWS),
+        ("rowParts", towers::PARTS),
         ("hatchFrom", sizes::HATCH_FROM),
         ("margin", sizes::MARGIN),
         ("row", geometry.row),

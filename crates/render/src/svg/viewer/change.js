@@ -45,7 +45,7 @@ const sidesOf = cell => [sumOf(cell.node, cell.last, totalBefore), sumOf(cell.no
 
 function titleOfChange(cell) {
   const [before, after] = sidesOf(cell), { node } = cell;
-  if (cell.thin) return `… ${framesText(cell.last - node)}, ${weighed(before, after)}`;
+  if (cell.thin) return `… ${runText(cell, shortName)}, ${weighed(before, after)}`;
   const own = attributesOf(cell);
   if (own && own.title !== undefined) return own.title;
   const byTotal = state.by === 'total';

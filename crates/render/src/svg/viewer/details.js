@@ -17,7 +17,7 @@ function numbersOf(cell) {
 
 // The name with the longest of some texts that leaves it enough room, and further lines.
 function tellOf(cell) {
-  const name = cell.thin ? `${framesText(cell.last - cell.node)} too thin to draw` : nameOf(cell.node);
+  const name = cell.thin ? runText(cell) + (cell.tower ? '' : ' too thin to draw') : nameOf(cell.node);
   const kind = cell.thin || !data.nameType || phone() ? '' : data.nameType + ' ';
   const [texts, ...rest] = diff ? changesOf(cell) : [numbersOf(cell)];
   const room = lineRoom(taken), fitted = room => fit(name, Math.max(room, 0)) || cutEnd(name, Math.max(room, 0));

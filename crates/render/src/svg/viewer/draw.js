@@ -33,11 +33,13 @@ const edgeOf = cell => isDashed(cell) ? '#8c959f'
 function titleOf(cell) {
   if (diff) return titleOfChange(cell);
   const size = share(cell.weight, whole);
-  if (cell.thin) return `… ${framesText(cell.last - cell.node)}, ${size}`;
+  if (cell.thin) return `… ${runText(cell, shortName)}, ${size}`;
   const own = attributesOf(cell);
   if (own && own.title !== undefined) return own.title;
   return `${tooltipName(nameOf(cell.node))} (${amount(cell.weight)}, ${size}${change(cell.node)})`;
 }
+
+const shortName = node => tooltipName(nameOf(node));
 
 const NARROWEST = data.uniform || Math.min(...data.ascii);
 

@@ -12,7 +12,35 @@ function viewOf({ first, last }) {
 // The boxes of all panes, those of one pane together.
 function layout(view, width) {
   placePanes(width);
-  return count ? panes.flatMap((pane, at) => layoutPane(view, pane, at)) : [];
+  return count ? collapse(panes.flatMap((pane, at) => layoutPane(view, pane, at)), depth[view.first]) : [];
+}
+
+// Deep outliers, as towers.rs has them: above the last row of which any pane has a hundredth, a frame
+// with all above it is one box. A part of the graph counts its rows from where it starts.
+function collapse(cells, from) {
+  const widths = panes.map(() => []);
+  let last = from + data.shallow, highest = 0;
+  for (const { node, pane, left, right } of cells) {
+    const row = depth[node];
+    widths[pane][row] = (widths[pane][row] || 0) + right - left;
+    highest = Math.max(highest, row);
+  }
+  widths.forEach((rows, at) => rows.forEach((width, row) => {
+    if (width * data.rowParts >= panes[at].width) last = Math.max(last, row);
+  }));
+  if (highest <= last + data.fewRows) return cells;
+  cells.forEach((cell, at) => {
+    const above = cells[at + 1];
+    if (depth[cell.node] === last + 1 && above && depth[above.node] > last + 1) cell.thin = cell.tower = true;
+  });
+  return cells.filter(cell => depth[cell.node] <= last + 1);
+}
+
+// The number of frames in a box, and of a tower its ends.
+function runText({ node, last, tower }, named = nameOf) {
+  let deepest = node;
+  for (let i = node; tower && i < last; i++) if (depth[i] > depth[deepest]) deepest = i;
+  return framesText(last - node) + (tower ? ` from ${named(node)} to ${named(deepest)}` : '');
 }
 
 // What a pane shows of a view: all that it has, where the view is of another graph.
