@@ -154,10 +154,11 @@ impl Session {
     /// rings while the clocks of thousands of threads are opened.
     pub(crate) fn start_samplers(&mut self) -> Result<(), SamplerError> {
         // Where each occurrence is sampled at first, that is done task by task.
-        if self.occurrences.as_ref().is_some_and(Occurrences::samples_tasks) {
-            return Ok(());
-        }
+        let is_by_task = self.occurrences.as_ref().is_some_and(Occurrences::samples_tasks);
         if let Events::Cpus(samplers) = &mut self.events {
+            if is_by_task {
+                return samplers.prepare(&self.plan, &mut self.rings);
+            }
             samplers.start(&self.plan, &mut self.rings)?;
             (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
         }

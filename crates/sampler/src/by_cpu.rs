@@ -5,6 +5,7 @@
 //! happens meanwhile is missed.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use flame_profile::Cpu;
@@ -22,6 +23,8 @@ pub(crate) struct CpuSamplers {
     who: Who,
     /// In the order of the rings.
     samplers: Vec<Arc<Descriptor>>,
+    /// Whether they are open, but do not sample yet.
+    wait: bool,
     /// Further events: those of CPUs that came back.
     side_band: Vec<Descriptor>,
     online: BTreeSet<Cpu>,
@@ -41,6 +44,7 @@ impl CpuSamplers {
         let mut all = CpuSamplers {
             who,
             samplers: Vec::with_capacity(cpus.len()),
+            wait: false,
             side_band: Vec::new(),
             online: cpus.iter().copied().collect(),
             closed: Losses::default(),
@@ -56,6 +60,22 @@ impl CpuSamplers {
     pub(crate) fn start(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
         let cpus: Vec<Cpu> = rings.cpus().collect();
         cpus.into_iter().try_for_each(|cpu| self.add_sampler(cpu, plan, rings))
+    }
+
+    /// Opens the events that sample, for [`CpuSamplers::start_at`]: while other programs open or close
+    /// events, the kernel may take a tenth of a second to open one, which is a burst's whole life.
+    pub(crate) fn prepare(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
+        self.wait = true;
+        self.start(plan, rings)
+    }
+
+    /// Starts the events that were prepared.
+    pub(crate) fn start_at(&mut self, period: u64) -> io::Result<()> {
+        self.wait = false;
+        self.samplers.iter().try_for_each(|sampler| {
+            sampler.set_period(period)?;
+            sampler.enable()
+        })
     }
 
     /// A CPU that is offline gets no event.
@@ -79,8 +99,10 @@ impl CpuSamplers {
         plan: &Plan,
         rings: &mut Rings,
     ) -> Result<(), SamplerError> {
+        let mut plan = plan.clone();
+        plan.waits = self.wait;
         let sampler = plan.open(&self.who, cpu, Records::Samples);
-        let sampler = sampler.map_err(|error| self.refusal(error, plan))?;
+        let sampler = sampler.map_err(|error| self.refusal(error, &plan))?;
         let (Some(position), Some(sampler)) = (rings.position(cpu), rings.add(sampler, cpu)?)
         else {
             return Ok(());
@@ -93,7 +115,7 @@ impl CpuSamplers {
         Ok(())
     }
 
-    fn refusal(&self, error: std::io::Error, plan: &Plan) -> SamplerError {
+    fn refusal(&self, error: io::Error, plan: &Plan) -> SamplerError {
         let open = 2 * self.samplers.len();
         with_count(plan.refusal(error, &self.who), open)
     }
@@ -137,7 +159,7 @@ impl CpuSamplers {
     /// of a CPU once more.
     pub(crate) fn may_reopen(&self, plan: &Plan, cpu: Cpu) -> bool {
         let opened = plan.open(&self.who, cpu, Records::Samples);
-        !opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Looks for CPUs that came online, and opens their events. Returns the positions of their

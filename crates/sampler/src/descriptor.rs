@@ -27,6 +27,12 @@ impl Descriptor {
         Ok(Descriptor(File::from(fd)))
     }
 
+    /// Starts counting.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        // SAFETY: the descriptor is an open perf event, and the request takes no pointer.
+        check(unsafe { ioctls::ENABLE(self.0.as_raw_fd(), 0) })
+    }
+
     /// Stops counting.
     pub(crate) fn disable(&self) -> io::Result<()> {
         // SAFETY: the descriptor is an open perf event, and the request takes no pointer.

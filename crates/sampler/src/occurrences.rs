@@ -16,7 +16,7 @@ use crate::counting::{Counting, FIRST_MEAN, Stage};
 use crate::descriptor::Descriptor;
 use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::{Losses, for_each_new};
-use crate::open::Plan;
+use crate::open::{Plan, Who};
 use crate::pacing;
 use crate::session::{Events, Session, monotonic_now};
 use crate::switch_rates::SwitchRates;
@@ -197,7 +197,10 @@ impl Session {
         self.plan.period = occurrences.counting.start(stage, count, monotonic_now());
         tracing::info!(?stage, period = self.plan.period, count, "samples of some occurrences");
         match &mut self.events {
-            Events::Cpus(samplers) => samplers.start(&self.plan, &mut self.rings),
+            Events::Cpus(samplers) => {
+                let started = samplers.start_at(self.plan.period);
+                started.map_err(|error| self.plan.refusal(error, &Who::Everyone))
+            }
             Events::Tasks(_) => self.open_samplers_of_tasks(),
         }
     }

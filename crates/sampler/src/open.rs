@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) inherit: bool,
     /// Whether sampling begins at the task's exec rather than at once.
     pub(crate) on_exec: bool,
+    /// Whether events are opened only, to be started later.
+    pub(crate) waits: bool,
     /// Whether it is recorded when threads are taken off their CPU and when they get one.
     pub(crate) switches: bool,
     /// Bytes in a ring that make a reader be woken up.
@@ -117,6 +119,7 @@ impl Plan {
             // A thread that was named is meant alone.
             inherit: config.inherit && !matches!(config.target, Target::Threads(_)),
             on_exec: matches!(config.target, Target::Launched(_)),
+            waits: false,
             user_chain: config.call_graph == CallGraph::FramePointers
                 && privilege != Privilege::Kernel,
             switches: config.switches,
@@ -262,7 +265,7 @@ impl Plan {
         let side_band_only = records == Records::SideBand;
         let on_exec = self.on_exec && matches!(who, Who::Task(_));
         builder
-            .enabled(!on_exec)
+            .enabled(!on_exec && !self.waits)
             .enable_on_exec(on_exec)
             .inherit(self.inherit && matches!(who, Who::Task(_)))
             .exclude_kernel(self.privilege == Privilege::User)

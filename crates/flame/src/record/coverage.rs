@@ -36,7 +36,7 @@ pub(super) fn unseen(
     ended_tasks: u64,
 ) -> Option<Note> {
     let health = &profile.health;
-    let coverage = health.coverage?;
+    let Some(coverage) = health.coverage else { return uncounted(health) };
     let missing = 1.0 - coverage.fraction();
     if missing <= 1.0 - ENOUGH + chance(profile, session) || coverage.accounted == Nanos(0) {
         return None;
@@ -63,6 +63,18 @@ pub(super) fn unseen(
         _ => None,
     };
     Some(Note::plain(text).or_try(mend))
+}
+
+/// Says that what happened while nothing was sampled has no stack, where that is much.
+fn uncounted(health: &Health) -> Option<Note> {
+    let missing = 1.0 - health.occurrences?.fraction();
+    (missing > 1.0 - ENOUGH).then(|| {
+        Note::plain(format!(
+            "{:.1} % of the events were not seen: the total is the kernel's count, the shares are \
+             those of the events that were seen",
+            missing * 100.0
+        ))
+    })
 }
 
 /// What sampling task by task does not see of those that have ended.
@@ -124,5 +136,17 @@ mod tests {
         assert!(is_whole(&health, 0.02));
         let seen = Occurrences { sampled: 90, happened: 100 };
         assert!(!is_whole(&Health { occurrences: Some(seen), ..Health::default() }, 0.0));
+    }
+
+    #[test]
+    fn events_that_were_not_seen_are_told_of() {
+        let told = |sampled| {
+            let occurrences = Some(Occurrences { sampled, happened: 100 });
+            uncounted(&Health { occurrences, ..Health::default() })
+        };
+        let note = told(80).expect("a fifth is much");
+        assert!(note.text().starts_with("20.0 % of the events were not seen"), "{}", note.text());
+        assert!(told(97).is_none());
+        assert!(told(103).is_none());
     }
 }
