@@ -209,6 +209,8 @@ mod tests {
         check(StackLimit::StackEnded, START + 17, Err(Unreadable::OutsideStack));
         check(StackLimit::CopyFull, START - 1, Err(Unreadable::OutsideStack));
         check(StackLimit::CopyFull, START - 8, Err(Unreadable::OutsideStack));
+        check(StackLimit::CopyFull, START + LONGEST_STACK - 1, Err(Unreadable::NotCopied));
+        check(StackLimit::CopyFull, START + LONGEST_STACK, Err(Unreadable::OutsideStack));
         check(StackLimit::CopyFull, START + (1 << 40), Err(Unreadable::OutsideStack));
         check(StackLimit::CopyFull, u64::MAX - 2, Err(Unreadable::OutsideStack));
     }

@@ -229,3 +229,6 @@ impl LongEvaluation<'_> {
         evaluate(bytes.ok_or(StackEnd::BadValue)?, initial, self.callee, self.frame.stack)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
-use flame_profile::Weight;
+use flame_profile::{Columns, FoldedReader, SiblingOrder, ValueType, Weight};
 
 use super::*;
+use crate::chance::Margins;
 use crate::test_runs::{diff, path, run};
 use crate::{DiffConfig, DiffTree, Run, Samples, Scaling};
 
@@ -309,4 +310,72 @@ fn callers_of_one_callee_are_as_sure_as_it_is_however_many_they_are() {
     let sure = path.map(|node| node.total_evidence);
     let sure: Vec<_> = sure.filter(|evidence| *evidence == leaf.self_evidence).collect();
     assert_eq!(sure.len(), 2 * CHUNK + 100);
+}
+
+#[test]
+fn a_function_is_known_by_its_place_only_where_it_has_one() {
+    let tree = diff("a;x 10\nb;x 20\nc;x 5\nc;y;y 5\n", "a;x 10\nb;x 9\n", Scaling::None);
+    let places = places(tree.labels().len(), tree.nodes());
+    let place = |name: &str| {
+        let label = tree.labels().iter().position(|label| label.name == name).unwrap();
+        let place = places[label];
+        (place != SEVERAL).then(|| path(&tree, &tree.nodes()[place as usize]))
+    };
+    // Of three places the last one is as little its only one as of two.
+    assert_eq!((place("x"), place("y")), (None, None));
+    assert_eq!((place("a").as_deref(), place("c").as_deref()), (Some("a"), Some("c")));
+}
+
+#[test]
+fn a_path_has_the_samples_of_its_first_callee_where_that_has_all_of_them() {
+    // The root has those of its callee, too, and is tested for itself.
+    let tree = diff("m;p;q 10\nm;r 5\nm;r;s 5\n", "m;p;q 10\nm;r;s 9\n", Scaling::None);
+    let is_same = |name: &str| {
+        let nodes = tree.nodes();
+        let at = nodes.iter().position(|node| path(&tree, node) == name).unwrap();
+        is_its_callee(nodes, at)
+    };
+    let found = ["", "m", "m;p", "m;p;q", "m;r", "m;r;s"].map(is_same);
+    // `q` is no caller of `r`, which is the next node.
+    assert_eq!(found, [false, false, true, false, false, false]);
+    // As many before, and other ones after; and the other way round.
+    for (before, after) in [("p 1\np;q 9\n", "p;q 9\n"), ("p;q 9\n", "p 1\np;q 9\n")] {
+        let tree = diff(before, after, Scaling::None);
+        assert!(!is_its_callee(tree.nodes(), 1), "{before}");
+    }
+}
+
+/// What one set of samples shows is one test, whatever has these samples.
+#[test]
+fn each_set_of_samples_is_tested_once() {
+    let tested = |text: &str| diff(text, text, Scaling::None).tested();
+    // The totals of the root and of what has samples.
+    assert_eq!(tested("a 1000\n"), 2);
+    assert_eq!(tested("a;b;c 1000\n"), 2);
+    // Root, `m`, both places of `x`, and `x` by itself and with what it calls.
+    assert_eq!(tested("m;a;x 500\nm;b;x 500\n"), 6);
+}
+
+/// Of two values of one recording nothing is known but samples.
+#[test]
+fn a_change_that_is_hardly_real_has_its_exact_chance() {
+    let value = |text: &str, value: &str| {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader.read(&mut text.as_bytes()).unwrap();
+        Run {
+            tree: reader.finish(ValueType { name: value.into(), unit: "count".into() }),
+            ..run("")
+        }
+    };
+    let before = value("x 407\nrest 9593\n", "hits");
+    let after = value("x 493\nrest 9507\n", "misses");
+    let tree = DiffTree::new(&[before], &[after], &DiffConfig::default()).unwrap();
+    assert!(!tree.is_one_run_a_side());
+    let margins = Margins::Shares { before: 10_000.0, after: 10_000.0 };
+    // Two changes were tested, of `x` and of the rest.
+    let critical = deviations(tree.alpha() / tree.tested() as f64);
+    let [exact, normal] = [critical, 100.0].map(|at| 2.0 * margins.p_value(407.0, 493.0, at));
+    assert!((exact - normal).abs() > 0.005 * exact, "{exact} {normal}");
+    let found = tree.functions().iter().map(|function| function.self_evidence.p());
+    found.for_each(|p| assert!((p - exact).abs() < 1e-4 * exact, "{p} {exact}"));
 }
