@@ -87,6 +87,21 @@ fn interrupt_at_the_terminal_ends_a_launched_command_and_writes_everything() {
     assert!(ended.stderr.contains("SIGINT"), "{}", ended.stderr);
 }
 
+/// It may have something to save, and nobody ends it meanwhile.
+#[test]
+fn a_command_that_handles_ctrl_c_has_the_time_to_end() {
+    if !live() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let script = "trap 'sleep 3; exit 7' INT; while :; do :; done";
+    let flame = in_a_group(&scratch.file("out.folded"), &["sh", "-c", script]);
+    flame.wait_for_child_cpu(0.1);
+    flame.signal_group(Signal::SIGINT);
+    let ended = flame.end().success();
+    assert!(ended.stderr.contains("ended with exit status: 7"), "{}", ended.stderr);
+}
+
 /// Whoever presses Ctrl-C very early gets a result or an error, and not a silent death.
 #[test]
 fn interrupt_right_after_the_start_is_caught() {

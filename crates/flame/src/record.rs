@@ -5,6 +5,7 @@ mod coverage;
 mod debug_files;
 mod events;
 mod explain;
+mod hottest;
 mod modes;
 mod names;
 mod no_samples;
@@ -41,9 +42,6 @@ pub(crate) use summary::{footer, shortened};
 
 /// How long to wait for the kernel at most between two looks at the clock and the target.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// How long a launched program gets to end once the recording is over and it was asked to.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a recording is written to and as when nothing is asked for.
 const DEFAULTS: Defaults = Defaults {
@@ -149,7 +147,7 @@ fn record(
     notes.extend(left_out.chain(recorded).map(notes::Note::plain));
     tell(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
-    let exit = target.finish(PATIENCE);
+    let exit = target.finish(signals);
     let unseen = coverage::unseen(&profile, session, &times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {

@@ -55,9 +55,6 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "FUNCTION", visible_alias = "focus", hide_short_help = true)]
     pub(crate) base: Vec<String>,
 
-    #[command(flatten)]
-    pub(crate) filters: FilterArgs,
-
     /// Width in pixels, or fluid: that of the window [default: fluid, 1200 where no script runs]
     #[arg(long, value_name = "PIXELS", value_parser = width, hide_short_help = true)]
     pub(crate) width: Option<Width>,
@@ -204,6 +201,10 @@ pub(crate) struct PictureArgs {
     /// Open the picture in the browser
     #[arg(long, hide_short_help = true)]
     pub(crate) open: bool,
+
+    // Behind all others, since its heading holds for what follows.
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
 }
 
 /// How wide a picture is.

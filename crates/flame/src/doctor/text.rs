@@ -100,13 +100,19 @@ fn verdict(report: &Report, paint: Paint) -> String {
     let mut names: Vec<String> = Vec::new();
     let others = in_the_way.iter().filter(|check| !is_image(check));
     names.extend(others.map(|check| clean_name(&check.name).into_owned()));
-    match in_the_way.iter().filter(is_image).count() {
+    let images = in_the_way.iter().filter(is_image).count();
+    match images {
         0 => {}
         1 => names.push("1 of its programs and libraries".to_owned()),
         count => names.push(format!("{count} of its programs and libraries")),
     }
     let verdict = paint.yellow("incomplete:");
     let mut text = format!("\n{verdict} a profile of {whose} suffers from {}\n", names.join(", "));
+    // Few of many libraries are in a profile, and only a recording knows which.
+    if let Some(target) = report.target.as_ref().filter(|_| images > 1) {
+        let command = format!("flame record -p {} -d 10s --explain", target.pid);
+        text += &format!("  {} {command}, which ranks them by samples\n", paint.bold("try:"));
+    }
     let commands: Vec<&str> = in_the_way.iter().filter_map(|check| check.fix.as_deref()).collect();
     for command in joined(&commands) {
         text += &format!("  {} {}\n", paint.bold("try:"), clean_name(&command));
@@ -135,6 +141,7 @@ fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::Facts;
     use super::*;
 
     #[test]
@@ -165,10 +172,17 @@ mod tests {
             (Group::Images, stripped("/a")),
             (Group::Images, stripped("/b")),
         ];
-        let text = verdict(&Report { target: None, checks }, Paint(false));
+        let report = Report { target: None, checks };
+        let text = verdict(&report, Paint(false));
         let expect = "\nincomplete: a profile of your own processes suffers from kernel stacks, \
                       kallsyms, 2 of its programs and libraries\n  try: sudo sysctl a=1\n  \
                       try: build it without -s, and do not strip it\n";
         assert_eq!(text, expect);
+        let command = String::new();
+        let target = Facts { pid: 42, threads: 1, user: None, command };
+        let text = verdict(&Report { target: Some(target), ..report }, Paint(false));
+        let first = text.lines().find(|line| line.starts_with("  try:"));
+        let expect = "  try: flame record -p 42 -d 10s --explain, which ranks them by samples";
+        assert_eq!(first, Some(expect));
     }
 }

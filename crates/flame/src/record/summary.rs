@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flame_profile::{
-    ByteLen, CallTree, FrameKind, Health, LabelId, Meta, Missing, Nanos, Node, Occurrences,
-    Profile, StackEnd, Weight, functions,
+    ByteLen, CallTree, Health, Meta, Missing, Nanos, Occurrences, Profile, StackEnd, Weight,
+    functions,
 };
 use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Taken};
 
+use super::hottest;
 use crate::output::Written;
-use crate::terminal::{self, Paint};
-
-/// Functions that the summary lists.
-const TOP: usize = 10;
+use crate::terminal::Paint;
 
 /// Images with unnamed frames that the summary lists one by one.
 const UNNAMED: usize = 3;
@@ -22,9 +20,6 @@ const UNNAMED: usize = 3;
 /// The share of samples from which on frames without a name are worth a line: what is shown as
 /// 0.1 % or more. `--explain` lists all.
 const MIN_UNNAMED: f64 = 0.001;
-
-/// Columns of the bar beside a function.
-const BAR: usize = 10;
 
 /// Characters of a command line that are shown.
 const COMMAND: usize = 400;
@@ -98,7 +93,7 @@ pub(super) fn print(
         text += &format!("  {:<10}{taken}\n", "target");
     }
     text += &health(&profile.health, profile.samples().len(), unnamed_share(tree), paint);
-    text += &top_functions(tree, paint);
+    text += &hottest::table(tree, paint);
     if let Some(exit) = target.exit.filter(|exit| !exit.status().success()) {
         text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
     }
@@ -153,8 +148,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         line("copied", text);
     }
     super::scripts::lines(health).iter().for_each(|(name, text)| line(name, text.clone()));
-    let lost = format!("{} records", group_thousands(health.lost_records));
-    line("lost", if health.lost_records > 0 { paint.red(&lost) } else { lost });
+    line("lost", lost(health, paint));
     if health.throttled > 0 {
         let time = health.throttled_time.as_secs_f64();
         let times = format!("{} times, {time:.3} s without samples", health.throttled);
@@ -182,6 +176,19 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         line("unnamed", format!("{} by self weight\n            {text}", percent(unnamed_share)));
     }
     text
+}
+
+/// The records that the kernel had no room for; it does not say of which kind each of them was.
+fn lost(health: &Health, paint: Paint) -> String {
+    let records = format!("{} records", group_thousands(health.lost_records));
+    match health.lost_records {
+        0 => records,
+        _ => {
+            let kinds =
+                "that found no room in the buffer: samples, or news of processes and mappings";
+            format!("{} {kinds}", paint.red(&records))
+        }
+    }
 }
 
 /// How many of the occurrences the samples alone stood for.
@@ -267,77 +274,8 @@ fn unnamed(health: &Health) -> Option<String> {
 fn unnamed_share(tree: &CallTree) -> f64 {
     let is_unnamed = |name: &str| name.starts_with('[') && name.contains("+0x");
     let all = functions(tree);
-    let unnamed = all.iter().filter(|share| is_unnamed(name(tree, share.label)));
+    let unnamed = all.iter().filter(|share| is_unnamed(&tree.labels()[share.label.index()].name));
     unnamed.map(|share| share.self_weight).sum::<Weight>().share_of(tree.total())
-}
-
-fn top_functions(tree: &CallTree, paint: Paint) -> String {
-    let total = tree.total();
-    // All waits are in the scheduler: what counts is from where the program went there.
-    let heading = match tree.value_type().name.as_str() {
-        "off-cpu" => Some("   time   waits in"),
-        "wakeup" => Some("   time   woken in"),
-        "offwake" => Some("   time   ended in"),
-        "wall" => Some("   time   runs or waits in"),
-        "io" | "block-io" | "syscalls" | "mmap" => Some("  share   function"),
-        // They happen in the scheduler, whatever the program did.
-        "context-switches" | "context_switches" => Some("  share   function"),
-        _ => None,
-    };
-    let mut top: Vec<(LabelId, Weight)> = match heading {
-        Some(_) => last_of_the_program(tree),
-        None => functions(tree).iter().map(|share| (share.label, share.self_weight)).collect(),
-    };
-    top.retain(|(_, weight)| *weight > Weight(0));
-    top.truncate(TOP);
-    let Some((_, most)) = top.first().copied() else { return String::new() };
-    let heading = heading.unwrap_or("   self   function");
-    let mut text = format!("\n  {}\n", paint.dim(heading));
-    let room = terminal::width().saturating_sub(BAR + 14);
-    for (label, weight) in top {
-        let percentage = percent(weight.share_of(total));
-        let bar = paint.orange(&bar(weight.share_of(most)));
-        text += &format!("  {percentage:>8} {bar} {}\n", shortened(name(tree, label), room));
-    }
-    text + "\n"
-}
-
-/// Whether a frame is the program's, or all that there is instead: a mark right on a thread.
-fn is_of_the_program(tree: &CallTree, node: &Node) -> bool {
-    match tree.label(node).kind {
-        FrameKind::Kernel | FrameKind::Waiting => false,
-        FrameKind::Mark => tree.label(&tree.nodes()[node.parent.index()]).kind == FrameKind::Mark,
-        _ => true,
-    }
-}
-
-/// The innermost frames that are not the kernel's, with what was spent in them and in the kernel
-/// for them, heaviest first.
-fn last_of_the_program(tree: &CallTree) -> Vec<(LabelId, Weight)> {
-    let mut weights: BTreeMap<LabelId, Weight> = BTreeMap::new();
-    for node in tree.nodes().iter().skip(1) {
-        let mut at = node;
-        while at.depth > 1 && !is_of_the_program(tree, at) {
-            at = &tree.nodes()[at.parent.index()];
-        }
-        weights.entry(at.label).or_default().0 += node.self_weight.0;
-    }
-    let mut all: Vec<(LabelId, Weight)> = weights.into_iter().collect();
-    all.sort_by_key(|(label, weight)| (std::cmp::Reverse(*weight), *label));
-    all
-}
-
-fn name(tree: &CallTree, label: LabelId) -> &str {
-    &tree.labels()[label.index()].name
-}
-
-/// A bar of eighths of a column, padded to its full width.
-fn bar(share: f64) -> String {
-    let eighths = (share * (BAR * 8) as f64).round() as usize;
-    let mut text = "█".repeat(eighths / 8);
-    text.extend([' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|c| **c != ' '));
-    let width = text.chars().count();
-    text + &" ".repeat(BAR.saturating_sub(width))
 }
 
 /// A name with its middle left out where it is too long; control characters, which a hostile
@@ -353,7 +291,7 @@ pub(crate) fn shortened(name: &str, room: usize) -> String {
     head + "…" + &clean[clean.len() - tail..].iter().collect::<String>()
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -379,16 +317,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_have_a_fixed_width_and_eighths() {
-        assert_eq!(bar(1.0), "█".repeat(10));
-        assert_eq!(bar(0.05), format!("▌{}", " ".repeat(9)));
-        assert_eq!(bar(0.0), " ".repeat(10));
-    }
-
-    #[test]
     fn long_names_keep_both_ends_and_control_characters_are_shown() {
         assert_eq!(shortened("abcdefghij", 5), "ab…ij");
         assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
+    }
+
+    #[test]
+    fn lost_records_are_said_to_be_of_any_kind() {
+        let text = |lost_records| lost(&Health { lost_records, ..Health::default() }, Paint(false));
+        assert_eq!(text(0), "0 records");
+        let expect = "3,817 records that found no room in the buffer: samples, or news of processes \
+                      and mappings";
+        assert_eq!(text(3817), expect);
     }
 
     /// What is said of so many samples of images without names, of 20,000 in all.

@@ -1,6 +1,7 @@
 //! What is recorded: started or found, watched, and brought to an end.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, command_line};
 use flame_sampler::{Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive};
+use nix::sys::signal::Signal;
 use nix::unistd::dup2_stdout;
 
 use super::names;
@@ -21,6 +23,13 @@ use crate::sudo;
 
 /// Between two looks whether a program that was asked to end has.
 const POLL: Duration = Duration::from_millis(10);
+
+/// How long a launched program gets to end once the recording is over and it was asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a program that handles Ctrl-C gets to end by that before it is asked to: it may have
+/// something to save. Another Ctrl-C ends flame at once.
+const AFTER_INTERRUPT: Duration = Duration::from_secs(5);
 
 /// A target that is ready to be sampled.
 #[derive(Debug)]
@@ -211,29 +220,24 @@ impl Started {
 
     /// Ends a launched program that still runs, and tells how it ended; `None` for what is no target
     /// that was launched, or would not end.
-    pub(super) fn finish(&mut self, patience: Duration) -> Option<ExitReport> {
-        let is_timer = self.is_timer;
-        self.end_launched(patience).filter(|_| !is_timer)
-    }
-
-    fn end_launched(&mut self, patience: Duration) -> Option<ExitReport> {
+    pub(super) fn finish(&mut self, signals: &StopSignals) -> Option<ExitReport> {
         let launched = self.launched.as_mut()?;
-        let deadline = Instant::now() + patience;
+        let has_time = signals.interrupted() && handles_interrupt(launched.pid());
+        let ask = Instant::now() + if has_time { AFTER_INTERRUPT } else { Duration::ZERO };
         let mut asked = false;
         while self.exit.is_none() {
             self.exit = launched.try_wait();
-            if self.exit.is_none() && !asked {
+            let now = Instant::now();
+            if self.exit.is_some() || now >= ask + PATIENCE {
+                break;
+            }
+            if now >= ask && !asked {
                 launched.terminate();
                 asked = true;
             }
-            if self.exit.is_none() {
-                if Instant::now() >= deadline {
-                    break;
-                }
-                std::thread::sleep(POLL);
-            }
+            thread::sleep(POLL);
         }
-        self.exit
+        self.exit.filter(|_| !self.is_timer)
     }
 
     /// Gives up a target whose recording failed: a program that waits never runs, one that runs is
@@ -251,6 +255,14 @@ fn distinct<T: Copy + Ord>(tasks: &[T]) -> Vec<T> {
     tasks.sort_unstable();
     tasks.dedup();
     tasks
+}
+
+/// Whether a process has a handler of SIGINT.
+fn handles_interrupt(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & (1 << (Signal::SIGINT as u32 - 1)) != 0)
 }
 
 fn describe_task(pid: Pid, files: &LiveFiles) -> String {

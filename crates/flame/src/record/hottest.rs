@@ -1,0 +1,163 @@
+//! The table at the end of the summary: where the samples are.
+
+use std::collections::BTreeMap;
+
+use flame_profile::{CallTree, FrameKind, FunctionShare, LabelId, Node, Weight, functions};
+
+use super::summary::{percent, shortened};
+use crate::terminal::{self, Paint};
+
+/// Functions that are listed.
+const TOP: usize = 10;
+
+/// Columns of the bar beside a function.
+const BAR: usize = 10;
+
+/// The functions with the most weight; empty where there is none.
+pub(super) fn table(tree: &CallTree, paint: Paint) -> String {
+    let total = tree.total();
+    // All waits are in the scheduler: what counts is from where the program went there.
+    let heading = match tree.value_type().name.as_str() {
+        "off-cpu" => Some("   time   waits in"),
+        "wakeup" => Some("   time   woken in"),
+        "offwake" => Some("   time   ended in"),
+        "wall" => Some("   time   runs or waits in"),
+        "io" | "block-io" | "syscalls" | "mmap" => Some("  share   function"),
+        // They happen in the scheduler, whatever the program did.
+        "context-switches" | "context_switches" => Some("  share   function"),
+        _ => None,
+    };
+    let mut top: Vec<(String, Weight)> = match heading {
+        Some(_) if !tree.is_turned() => calls_of_the_program(tree),
+        _ => {
+            let of =
+                |share: &FunctionShare| (name(tree, share.label).to_owned(), share.self_weight);
+            functions(tree).iter().map(of).collect()
+        }
+    };
+    top.retain(|(_, weight)| *weight > Weight(0));
+    top.truncate(TOP);
+    let Some(most) = top.first().map(|(_, weight)| *weight) else { return String::new() };
+    let heading = heading.unwrap_or("   self   function");
+    let mut text = format!("\n  {}\n", paint.dim(heading));
+    let room = terminal::width().saturating_sub(BAR + 14);
+    for (function, weight) in top {
+        let percentage = percent(weight.share_of(total));
+        let bar = paint.orange(&bar(weight.share_of(most)));
+        text += &format!("  {percentage:>8} {bar} {}\n", shortened(&function, room));
+    }
+    text + "\n"
+}
+
+/// Whether a frame is the program's, or all that there is instead: a mark right on a thread.
+fn is_of_the_program(tree: &CallTree, node: &Node) -> bool {
+    match tree.label(node).kind {
+        FrameKind::Kernel | FrameKind::Waiting => false,
+        FrameKind::Mark => tree.label(parent(tree, node)).kind == FrameKind::Mark,
+        _ => true,
+    }
+}
+
+fn parent<'t>(tree: &'t CallTree, node: &Node) -> &'t Node {
+    &tree.nodes()[node.parent.index()]
+}
+
+/// Where the program went into the kernel, with what was spent there, heaviest first: its innermost
+/// function or, where that is a library's, its own function with what it called of the library,
+/// `load → read`. All programs are in `read` when they read.
+fn calls_of_the_program(tree: &CallTree) -> Vec<(String, Weight)> {
+    let mut weights: BTreeMap<(LabelId, Option<LabelId>), Weight> = BTreeMap::new();
+    for node in tree.nodes().iter().skip(1).filter(|node| node.self_weight > Weight(0)) {
+        let mut at = node;
+        while at.depth > 1 && !is_of_the_program(tree, at) {
+            at = parent(tree, at);
+        }
+        let call = called_library(tree, at).unwrap_or((at.label, None));
+        weights.entry(call).or_default().0 += node.self_weight.0;
+    }
+    let mut all: Vec<_> = weights.into_iter().collect();
+    all.sort_by_key(|(call, weight)| (std::cmp::Reverse(*weight), *call));
+    let text = |((function, called), weight): ((LabelId, Option<LabelId>), Weight)| {
+        let called = called.map(|called| format!(" → {}", name(tree, called))).unwrap_or_default();
+        (format!("{}{called}", name(tree, function)), weight)
+    };
+    all.into_iter().map(text).collect()
+}
+
+/// The function of the program that called a library, and what it called of that.
+fn called_library(tree: &CallTree, innermost: &Node) -> Option<(LabelId, Option<LabelId>)> {
+    let (mut at, mut called, mut inlined) = (innermost, None, None);
+    loop {
+        match tree.label(at).kind {
+            FrameKind::Library => (called, inlined) = (Some(at.label), None),
+            // Of the library or of the program: what it is inlined into comes next.
+            FrameKind::Inlined => inlined = inlined.or(Some(at.label)),
+            FrameKind::User | FrameKind::Jit | FrameKind::Script => {
+                return called.map(|called| (inlined.unwrap_or(at.label), Some(called)));
+            }
+            _ => return None,
+        }
+        at = parent(tree, at);
+    }
+}
+
+fn name(tree: &CallTree, label: LabelId) -> &str {
+    &tree.labels()[label.index()].name
+}
+
+/// A bar of eighths of a column, padded to its full width.
+fn bar(share: f64) -> String {
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    text.extend([' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|c| **c != ' '));
+    let width = text.chars().count();
+    text + &" ".repeat(BAR.saturating_sub(width))
+}
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{Location, Pid, Profile, StackId, Tid, TreeOptions, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn bars_have_a_fixed_width_and_eighths() {
+        assert_eq!(bar(1.0), "█".repeat(10));
+        assert_eq!(bar(0.05), format!("▌{}", " ".repeat(9)));
+        assert_eq!(bar(0.0), " ".repeat(10));
+    }
+
+    /// A tree of stacks, each with the kinds of its frames, from the outermost on.
+    fn tree(stacks: &[(&[(&str, FrameKind)], u64)]) -> CallTree {
+        let mut profile = Profile::new(vec![ValueType::new("context-switches", "count")]);
+        let thread = profile.add_thread("server", Pid(1), Tid(1));
+        for (frames, weight) in stacks {
+            let mut stack = StackId::EMPTY;
+            for (name, kind) in *frames {
+                let frame = profile.add_frame(name, *kind);
+                let location = profile.add_location(Location::named(frame));
+                stack = profile.push_stack(stack, location);
+            }
+            profile.add_sample(thread, stack, &[*weight]);
+        }
+        CallTree::from_profile(&profile, &TreeOptions::default())
+    }
+
+    #[test]
+    fn what_the_kernel_did_is_told_by_the_programs_own_function_and_what_it_called() {
+        use FrameKind::{Inlined, Kernel, Library, User};
+        let main = ("main", User);
+        let (read, cancel, schedule) =
+            (("read", Library), ("__libc_read", Inlined), ("schedule", Kernel));
+        let found = calls_of_the_program(&tree(&[
+            (&[main, ("ping", User), read, cancel, schedule], 5),
+            (&[main, ("pong", User), ("inlined", Inlined), read, schedule], 4),
+            (&[main, ("own", User), ("inlined", Inlined), schedule], 3),
+            (&[("start", Library), read, schedule], 2),
+            (&[schedule], 1),
+        ]));
+        let expect =
+            [("ping → read", 5), ("inlined → read", 4), ("inlined", 3), ("read", 2), ("server", 1)];
+        assert_eq!(found, expect.map(|(text, weight)| (text.to_owned(), Weight(weight))));
+    }
+}
