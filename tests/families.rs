@@ -113,7 +113,7 @@ fn processes_are_named_as_people_type_them() {
     let lines = format!("{}\n{}\n", pair[0].pid(), pair[1].pid());
     let ended = record_nowhere(&["-p", &lines, "-d", "100ms"]);
     assert!(ended.stderr.contains("no samples were taken"), "{}", ended.stderr);
-    record_nowhere(&["-p", "no-such-program"]).error(1, &["no process is called so", "try:"]);
+    record_nowhere(&["-p", "no-such-program"]).error(1, &["no process has that name", "try:"]);
     record_nowhere(&["-p", ""]).error(2, &["empty list"]);
 }
 
@@ -168,7 +168,7 @@ fn no_samples_have_their_reason() {
     stop(Signal::SIGCONT);
     let sleeper = Target::start(&program("sleeper.c"), &[]);
     why(&["-p", &sleeper.pid_text(), "-d", "200ms"], "the target slept");
-    why(&["-F", "1", "--", "true"], "the program ended soon");
+    why(&["-F", "1", "--", "true"], "the program was short-lived");
     if std::thread::available_parallelism().map_or(1, usize::from) > 1 {
         let program = program("exitcode.c");
         // `taskset` itself may run on CPU 0 for a millisecond: too short for so few samples a second.

@@ -5,15 +5,15 @@ use flame_profile::{RootFrame, RootName};
 /// What `--by` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum By {
-    /// Each thread by its name and number, apart from all others
+    /// Each thread by itself, with its name and number
     Thread,
-    /// The process by its name
+    /// Processes by their names
     Process,
-    /// Threads by their names as they are
+    /// Threads by their names, numbers included
     Comm,
-    /// The process by the title that it has set itself
+    /// Processes by the titles that they have set themselves
     Title,
-    /// No such boxes: stacks begin with their outermost function
+    /// No such boxes: stacks start with their outermost function
     None,
 }
 

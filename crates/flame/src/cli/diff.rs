@@ -37,7 +37,7 @@ pub(crate) const REFUSED: [&str; 13] = [
     "around",
 ];
 
-/// Compare profiles: what grew, what shrank, and what of it is real
+/// Compare profiles: what grew, what shrank, and which changes are real
 ///
 /// Reads all that flame render reads. docs/diff.md explains the statistics.
 #[derive(Debug, Args)]
@@ -45,15 +45,15 @@ pub(crate) const REFUSED: [&str; 13] = [
 pub(crate) struct DiffArgs {
     /// The profile before, and the one after; - is stdin
     ///
-    /// One file alone where it has both: folded text with two counts a line, or with --values.
+    /// One file is enough if it has both: folded text with two counts a line, or any with --values.
     #[arg(value_name = "BEFORE AFTER", conflicts_with_all = ["before", "after"])]
     pub(crate) profiles: Vec<PathBuf>,
 
-    /// Profiles before, several runs (repeatable; *, ? and [...] are understood)
+    /// Profiles of several runs before (repeatable; *, ? and [...] are understood)
     #[arg(long, value_name = "PROFILE", num_args = 1.., requires = "after")]
     pub(crate) before: Vec<PathBuf>,
 
-    /// Profiles after
+    /// Profiles of several runs after
     #[arg(long, value_name = "PROFILE", num_args = 1.., requires = "before")]
     pub(crate) after: Vec<PathBuf>,
 
@@ -64,11 +64,11 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) scaling: ScalingArgs,
 
-    /// Take names for equal that differ in an address: 0x7f12 and 0x7f99
+    /// Treat names as equal that differ only in an address: 0x7f12 and 0x7f99
     #[arg(long)]
     pub(crate) strip_hex: bool,
 
-    /// Take names for equal that differ in what a new build changes
+    /// Treat names as equal that differ only in what a new build changes
     ///
     /// Hashes, numbers of closures, template arguments and the parameters that follow from them,
     /// suffixes such as .cold, .part.N, .constprop.N and .llvm.N, versions in paths, where functions
@@ -76,29 +76,29 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     pub(crate) match_names: bool,
 
-    /// So many samples are behind each unit of weight [default: found out]
+    /// Samples behind each unit of weight [default: detected]
     #[arg(long, value_name = "NUMBER", value_parser = above_zero, hide_short_help = true)]
     pub(crate) samples_per_unit: Option<f64>,
 
-    /// Chance that anything at all is called real that is not, in percent [default: 5]
+    /// Chance that anything is called real that is not, in percent [default: 5]
     #[arg(long, value_name = "PERCENT", value_parser = alpha, hide_short_help = true)]
     pub(crate) alpha: Option<f64>,
 
     /// Exit with status 3 if a change exceeds the bound and is real (repeatable)
     ///
-    /// self or total of any function, or FUNCTION:self or FUNCTION:total of one, then > and a growth
-    /// or < and a shrinking in points (percent of before, where it is not normalised): 'total>5%',
-    /// 'parse_json:self>+2%', 'total<-5%'. FUNCTION all is the whole.
+    /// self or total for any function, or FUNCTION:self or FUNCTION:total for one; then > with a growth,
+    /// or < with a decrease, in percentage points (with --no-normalize in percent of before): 'total>5%',
+    /// 'parse_json:self>+2%', 'total<-5%'. The FUNCTION all is the whole profile.
     #[arg(long, value_name = "BOUND", value_parser = Gate::parse)]
     pub(crate) fail_if: Vec<Gate>,
 
-    /// Let a --fail-if on a function that neither profile has hold
+    /// Accept a --fail-if on a function that neither profile has
     ///
-    /// Otherwise that is an error (exit status 2): such a gate would guard nothing.
+    /// Otherwise it is an error (exit status 2): such a gate would guard nothing.
     #[arg(long, requires = "fail_if", hide_short_help = true)]
     pub(crate) allow_missing: bool,
 
-    /// Show what could be noise, too
+    /// Also show changes that could be noise
     #[arg(long)]
     pub(crate) all: bool,
 
@@ -116,12 +116,12 @@ pub(crate) struct DiffArgs {
 
     /// Widths of the picture: union, after, before, delta or both [default: union]
     ///
-    /// union has those of after, and what vanished as wide as it was; delta has the changes alone;
-    /// both has before, after and delta beside each other. The picture can be turned to the others.
+    /// union: those of after, with what vanished as wide as it was. delta: only the changes. both:
+    /// before, after and delta side by side. The viewer can switch to the other widths.
     #[arg(long, value_name = "VIEW", value_parser = DiffView::from_str, help_heading = "Output")]
     pub(crate) view: Option<DiffView>,
 
-    /// Colours of the picture by the change of self or of total [default: self]
+    /// Colour the picture by the change of self or of total [default: self]
     #[arg(long, value_name = "CHANGE", value_parser = ColourBy::from_str, help_heading = "Output")]
     pub(crate) color_by: Option<ColourBy>,
 
@@ -148,11 +148,11 @@ pub(crate) struct ScalingArgs {
     #[arg(long, group = "scaling")]
     pub(crate) no_normalize: bool,
 
-    /// Compare weights a second of what was recorded
+    /// Compare weights per second of recording
     #[arg(long, group = "scaling")]
     pub(crate) by_time: bool,
 
-    /// Compare weights for the same weight of FUNCTION: for the same work
+    /// Compare weights relative to that of FUNCTION, which stands for the same work
     #[arg(long, value_name = "FUNCTION", group = "scaling")]
     pub(crate) per: Option<String>,
 }

@@ -13,15 +13,15 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "REGEX", hide_short_help = true)]
     pub(crate) exclude: Vec<String>,
 
-    /// Leave functions that match out of all stacks: what they call has their caller (repeatable)
+    /// Remove functions that match from all stacks: their callees move to their callers (repeatable)
     #[arg(long, value_name = "REGEX", hide_short_help = true)]
     pub(crate) hide: Vec<String>,
 
-    /// Put functions of Java below frames of their packages: com, example, Server.run
+    /// Put Java functions below frames of their packages: com, example, Server.run
     #[arg(long, hide_short_help = true)]
     pub(crate) packages: bool,
 
-    /// Leave out so many frames at the root of each stack
+    /// Leave out this many frames at the root of each stack
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub(crate) trim_root: Option<usize>,
 

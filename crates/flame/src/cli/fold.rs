@@ -23,18 +23,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FoldArgs {
-    /// Profiles or folders of them, which are summed up; - is stdin, as is what is piped in
+    /// Profiles, or folders of profiles, which are added up; - is stdin
     #[arg(value_name = "FILE")]
     pub(crate) profiles: Vec<PathBuf>,
 
-    /// Fold what the files of these folders take on the disk, in place of profiles
+    /// Fold the disk usage of these folders, instead of profiles
     ///
-    /// A frame is a folder, the innermost a file. --value size takes their lengths, --value files their
-    /// number. Files with several names count once; links and other file systems are not entered.
+    /// Frames are folders, the innermost one a file. --value size takes file lengths, --value files
+    /// counts files. Files with several names count once; symbolic links and other file systems are not
+    /// followed.
     #[arg(long, conflicts_with_all = ["from", "event", "process", "thread", "comm", "cpu", "time", "skip_after", "roots"])]
     pub(crate) files: bool,
 
-    /// Print the formats that are read
+    /// List the formats that are read
     #[arg(long, exclusive = true)]
     pub(crate) list_formats: bool,
 
@@ -56,7 +57,7 @@ pub(crate) struct FoldArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Samples")]
 pub(crate) struct SampleArgs {
-    /// Mark the kernel's functions in folded output: `_[k]`
+    /// Mark functions of the kernel in folded output: `_[k]`
     #[arg(long)]
     pub(crate) kernel: bool,
 
@@ -68,43 +69,43 @@ pub(crate) struct SampleArgs {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Name functions that have no name by their address
+    /// Show the addresses of functions that have no name
     #[arg(long)]
     pub(crate) addrs: bool,
 
-    /// Say source lines where perf script printed them, by `-F +srcline`
+    /// Show source lines where perf script printed them (`-F +srcline`)
     #[arg(long, alias = "context")]
     pub(crate) srcline: bool,
 
-    /// Samples of this event only [default: of the first in the input]
+    /// Only samples of this event [default: the first one in the input]
     #[arg(long, value_name = "EVENT", alias = "event-filter")]
     pub(crate) event: Option<String>,
 
-    /// Leave out what called this function (repeatable)
+    /// Leave out the callers of this function (repeatable)
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) skip_after: Vec<String>,
 
-    /// Make the values of this label of pprof the outermost frames: host, service (repeatable)
+    /// Make the values of this pprof label the outermost frames: host, service (repeatable)
     #[arg(long = "root", value_name = "LABEL")]
     pub(crate) roots: Vec<String>,
 
-    /// Samples of these processes only
+    /// Only samples of these processes
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub(crate) process: Vec<u32>,
 
-    /// Samples of these threads only, by name or number
+    /// Only samples of these threads, by name or number
     #[arg(long, value_name = "THREAD", value_delimiter = ',')]
     pub(crate) thread: Vec<String>,
 
-    /// Samples of processes or threads of this name only
+    /// Only samples of processes or threads of this name
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
-    /// Samples on these CPUs only
+    /// Only samples on these CPUs
     #[arg(long, value_name = "CPU", value_delimiter = ',')]
     pub(crate) cpu: Vec<u32>,
 
-    /// Samples from FROM up to TO only, in seconds from the first one: 2..5, 2.. or ..0.5
+    /// Only samples between FROM and TO, in seconds after the first one: 2..5, 2.. or ..0.5
     #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
     pub(crate) time: Option<TimeRange>,
 }

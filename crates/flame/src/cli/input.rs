@@ -8,13 +8,13 @@ use flame_formats::InputFormat;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct InputArgs {
-    /// Format of all inputs [default: recognised by what is in them]
+    /// Format of all inputs [default: recognised by their contents]
     ///
     /// `flame fold --list-formats` prints the names.
     #[arg(long, value_name = "FORMAT", value_parser = input_format)]
     pub(crate) from: Option<&'static InputFormat>,
 
-    /// Make it an error that a part of an input cannot be read
+    /// Fail if a part of an input cannot be read
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -22,7 +22,7 @@ pub(crate) struct InputArgs {
     #[arg(long = "debug-dir", value_name = "DIR", hide_short_help = true)]
     pub(crate) debug_dirs: Vec<PathBuf>,
 
-    /// Where the files of the machine are that perf.data was recorded on: DIR has its /
+    /// Take the files of the machine that recorded perf.data from DIR, a copy of its /
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) sysroot: Option<PathBuf>,
 

@@ -23,15 +23,15 @@ pub(crate) struct OutputArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) force: bool,
 
-    /// Value that weighs the boxes: samples, or the event's own (cpu for clocks)
+    /// Value that gives boxes their width: samples, or the event's own (cpu for clocks)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) value: Option<String>,
 
-    /// What the outermost boxes are called after [default: threads, of which those of a pool are one]
+    /// What the outermost boxes stand for [default: threads, those of a pool together]
     ///
-    /// Unless asked otherwise threads of a process that differ by their number only
-    /// (pool-1-thread-1, pool-1-thread-2) are one box, and a process that has set a title itself
-    /// (postgres: checkpointer) is called by it.
+    /// By default threads of a process whose names differ only by a number (pool-1-thread-1,
+    /// pool-1-thread-2) are one box, and a process that has set its own title (postgres: checkpointer)
+    /// is called by that.
     #[arg(long, value_name = "WHAT", hide_short_help = true)]
     pub(crate) by: Option<By>,
 
@@ -47,7 +47,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) root_tid: bool,
 
-    /// Show functions that call themselves, or each other in turn, once: f;f;f as f, a;b;a;b as a;b
+    /// Show functions that call themselves, or each other in turn, only once: f;f;f as f, a;b;a;b as a;b
     ///
     /// pprof files keep whole stacks.
     #[arg(long, visible_alias = "recursive", hide_short_help = true)]

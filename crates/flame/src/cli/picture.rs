@@ -36,11 +36,11 @@ pub(crate) struct PictureArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) reverse: bool,
 
-    /// Keep the order of the input, which is that of time
+    /// Keep the order of the input, which is the order of time
     ///
-    /// Calls that follow each other at once are one box; one that comes again after its caller did
-    /// something itself, or called something else, is another box. Of a recording: a lane a thread below
-    /// an axis of time, with gaps where the thread had no CPU.
+    /// Calls that directly follow each other are one box; a call that comes again after its caller did
+    /// something itself, or called something else, is another box. A recording gets one lane per thread
+    /// below a time axis, with gaps where the thread had no CPU.
     #[arg(long, hide_short_help = true)]
     pub(crate) flamechart: bool,
 
@@ -63,14 +63,14 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "PIXELS", value_parser = row_height, hide_short_help = true)]
     pub(crate) height: Option<u32>,
 
-    /// Draw thinner boxes as part of a run: pixels, or percent of all [default: 0.5]
+    /// Draw narrower boxes as part of a run: pixels, or percent of the width [default: 0.5]
     #[arg(long, value_name = "WIDTH", value_parser = min_width, hide_short_help = true)]
     pub(crate) minwidth: Option<MinWidth>,
 
-    /// Draw every row, also those that hardly any sample reaches
+    /// Draw every row, however few samples reach it
     ///
-    /// Else the frames above the last row of which the graph has 1 % are one box, … N frames, for each
-    /// tower of them; a click on it shows them. Graphs of up to 40 rows are always drawn whole.
+    /// Otherwise the frames above the last row that is as wide as 1 % of the graph become one box for each
+    /// tower, … N frames, which a click opens. Graphs of up to 40 rows are always drawn whole.
     #[arg(long, hide_short_help = true)]
     pub(crate) all_rows: bool,
 
@@ -111,12 +111,12 @@ pub(crate) struct PictureArgs {
     #[arg(long, conflicts_with = "hash", hide_short_help = true)]
     pub(crate) random: bool,
 
-    /// Take colours from FILE, and add those of new names to it [default file: palette.map]
+    /// Take colours from FILE, and add new names to it [default file: palette.map]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "palette.map", hide_short_help = true)]
     pub(crate) cp: Option<PathBuf>,
 
-    /// The wider the redder
+    /// The wider a box, the redder
     #[arg(long, hide_short_help = true)]
     pub(crate) colordiffusion: bool,
 
@@ -140,11 +140,11 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "COLOR", value_parser = Rgb::from_str, hide_short_help = true)]
     pub(crate) uicolor: Option<Rgb>,
 
-    /// Cut the end of long names, not their start or middle
+    /// Shorten long names at their end, not at their start or middle
     #[arg(long, hide_short_help = true)]
     pub(crate) truncate_text_right: bool,
 
-    /// What 100 % is, where that is more than the samples weigh
+    /// What counts as 100 %, if more than the samples weigh
     #[arg(long, value_name = "COUNT", value_parser = total, hide_short_help = true)]
     pub(crate) total: Option<u64>,
 
@@ -156,7 +156,7 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub(crate) notes: Option<String>,
 
-    /// Links and other attributes of functions: lines of NAME TAB key=value TAB ...
+    /// Links and other attributes of functions, from lines of NAME TAB key=value TAB ...
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) nameattr: Option<PathBuf>,
 
@@ -164,7 +164,7 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "NAME", value_parser = encoding, hide_short_help = true)]
     pub(crate) encoding: Option<()>,
 
-    /// Break the file's lines, for people who read it
+    /// Break lines, for people who read the file
     #[arg(long, hide_short_help = true)]
     pub(crate) pretty_xml: bool,
 
@@ -176,25 +176,25 @@ pub(crate) struct PictureArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) no_metadata: bool,
 
-    /// Branches of text reports below this share are summed up, in percent [default: 0.5]
+    /// In text reports, sum up branches below this share, in percent [default: 0.5]
     #[arg(long, value_name = "PERCENT", value_parser = share, hide_short_help = true)]
     pub(crate) min_share: Option<f64>,
 
-    /// The callers of FUNCTION, with the weight that they bring
+    /// List the callers of FUNCTION, with the weight that comes through each
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["reverse", "base"])]
     #[arg(hide_short_help = true)]
     pub(crate) callers: Option<String>,
 
-    /// A picture of the callers and the callees of FUNCTION
+    /// Draw the callers and the callees of FUNCTION
     ///
-    /// Callers stand above it and callees below; shares are of the whole profile, which is in the file,
-    /// too. Where a stack has the function more than once, the outermost call counts. The file's
-    /// script draws it: without scripts the whole profile is shown.
+    /// Callers stand above it and callees below; shares are of the whole profile, which the file holds,
+    /// too. Where a stack has the function more than once, the outermost call counts. The viewer's
+    /// script draws this view: without scripts the whole profile is shown.
     #[arg(long, value_name = "FUNCTION", hide_short_help = true)]
     #[arg(conflicts_with_all = ["reverse", "callers", "no_javascript"])]
     pub(crate) around: Option<String>,
 
-    /// All functions and no call tree in text reports
+    /// In text reports, list all functions, without a call tree
     #[arg(long, hide_short_help = true)]
     pub(crate) flat: bool,
 

@@ -58,10 +58,10 @@ pub(crate) struct RecordArgs {
 #[group(skip)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
-    /// Attach to these processes with all that they have started or start
+    /// Attach to these processes and all that they have started or will start
     ///
-    /// Numbers or names, separated by commas or blanks. A name is taken when all processes of that
-    /// name are one tree, such as a server with its workers; else they are listed.
+    /// Numbers or names, separated by commas or blanks. A name is accepted if all processes of that
+    /// name are one tree, such as a server with its workers; otherwise they are listed.
     #[arg(short, long = "pid", value_name = "PID", value_parser = process_list)]
     #[arg(conflicts_with_all = ["tids", "all", "group"])]
     pub(crate) pids: Vec<List<ProcessName>>,
@@ -71,17 +71,17 @@ pub(crate) struct TargetArgs {
     #[arg(conflicts_with_all = ["all", "group"])]
     pub(crate) tids: Vec<List<Tid>>,
 
-    /// All processes on all CPUs
+    /// Record all processes on all CPUs
     #[arg(short, long, alias = "all-cpus", conflicts_with = "group")]
     pub(crate) all: bool,
 
-    /// One control group: its path below /sys/fs/cgroup, or a container's id
+    /// Record one control group: its path below /sys/fs/cgroup, or a container's id
     #[arg(short = 'G', long = "cgroup", value_name = "CGROUP")]
     pub(crate) group: Option<String>,
 
     /// A program to launch, with its arguments
     ///
-    /// Besides a target it is not recorded itself, but says how long to record: `-p PID -- sleep 5`.
+    /// Together with another target it is not recorded, but says how long to record: `-p PID -- sleep 5`.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -116,28 +116,28 @@ pub(crate) struct List<T>(pub(crate) Vec<T>);
 pub(crate) struct SamplingArgs {
     /// Samples a second, or `max` for the kernel's limit [default: 99]
     ///
-    /// Of events that the kernel counts one by one (page-faults, context-switches, --mode off-cpu)
-    /// the default is 999. Up to 1,000 occurrences a second are all sampled; of more, each sample
+    /// For events that the kernel counts one by one (page-faults, context-switches, --mode off-cpu)
+    /// the default is 999. Up to 1,000 occurrences a second are all sampled; beyond that, each sample
     /// stands for as many as the kernel's own counter says.
     #[arg(short = 'F', long = "freq", alias = "frequency", value_name = "HZ", value_parser = frequency, conflicts_with = "period")]
     pub(crate) frequency: Option<Hz>,
 
-    /// One sample every PERIOD events (nanoseconds for clocks) instead
+    /// Take a sample every PERIOD events (nanoseconds for clocks) instead
     #[arg(short = 'c', long = "period", alias = "count", value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) period: Option<u64>,
 
-    /// Stop after that time: 500ms, 10s, 2m
+    /// Stop after this time: 500ms, 10s, 2m
     #[arg(short, long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) duration: Option<Duration>,
 
-    /// Begin that long after the target: a program's start is left out
+    /// Start recording this long after the target, to leave out how a program starts
     #[arg(short = 'D', long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
     pub(crate) delay: Option<Duration>,
 
     /// Event to sample [default: cycles, or cpu-clock where there is no PMU]
     ///
-    /// Of several, separated by commas (cycles,instructions), each is a value of the profile: --value
-    /// chooses the one that is drawn.
+    /// Several events, separated by commas (cycles,instructions), are one value of the profile each:
+    /// --value chooses the one that is drawn.
     ///
     /// cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock, page-faults,
     /// context-switches and others of perf, a tracepoint (block:block_rq_issue), calls of a function
@@ -145,7 +145,7 @@ pub(crate) struct SamplingArgs {
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     pub(crate) event: Option<List<EventType>>,
 
-    /// Of a tracepoint, only what the kernel's filter lets through: 'bytes > 4096'
+    /// Record only what passes this filter of a tracepoint's fields: 'bytes > 4096'
     #[arg(long, value_name = "FILTER", requires = "event", hide_short_help = true)]
     pub(crate) filter: Option<String>,
 
@@ -155,50 +155,51 @@ pub(crate) struct SamplingArgs {
 
     /// Measure cpu (the default), off-cpu, wall, faults, io, syscalls, ...
     ///
-    /// cpu: where threads run. off-cpu: where they wait, weighed by how long until they run again;
-    /// takes the right to sample the kernel. wakeup: who wakes them, weighed by how long they waited for
-    /// it; offwake: where they wait, and above that who wakes them. wall: off-cpu and cpu in one picture, so that each thread adds up to
-    /// the time that it lived. faults: where memory is first touched. io: what system calls read and
-    /// write; block-io: what is asked of disks; syscalls: how many there are; mmap: what address space
-    /// is asked for; alloc: what malloc and its like are asked for; locks: waits for locks and conditions.
+    /// cpu: where threads run. off-cpu: where they wait, weighted by the time until they run again;
+    /// needs the right to sample the kernel. wakeup: who wakes them, weighted by how long they waited.
+    /// offwake: where they wait, and above that who wakes them. wall: off-cpu and cpu in one picture, so
+    /// that each thread adds up to its lifetime. faults: where memory is first touched. io: bytes that
+    /// system calls read and write. block-io: bytes requested of disks. syscalls: how many there are.
+    /// mmap: address space requested. alloc: memory requested of malloc and its like. locks: waits for
+    /// locks and conditions.
     #[arg(long, value_name = "MODE", conflicts_with = "event", hide_possible_values = true)]
     pub(crate) mode: Option<Mode>,
 
-    /// What of system calls is measured: bytes, count or latency (from entry to return)
+    /// What is measured of system calls: bytes, count or latency (from entry to return)
     ///
     /// The default is bytes, and count for --mode syscalls.
     #[arg(long, value_name = "HOW", requires = "mode", hide_short_help = true)]
     pub(crate) measure: Option<Measure>,
 
-    /// Of --mode alloc, the library or program whose malloc is meant, where it is not found
+    /// For --mode alloc, the library or program that has malloc, if flame does not find it
     #[arg(long, value_name = "FILE", requires = "mode", hide_short_help = true)]
     pub(crate) allocator: Option<PathBuf>,
 
-    /// Of --mode alloc, only what is not freed before the recording ends
+    /// For --mode alloc, only what is not freed before the recording ends
     #[arg(long, requires = "mode", hide_short_help = true)]
     pub(crate) live: bool,
 
-    /// Keep in .pb.gz when each sample was taken: for heat maps, flame charts and fold --time
+    /// Keep the time of each sample in .pb.gz, for heat maps, flame charts and fold --time
     #[arg(long, hide_short_help = true)]
     pub(crate) times: bool,
 
-    /// Weigh a tracepoint by a field of it (bytes, ret), or a function by an argument (arg1 to arg6)
+    /// Weight a tracepoint by one of its fields (bytes, ret), or a function by an argument (arg1 to arg6)
     #[arg(long, value_name = "FIELD", requires = "event", hide_short_help = true)]
     pub(crate) weight: Option<String>,
 
-    /// Measure the time from one event of a thread to another: sys_enter_fsync,sys_exit_fsync of group syscalls
+    /// Measure the time from one event of a thread to another: syscalls:sys_enter_fsync,syscalls:sys_exit_fsync
     #[arg(long, value_name = "ENTER,EXIT", value_parser = events, conflicts_with_all = ["event", "mode"], hide_short_help = true)]
     pub(crate) pair: Option<List<EventType>>,
 
-    /// Of --mode off-cpu, waits in these states only: S, D (for a disk), R (preempted), T, I
+    /// For --mode off-cpu, only waits in these states: S, D (for a disk), R (preempted), T, I
     #[arg(long, value_name = "S,D,...", requires = "mode", hide_short_help = true)]
     pub(crate) state: Option<String>,
 
-    /// Of --mode off-cpu, wakeup and offwake, waits of at least that time only: 1us, 10ms
+    /// For --mode off-cpu, wakeup and offwake, only waits of at least this time: 1us, 10ms
     #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
     pub(crate) min_block: Option<Duration>,
 
-    /// Of --mode off-cpu, wakeup and offwake, waits of at most that time only
+    /// For --mode off-cpu, wakeup and offwake, only waits of at most this time
     #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
     pub(crate) max_block: Option<Duration>,
 
@@ -210,42 +211,42 @@ pub(crate) struct SamplingArgs {
     #[arg(short)]
     pub(crate) user: bool,
 
-    /// How stacks are walked: `dwarf[,BYTES]`, fp or none
+    /// How stacks are unwound: `dwarf[,BYTES]`, fp (frame pointers) or none
     ///
-    /// Without BYTES, 16 KiB of stack are copied with each sample, and what lies beyond is read while
-    /// the thread stands still; where that is not possible, up to 64 KiB are copied.
+    /// Without BYTES, 16 KiB of stack are copied with each sample, and the rest is read while the thread
+    /// stands still; where that is not possible, up to 64 KiB are copied.
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = call_graph)]
     pub(crate) call_graph: StackWalk,
 
-    /// Frames kept of a stack, from the innermost on
+    /// Frames kept of each stack, from the innermost on
     ///
-    /// What is left out stands under `[frames beyond --max-depth]` and is counted.
+    /// Stacks with more frames stand under `[frames beyond --max-depth]` and are counted.
     #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_DEPTH, value_parser = max_depth, hide_short_help = true)]
     pub(crate) max_depth: usize,
 
-    /// Ask Java VMs that cannot be read for the names of compiled methods when the recording ends
+    /// At the end, ask Java VMs that flame cannot read for the names of their compiled methods
     #[arg(long, hide_short_help = true)]
     pub(crate) java: bool,
 
-    /// Show an interpreter as what it is, without the frames of the program that it runs
+    /// Show an interpreter's native frames, without those of the program that it runs
     #[arg(long, hide_short_help = true)]
     pub(crate) no_script: bool,
 
     /// Keep an interpreter's own frames beside those of the program that it runs
     ///
-    /// Else those that run functions of the program, and those that only call, give way to them.
+    /// Otherwise the frames of the program take the place of those that run and call its functions.
     #[arg(long, hide_short_help = true, conflicts_with = "no_script")]
     pub(crate) native: bool,
 
-    /// Only on these CPUs, all processes unless others are named: 0-3,8
+    /// Record only on these CPUs; all processes, unless some are named: 0-3,8
     #[arg(short = 'C', value_name = "CPUS", value_parser = cpus)]
     pub(crate) cpus: Option<CpuList>,
 
-    /// Leave out the processes that those of -p have started already
+    /// Leave out processes that those of -p have already started
     #[arg(long, hide_short_help = true)]
     pub(crate) no_children: bool,
 
-    /// Leave out threads and processes that the target starts, and those that it has started
+    /// Leave out threads and processes that the target starts or has already started
     #[arg(long, hide_short_help = true)]
     pub(crate) no_inherit: bool,
 
@@ -253,20 +254,20 @@ pub(crate) struct SamplingArgs {
     #[arg(short = 'g', hide = true)]
     pub(crate) with_stacks: bool,
 
-    /// Same interval between all samples, instead of random ones around their mean
+    /// Take samples at a fixed interval, instead of random ones around its length
     #[arg(long, hide_short_help = true)]
     pub(crate) fixed_period: bool,
 
-    /// Bind events to the target's tasks, even with the right to watch whole CPUs
+    /// Open events for each of the target's tasks, even with the right to sample whole CPUs
     ///
-    /// Costs other programs nothing, but tasks that live for less than an interval are not seen.
+    /// This costs other programs nothing, but tasks that live for less than an interval are not seen.
     #[arg(long, hide_short_help = true)]
     pub(crate) per_task: bool,
 
-    /// Record so often, one file each: -o old.pb.gz writes old.1.pb.gz, old.2.pb.gz and so on
+    /// Record this many times: -o old.pb.gz writes old.1.pb.gz, old.2.pb.gz and so on
     ///
-    /// One recording says nothing about how much recordings differ: three a side tell flame diff
-    /// what of a change is real.
+    /// One recording does not tell how much recordings of the same program differ: with three of each
+    /// side, flame diff can tell which changes are real.
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: Option<u32>,
 
@@ -274,7 +275,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "NUMBER", hide = true)]
     pub(crate) run_number: Option<u32>,
 
-    /// Exit with 1 if anything was lost, or under 95 % of CPU time seen
+    /// Exit with 1 if anything was lost, or less than 95 % of the CPU time was sampled
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -325,11 +326,11 @@ pub(crate) enum Mode {
 /// What of a system call counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measure {
-    /// How many bytes it is about.
+    /// How many bytes are transferred.
     Bytes,
-    /// That it was made.
+    /// How many calls there are.
     Count,
-    /// How long it took.
+    /// How long calls take.
     Latency,
 }
 

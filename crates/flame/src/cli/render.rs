@@ -21,17 +21,17 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RenderArgs {
-    /// Profiles or folders of them, which are merged; - is stdin, as is what is piped in
+    /// Profiles, or folders of profiles, which are merged; - is stdin
     #[arg(value_name = "PROFILE")]
     pub(crate) profiles: Vec<PathBuf>,
 
-    /// Put source lines into frames: NAME (FILE:LINE), one box for each line
+    /// Add source lines to frames: NAME (FILE:LINE), one box for each line
     #[arg(long, hide_short_help = true)]
     pub(crate) lines: bool,
 
-    /// Write DIR/index.html, a page over the pictures in DIR: thumbnails, titles and totals
+    /// Write DIR/index.html, a page of the pictures in DIR: thumbnails, titles and totals
     ///
-    /// The newest picture comes first. The page has no script and asks for nothing but the pictures.
+    /// The newest picture comes first. The page has no script and loads nothing but the pictures.
     #[arg(long, value_name = "DIR", conflicts_with = "profiles", hide_short_help = true)]
     pub(crate) index: Option<PathBuf>,
 

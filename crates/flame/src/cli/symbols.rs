@@ -7,7 +7,7 @@ use clap::Args;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Symbols")]
 pub(crate) struct SymbolArgs {
-    /// Put source lines into frames: NAME (FILE:LINE), one box for each line
+    /// Add source lines to frames: NAME (FILE:LINE), one box for each line
     #[arg(long)]
     pub(crate) lines: bool,
 
@@ -19,7 +19,7 @@ pub(crate) struct SymbolArgs {
     #[arg(long = "debug-dir", value_name = "DIR", hide_short_help = true)]
     pub(crate) debug_dirs: Vec<PathBuf>,
 
-    /// Say for each image which names are missing, and what would bring them
+    /// List for each image which names are missing, and what would provide them
     #[arg(long, hide_short_help = true)]
     pub(crate) explain: bool,
 }

@@ -22,20 +22,20 @@ The trace is what `trace calls` puts into memory of a U-Boot built with FTRACE=1
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct UbootArgs {
-    /// What to make of a trace
+    /// What to make of the trace
     #[command(subcommand)]
     pub(crate) command: UbootCommand,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UbootCommand {
-    /// How often functions were called, and by whom: a flame graph, or any other output
+    /// Draw how often functions were called, and by whom, or write any other output
     Calls(Box<UbootGraphArgs>),
-    /// How long functions took, in microseconds: a flame graph, a flame chart, or any other output
+    /// Draw how long functions took, in microseconds, or write any other output
     Timing(Box<UbootGraphArgs>),
-    /// trace.dat, for `trace-cmd report` and kernelshark
+    /// Write trace.dat, for `trace-cmd report` and KernelShark
     Ftrace(UbootFtraceArgs),
-    /// What is in a trace: chunks, records, gaps, depth, what is missing
+    /// Show what is in a trace: chunks, records, gaps, depth, what is missing
     Info(UbootInfoArgs),
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct UbootGraphArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Leave functions out that the rules exclude: their time is their callers', as if inlined
+    /// Leave out functions that the rules exclude: their time is their callers', as if inlined
     ///
-    /// Without it rules are for ftrace only, as proftool has it.
+    /// Without this option rules apply to ftrace only, as in proftool.
     #[arg(long, requires = "config")]
     pub(crate) apply_filter: bool,
 

@@ -107,7 +107,7 @@ fn is_whole(health: &Health, chance: f64) -> bool {
 
 /// `sees_all` says whether more rights would not show more.
 fn not_whole(health: &Health, sees_all: bool) -> Failure {
-    let mut failure = Failure::new("the profile is not whole, and --strict was given");
+    let mut failure = Failure::new("the profile is incomplete, and --strict was given");
     failure = failure.why(health.one_line());
     match health.has_losses() {
         true => failure.or_try("a lower frequency (-F), or a smaller stack copy (--call-graph)"),

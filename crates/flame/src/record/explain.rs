@@ -119,11 +119,11 @@ impl Images {
             Missing::KernelHidden if is_root() => "sysctl kernel.kptr_restrict=1".to_owned(),
             Missing::KernelHidden => "sudo sysctl kernel.kptr_restrict=0, or sudo flame".to_owned(),
             Missing::OtherKernel => {
-                "read it on the machine, and in the boot, of the recording".to_owned()
+                "symbolize it on the machine that recorded it, before that is rebooted".to_owned()
             }
-            Missing::FileReplaced => "record it again: its file is another one by now".to_owned(),
+            Missing::FileReplaced => "record again: the file has been replaced since".to_owned(),
             Missing::FileUnreadable if is_root() => {
-                "record it again: its file was gone when it was to be read".to_owned()
+                "record again: the file was gone before it could be read".to_owned()
             }
             Missing::FileUnreadable => "run flame as root, while the program runs".to_owned(),
             Missing::NotElf | Missing::NotMapped => {

@@ -64,7 +64,7 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
             return Err(Failure::new(
                 "--weight takes a field of a tracepoint or an argument of a function",
             )
-            .why("other events write nothing that could be added up"));
+            .why("other events carry no value that could be added up"));
         };
         return measure(config, sampling, field, event, Weight::Field(field.clone(), "count"));
     }

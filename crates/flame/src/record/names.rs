@@ -76,8 +76,10 @@ fn one_tree(
     let roots: Vec<Pid> = found.iter().copied().filter(|pid| !is_below(*pid)).collect();
     match roots.as_slice() {
         [root] => Ok(*root),
-        [] => Err(Failure::new(format!("cannot record {name}: no process is called so"))
-            .why("names are those of processes, their files, or what they were started as")
+        [] => Err(Failure::new(format!("cannot record {name}: no process has that name"))
+            .why(
+                "a name is that of a process, of its executable, or the one that it was started by",
+            )
             .or_try("pgrep -af PATTERN, then flame record -p with its number")
             .or_try(format!("flame record {name}, to launch it"))),
         several => {
@@ -90,8 +92,8 @@ fn one_tree(
                 lines.push(format!("and {} more", several.len() - LISTED));
             }
             let numbers: Vec<String> = several.iter().map(Pid::to_string).collect();
-            Err(Failure::usage(format!("{name} is not one process, or one tree of them"))
-                .why(format!("{} are called so: {}", several.len(), lines.join("; ")))
+            Err(Failure::usage(format!("{name} is neither one process nor one tree of processes"))
+                .why(format!("{} processes have that name: {}", several.len(), lines.join("; ")))
                 .or_try(format!("flame record -p {}, for all of them", numbers.join(","))))
         }
     }

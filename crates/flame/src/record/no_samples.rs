@@ -61,7 +61,7 @@ impl NoSamples<'_> {
         let is_idle = used < duration * 1e3 / 20.0;
         match (is_idle, self.plan.command.is_some()) {
             (_, true) if duration * 1e3 < 20.0 * interval => failure
-                .why(format!("the program ended soon: {slept}"))
+                .why(format!("the program was short-lived: {slept}"))
                 .or_try("a higher frequency: -F 4999"),
             (true, false) => failure
                 .why(format!("the target slept: {slept}"))

@@ -95,7 +95,7 @@ pub(super) fn of_refusals(sessions: &Sessions) -> Vec<Note> {
                 format!("CPU {cpu} came online and was not sampled: {}", why.what())
             }
             Refused::Occurrences => {
-                format!("from some moment on nothing was sampled: {}", why.what())
+                format!("sampling stopped before the recording ended: {}", why.what())
             }
             Refused::Stacks(cpu) => format!(
                 "CPU {cpu}: from some moment on no stack was read beyond its copy, since memory of a \
@@ -125,7 +125,7 @@ pub(super) fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note
     if calls > 0 {
         let (calls, seconds) = (group_thousands(calls), calls as f64 * BREAKPOINT);
         notes.push(Note::plain(format!(
-            "{calls} calls ran into a breakpoint: of some 2 us each, {seconds:.2} s in all"
+            "{calls} calls hit a breakpoint, at some 2 us each: {seconds:.2} s in all"
         )));
     }
     let occurrences = happened(false);
@@ -169,7 +169,7 @@ pub(super) fn of_sessions(sessions: &Sessions) -> Vec<Note> {
         ),
         Concession::SmallerRing { ring, wanted } => Note::new(
             format!(
-                "not allowed to lock more memory: rings of {} KiB a CPU, samples may be lost",
+                "not allowed to lock more memory: ring buffers have {} KiB per CPU, and samples may be lost",
                 ring.0 / 1024
             ),
             by_root(&format!("sysctl kernel.perf_event_mlock_kb={}", wanted.0 / 1024 + 4)),

@@ -99,7 +99,7 @@ fn check_functions(config: &mut RecorderConfig) -> Result<(), Failure> {
         && (!copies || config.sampler.privilege == Privilege::Kernel)
     {
         return Err(Failure::new(
-            "what a function is called with needs --call-graph dwarf, and no -k",
+            "arguments of functions need --call-graph dwarf and user code, not -k",
         )
         .why("registers are recorded with copies of user stacks"));
     }
@@ -113,15 +113,16 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
         return Err(Failure::new(
             "--min-block and --max-block are for --mode off-cpu, wakeup and offwake",
         )
-        .why("other modes leave no waits out"));
+        .why("other modes record no waits"));
     }
     if sampling.state.is_some() {
         if sampling.mode != Some(Mode::OffCpu) {
             return Err(Failure::new("--state is for --mode off-cpu"));
         }
         if sampling.period.is_some() || sampling.frequency.is_some() {
-            return Err(Failure::usage("--state takes neither -F nor -c")
-                .why("each wait in those states is sampled: of others their state is not known"));
+            return Err(Failure::usage("--state takes neither -F nor -c").why(
+                "every wait in those states is sampled: the state of any other is not known",
+            ));
         }
     }
     if sampling.allocator.is_some() && sampling.mode != Some(Mode::Alloc) {
@@ -133,7 +134,7 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     let is_tracepoint = events(sampling).any(EventType::is_tracepoint);
     if sampling.filter.is_some() && !is_tracepoint {
         return Err(Failure::new("--filter is for tracepoints: -e GROUP:NAME")
-            .why("the kernel filters by the fields of a tracepoint; other events have none"));
+            .why("the kernel filters by the fields of a tracepoint, and other events have none"));
     }
     let mode = match sampling.mode {
         Some(Mode::OffCpu) => "off-cpu",

@@ -102,7 +102,7 @@ impl Started {
         }
         if !args.names_a_target() {
             return Err(Failure::usage("what is to be recorded?")
-                .why("a target is missing: a process, a thread, all of the machine, or a program")
+                .why("no target was given: a process, a thread, a program, or the whole machine")
                 .or_try("flame record -p PID, or flame record COMMAND, or flame record -a"));
         }
         if !args.tids.is_empty() {
@@ -187,7 +187,7 @@ impl Started {
             }
             let why = match self.exit {
                 Some(_) => "the program has ended by then",
-                None if signals.arrived() => "flame was asked to end before",
+                None if signals.arrived() => "flame was asked to end before that",
                 None => {
                     thread::sleep(left.min(POLL));
                     continue;

@@ -38,7 +38,7 @@ fn each_image_has_what_it_lacks_and_what_brings_it() {
    50.0 %  /usr/bin/node  unwind tables: 2.0 % of stacks end here              build it with -fasynchronous-unwind-tables; assembly needs .cfi directives
    25.0 %  /opt/tool      inlined functions, lines                             compile with -g
     1.0 %  /opt/go        inlined functions, lines                             go build without -ldflags '-s -w'
-    0.1 %  /opt/gone      names: file replaced since it was mapped             record it again: its file is another one by now
+    0.1 %  /opt/gone      names: file replaced since it was mapped             record again: the file has been replaced since
    10.0 %  [anon]         names: anonymous memory without a perf map           node --perf-basic-prof --interpreted-frames-native-stack
     2.0 %  [kernel]       names: kernel addresses hidden                       KERNEL
 ";
