@@ -109,7 +109,7 @@ fn processes_are_named_as_people_type_them() {
     assert_count(folded.with(&["main", "serve"]), 2.0 * 0.3 * 999.0, 0.15);
     let pair: Vec<Target> = (0..2).map(|_| Target::start(&server, &["1", "0", "0.1"])).collect();
     let ended = record_nowhere(&["-p", "server-of-test", "--duration", "100ms"]);
-    ended.error(2, &["server-of-test", "not one process", "why:", "try:", "-p "]);
+    ended.error(2, &["server-of-test", "neither one process nor one tree", "why:", "try:", "-p "]);
     let lines = format!("{}\n{}\n", pair[0].pid(), pair[1].pid());
     let ended = record_nowhere(&["-p", &lines, "-d", "100ms"]);
     assert!(ended.stderr.contains("no samples were taken"), "{}", ended.stderr);

@@ -75,7 +75,7 @@ pub(crate) struct TargetArgs {
     #[arg(short, long, alias = "all-cpus", conflicts_with = "group")]
     pub(crate) all: bool,
 
-    /// Record one control group: its path below /sys/fs/cgroup, or a container's id
+    /// Record one control group: a path below /sys/fs/cgroup, or a container id
     #[arg(short = 'G', long = "cgroup", value_name = "CGROUP")]
     pub(crate) group: Option<String>,
 
@@ -211,7 +211,7 @@ pub(crate) struct SamplingArgs {
     #[arg(short)]
     pub(crate) user: bool,
 
-    /// How stacks are unwound: `dwarf[,BYTES]`, fp (frame pointers) or none
+    /// How to unwind stacks: `dwarf[,BYTES]`, fp or none
     ///
     /// Without BYTES, 16 KiB of stack are copied with each sample, and the rest is read while the thread
     /// stands still; where that is not possible, up to 64 KiB are copied.
@@ -275,7 +275,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "NUMBER", hide = true)]
     pub(crate) run_number: Option<u32>,
 
-    /// Exit with 1 if anything was lost, or less than 95 % of the CPU time was sampled
+    /// Exit with 1 if anything was lost, or under 95 % of CPU time was seen
     #[arg(long)]
     pub(crate) strict: bool,
 
