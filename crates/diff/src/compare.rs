@@ -2,7 +2,7 @@
 
 use flame_profile::{CallTree, Nanos, Weight};
 
-use crate::counts::{Counter, Yardstick, exposures};
+use crate::counts::{Counter, NullModel, exposures};
 use crate::error::DiffError;
 use crate::evidence::Evidence;
 use crate::function::{FunctionChange, functions};
@@ -103,7 +103,7 @@ impl DiffTree {
         let base = base.map(|weight| weight as f64);
         let factor = self.scale.factor();
         let number = exposures.len();
-        let yardstick = Yardstick::new(&self.scaling, factor, units, base, exposures, before);
+        let null_model = NullModel::new(&self.scaling, factor, units, base, exposures, before);
         let interrupts = Interrupts::of(&self.labels, &self.nodes);
         let runs = match self.is_one_run_a_side() {
             true => Runs::OneASide(&interrupts),
@@ -111,7 +111,7 @@ impl DiffTree {
             false => Runs::Several,
         };
         let all = (&mut *self.nodes, &mut *self.functions);
-        self.tested = judge(all, places, &counter.details, &yardstick, (self.alpha, runs));
+        self.tested = judge(all, places, &counter.details, &null_model, (self.alpha, runs));
         if let Runs::OneASide(_) = runs {
             self.leave_out_small();
         }

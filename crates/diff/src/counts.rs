@@ -5,7 +5,7 @@ use flame_profile::{CallTree, Nanos, Weight};
 use crate::chance::Margins;
 use crate::function::outermost;
 use crate::run::Run;
-use crate::samples::Grain;
+use crate::samples::SampleWeights;
 use crate::scale::Scaling;
 use crate::tree::{DiffNode, Weights};
 
@@ -29,7 +29,7 @@ pub(crate) struct Details {
 /// Collects the details of nodes while their union is walked.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    grains: Vec<Grain>,
+    sample_weights: Vec<SampleWeights>,
     runs_before: usize,
     has_uneven: bool,
     has_runs: bool,
@@ -38,14 +38,14 @@ pub(crate) struct Counter {
 
 impl Counter {
     pub(crate) fn new(runs: &[&Run], runs_before: usize, factors: &[u64]) -> Counter {
-        let grains: Vec<Grain> =
-            runs.iter().zip(factors).map(|(run, factor)| Grain::of(run, *factor)).collect();
-        let unit = |grain: &Grain| match grain {
-            Grain::Even(unit) => Some(*unit),
-            Grain::Uneven(_) => None,
+        let sample_weights: Vec<SampleWeights> =
+            runs.iter().zip(factors).map(|(run, factor)| SampleWeights::of(run, *factor)).collect();
+        let unit = |weights: &SampleWeights| match weights {
+            SampleWeights::Even(unit) => Some(*unit),
+            SampleWeights::Uneven(_) => None,
         };
-        let (before, after) = grains.split_at(runs_before);
-        let is_even = |side: &[Grain]| {
+        let (before, after) = sample_weights.split_at(runs_before);
+        let is_even = |side: &[SampleWeights]| {
             let units = side.iter().map(unit);
             side.first()
                 .and_then(unit)
@@ -53,7 +53,7 @@ impl Counter {
         };
         let has_uneven = !is_even(before) || !is_even(after);
         let has_runs = runs.len() > 2;
-        Counter { grains, runs_before, has_uneven, has_runs, details: Details::default() }
+        Counter { sample_weights, runs_before, has_uneven, has_runs, details: Details::default() }
     }
 
     /// A node of a run, which is at that position of the union.
@@ -62,13 +62,13 @@ impl Counter {
             if self.details.squares.len() <= node {
                 self.details.squares.resize(node + 1, [0.0; 4]);
             }
-            let squares = self.grains[run].squares(at, weights.self_weight, weights.total);
+            let squares = self.sample_weights[run].squares(at, weights.self_weight, weights.total);
             let first = if run < self.runs_before { 0 } else { 2 };
             self.details.squares[node][first] += squares[0];
             self.details.squares[node][first + 1] += squares[1];
         }
         if self.has_runs {
-            let runs = self.grains.len();
+            let runs = self.sample_weights.len();
             if self.details.runs.len() <= node * runs {
                 self.details.runs.resize((node + 1) * runs, Weights::default());
             }
@@ -79,10 +79,10 @@ impl Counter {
     /// How many samples the runs of each side have.
     pub(crate) fn samples(&self, trees: &[&CallTree], totals: &[Weight]) -> [f64; 2] {
         let samples: Vec<f64> = self
-            .grains
+            .sample_weights
             .iter()
             .zip(trees.iter().zip(totals))
-            .map(|(grain, (tree, total))| grain.samples(tree, *total))
+            .map(|(weights, (tree, total))| weights.samples(tree, *total))
             .collect();
         let (before, after) = samples.split_at(self.runs_before);
         [before.iter().sum(), after.iter().sum()]
@@ -90,8 +90,8 @@ impl Counter {
 
     /// The weight of a sample of each side, on average.
     pub(crate) fn units(&self, before: Weight, after: Weight) -> [f64; 2] {
-        let unit = |run: usize, side: usize, total: Weight| match &self.grains[run] {
-            Grain::Even(unit) if !self.has_uneven => *unit,
+        let unit = |run: usize, side: usize, total: Weight| match &self.sample_weights[run] {
+            SampleWeights::Even(unit) if !self.has_uneven => *unit,
             _ => self.details.squares[0][2 * side + 1] / total.0 as f64,
         };
         [unit(0, 0, before), unit(self.runs_before, 1, after)]
@@ -128,9 +128,10 @@ impl Details {
     }
 }
 
-/// The yardstick of all tests: what samples are compared by.
+/// What samples are compared by in all tests: how they would be shared between the sides if nothing
+/// had changed.
 #[derive(Debug)]
-pub(crate) struct Yardstick {
+pub(crate) struct NullModel {
     /// The weight of a sample of each side.
     pub(crate) units: [f64; 2],
     kind: Kind,
@@ -149,7 +150,7 @@ enum Kind {
     Function([f64; 2]),
 }
 
-impl Yardstick {
+impl NullModel {
     /// `base` has the weights that the sides were made equal in, where those are weights.
     pub(crate) fn new(
         scaling: &Scaling,
@@ -158,7 +159,7 @@ impl Yardstick {
         base: [f64; 2],
         exposures: Vec<f64>,
         runs_before: usize,
-    ) -> Yardstick {
+    ) -> NullModel {
         let samples = [0, 1].map(|side| base[side] / units[side]);
         let kind = match scaling {
             Scaling::Total => Kind::Shares(samples),
@@ -168,7 +169,7 @@ impl Yardstick {
                 Kind::Rates(ratio / (1.0 + ratio))
             }
         };
-        Yardstick { units, kind, exposures, runs_before }
+        NullModel { units, kind, exposures, runs_before }
     }
 
     /// Whether samples are a share of all of their run, which leaves less room for chance.

@@ -13,13 +13,13 @@ const MOST: usize = 4096;
 
 /// How many changes could be tested, by how many samples they have.
 #[derive(Debug)]
-pub(crate) struct Census {
+pub(crate) struct TestableCounts {
     frames: Vec<u64>,
 }
 
-impl Census {
-    pub(crate) fn new() -> Census {
-        Census { frames: vec![0; MOST + 1] }
+impl TestableCounts {
+    pub(crate) fn new() -> TestableCounts {
+        TestableCounts { frames: vec![0; MOST + 1] }
     }
 
     /// Counts a change with so many samples.
@@ -28,7 +28,7 @@ impl Census {
     }
 
     /// Adds what another has counted.
-    pub(crate) fn merge(&mut self, other: &Census) {
+    pub(crate) fn merge(&mut self, other: &TestableCounts) {
         for (sum, number) in self.frames.iter_mut().zip(&other.frames) {
             *sum += number;
         }
@@ -139,13 +139,13 @@ mod tests {
     #[test]
     fn what_can_never_be_real_is_not_counted() {
         let even = Margins::Shares { before: 500.0, after: 500.0 };
-        let mut census = Census::new();
+        let mut testable_counts = TestableCounts::new();
         for _ in 0..1000 {
-            census.add(1.0);
+            testable_counts.add(1.0);
         }
-        assert_eq!(census.testable(even, 0.05), (f64::INFINITY, 0));
-        census.add(6.0);
+        assert_eq!(testable_counts.testable(even, 0.05), (f64::INFINITY, 0));
+        testable_counts.add(6.0);
         // One change is left: twice 2^-6 is below 5 %. Two would need 7 samples.
-        assert_eq!(census.testable(even, 0.05), (6.0, 1));
+        assert_eq!(testable_counts.testable(even, 0.05), (6.0, 1));
     }
 }

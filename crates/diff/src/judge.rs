@@ -7,9 +7,9 @@
 use flame_profile::LabelId;
 
 use crate::chance::deviations;
-use crate::counts::{Details, Part, Yardstick, part, squares_of};
+use crate::counts::{Details, NullModel, Part, part, squares_of};
 use crate::evidence::Evidence;
-use crate::family::{Census, Holm};
+use crate::family::{Holm, TestableCounts};
 use crate::function::{FunctionChange, outermost};
 use crate::interrupts::Interrupts;
 use crate::spread::{Prior, Spread};
@@ -40,23 +40,28 @@ pub(crate) fn judge(
     (nodes, functions): (&mut [DiffNode], &mut [FunctionChange]),
     places: &[u32],
     details: &Details,
-    yardstick: &Yardstick,
+    null_model: &NullModel,
     (alpha, runs): (f64, Runs<'_>),
 ) -> u64 {
     let of_labels = details.of_labels(places.len(), nodes);
-    let mut judge = Judge::new(yardstick, details);
-    let mut of_functions = Judge::new(yardstick, &of_labels);
+    let mut judge = Judge::new(null_model, details);
+    let mut of_functions = Judge::new(null_model, &of_labels);
 
-    let mut census = Census::new();
-    for chunk in in_chunks(nodes, |range, chunk| judge.census(nodes, range, chunk)) {
-        census.merge(&chunk);
+    let mut testable_counts = TestableCounts::new();
+    for chunk in in_chunks(nodes, |range, chunk| judge.count_nodes(nodes, range, chunk)) {
+        testable_counts.merge(&chunk);
     }
     let several = |function: &&FunctionChange| places[function.label.index()] == SEVERAL;
     for function in functions.iter().filter(several) {
-        of_functions.count(function.label.index(), function.before, function.after, &mut census);
+        of_functions.count(
+            function.label.index(),
+            function.before,
+            function.after,
+            &mut testable_counts,
+        );
     }
-    let (_, margins) = yardstick.samples([nodes[0].before.total, nodes[0].after.total], None);
-    let (least, tested) = census.testable(margins, alpha);
+    let (_, margins) = null_model.samples([nodes[0].before.total, nodes[0].after.total], None);
+    let (least, tested) = testable_counts.testable(margins, alpha);
     let critical = deviations(alpha / tested.max(1) as f64);
     for judge in [&mut judge, &mut of_functions] {
         (judge.least, judge.critical) = (least, critical);
@@ -127,7 +132,7 @@ fn is_leaf(node: &DiffNode, index: usize) -> bool {
 
 /// Tests what has the details of one kind: nodes or labels.
 struct Judge<'a> {
-    yardstick: &'a Yardstick,
+    null_model: &'a NullModel,
     details: &'a Details,
     /// The least number of samples that are tested.
     least: f64,
@@ -137,32 +142,38 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(yardstick: &'a Yardstick, details: &'a Details) -> Judge<'a> {
-        Judge { yardstick, details, least: 0.0, critical: 0.0, prior: Prior::NONE }
+    fn new(null_model: &'a NullModel, details: &'a Details) -> Judge<'a> {
+        Judge { null_model, details, least: 0.0, critical: 0.0, prior: Prior::NONE }
     }
 
-    fn census(&self, nodes: &[DiffNode], start: usize, chunk: &[DiffNode]) -> Census {
-        let mut census = Census::new();
+    fn count_nodes(&self, nodes: &[DiffNode], start: usize, chunk: &[DiffNode]) -> TestableCounts {
+        let mut testable_counts = TestableCounts::new();
         for (index, node) in (start..).zip(chunk) {
             self.each(nodes, index, node, |part| {
                 let samples = self.testable(index, node.before, node.after, part);
-                census.add(samples);
+                testable_counts.add(samples);
                 0.0
             });
         }
-        census
+        testable_counts
     }
 
-    fn count(&self, at: usize, before: Weights, after: Weights, census: &mut Census) {
+    fn count(
+        &self,
+        at: usize,
+        before: Weights,
+        after: Weights,
+        testable_counts: &mut TestableCounts,
+    ) {
         for part in [Part::Own, Part::Total] {
-            census.add(self.testable(at, before, after, part));
+            testable_counts.add(self.testable(at, before, after, part));
         }
     }
 
     fn testable(&self, at: usize, before: Weights, after: Weights, of: Part) -> f64 {
         let squares = squares_of(self.details, at, of);
-        let (samples, margins) = self.yardstick.samples(part(before, after, of), squares);
-        self.yardstick.testable(samples, margins)
+        let (samples, margins) = self.null_model.samples(part(before, after, of), squares);
+        self.null_model.testable(samples, margins)
     }
 
     fn node(&self, nodes: &[DiffNode], index: usize, node: &DiffNode) -> Pair {
@@ -189,12 +200,12 @@ impl<'a> Judge<'a> {
     /// The p-value of one change.
     fn p(&self, at: usize, before: Weights, after: Weights, of: Part) -> f32 {
         let squares = squares_of(self.details, at, of);
-        let (samples, margins) = self.yardstick.samples(part(before, after, of), squares);
-        if self.yardstick.testable(samples, margins) < self.least {
+        let (samples, margins) = self.null_model.samples(part(before, after, of), squares);
+        if self.null_model.testable(samples, margins) < self.least {
             return 1.0;
         }
         let p = margins.p_value(samples[0], samples[1], self.critical);
-        let spread = Spread::of(self.yardstick, self.details, at, of, (samples, margins));
+        let spread = Spread::of(self.null_model, self.details, at, of, (samples, margins));
         // Runs that differ more than samples by chance: the weaker of both judgements counts.
         let distance = margins.distance(samples[0], samples[1]);
         match spread {
@@ -212,11 +223,11 @@ impl<'a> Judge<'a> {
             self.each(nodes, index, node, |of| {
                 let squares = squares_of(self.details, index, of);
                 let weights = part(node.before, node.after, of);
-                let (samples, margins) = self.yardstick.samples(weights, squares);
-                if self.yardstick.testable(samples, margins) >= self.least {
+                let (samples, margins) = self.null_model.samples(weights, squares);
+                if self.null_model.testable(samples, margins) >= self.least {
                     let details = self.details;
                     spreads.extend(Spread::of(
-                        self.yardstick,
+                        self.null_model,
                         details,
                         index,
                         of,

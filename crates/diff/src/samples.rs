@@ -16,7 +16,7 @@ const LEAST_BITS: f64 = 10.0;
 
 /// How the weights of a run are made of samples.
 #[derive(Debug)]
-pub(crate) enum Grain {
+pub(crate) enum SampleWeights {
     /// All samples weigh the same.
     Even(f64),
     /// For each node what the squares of its samples' weights are: of those that end there, and of
@@ -24,31 +24,33 @@ pub(crate) enum Grain {
     Uneven(Vec<[f64; 2]>),
 }
 
-impl Grain {
+impl SampleWeights {
     /// Of a run whose weights are multiplied by `factor`.
-    pub(crate) fn of(run: &Run, factor: u64) -> Grain {
+    pub(crate) fn of(run: &Run, factor: u64) -> SampleWeights {
         let factor = factor as f64;
         let unit = 10_f64.powi(run.tree.decimals() as i32) * factor;
         match run.samples {
-            Samples::PerUnit(number) => Grain::Even(unit / number),
-            Samples::Divisor => Grain::Even(divisor(&run.tree).map_or(unit, |d| d as f64 * factor)),
-            Samples::Counted => Grain::Uneven(squares(&run.tree, factor)),
+            Samples::PerUnit(number) => SampleWeights::Even(unit / number),
+            Samples::Divisor => {
+                SampleWeights::Even(divisor(&run.tree).map_or(unit, |d| d as f64 * factor))
+            }
+            Samples::Counted => SampleWeights::Uneven(squares(&run.tree, factor)),
         }
     }
 
     /// The squares of the weights of a node's samples.
     pub(crate) fn squares(&self, node: usize, own: Weight, total: Weight) -> [f64; 2] {
         match self {
-            Grain::Even(unit) => [own.0 as f64 * unit, total.0 as f64 * unit],
-            Grain::Uneven(squares) => squares[node],
+            SampleWeights::Even(unit) => [own.0 as f64 * unit, total.0 as f64 * unit],
+            SampleWeights::Uneven(squares) => squares[node],
         }
     }
 
     /// How many samples a run has.
     pub(crate) fn samples(&self, tree: &CallTree, total: Weight) -> f64 {
         match self {
-            Grain::Even(unit) => total.0 as f64 / unit,
-            Grain::Uneven(_) => {
+            SampleWeights::Even(unit) => total.0 as f64 / unit,
+            SampleWeights::Uneven(_) => {
                 tree.before().and_then(|counts| counts.first()).map_or(0.0, |n| n.total.0 as f64)
             }
         }
@@ -135,7 +137,7 @@ mod tests {
     fn samples_are_found_in_weights() {
         let samples = |samples, text| {
             let run = Run { samples, ..run(text) };
-            Grain::of(&run, 1).samples(&run.tree, run.tree.total())
+            SampleWeights::of(&run, 1).samples(&run.tree, run.tree.total())
         };
         assert_eq!(samples(Samples::PerUnit(1.0), "a 30\nb 10\n"), 40.0);
         assert_eq!(samples(Samples::PerUnit(0.5), "a 30\nb 10\n"), 20.0);

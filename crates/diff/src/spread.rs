@@ -7,7 +7,7 @@
 //! degrees of freedom the test has. A spread below 1, less than samples have by chance, counts as 1.
 
 use crate::chance::Margins;
-use crate::counts::{Details, Part, Yardstick};
+use crate::counts::{Details, NullModel, Part};
 use crate::special::{digamma, inverse_trigamma, student, trigamma};
 use crate::tree::Weights;
 
@@ -37,26 +37,26 @@ impl Spread {
     /// Of the weights at a position with so many samples before and after, and what they are compared
     /// by; `None` without runs.
     pub(crate) fn of(
-        yardstick: &Yardstick,
+        null_model: &NullModel,
         details: &Details,
         at: usize,
         part: Part,
         (samples, margins): ([f64; 2], Margins),
     ) -> Option<Spread> {
-        let number = yardstick.exposures.len();
+        let number = null_model.exposures.len();
         let runs = details.runs.get(at * number..(at + 1) * number)?;
         let weight = |weights: &Weights| match part {
             Part::Own => weights.self_weight.0 as f64,
             Part::Total => weights.total.0 as f64,
         };
-        let (before, after) = runs.split_at(yardstick.runs_before);
-        let (of_before, of_after) = yardstick.exposures.split_at(yardstick.runs_before);
+        let (before, after) = runs.split_at(null_model.runs_before);
+        let (of_before, of_after) = null_model.exposures.split_at(null_model.runs_before);
         let (mut squares, mut freedom) = (0.0, 0.0);
         for (side, (runs, exposures)) in [(before, of_before), (after, of_after)].iter().enumerate()
         {
             let all: f64 = runs.iter().map(weight).sum();
             let exposure: f64 = exposures.iter().sum();
-            let share = if yardstick.are_shares() { all / exposure } else { 0.0 };
+            let share = if null_model.are_shares() { all / exposure } else { 0.0 };
             if all == 0.0 || exposure == 0.0 || share >= 1.0 {
                 continue;
             }
@@ -71,7 +71,7 @@ impl Spread {
                 }
             }
         }
-        let room = yardstick.testable(samples, margins) / number as f64;
+        let room = null_model.testable(samples, margins) / number as f64;
         let value = if freedom > 0.0 { squares / freedom } else { 0.0 };
         Some(Spread { value, freedom, room })
     }
