@@ -75,8 +75,8 @@ pub(crate) fn keep_for_named_files() {
 }
 
 /// For a command that reads profiles besides: those of `perf record` have addresses in the kernel,
-/// whose names it tells some only. Not for who has the right by this binary alone: a file with
-/// addresses made up would be a way to find out where the kernel is.
+/// whose names it tells only to some. Not for a user who has the right through this binary alone: a
+/// file with made-up addresses would be a way to find out where the kernel is.
 pub(crate) fn keep_for_profiles() {
     match Uid::current().is_root() {
         true => keep_at_most(&[Capability::CAP_SYSLOG]),

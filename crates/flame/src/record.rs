@@ -221,7 +221,7 @@ struct Done {
     unseen: Option<notes::Note>,
     /// The images, if they are to be explained.
     images: Option<explain::Images>,
-    /// Why it is not good enough for who asked for a whole one.
+    /// Why it is not good enough for `--strict`.
     strict: Option<Failure>,
 }
 

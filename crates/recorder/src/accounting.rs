@@ -32,7 +32,7 @@ pub(crate) struct Tally {
 struct Happened {
     /// Nothing where that was not counted.
     count: Option<u64>,
-    /// Whether flame chose every how manieth is sampled.
+    /// Whether flame chose N, of which every Nth is sampled.
     chooses_period: bool,
 }
 

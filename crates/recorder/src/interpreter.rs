@@ -96,7 +96,7 @@ impl Interpreter {
         Some(found)
     }
 
-    /// Whether files of interpreters are called so.
+    /// Whether a path is one that files of interpreters have.
     pub(crate) fn is_named_so(path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         NAMES.iter().any(|start| name.starts_with(start))

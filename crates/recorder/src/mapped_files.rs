@@ -133,7 +133,7 @@ impl MappedFiles {
     /// Whether a file is the one that was mapped.
     fn is_mapped(&mut self, mapped: FileId, status: &FileStatus, namespace: Namespace) -> bool {
         let FileId::Inode { major, minor, inode, .. } = mapped else {
-            // A build ID was compared before, by who knows of it.
+            // A build ID has been compared already, where it was known.
             return mapped == FileId::None;
         };
         if status.inode != inode {

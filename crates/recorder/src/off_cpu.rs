@@ -289,7 +289,7 @@ impl<S: Clone> OffCpu<S> {
             Wakers::Above => seen.stack.is_some() && (seen.waker.is_some() || preempted || is_over),
         };
         self.sums.sampled += u64::from(is_sampled);
-        // So far all were sampled; of who has not come back there are no others.
+        // While all waits were sampled, threads that have not come back have no others.
         if is_sampled && (is_over || self.sums.sampled == self.sums.waits) {
             return vec![spell(asleep.0, SpellStack::Sampled(seen))];
         }
@@ -377,7 +377,7 @@ impl<S: Clone> OffCpu<S> {
         spells
     }
 
-    /// The idle task of a CPU does not wait, and who has given up its number does not come back.
+    /// The idle task of a CPU does not wait, and a thread that has given up its number does not come back.
     pub(crate) fn counts(&self, pid: Pid, tid: Tid) -> bool {
         pid.0 != 0 && tid.0 != u32::MAX && !self.ended.contains(&tid)
     }

@@ -41,7 +41,7 @@ pub struct Recorder<S: EventSource = Sessions> {
     files: SharedFiles,
     collector: Collector,
     symbolizer: Symbolizer,
-    /// How many records LOST records told of.
+    /// How many lost records LOST records have reported.
     lost: u64,
     meta: Meta,
     started: Instant,
@@ -51,7 +51,7 @@ pub struct Recorder<S: EventSource = Sessions> {
     /// What the source knows besides its events.
     ask: fn(&S) -> Tally,
     times: ProcessTimes,
-    /// That, when sampling had stopped.
+    /// The same, from when sampling had stopped.
     tally: Option<Tally>,
 }
 
@@ -130,7 +130,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Who waits already is known of processes and threads that were named.
+    /// Takes in which threads of a target that was named are waiting already.
     fn begin_waits(&mut self, target: &Target) {
         let only = match target {
             Target::Threads(tids) => Some(tids.as_slice()),
@@ -155,7 +155,7 @@ impl Recorder {
 }
 
 impl<S: EventSource> Recorder<S> {
-    /// Of events that come from anywhere; `stream` says what they are.
+    /// A recorder of events from any source; `stream` says what they are.
     pub fn of_source(source: S, stream: Stream, options: Options) -> Recorder<S> {
         let collector = Collector::new(&stream, &options);
         let symbolizer = Symbolizer::new(&options);
@@ -199,23 +199,23 @@ impl<S: EventSource> Recorder<S> {
         &self.stream
     }
 
-    /// Samples taken in so far.
+    /// How many samples have been taken in so far.
     pub fn samples(&self) -> u64 {
         self.collector.samples()
     }
 
-    /// How many records LOST records have told of so far.
+    /// How many lost records LOST records have reported so far.
     pub fn lost_records(&self) -> u64 {
         self.lost
     }
 
-    /// Tasks that have ended so far.
+    /// How many tasks have ended so far.
     pub fn ended_tasks(&self) -> u64 {
         self.collector.ended_tasks()
     }
 
-    /// Waits until there is something to take in, so long at most, and takes it in. It is to be
-    /// called often: what the kernel has no room for is lost.
+    /// Waits for events, at most that long, and takes in what there is. Call it often: what the kernel
+    /// has no room for is lost.
     ///
     /// # Errors
     /// The source cannot go on.
@@ -239,8 +239,8 @@ impl<S: EventSource> Recorder<S> {
         Ok(())
     }
 
-    /// The profile of what there is so far; recording goes on. Samples of code whose runtime has not
-    /// written down yet what it was are left for later.
+    /// The profile so far; the recording goes on. Samples of code that its runtime has not written down
+    /// yet are left for later.
     ///
     /// # Errors
     /// The source cannot go on.
@@ -250,8 +250,7 @@ impl<S: EventSource> Recorder<S> {
         Ok(self.named(&rows, health))
     }
 
-    /// Ends sampling, and takes in the rest. What was recorded is complete then, and nothing has a
-    /// name yet.
+    /// Ends sampling, and takes in the rest. The recording is complete then, but not yet symbolized.
     ///
     /// # Errors
     /// The source cannot go on.
@@ -294,7 +293,7 @@ impl<S: EventSource> Recorder<S> {
         }
     }
 
-    /// What was there to name the code of processes that has no names, and why it was not believed;
+    /// Where names of generated code could have come from, and why they were not believed;
     /// after [`Recorder::read_processes`].
     pub fn refused_code(&self) -> Vec<String> {
         self.collector.locator().jit.refused()
@@ -313,7 +312,7 @@ impl<S: EventSource> Recorder<S> {
         self.finish_whole().map(|finished| finished.profile)
     }
 
-    /// The same, with what else is left to be asked.
+    /// The same, with the source of the events and the times of the target.
     ///
     /// # Errors
     /// The source cannot go on.

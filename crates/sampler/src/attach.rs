@@ -37,7 +37,7 @@ const FASTEST_BY_CPU: Hz = Hz(20_000);
 
 impl Scope {
     /// What events are bound to. Being bound to CPUs sees everything, but takes the right to sample
-    /// all tasks, and costs the others a little; where every so manieth
+    /// all tasks, and costs the others a little; where every Nth
     /// occurrence of an event is sampled, it is the target's, not that of whatever runs on the CPU.
     pub(crate) fn of(config: &SamplerConfig, plan: &Plan, cpu: Cpu) -> Scope {
         if matches!(config.target, Target::System | Target::Cgroup(_)) {

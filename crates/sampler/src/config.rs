@@ -148,8 +148,8 @@ pub struct EventSpec {
     pub switches: bool,
     /// How its samples' stacks are walked; `None` = as those of the config.
     pub call_graph: Option<CallGraph>,
-    /// Whether it is of the waking of the target's threads, by whomever: its field is the number of the
-    /// thread then, and it is sampled in all tasks.
+    /// Whether it is the event that wakes the target's threads: its field is the number of the thread
+    /// then, and it is sampled in all tasks, since any of them may be the waker.
     pub wakes: bool,
 }
 

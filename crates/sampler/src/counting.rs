@@ -243,14 +243,14 @@ impl Counting {
         }
     }
 
-    /// Samples every so manieth occurrence on all CPUs from the start, however many there will be.
+    /// Samples every Nth occurrence on all CPUs from the start, however many there will be.
     pub(crate) fn start_anywhere(&mut self, mean: f64, now: Nanos) -> u64 {
         self.start(Stage::Cpus, None, now);
         self.mean = mean.max(1.0);
         self.set_all(now)
     }
 
-    /// Goes on with samples of every so manieth occurrence; returns the first period. Of the
+    /// Goes on with samples of every Nth occurrence; returns the first period. Of the
     /// occurrences so far there were `count` in all, if that is known.
     pub(crate) fn start(&mut self, stage: Stage, count: Option<u64>, now: Nanos) -> u64 {
         let count = count.unwrap_or(self.seen);

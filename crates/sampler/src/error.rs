@@ -25,7 +25,7 @@ pub enum Refused {
     Stacks(Cpu),
 }
 
-/// What went wrong, with what whoever words the message needs to know.
+/// What went wrong, with all that the message to the user has to say.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplerError {

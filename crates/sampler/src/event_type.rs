@@ -74,7 +74,7 @@ const EVENTS: &[(&str, u32, u32, &[&str])] = &[
 /// The text is not an event that flame can sample.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseEventError {
-    /// No event is called so.
+    /// No event has that name.
     #[error(
         "unknown event '{text}': it is one of {}, a tracepoint (GROUP:NAME), or rNNN in hexadecimal, \
          with :u or :k",

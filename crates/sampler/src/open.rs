@@ -137,17 +137,17 @@ impl Plan {
         self.stack_copy = u32::try_from(bytes.0).unwrap_or(u32::MAX) & !7;
     }
 
-    /// Whether stacks are read on where their copies end: by who is woken at the moment of the sample.
+    /// Whether stacks are read beyond their copies, by a reader that is woken at the moment of the sample.
     pub(crate) fn reads_stacks(&self) -> bool {
         self.wake_at_samples && self.stack_copy > 0
     }
 
-    /// Whether occurrences are counted and every so manieth is sampled.
+    /// Whether occurrences are counted and every Nth is sampled.
     pub(crate) fn counts_occurrences(&self) -> bool {
         matches!(self.rate, Rate::Period(_)) && !self.event.is_clock()
     }
 
-    /// Whether flame chooses every how manieth occurrence is sampled, from how often they come.
+    /// Whether flame chooses N, of which every Nth occurrence is sampled, by how often they come.
     pub(crate) fn is_counted(&self) -> bool {
         matches!(self.rate, Rate::Frequency(_)) && self.event.is_occurrence()
     }

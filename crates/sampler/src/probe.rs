@@ -2,7 +2,7 @@
 //! and closes it again. Nothing is inferred from a setting, and nothing is sampled.
 //!
 //! Sources: perf_event_open(2); `kernel/events/core.c` and `kernel/trace/trace_event_perf.c` of
-//! Linux for who may open what.
+//! Linux for the rights that each event takes.
 
 use std::fs::File;
 use std::io;

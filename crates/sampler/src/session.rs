@@ -33,7 +33,7 @@ pub use crate::scope::{Concession, PerTask, Scope, Taken};
 /// which goes on meanwhile.
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
-/// The rings of all CPUs take at most so manieth a part of the machine's memory.
+/// The rings of all CPUs together take at most this fraction (1/16) of the machine's memory.
 const PART_OF_MEMORY: u64 = 16;
 
 /// How often CPUs are looked for that came online.
@@ -299,7 +299,7 @@ impl Session {
         if self.plan.event.is_occurrence() { self.count() } else { None }
     }
 
-    /// Whether flame chooses every how manieth occurrence of the event is sampled.
+    /// Whether flame chooses N, of which every Nth occurrence of the event is sampled.
     pub fn chooses_period(&self) -> bool {
         self.occurrences.is_some()
     }

@@ -1,4 +1,4 @@
-//! How often each thread is switched, and every how manieth of its switches is sampled.
+//! How often each thread is switched, and every how many of its switches one is sampled.
 //!
 //! One period for all threads would be that of the busiest: a thread that waits for a second now and
 //! then would never be sampled beside one that hands bytes to and fro. So threads that are switched
@@ -99,7 +99,7 @@ impl SwitchRates {
         self.begin(now);
     }
 
-    /// Every how manieth switch of a thread is sampled.
+    /// N, where every Nth switch of a thread is sampled.
     pub(crate) fn period(&self, tid: Tid) -> u64 {
         self.periods.get(&tid).copied().unwrap_or(1)
     }

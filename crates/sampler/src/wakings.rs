@@ -1,4 +1,4 @@
-//! Which wakings are sampled where those of a target's threads are asked for: whoever wakes them, events
+//! Which wakings are sampled where those of a target's threads are asked for: no matter who wakes them, events
 //! have to be open for all tasks, and the kernel's filter leaves out what concerns others.
 
 use std::fs;

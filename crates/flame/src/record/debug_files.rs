@@ -19,7 +19,7 @@ use crate::image_advice::mend_debug_files;
 /// The share of samples from which on an image's debug files are worth a note.
 const MIN_SHARE: f64 = 0.01;
 
-/// A note on each image in sight whose debug information is torn.
+/// A note on each image with enough samples whose debug information is torn.
 pub(super) fn notes(images: &[SeenImage<'_>], samples: u64) -> Vec<Note> {
     let visible = images.iter().filter(|image| {
         Weight(image.samples).share_of(Weight(samples)) >= MIN_SHARE && !image.key.is_vdso()

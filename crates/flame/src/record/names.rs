@@ -43,7 +43,7 @@ fn by_number(number: Pid, files: &LiveFiles) -> (Pid, Option<Note>) {
     }
 }
 
-/// Whether a process is called so: by its name, its file's, or the word that it was started by.
+/// Whether a process has that name: its own, its file's, or the word that it was started by.
 fn is_called(pid: Pid, name: &str) -> bool {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let short = &name.as_bytes()[..name.len().min(NAME)];

@@ -70,7 +70,7 @@ pub(super) fn of_hidden_kernel(health: &Health) -> Option<Note> {
     let (why, mend) = match restrict.trim() {
         // To nobody.
         "2" => ("kernel.kptr_restrict is 2".to_owned(), by_root("sysctl kernel.kptr_restrict=1")),
-        // To who has CAP_SYSLOG.
+        // To processes with CAP_SYSLOG.
         "1" => (
             "kernel.kptr_restrict is 1".to_owned(),
             format!("{}, or {}", by_root("sysctl kernel.kptr_restrict=0"), more_rights()),
@@ -142,7 +142,7 @@ pub(super) fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note
     notes
 }
 
-/// A word to who comes from perf.
+/// A note for users of perf.
 pub(super) fn of_stacks() -> Note {
     Note::plain("-g is not needed: stacks are always recorded (--call-graph says how)".to_owned())
 }
