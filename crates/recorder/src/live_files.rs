@@ -26,9 +26,9 @@
 
 mod hooks;
 mod message;
+mod patience;
 mod worker;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flame_profile::{Pid, ProcessAddress, Tid};
-use flame_sampler::{fork_apart, threads_of};
+use flame_sampler::{fork_apart, may_read_others, threads_of};
 use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -50,21 +50,10 @@ use crate::process_root::ProcessRoot;
 use crate::target::{Identity, Namespace, TargetFiles, TargetMemory};
 pub use hooks::{Duty, Hooks, Job};
 use message::{Answer, How, Request, receive, send};
-
-/// How long a worker may be silent. A disk that sleeps, or a machine with more to do than CPUs, takes
-/// its time, and meanwhile the rings fill.
-const SILENCE: Duration = Duration::from_secs(2);
+use patience::{Patience, User};
 
 /// How long a file may take as a whole.
 const LONGEST: Duration = Duration::from_secs(5);
-
-/// For how long all files of one user are waited for in a recording.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The same for all users. Beyond it a worker may be silent for a moment only, which no file system
-/// of the kernel is while its data are in memory.
-const PATIENCE_FOR_ALL: Duration = Duration::from_secs(30);
-const MOMENT: Duration = Duration::from_millis(100);
 
 /// How many bytes of files are copied in a recording. Most that lie on FUSE are those of an
 /// AppImage: some 100 MB at most.
@@ -102,19 +91,10 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     worker: Option<OwnedFd>,
-    /// For how long files of each user were waited for.
-    waited: BTreeMap<User, Duration>,
+    patience: Patience,
     copied: u64,
     /// What the profile has to say.
     notes: Vec<String>,
-}
-
-/// Who is waited for: a user, and the mount namespace if it is not flame's own. The root of a
-/// container must not use up the patience for root's processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct User {
-    id: Option<u32>,
-    mounts: Option<u64>,
 }
 
 /// Files of one process.
@@ -276,7 +256,11 @@ impl TargetMemory for LiveFiles {
         let asked = self.0.as_ref().map(|shared| shared.ask(&self.of_process(pid), how, &path));
         match asked {
             Some(Ok(copy)) => copy.file.read_exact_at(bytes, 0),
-            Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+            Some(Err(error))
+                if error.kind() != io::ErrorKind::PermissionDenied || may_read_others() =>
+            {
+                Err(error)
+            }
             // Whoever has no rights reads own processes only; and where Yama restricts ptrace, those
             // that flame launched, which the worker did not.
             _ => File::open(path)?.read_exact_at(bytes, address.0),
@@ -300,14 +284,11 @@ impl Shared {
 
     fn ask(&self, process: &ProcessFiles, how: How, path: &Path) -> io::Result<OpenFile> {
         let mut state = self.state();
-        let waited = state.waited.get(&process.user).copied().unwrap_or_default();
-        if waited >= PATIENCE {
+        let Some(silence) = state.patience.silence(process.user, Instant::now()) else {
             let error = Errno::EBUSY.into();
             note(&mut state.notes, process.user.id, path, &error);
             return Err(error);
-        }
-        let for_all: Duration = state.waited.values().sum();
-        let silence = if for_all < PATIENCE_FOR_ALL { SILENCE } else { MOMENT };
+        };
         let max_copied = match how {
             How::Text => MAX_TEXT,
             How::Memory { len, .. } => len,
@@ -317,7 +298,7 @@ impl Shared {
         let request = Request { how, is_foreign, max_copied, path: path.to_owned() };
         let start = Instant::now();
         let result = self.ask_worker(&mut state, &request, silence);
-        *state.waited.entry(process.user).or_default() += start.elapsed();
+        state.patience.add(process.user, start.elapsed());
         if let Err(error) = &result {
             // It may be in that call for ever.
             if error.kind() == io::ErrorKind::TimedOut {

@@ -40,7 +40,7 @@ const SYS_PTRACE: u32 = 19;
 /// Whether this thread may read the memory of other users' processes. Who may not keeps nobody waiting
 /// but itself, and where Yama restricts ptrace it reads that of its descendants only, which those of
 /// another process of flame's are not.
-pub(crate) fn may_read_others() -> bool {
+pub fn may_read_others() -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());

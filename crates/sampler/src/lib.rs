@@ -69,6 +69,7 @@ mod turns;
 mod uprobe;
 mod wakings;
 
+pub use apart::may_read_others;
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{
     CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, DEFAULT_STACK_COPY, EventSpec,

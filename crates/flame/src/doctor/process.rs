@@ -1,8 +1,7 @@
 //! Whether one process may be sampled, and what it is.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use flame_events::Processes;
@@ -129,8 +128,7 @@ impl Process {
             let why = "its mappings cannot be read, so no address of it gets a name";
             return Check::missing(name, why).fix(self.again());
         };
-        let read = |file: File| file.read_at(&mut [0], mapping.start.0);
-        match File::open(self.path("mem")).and_then(read) {
+        match self.memory.read(self.pid, mapping.start, &mut [0]) {
             Ok(_) => Check::ok(name, "readable"),
             Err(error) => {
                 let why = format!("{}: stacks deeper than 65,528 bytes stay cut", reason(&error));
@@ -189,7 +187,7 @@ impl Process {
 
     /// The words of its command line or of its environment.
     pub(super) fn words(&self, file: &str) -> io::Result<Vec<String>> {
-        let bytes = fs::read(self.path(file))?;
+        let bytes = self.files.text(self.pid, file)?;
         let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         Ok(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect())
     }

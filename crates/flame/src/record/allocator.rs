@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -148,6 +149,9 @@ fn of_process(pid: Pid, files: &LiveFiles) -> Option<Allocator> {
         let opened = files.open(&path).ok()?;
         let image = ImageFile::of_file(&path, &opened, DebugSearch::of(&path)).ok()?;
         image.offset_of_function("malloc")?;
+        // The kernel is told of the file that was looked at: by now another one may be mapped there, on a
+        // file system that does not answer. It stays open while flame runs.
+        let path = PathBuf::from(format!("/proc/self/fd/{}", opened.file.into_raw_fd()));
         Some(Allocator { path, image, is_c_library: is_c_library(mapped.name) })
     })
 }

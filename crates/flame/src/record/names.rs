@@ -3,7 +3,7 @@
 use std::fs;
 
 use flame_profile::{Pid, Tid};
-use flame_recorder::{LiveFiles, all_processes, command_line};
+use flame_recorder::{LiveFiles, TargetFiles, all_processes, command_line};
 use flame_sampler::{parent_of, process_of};
 
 use super::notes::Note;
@@ -23,7 +23,7 @@ pub(super) fn find(name: &ProcessName, files: &LiveFiles) -> Result<(Pid, Option
         ProcessName::Name(name) => {
             let own = std::process::id();
             let all = all_processes().into_iter().filter(|pid| pid.0 != own);
-            let found: Vec<Pid> = all.filter(|pid| is_called(*pid, name)).collect();
+            let found: Vec<Pid> = all.filter(|pid| is_called(*pid, name, files)).collect();
             one_tree(name, &found, parent_of, files).map(|pid| (pid, None))
         }
     }
@@ -44,16 +44,17 @@ fn by_number(number: Pid, files: &LiveFiles) -> (Pid, Option<Note>) {
 }
 
 /// Whether a process has that name: its own, its file's, or the word that it was started by.
-fn is_called(pid: Pid, name: &str) -> bool {
+fn is_called(pid: Pid, name: &str, files: &LiveFiles) -> bool {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let short = &name.as_bytes()[..name.len().min(NAME)];
     let of_path = |path: &str| path.rsplit('/').next() == Some(name);
     let file = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
-    comm.trim_ascii_end() == short
-        || file.to_str().is_some_and(of_path)
-        || str::from_utf8(first).is_ok_and(of_path)
+    let is_started_as = || {
+        let line = files.text(pid, "cmdline").unwrap_or_default();
+        let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
+        str::from_utf8(first).is_ok_and(of_path)
+    };
+    comm.trim_ascii_end() == short || file.to_str().is_some_and(of_path) || is_started_as()
 }
 
 /// The one of `found` that all others are below.

@@ -56,6 +56,7 @@ impl Plan {
             max_depth: sampling.max_depth,
             keeps_times: sampling.times,
             files: Arc::new(files.clone()),
+            memory: Arc::new(files.clone()),
             debug_places: symbols::debug_places(&args.symbols.debug_dirs),
             symbols: symbols::config(args.symbols.no_inline),
             ..recorder.options
