@@ -38,6 +38,8 @@ mod hostile_files;
 #[cfg(test)]
 mod hostile_storms;
 #[cfg(test)]
+mod hostile_vms;
+#[cfg(test)]
 mod java;
 #[cfg(test)]
 mod lua;

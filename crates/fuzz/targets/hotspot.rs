@@ -53,7 +53,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         }
     }
     let memory = Counted(&sample, Cell::new(0));
-    let Some(tables) = Tables::read(&memory, &Sample::exports()) else { return };
+    let Ok(Some(tables)) = Tables::read(&memory, &Sample::exports()) else { return };
     let Ok(layout) = Layout::of(&tables, &memory) else { return };
     let Some(mut vm) = Vm::open(layout, &memory) else { return };
     memory.1.set(0);

@@ -3,6 +3,7 @@
 use crate::debug_information::DebugInformation;
 use crate::layout::Layout;
 use crate::memory::{Blocks, Memory, half, short, size, word};
+use crate::x86_64::ToInterpreter;
 
 /// The largest piece of code that is read, in bytes, and the largest debug information; compiled methods of
 /// 64 KiB of byte code take less.
@@ -23,8 +24,8 @@ pub(crate) enum Kind {
     Interpreter,
     /// Routines that the VM makes for itself when it starts; each leaves its frame in its own way.
     Routines,
-    /// Ways from interpreted to compiled methods and back.
-    Adapter,
+    /// Ways from interpreted to compiled methods and back, and how it goes back.
+    Adapter(Option<ToInterpreter>),
     /// What finds the method of an interface or class and jumps there: it puts nothing on the stack.
     Dispatch,
     /// What the VM itself calls, and puts nothing on the stack.
@@ -155,7 +156,7 @@ impl Blob {
                 Kind::Method(Box::new(Compiled { is_native, ..compiled }))
             }
             "Interpreter" => Kind::Interpreter,
-            "I2C/C2I adapters" => Kind::Adapter,
+            "I2C/C2I adapters" => Kind::Adapter(ToInterpreter::of(&code)),
             "vtable chunks" => Kind::Dispatch,
             "flush_icache_stub" => Kind::Leaf,
             name if name.starts_with("StubRoutines") => Kind::Routines,
@@ -228,8 +229,10 @@ impl Compiled {
         let entries = pcs.chunks_exact((of.pc_len as usize).max(8));
         // The first and the last bound the others.
         let entry = |entry: &[u8]| Some((size(entry, of.pc_offset)?, size(entry, of.pc_scope)?));
-        let mut pcs: Vec<(u32, u32)> = entries.filter_map(entry).collect();
-        pcs.sort_unstable();
+        let pcs: Vec<(u32, u32)> = entries.filter_map(entry).collect();
+        if !pcs.is_sorted() {
+            return None;
+        }
         let [one, other] = of.deoptimize;
         let (verified_entry, deoptimize) = match layout.blob.has_addresses {
             true => {

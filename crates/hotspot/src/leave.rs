@@ -121,7 +121,7 @@ impl Frame<'_> {
             Kind::Routines => self.leave_routine(blob, places),
             Kind::Dispatch => self.leave_bare(places),
             Kind::Leaf => self.caller(self.register(SP)?, self.unmoved_fp()),
-            Kind::Adapter => self.leave_adapter(blob, places),
+            Kind::Adapter(way) => self.leave_adapter((blob, *way), places),
         }
     }
 
@@ -293,9 +293,12 @@ impl Frame<'_> {
 
     /// On the way between the interpreter and compiled code. On the way to compiled code the return
     /// address stays on top, and the interpreter needs its frame pointer only.
-    fn leave_adapter(&self, blob: &Blob, places: &mut dyn Places) -> Result<Left> {
+    fn leave_adapter(
+        &self,
+        (blob, from_code): (&Blob, Option<ToInterpreter>),
+        places: &mut dyn Places,
+    ) -> Result<Left> {
         let fp = self.unmoved_fp();
-        let from_code = ToInterpreter::of(&blob.code);
         let offset = blob.offset(self.pc);
         if let Some(way) = from_code
             && (way.asks..way.pops).contains(&offset)

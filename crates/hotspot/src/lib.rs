@@ -31,7 +31,7 @@
 //!     }
 //! }
 //!
-//! assert!(Tables::read(&Gone, &[0x7f00_0000_1000; EXPORTS.len()]).is_none());
+//! assert!(Tables::read(&Gone, &[0x7f00_0000_1000; EXPORTS.len()]).unwrap().is_none());
 //! ```
 
 // What is read here a stranger may have written: no number loses bits without a word.

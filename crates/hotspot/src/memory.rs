@@ -34,6 +34,11 @@ impl Kept {
     pub(crate) fn clear(&self) {
         self.0.borrow_mut().clear();
     }
+
+    /// How many bytes it takes here.
+    pub(crate) fn size(&self) -> usize {
+        self.0.borrow().len() * PAGE
+    }
 }
 
 impl<'m> Blocks<'m> {
@@ -104,17 +109,22 @@ impl<'m> Blocks<'m> {
     /// The text at an address that ends with a zero byte, if it is no longer than `most` and has nothing
     /// but ASCII.
     pub(crate) fn text(&self, address: u64, most: usize) -> Option<String> {
-        let mut text = String::new();
-        for at in 0..=most as u64 {
-            let mut byte = [0];
-            if address == 0 || !self.fill(address.checked_add(at)?, &mut byte) {
+        let mut text = Vec::new();
+        let mut at = address;
+        // A page at a time: what follows the text need not be there.
+        while address != 0 && text.len() <= most {
+            let in_page = PAGE - usize::try_from(at % PAGE as u64).ok()?;
+            let start = text.len();
+            text.resize(start + in_page.min(most + 1 - start), 0);
+            if !self.fill(at, &mut text[start..]) {
                 return None;
             }
-            match byte {
-                [0] => return Some(text),
-                [byte] if byte.is_ascii() && !byte.is_ascii_control() => text.push(byte.into()),
-                _ => return None,
+            if let Some(end) = text[start..].iter().position(|byte| *byte == 0) {
+                text.truncate(start + end);
+                let is_shown = |byte: &u8| byte.is_ascii() && !byte.is_ascii_control();
+                return text.iter().all(is_shown).then(|| String::from_utf8(text).ok())?;
             }
+            at = at.checked_add(in_page as u64)?;
         }
         None
     }

@@ -1,5 +1,7 @@
 //! What methods are called.
 
+use std::sync::Arc;
+
 use crate::layout::Layout;
 use crate::memory::Blocks;
 
@@ -10,7 +12,7 @@ const LONGEST: u16 = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Method {
     /// `Lpkg/Class;::method`, the form that flame graphs of Java have had since perf-map-agent.
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// Where its byte code is.
     pub(crate) code: std::ops::Range<u64>,
 }
@@ -44,7 +46,10 @@ pub(crate) fn method(address: u64, layout: &Layout, memory: &Blocks<'_>) -> Opti
     let class = symbol(pointer(pointer(pool, of.pool_holder)?, of.class_name)?)?;
     let code = at(fixed, of.code)?;
     let len = memory.short(at(fixed, of.code_size)?)?;
-    Some(Method { name: full_name(&class, &name), code: code..code.checked_add(len.into())? })
+    Some(Method {
+        name: full_name(&class, &name).into(),
+        code: code..code.checked_add(len.into())?,
+    })
 }
 
 /// Hidden classes lose their address, which is another one in each run.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// How many are kept at most.
-const MOST: usize = 1 << 20;
+/// How much memory they may take, in bytes: some 200,000 of five methods each. Methods that many frames
+/// share count for each of them.
+const MOST_BYTES: usize = 64 << 20;
 
 /// What a frame is called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,15 @@ pub struct Shown {
 pub struct Names {
     numbers: FxHashMap<Arc<Shown>, u32>,
     shown: Vec<Arc<Shown>>,
+    bytes: usize,
+    was_full: bool,
+}
+
+impl Shown {
+    fn size(&self) -> usize {
+        let methods = self.methods.iter().map(|method| method.len() + size_of_val(method));
+        methods.sum::<usize>() + 128
+    }
 }
 
 impl Names {
@@ -29,11 +39,22 @@ impl Names {
         if let Some(known) = self.numbers.get(&shown) {
             return Some(*known);
         }
-        let number = u32::try_from(self.shown.len()).ok().filter(|_| self.shown.len() < MOST)?;
+        let bytes = self.bytes + shown.size();
+        if bytes > MOST_BYTES {
+            self.was_full = true;
+            return None;
+        }
+        let number = u32::try_from(self.shown.len()).ok()?;
+        self.bytes = bytes;
         let shown = Arc::new(shown);
         self.shown.push(Arc::clone(&shown));
         self.numbers.insert(shown, number);
         Some(number)
+    }
+
+    /// Whether some were not kept, since they take more memory than they may.
+    pub fn were_too_many(&self) -> bool {
+        self.was_full
     }
 
     /// What the frame of a number is called.

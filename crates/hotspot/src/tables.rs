@@ -5,6 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::layout::Unknown;
 use crate::memory::{Blocks, Kept, Memory};
 
 /// The names that libjvm exports, and [`Tables::read`] wants the addresses of, in this order.
@@ -27,7 +28,7 @@ pub const EXPORTS: [&str; 15] = [
 ];
 
 /// More lines than any table has: the largest has 1,700.
-const MOST_LINES: u64 = 20_000;
+const MOST_LINES: u64 = 6_000;
 
 /// The longest name.
 const LONGEST_NAME: usize = 200;
@@ -45,8 +46,24 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Reads them, with the addresses of what [`EXPORTS`] names; `None` where they are no such tables.
-    pub fn read(memory: &dyn Memory, exports: &[u64; EXPORTS.len()]) -> Option<Tables> {
+    /// Reads them, with the addresses of what [`EXPORTS`] names; `None` where they are not there yet.
+    ///
+    /// # Errors
+    /// They are longer than any.
+    pub fn read(
+        memory: &dyn Memory,
+        exports: &[u64; EXPORTS.len()],
+    ) -> Result<Option<Tables>, Unknown> {
+        let mut is_too_long = false;
+        let tables = Tables::within(memory, exports, &mut is_too_long);
+        if is_too_long { Err(Unknown::NoTables) } else { Ok(tables) }
+    }
+
+    fn within(
+        memory: &dyn Memory,
+        exports: &[u64; EXPORTS.len()],
+        is_too_long: &mut bool,
+    ) -> Option<Tables> {
         let kept = Kept::default();
         let memory = &Blocks::new(memory, &kept);
         let mut tables = Tables::default();
@@ -55,7 +72,7 @@ impl Tables {
         let [types, name_of_type, size, type_stride, ints, name, value, int_stride] = rest;
         let columns = columns_of(memory, [type_name, field_name, is_static, offset, address])?;
         let [type_name, field_name, is_static, offset, address] = columns;
-        each_line(memory, [*structs, *stride], type_name, |line, of| {
+        *is_too_long |= each_line(memory, [*structs, *stride], type_name, |line, of| {
             let field = memory.text(memory.word(line + field_name)?, LONGEST_NAME)?;
             let is_static = memory.half(line + is_static)? != 0;
             let place = memory.word(line + if is_static { address } else { offset })?;
@@ -63,12 +80,12 @@ impl Tables {
             Some(())
         })?;
         let [name_of_type, size] = columns_of(memory, [name_of_type, size])?;
-        each_line(memory, [*types, *type_stride], name_of_type, |line, of| {
+        *is_too_long |= each_line(memory, [*types, *type_stride], name_of_type, |line, of| {
             tables.sizes.insert(of, memory.word(line + size)?);
             Some(())
         })?;
         let [name, value] = columns_of(memory, [name, value])?;
-        each_line(memory, [*ints, *int_stride], name, |line, of| {
+        *is_too_long |= each_line(memory, [*ints, *int_stride], name, |line, of| {
             tables.constants.insert(of, memory.half(line + value)?.cast_signed());
             Some(())
         })?;
@@ -110,13 +127,13 @@ fn columns_of<const N: usize>(memory: &Blocks<'_>, columns: [&u64; N]) -> Option
 }
 
 /// Goes through a table, whose last line has no name; its addresses are those of the variables that
-/// say where it starts and how long a line is.
+/// say where it starts and how long a line is. Whether it goes on beyond what is read.
 fn each_line(
     memory: &Blocks<'_>,
     [start, stride]: [u64; 2],
     name: u64,
     mut each: impl FnMut(u64, String) -> Option<()>,
-) -> Option<()> {
+) -> Option<bool> {
     let start = memory.word(start)?;
     let stride = memory.word(stride).filter(|stride| (8..=LONGEST_LINE).contains(stride))?;
     for number in 0..MOST_LINES {
@@ -124,9 +141,9 @@ fn each_line(
         line.checked_add(2 * LONGEST_LINE)?;
         let at = memory.word(line + name)?;
         if at == 0 {
-            return Some(());
+            return Some(false);
         }
         each(line, memory.text(at, LONGEST_NAME)?)?;
     }
-    None
+    Some(true)
 }

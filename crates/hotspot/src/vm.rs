@@ -22,11 +22,12 @@ const FRESH: u64 = 1_000_000_000;
 /// For how long it is not looked again for code where there was none, or for a method.
 const GONE: u64 = 100_000_000;
 
-/// How many bytes of code are kept at most; then all is read anew.
-const MOST_BYTES: usize = 128 << 20;
-
 /// How many methods, and addresses without code, are known at most.
 const MOST_KNOWN: usize = 1 << 17;
+
+/// Bytes of memory for each, and for what an address is called.
+const OF_METHOD: usize = 128;
+const OF_ADDRESS: usize = 32;
 
 /// A piece of code, and what was said of it.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct Vm {
     bytes: usize,
     missing: FxHashMap<u64, u64>,
     methods: FxHashMap<u64, (u64, Option<Arc<Method>>)>,
+    /// Bytes of the methods' names.
+    named: usize,
     kept: Kept,
     kept_since: u64,
 }
@@ -83,6 +86,7 @@ impl Vm {
             bytes: 0,
             missing: FxHashMap::default(),
             methods: FxHashMap::default(),
+            named: 0,
             kept: Kept::default(),
             kept_since: 0,
         })
@@ -91,6 +95,21 @@ impl Vm {
     /// The version of the VM: 17.
     pub fn version(&self) -> u32 {
         self.layout.version
+    }
+
+    /// How many bytes it takes here.
+    pub fn size(&self) -> usize {
+        let known = self.missing.len() * OF_ADDRESS + self.methods.len() * OF_METHOD;
+        self.bytes + self.named + known + self.kept.size()
+    }
+
+    /// Forgets what can be read anew.
+    pub fn shrink(&mut self) {
+        self.blobs.clear();
+        self.missing.clear();
+        self.methods.clear();
+        (self.bytes, self.named) = (0, 0);
+        self.kept.clear();
     }
 
     /// Whether an address is code of the VM's at a time, in nanoseconds of any clock.
@@ -164,10 +183,6 @@ impl Now<'_> {
         if !(blob.start..blob.end).contains(&address) || !blob.has_code(address) {
             return None;
         }
-        if self.vm.bytes >= MOST_BYTES {
-            self.vm.blobs.clear();
-            self.vm.bytes = 0;
-        }
         let old: Vec<u64> = self.vm.blobs.range(start..blob.end).map(|(at, _)| *at).collect();
         let before = self.vm.blobs.range(..start).next_back();
         let before = before.filter(|(_, known)| known.blob.end > start).map(|(at, _)| *at);
@@ -182,7 +197,8 @@ impl Now<'_> {
 
     fn forget(&mut self, start: u64) {
         if let Some(known) = self.vm.blobs.remove(&start) {
-            self.vm.bytes = self.vm.bytes.saturating_sub(known.blob.size());
+            let size = known.blob.size() + known.shown.len() * OF_ADDRESS;
+            self.vm.bytes = self.vm.bytes.saturating_sub(size);
         }
     }
 
@@ -203,8 +219,12 @@ impl Now<'_> {
         let found = found.map(Arc::new);
         if self.vm.methods.len() >= MOST_KNOWN {
             self.vm.methods.clear();
+            self.vm.named = 0;
         }
-        self.vm.methods.insert(address, (self.now, found.clone()));
+        let len = |found: &Option<Arc<Method>>| found.as_ref().map_or(0, |found| found.name.len());
+        self.vm.named += len(&found);
+        let old = self.vm.methods.insert(address, (self.now, found.clone()));
+        self.vm.named -= old.map_or(0, |(_, old)| len(&old));
         found
     }
 
@@ -215,9 +235,9 @@ impl Now<'_> {
             Kind::Interpreter => {
                 let method = frame.interpreted_method(blob, self);
                 let method = method.and_then(|method| self.method(method));
-                let name =
-                    method.as_ref().map_or(blob.name.as_str(), |method| method.name.as_str());
-                names.number(Shown { methods: vec![Arc::from(name)], is_interpreted: true })
+                let name = || Arc::from(blob.name.as_str());
+                let name = method.map_or_else(name, |method| Arc::clone(&method.name));
+                names.number(Shown { methods: vec![name], is_interpreted: true })
             }
             _ => names.number(Shown {
                 methods: vec![Arc::from(blob.name.as_str())],
@@ -244,14 +264,19 @@ impl Now<'_> {
         if let Some(number) = known {
             return *number;
         }
+        // Reading them would cost time for nothing.
+        if names.were_too_many() {
+            return None;
+        }
         let scopes = self.scopes(compiled, key);
         let mut methods = Vec::with_capacity(scopes.len());
         for method in scopes {
-            methods.push(Arc::from(self.method(method)?.name.as_str()));
+            methods.push(Arc::clone(&self.method(method)?.name));
         }
         let number = names.number(Shown { methods, is_interpreted: false });
         if let Some(known) = self.vm.blobs.get_mut(&blob.start) {
             known.shown.insert(key, number);
+            self.vm.bytes += OF_ADDRESS;
         }
         number
     }

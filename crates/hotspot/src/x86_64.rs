@@ -269,8 +269,12 @@ pub(crate) struct ToInterpreter {
 }
 
 impl ToInterpreter {
+    /// More bytes than an adapter takes: of 255 arguments some 10 KiB.
+    const LONGEST: usize = 64 << 10;
+
     /// That of an adapter.
     pub(crate) fn of(code: &[u8]) -> Option<ToInterpreter> {
+        let code = &code[..code.len().min(ToInterpreter::LONGEST)];
         let find = |what: &[u8]| code.windows(what.len()).position(|bytes| bytes == what);
         // mov %rsp,%r13; mov (%rsp),%rax
         let asks = find(&[0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24])? + 3;

@@ -245,7 +245,7 @@ impl Collector {
         health.notes.extend(self.locator.notes.iter().cloned());
         health.notes.extend(self.locator.jit.note());
         health.notes.extend(self.blocks.iter().flat_map(Blocks::notes));
-        health.notes.extend(self.locator.java.note());
+        health.notes.extend(self.locator.java.notes());
         health.short_tasks = self.short_tasks.unseen();
         if self.runs.is_none() {
             let note = "threads were switched too often to keep when each had a CPU".to_owned();

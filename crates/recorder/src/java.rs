@@ -22,7 +22,13 @@ const MOST_LOOKS: u32 = 10;
 
 /// How often memory is read a second at most, of all VMs, and how many bytes.
 const MOST_READS: u32 = 20_000;
-const MOST_BYTES: u64 = 128 << 20;
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How many processes are looked at a second at most, of those that have a VM's file.
+const MOST_LOOKED_AT: u32 = 50;
+
+/// How many bytes are kept of what was read of all VMs; beyond that all is read anew.
+const MOST_KEPT: usize = 128 << 20;
 
 /// What is known of a process that has code without a file.
 #[derive(Debug)]
@@ -33,6 +39,14 @@ enum Seen {
     Not(Nanos, u32),
     /// One that cannot be read, and why.
     Unknown,
+}
+
+impl Seen {
+    fn shrink(&mut self) {
+        if let Seen::Vm(vm) = self {
+            vm.shrink();
+        }
+    }
 }
 
 /// All Java VMs.
@@ -46,6 +60,8 @@ pub(crate) struct JavaVms {
     /// The frames of the last stack that were left, by position, with what they are called.
     met: Vec<(usize, Option<u32>)>,
     budget: Budget,
+    /// What the VMs take of memory, in bytes.
+    kept: usize,
 }
 
 /// What may be read within a second: a process can lead to as much of its memory as it likes.
@@ -54,6 +70,7 @@ struct Budget {
     from: Cell<u64>,
     reads: Cell<u32>,
     bytes: Cell<u64>,
+    looks: Cell<u32>,
     was_short: Cell<bool>,
 }
 
@@ -74,7 +91,13 @@ impl Budget {
             self.from.set(now.0);
             self.reads.set(0);
             self.bytes.set(0);
+            self.looks.set(0);
         }
+    }
+
+    fn allows_look(&self) -> bool {
+        self.looks.set(self.looks.get() + 1);
+        self.looks.get() <= MOST_LOOKED_AT
     }
 
     fn allows(&self, bytes: u64) -> bool {
@@ -112,12 +135,25 @@ impl JavaVms {
             names: Names::default(),
             met: Vec::new(),
             budget: Budget::default(),
+            kept: 0,
         }
     }
 
     /// A process is another program now, or gone.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        self.seen.remove(&pid);
+        if let Some(Seen::Vm(vm)) = self.seen.remove(&pid) {
+            self.kept = self.kept.saturating_sub(vm.size());
+        }
+    }
+
+    /// A VM that took `before` bytes of memory has been asked something.
+    fn grow(&mut self, pid: Pid, before: usize) {
+        let Some(Seen::Vm(vm)) = self.seen.get(&pid) else { return };
+        self.kept = (self.kept + vm.size()).saturating_sub(before);
+        if self.kept > MOST_KEPT {
+            self.kept = 0;
+            self.seen.values_mut().for_each(Seen::shrink);
+        }
     }
 
     /// Another stack is walked from here on.
@@ -133,7 +169,10 @@ impl JavaVms {
             Some(Seen::Not(until, _)) => (now < *until).then_some(false),
             Some(Seen::Unknown) => Some(false),
             Some(Seen::Vm(vm)) => {
-                Some(vm.covers(address.0, now.0, &Of(&self.memory, pid, &self.budget)))
+                let before = vm.size();
+                let covers = vm.covers(address.0, now.0, &Of(&self.memory, pid, &self.budget));
+                self.grow(pid, before);
+                Some(covers)
             }
         }
     }
@@ -158,6 +197,7 @@ impl JavaVms {
         let soon = Nanos(now.0.saturating_add(SOON.0 << looks.min(MOST_LOOKS)));
         let seen = match library {
             None => Seen::Not(Nanos(now.0.saturating_add(SELDOM.0)), 0),
+            Some(_) if !self.budget.allows_look() => Seen::Not(soon, looks),
             Some((file, found)) => match open(&Of(&self.memory, pid, &self.budget), file, found) {
                 Ok(Some(vm)) => Seen::Vm(Box::new(vm)),
                 Ok(None) if looks < MOST_LOOKS => Seen::Not(soon, looks + 1),
@@ -174,6 +214,7 @@ impl JavaVms {
             // The number may have been that of another process.
             Seen::Not(..) | Seen::Unknown => self.read.remove(&pid),
         };
+        self.forget(pid);
         self.seen.insert(pid, seen);
     }
 
@@ -189,7 +230,9 @@ impl JavaVms {
         let memory = Of(&self.memory, pid, &self.budget);
         let Some(Seen::Vm(vm)) = self.seen.get_mut(&pid) else { return Left::Unknown };
         let asked = flame_hotspot::Frame { pc: address, is_exact, thread: &thread };
+        let before = vm.size();
         let (left, name) = vm.leave(&asked, now.0, &memory, &mut self.names);
+        self.grow(pid, before);
         self.met.push((frame.position, name));
         match left {
             flame_hotspot::Left::Caller { pc, sp, fp } => Left::Caller(RuntimeCaller {
@@ -212,9 +255,11 @@ impl JavaVms {
     }
 
     /// What has to be said of what was read.
-    pub(crate) fn note(&self) -> Option<String> {
-        let note = "memory of Java VMs was read as often as is allowed: some frames have no names";
-        self.budget.was_short.get().then(|| note.to_owned())
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let short = "memory of Java VMs was read as often as is allowed: some frames have no names";
+        let full = "names of Java VMs take more memory than they may: some frames have none";
+        let notes = [(self.budget.was_short.get(), short), (self.names.were_too_many(), full)];
+        notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned())
     }
 
     /// What the frame of a number is called.
@@ -252,7 +297,7 @@ fn open(memory: &Of<'_>, file: &ImageFile, found: &Found) -> Result<Option<Vm>, 
         *address = export.ok_or(Unknown::NoTables)?.address.0.wrapping_add(bias);
     }
     // It may not have been linked so far.
-    let Some(tables) = Tables::read(memory, &addresses) else { return Ok(None) };
+    let Some(tables) = Tables::read(memory, &addresses)? else { return Ok(None) };
     let layout = Layout::of(&tables, memory)?;
     Ok(Vm::open(layout, memory))
 }

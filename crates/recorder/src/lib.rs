@@ -76,6 +76,7 @@ mod debug_places;
 mod epilogues;
 mod growth;
 mod images;
+mod inlining;
 mod interpreter;
 mod java;
 mod jit;

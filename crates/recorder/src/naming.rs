@@ -15,6 +15,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use crate::aggregator::{Rows, ThreadKey, samples_of};
 use crate::collector::{Collector, samples_by_image};
 use crate::images::{OpenImage, image_name};
+use crate::inlining::Inlining;
 use crate::location::{CodeLocation, JitId, ScriptId, ThreadPosition};
 use crate::locator::Locator;
 use crate::relative::KernelBases;
@@ -90,14 +91,16 @@ pub(super) fn name_all(
     let mut stacks: Vec<StackId> = vec![StackId::EMPTY];
     profile.reserve_stacks(rows.stacks.len());
     let mut unnamed = UnnamedCode::default();
+    let mut inlining = Inlining::new();
     for (_, parent, entry) in rows.stacks.nodes() {
         let (location, missing) = namer.location(profile, entry);
         if let Some(missing) = missing {
             unnamed.add(location, missing);
         }
         let parent = stacks.get(parent.index()).copied().unwrap_or(StackId::EMPTY);
-        stacks.push(profile.push_stack(parent, location));
+        stacks.push(inlining.push(profile, parent, location));
     }
+    profile.health.notes.extend(inlining.note());
     let idle = idle_locations(profile);
     let mut threads: Vec<Option<ThreadId>> = vec![None; rows.threads.len()];
     let mut positions: Vec<Option<usize>> = Vec::new();

@@ -94,6 +94,14 @@ pub fn owner_of(pid: Pid) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|status| status.uid())
 }
 
+/// Whether a process is root's and no other user's, as this user namespace knows it. Who owns its directory
+/// in /proc does not tell: anybody can make that root.
+pub(crate) fn is_roots(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.is_some_and(|users| users.split_ascii_whitespace().all(|user| user == "0"))
+}
+
 /// The command line of a process, its words separated by blanks; its name in brackets for one
 /// without, as kernel threads are.
 pub fn command_line(pid: Pid, files: &dyn TargetFiles) -> Option<String> {

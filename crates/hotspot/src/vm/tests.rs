@@ -29,7 +29,7 @@ impl Thread for Sampled {
 }
 
 fn open(sample: &Sample) -> Result<Option<Vm>, Unknown> {
-    let tables = Tables::read(sample, &Sample::exports()).ok_or(Unknown::NoTables)?;
+    let tables = Tables::read(sample, &Sample::exports())?.ok_or(Unknown::NoTables)?;
     Ok(Vm::open(Layout::of(&tables, sample)?, sample))
 }
 
