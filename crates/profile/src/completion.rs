@@ -110,6 +110,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_reason_has_words_of_its_own() {
+        let mut words: Vec<String> = NotRead::ALL.iter().map(NotRead::to_string).collect();
+        assert_eq!(words[7], "deeper than what is read");
+        words.sort();
+        words.dedup();
+        assert_eq!(words.len(), NotRead::ALL.len());
+    }
+
+    #[test]
     fn copies_have_means() {
         let mut copies = StackCopies::default();
         assert_eq!((copies.mean_asked(), copies.mean_copied()), (None, None));

@@ -74,5 +74,9 @@ mod tests {
                       1 whose end is not known left out";
         assert_eq!(all.to_string(), expect);
         assert_eq!(OffCpuTime::from_numbers(all.to_numbers()), all);
+        (all.before, all.left_out, all.sampled) = (Nanos(1_000_000), 4, 3);
+        let expect = "1.500 s in 3 waits, 0.002 s of it preempted, 0.001 s since before the \
+                      recording, 4 of other lengths left out, 1 whose end is not known left out";
+        assert_eq!(all.to_string(), expect, "that all were sampled goes without saying");
     }
 }

@@ -117,6 +117,20 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_waits_has_its_place_and_its_stack_alone() {
+        let (at, stack) = (ProcessAddress(0x1234), ProcessAddress(0x7ffc_0000));
+        for (architecture, expect) in [
+            (Architecture::X86_64, "{7: 0x7ffc0000, 16: 0x1234}"),
+            (Architecture::Aarch64, "{31: 0x7ffc0000, 32: 0x1234}"),
+        ] {
+            let registers = Registers::at(architecture, at, stack);
+            assert_eq!(format!("{registers:?}"), expect);
+            assert_eq!(registers.stack_pointer(architecture), Some(stack));
+        }
+        assert_eq!(Registers::default().stack_pointer(Architecture::X86_64), None);
+    }
+
+    #[test]
     fn perf_numbers_become_dwarf_numbers_on_x86_64() {
         // PERF_REG_X86_AX, BX, CX, DX, SI, DI, BP, SP, IP = 0..=8; R8..R15 = 16..=23.
         let pairs = [(0, 0), (1, 3), (2, 2), (3, 1), (4, 4), (5, 5), (6, 6), (7, 7), (8, 16)];
