@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::{
     Build, Folded, NOWHERE, Running, Scratch, Target, assert_count, assert_share, finish, flame,
-    live, live_as_root, program, program_built, record, record_nowhere, start,
+    live, live_as_root, program, program_built, record, record_nowhere, start, wait_until,
 };
 
 /// Attaches, runs `work` once flame has its perf events, ends it with Ctrl-C, reads the result.
@@ -145,6 +145,25 @@ fn one_thread_is_recorded_without_its_siblings() {
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     assert_eq!(folded.roots(), ["early"]);
     assert_count(folded.total(), 0.4 * 999.0, 0.15);
+}
+
+/// /proc shows neither memory nor files of such a process by its own number.
+#[test]
+fn a_process_whose_main_thread_has_ended_is_recorded_with_names() {
+    if !live() {
+        return;
+    }
+    let target = Target::start(&program("threads.c"), &["60", "leave"]);
+    let pid = target.pid_text();
+    wait_until("the main thread has ended", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.contains(") Z ")
+    });
+    for rights in [&[][..], &["--per-task"]] {
+        let folded = record(&[&["-F", "999", "-d", "1", "-p", &pid], rights].concat());
+        let worked = folded.with(&["early_work"]) + folded.with(&["late_work"]);
+        assert_share(worked, folded.total(), 1.0, 0.02);
+    }
 }
 
 /// A child that forks, and then executes another program: the names of all three phases.

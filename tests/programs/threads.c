@@ -1,7 +1,8 @@
-// threads CPU_SECONDS [wait]: two threads `early` and two `late`, each burns CPU_SECONDS.
+// threads CPU_SECONDS [wait|leave]: two threads `early` and two `late`, each burns CPU_SECONDS.
 //
 // The early ones exist when `ready` is printed, but with `wait` nothing burns and the late ones
-// are not started before a line comes on standard input. main itself only waits.
+// are not started before a line comes on standard input. main itself only waits; with `leave` its thread
+// ends before the others.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <pthread.h>
@@ -38,12 +39,15 @@ int main(int argc, char **argv) {
     pthread_barrier_wait(&start);
     puts("ready");
     fflush(stdout);
-    if (argc > 2) {
+    if (argc > 2 && argv[2][0] == 'w') {
         getchar();
     }
     pthread_barrier_wait(&start);
     pthread_create(&threads[2], NULL, late_thread, NULL);
     pthread_create(&threads[3], NULL, late_thread, NULL);
+    if (argc > 2 && argv[2][0] == 'l') {
+        pthread_exit(NULL);
+    }
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
     }

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flame_profile::{Pid, ProcessAddress, Tid};
-use flame_sampler::{fork_apart, may_read_others, threads_of};
+use flame_sampler::{fork_apart, live_task_of, may_read_others, threads_of};
 use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -216,7 +216,7 @@ impl TargetFiles for LiveFiles {
     }
 
     fn text(&self, pid: Pid, name: &str) -> io::Result<Vec<u8>> {
-        let path = PathBuf::from(format!("/proc/{pid}/{name}"));
+        let path = PathBuf::from(format!("/proc/{}/{name}", live_task_of(pid)));
         let Some(shared) = &self.0 else { return fs::read(path) };
         let opened = shared.ask(&self.of_process(pid), How::Text, &path)?;
         let mut text = Vec::new();
@@ -251,7 +251,7 @@ impl TargetFiles for LiveFiles {
 
 impl TargetMemory for LiveFiles {
     fn read(&self, pid: Pid, address: ProcessAddress, bytes: &mut [u8]) -> io::Result<()> {
-        let path = PathBuf::from(format!("/proc/{pid}/mem"));
+        let path = PathBuf::from(format!("/proc/{}/mem", live_task_of(pid)));
         // Root's own need not be asked for by another process, which may have to wait for a CPU first: on
         // a busy machine that costs a VM that starts some of its stacks.
         if proc::is_roots(pid) {

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_events::{FileId, Found, ImageKey, parse_maps};
-use flame_profile::{Missing, Nanos, Pid};
+use flame_profile::{Missing, Nanos, Pid, Tid};
+use flame_sampler::live_task_of;
 use flame_symbolize::{FileStatus, ImageError, ImageFile};
 use nix::libc;
 use rustc_hash::FxHashSet;
@@ -90,13 +91,14 @@ impl MappedFiles {
         let path = key.path.strip_suffix(b" (deleted)").unwrap_or(&key.path);
         let path = Path::new(std::ffi::OsStr::from_bytes(path));
         let namespace = self.files.namespace(pid);
+        let live_task = live_task_of(pid);
         let root = match namespace {
-            Namespace::Other => PathBuf::from(format!("/proc/{pid}/root")),
+            Namespace::Other => PathBuf::from(format!("/proc/{live_task}/root")),
             Namespace::Ours | Namespace::Unknown => PathBuf::from("/"),
         };
         let files = self.files.of(pid);
         let mut reason = Missing::FileUnreadable;
-        for candidate in candidates(&root, path, pid, seen.found) {
+        for candidate in candidates(&root, path, live_task, seen.found) {
             let opened = match files.open(&candidate.path) {
                 Ok(opened) => opened,
                 // It is the same file by every path.
@@ -188,7 +190,7 @@ struct Candidate {
 /// By its path where the process sees it; then through the kernel's links to what is mapped, which
 /// lead to files that are deleted as well, but which not everybody may follow; then by the same
 /// path in flame's own file system.
-fn candidates(root: &Path, path: &Path, pid: Pid, found: &Found) -> Vec<Candidate> {
+fn candidates(root: &Path, path: &Path, live_task: Tid, found: &Found) -> Vec<Candidate> {
     let (start, end) = (found.mapping.start.0, found.mapping.end.0);
     let link = |path: String| Candidate {
         path: PathBuf::from(path),
@@ -199,8 +201,8 @@ fn candidates(root: &Path, path: &Path, pid: Pid, found: &Found) -> Vec<Candidat
         path: root.join(path.strip_prefix("/").unwrap_or(path)),
         namespace: (root != Path::new("/")).then_some(Namespace::Ours),
     }];
-    candidates.push(link(format!("/proc/{pid}/map_files/{start:x}-{end:x}")));
-    candidates.push(link(format!("/proc/{pid}/exe")));
+    candidates.push(link(format!("/proc/{live_task}/map_files/{start:x}-{end:x}")));
+    candidates.push(link(format!("/proc/{live_task}/exe")));
     if root != Path::new("/") {
         candidates.push(Candidate { path: path.to_owned(), namespace: None });
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use flame_events::{Processes, parse_maps};
 use flame_profile::{Pid, Tid};
+use flame_sampler::live_task_of;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Gid, Uid};
 
@@ -82,7 +83,7 @@ pub(crate) fn namespace(pid: Pid) -> Namespace {
         let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}"));
         Ok::<_, io::Error>((link("root")?, link("ns/mnt")?))
     };
-    match (place("self"), place(&pid.to_string())) {
+    match (place("self"), place(&live_task_of(pid).to_string())) {
         (Ok(ours), Ok(theirs)) if ours == theirs => Namespace::Ours,
         (Ok(_), Ok(_)) => Namespace::Other,
         _ => Namespace::Unknown,

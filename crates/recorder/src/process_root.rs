@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use flame_profile::Pid;
+use flame_sampler::live_task_of;
 use flame_symbolize::{OpenFile, open_found};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
@@ -28,7 +29,7 @@ pub struct FoundFile(File);
 impl ProcessRoot {
     /// The root of a process that runs.
     pub fn of(pid: Pid) -> io::Result<ProcessRoot> {
-        File::open(format!("/proc/{pid}/root")).map(ProcessRoot)
+        File::open(format!("/proc/{}/root", live_task_of(pid))).map(ProcessRoot)
     }
 
     /// flame's own.

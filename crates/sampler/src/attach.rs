@@ -181,11 +181,8 @@ impl Session {
             let inherited = if round == 0 { BTreeSet::new() } else { self.started_threads() };
             for tid in new.into_iter().filter(|tid| !inherited.contains(tid)) {
                 match self.add_task(tid, cpus) {
-                    // It ended between the listing and now; the main thread must be there.
-                    Err(SamplerError::NoSuchThread { .. }) if tid.0 != pid.0 => {}
-                    Err(SamplerError::NoSuchThread { .. }) => {
-                        return Err(SamplerError::NoSuchProcess { pid });
-                    }
+                    // It ended between the listing and now, or is a main thread that ended before others.
+                    Err(SamplerError::NoSuchThread { .. }) => {}
                     result => result?,
                 }
             }
@@ -315,12 +312,12 @@ pub(crate) fn first_task(target: &Target) -> Result<Who, SamplerError> {
                     let limit = limits::raise_open_files();
                     return Err(SamplerError::TooManyFiles { needed: limit + 1, limit });
                 }
-                if process != Some(*pid) || !threads::is_alive(Tid(pid.0)) {
+                if process != Some(*pid) || !threads::is_alive(threads::live_task_of(*pid)) {
                     return Err(SamplerError::NoSuchProcess { pid: *pid });
                 }
             }
             let first = pids.first().ok_or(SamplerError::NothingNamed { what: "processes" })?;
-            Ok(Who::Task(Tid(first.0)))
+            Ok(Who::Task(threads::live_task_of(*first)))
         }
         Target::Threads(tids) => match tids.iter().find(|tid| !threads::is_alive(**tid)) {
             Some(tid) => Err(SamplerError::NoSuchThread { tid: *tid }),

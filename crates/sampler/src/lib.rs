@@ -85,5 +85,7 @@ pub use realtime::may_go_first;
 pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use sessions::Sessions;
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
-pub use threads::{descendants_of, is_alive, is_stopped, parent_of, process_of, threads_of};
+pub use threads::{
+    descendants_of, is_alive, is_stopped, live_task_of, parent_of, process_of, threads_of,
+};
 pub use tracepoints::{TracepointError, tracepoints};

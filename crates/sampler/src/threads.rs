@@ -15,6 +15,16 @@ pub fn threads_of(pid: Pid) -> Vec<Tid> {
     entries.filter_map(|entry| number(entry.ok()?)).collect()
 }
 
+/// A task by whose number /proc shows the memory and the files of a process: its main thread, or another one
+/// where that has ended before them.
+pub fn live_task_of(pid: Pid) -> Tid {
+    let main = Tid(pid.0);
+    if state_of(main) != Some(b'Z') {
+        return main;
+    }
+    threads_of(pid).into_iter().find(|tid| is_alive(*tid)).unwrap_or(main)
+}
+
 /// The process that a thread belongs to; `None` when the thread does not exist.
 pub fn process_of(tid: Tid) -> Option<Pid> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;

@@ -8,7 +8,8 @@ use flame_events::Processes;
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, TargetFiles, TargetMemory, command_line, enter, owner_of};
 use flame_sampler::{
-    Concession, SamplerConfig, SamplerError, Session, Target, is_alive, process_of, threads_of,
+    Concession, SamplerConfig, SamplerError, Session, Target, is_alive, live_task_of, process_of,
+    threads_of,
 };
 use flame_unwind::Architecture;
 use nix::unistd::Uid;
@@ -40,7 +41,7 @@ impl Process {
     pub(super) fn find(pid: Pid, files: &LiveFiles) -> Option<Process> {
         let pid = process_of(Tid(pid.0))?;
         let threads = threads_of(pid);
-        if !is_alive(Tid(pid.0)) {
+        if !is_alive(live_task_of(pid)) {
             return None;
         }
         let mut processes = Processes::default();
@@ -73,7 +74,7 @@ impl Process {
 
     /// A file of its directory in /proc.
     pub(super) fn path(&self, name: &str) -> String {
-        format!("/proc/{}/{name}", self.pid)
+        format!("/proc/{}/{name}", live_task_of(self.pid))
     }
 
     /// The checks of the process itself.

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, command_line};
-use flame_sampler::{Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive};
+use flame_sampler::{
+    Cgroup, ExitReport, Launched, SamplerError, Taken, Target, is_alive, live_task_of,
+};
 use nix::sys::signal::Signal;
 use nix::unistd::dup2_stdout;
 
@@ -211,7 +213,7 @@ impl Started {
             }
         }
         match &self.target {
-            Target::Processes(_) => !self.taken.iter().any(|pid| is_alive(Tid(pid.0))),
+            Target::Processes(_) => !self.taken.iter().any(|pid| is_alive(live_task_of(*pid))),
             Target::Threads(tids) => !tids.iter().any(|tid| is_alive(*tid)),
             Target::Cgroup(group) => !group.path().exists(),
             Target::System | Target::Launched(_) => false,
