@@ -44,6 +44,8 @@ mod java;
 #[cfg(test)]
 mod lua;
 #[cfg(test)]
+mod luajit;
+#[cfg(test)]
 mod occurrences;
 #[cfg(test)]
 mod off_cpu;

@@ -28,17 +28,20 @@ pub struct CopiedStack<'a> {
     pub stack_pointer: ProcessAddress,
     /// The register that is a frame pointer in code that keeps one, if it was asked for.
     pub frame_pointer: Option<u64>,
+    /// The other registers that were asked for, 0 where there is none.
+    pub others: [u64; 3],
     /// The bytes.
     pub bytes: StackBytes<'a>,
 }
 
 impl RecordLayout {
-    /// The stack of a sample of an event with user registers and a stack copy. `stack_pointer` and
-    /// `frame_pointer` are the bits of these registers. `None` of other records, and of tasks without a user stack.
+    /// The stack of a sample of an event with user registers and a stack copy. `stack_pointer`,
+    /// `frame_pointer` and `others` are the bits of these registers. `None` of other records, and of tasks without a user stack.
     pub fn copied_stack<'a>(
         &self,
         record: &RecordBytes<'a>,
         (stack_pointer, frame_pointer): (u32, u32),
+        others: [u32; 3],
     ) -> Option<CopiedStack<'a>> {
         let fields = self.fields();
         let asked = fields.user_registers >> stack_pointer & 1 == 1 && fields.user_stack > 0;
@@ -58,6 +61,7 @@ impl RecordLayout {
             let is_there = fields.user_registers >> bit & 1 == 1;
             word(record, at + 8 * below.count_ones() as usize).filter(|_| is_there)
         };
+        let others = others.map(|bit| register(bit).unwrap_or(0));
         let (stack_pointer, frame_pointer) = (register(stack_pointer)?, register(frame_pointer));
         at += 8 * fields.user_registers.count_ones() as usize;
         let size = usize::try_from(word(record, at)?).ok()?;
@@ -73,6 +77,7 @@ impl RecordLayout {
             time: Nanos(word(record, TIME_AT)?),
             stack_pointer: ProcessAddress(stack_pointer),
             frame_pointer,
+            others,
             bytes: StackBytes {
                 head: record.head.get(in_head(at)..in_head(at + copied))?,
                 tail: record.tail.get(in_tail(at)..in_tail(at + copied))?,
@@ -132,11 +137,11 @@ mod tests {
             for split in 0..=body.len() {
                 let (head, tail) = body.split_at(split);
                 let record = RecordBytes { record_type: 9, misc: 0, head, tail };
-                let stack = layout.copied_stack(&record, (7, 6)).unwrap();
+                let stack = layout.copied_stack(&record, (7, 6), [6, 7, 5]).unwrap();
                 assert_eq!((stack.tid, stack.time), (Tid(42), Nanos(9_000)), "{split}");
                 assert_eq!(stack.stack_pointer, ProcessAddress(0x7ffe_0000));
                 assert_eq!(stack.frame_pointer, Some(0x7ffe_0010));
-                let without = layout.copied_stack(&record, (7, 5)).unwrap();
+                let without = layout.copied_stack(&record, (7, 5), [0; 3]).unwrap();
                 assert_eq!(without.frame_pointer, None);
                 let bytes = [stack.bytes.head, stack.bytes.tail].concat();
                 let Ok(Event { kind: EventKind::Sample(sample), .. }) = layout.decode(&record)
@@ -155,9 +160,9 @@ mod tests {
         let (layout, body) = (layout(true, None), body(true, None, 16));
         for len in 0..body.len() {
             let record = RecordBytes { record_type: 9, misc: 0, head: &body[..len], tail: &[] };
-            assert!(layout.copied_stack(&record, (7, 6)).is_none(), "{len}");
+            assert!(layout.copied_stack(&record, (7, 6), [6, 7, 5]).is_none(), "{len}");
         }
         let other = RecordBytes { record_type: 3, misc: 0, head: &body, tail: &[] };
-        assert!(layout.copied_stack(&other, (7, 6)).is_none());
+        assert!(layout.copied_stack(&other, (7, 6), [6, 7, 5]).is_none());
     }
 }

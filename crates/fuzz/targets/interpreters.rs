@@ -5,8 +5,8 @@
 use std::cell::Cell;
 
 use flame_interpreters::{
-    Catcher, Caught, Function, Layout, LuaBuild, Memory, NativeFrame, Part, PerlBuild, PythonBuild,
-    Thread, join,
+    Catcher, Caught, Function, Layout, LuaBuild, LuaJitBuild, Memory, NativeFrame, Part, PerlBuild,
+    PythonBuild, SampledRegisters, Thread, join,
 };
 
 /// Where the memory lies; it repeats itself from there on.
@@ -44,6 +44,7 @@ fn layout(number: u8) -> Option<Layout> {
         0 => Layout::python(&PythonBuild { minor, code_type: 0x100 }),
         1 => Layout::perl(&PerlBuild { minor, statement: None }),
         2 => Layout::perl(&PerlBuild { minor, statement: Some(8) }),
+        _ if minor == 5 => Some(Layout::luajit(&LuaJitBuild { interpreter_len: 64 })),
         _ => Layout::lua(&LuaBuild { minor: minor & 7, release: minor >> 3 }),
     }
 }
@@ -54,7 +55,9 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let layout = layout.as_it_says(bytes).unwrap_or(layout);
     let memory = Bytes { bytes, reads: Cell::new(0) };
     let mut out = vec![0; Catcher::MOST];
-    let thread = Thread { pid: 7, tid: 8, stack_pointer: START };
+    let instruction = START + 32 * u64::from(frames >> 5);
+    let registers = SampledRegisters { instruction, next: START + 64, base: START + 256 };
+    let thread = Thread { pid: 7, tid: 8, stack_pointer: START, registers };
     let len = Catcher::default().catch(&layout, START, thread, &memory, &mut out);
     assert!(memory.reads.get() <= MOST_READS, "{} readings", memory.reads.get());
     let caught = Caught::parse(&out[..len]).expect("it was written so");
@@ -67,6 +70,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         stack_pointer: START + 64 * u64::from(index),
         runs_frames: loops >> (index % 8) & 1 != 0,
         runs_script: index + 1 == frames % 32,
+        next: START + 64,
     };
     let natives: Vec<NativeFrame> = (0..frames % 32).map(native).collect();
     for is_whole in [true, false] {

@@ -6,10 +6,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::caught::{ENTRY, Entries, HEAD};
 use crate::known::Layout;
-use crate::lua;
 use crate::memory::Memory;
 use crate::perl::{stack, subs};
 use crate::python::chain;
+use crate::{lua, luajit};
 
 /// The most entries of a chain.
 pub(crate) const MOST_ENTRIES: usize = 4096;
@@ -47,7 +47,7 @@ pub(crate) struct FoundThread {
 }
 
 /// A thread that was sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
     /// Its process.
     pub pid: u32,
@@ -55,6 +55,19 @@ pub struct Thread {
     pub tid: u32,
     /// Where its stack ended when it was sampled.
     pub stack_pointer: u64,
+    /// Registers that it had then.
+    pub registers: SampledRegisters,
+}
+
+/// Registers in which an interpreter in assembler has what it runs; 0 where one is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampledRegisters {
+    /// The instruction pointer.
+    pub instruction: u64,
+    /// That which LuaJIT has the next instruction of the program in: rbx.
+    pub next: u64,
+    /// And the frame that runs: rdx.
+    pub base: u64,
 }
 
 /// What is kept from one thread to the next.
@@ -129,6 +142,9 @@ impl Catcher {
                 stack::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
             Layout::Lua(layout) => lua::chain::catch(self, layout, thread, memory, &mut entries),
+            Layout::LuaJit(layout) => {
+                luajit::chain::catch(self, (layout, runtime), thread, memory, &mut entries)
+            }
         };
         entries.finish(outcome, &self.definitions, self.defined_now)
     }

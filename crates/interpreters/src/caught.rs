@@ -6,6 +6,7 @@
 //!   functions                      six words and bytes, each up to a multiple of eight
 //! ```
 
+use crate::luajit::trace::RunningTrace;
 use crate::memory::{half, word};
 
 /// Bytes before the entries.
@@ -85,6 +86,31 @@ impl Entry {
     /// Whether it is such an entry.
     pub(crate) fn ends_states(&self) -> bool {
         *self == Entry::of_states()
+    }
+
+    /// What follows a chain that is of this moment if its innermost native frame has an instruction of the
+    /// program in its register that is one of these.
+    pub(crate) fn of_instruction(first: u64, last: u64) -> Entry {
+        Entry { address: first, code: 0, position: last, function: u64::MAX - 2 }
+    }
+
+    /// The first and the last of them, if it is such an entry.
+    pub(crate) fn instructions(&self) -> Option<std::ops::RangeInclusive<u64>> {
+        (self.code == 0 && self.function == u64::MAX - 2).then_some(self.address..=self.position)
+    }
+
+    /// What follows a chain of which the innermost native frame has taken so much of the stack below the frame of
+    /// the interpreter, at an instruction.
+    pub(crate) fn of_subroutine(c_frame: u64, instruction: u64, space: u32) -> Entry {
+        let function = u64::MAX - 3 - u64::from(space == 16);
+        Entry { address: c_frame, code: 0, position: instruction, function }
+    }
+
+    /// The frame, the instruction and the space, if it is such an entry.
+    pub(crate) fn subroutine(&self) -> Option<(u64, u64, u32)> {
+        let is_one = self.code == 0 && matches!(u64::MAX - self.function, 3 | 4);
+        let space = if u64::MAX - self.function == 3 { 8 } else { 16 };
+        is_one.then_some((self.address, self.position, space))
     }
 
     fn to_bytes(self) -> [u8; ENTRY] {
@@ -188,6 +214,15 @@ impl<'a> Caught<'a> {
     /// The chain, innermost frame first.
     pub fn entries(&self) -> Vec<Entry> {
         self.entries.chunks_exact(ENTRY).filter_map(Entry::of_bytes).collect()
+    }
+
+    /// The trace of a LuaJIT that runs, or the part of its interpreter, if that is what was caught.
+    pub fn trace(&self) -> Option<RunningTrace> {
+        let entries = [self.entries.get(..ENTRY), self.entries.rchunks_exact(ENTRY).next()];
+        let entries = entries.into_iter().flatten().filter_map(Entry::of_bytes);
+        entries
+            .filter(|_| self.outcome == Outcome::Read)
+            .find_map(|entry| RunningTrace::of_entry(&entry))
     }
 
     /// How many frames the chain has.

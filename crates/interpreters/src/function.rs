@@ -39,6 +39,7 @@ impl Function {
         let lines = match layout {
             Layout::Python(layout) => Some(Table::Python(layout.lines)),
             Layout::Lua(layout) => Some(Table::Lua(layout.lines)),
+            Layout::LuaJit(_) => Some(Table::Lua(LuaLines::Whole)),
             Layout::Perl(_) => None,
         };
         Function {

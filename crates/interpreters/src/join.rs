@@ -15,6 +15,9 @@ pub struct NativeFrame {
     pub runs_frames: bool,
     /// Whether it is the one that runs a script, from its first frame to its last.
     pub runs_script: bool,
+    /// What it has in the register in which LuaJIT's interpreter has the next instruction; 0 if that is not
+    /// known.
+    pub next: u64,
 }
 
 /// Frames of a chain, by their positions, that a native frame runs: innermost first.
@@ -66,11 +69,26 @@ pub fn join(
     {
         return lua::place::place(calls, natives, is_whole, holds);
     }
+    let entries = match entries.split_last() {
+        Some((last, chain)) if last.subroutine().is_some() => chain,
+        _ => entries,
+    };
+    let count = entries.iter().rev().take_while(|entry| entry.instructions().is_some()).count();
+    let (entries, checks) = entries.split_at(entries.len() - count);
     let by_address = entries.iter().all(|entry| !entry.is_boundary() || entry.address != 0);
     let placed = match by_address {
         true => place_by_address(entries, natives, is_whole, word)?,
         false => place_by_frames(entries, natives, is_whole, holds)?,
     };
+    let is_next = |native: &NativeFrame| {
+        checks.iter().filter_map(Entry::instructions).any(|range| range.contains(&native.next))
+    };
+    if let Some(native) = placed.first().and_then(|placed| natives.get(placed.native))
+        && !checks.is_empty()
+        && !is_next(native)
+    {
+        return Err(Mismatch::Stack);
+    }
     let mut runs = natives.iter().enumerate().filter(|(_, native)| native.runs_frames);
     let innermost = runs.next().map(|(index, _)| index);
     let is_placed = |index: usize| placed.iter().any(|placed| placed.native == index);
@@ -180,6 +198,7 @@ mod tests {
             stack_pointer: 0x1000 + 16 * index as u64,
             runs_frames: letter.is_uppercase(),
             runs_script: false,
+            next: 0,
         };
         text.chars().enumerate().map(native).collect()
     }

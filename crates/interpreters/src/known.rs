@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::lua::layout::{LuaBuild, LuaLayout};
+use crate::luajit::layout::{LuaJitBuild, LuaJitLayout};
 use crate::perl::layout::{PerlBuild, PerlLayout};
 use crate::python::layout::{PythonBuild, PythonLayout};
 
@@ -31,6 +32,8 @@ pub enum Layout {
     Perl(PerlLayout),
     /// Lua 5.
     Lua(LuaLayout),
+    /// LuaJIT 2.1.
+    LuaJit(LuaJitLayout),
 }
 
 impl Layout {
@@ -49,6 +52,11 @@ impl Layout {
         LuaLayout::of(build).map(Layout::Lua)
     }
 
+    /// That of a LuaJIT 2.1. Its versions differ in what memory tells.
+    pub fn luajit(build: &LuaJitBuild) -> Layout {
+        Layout::LuaJit(LuaJitLayout::of(build))
+    }
+
     /// The same where the process itself says of some that they are elsewhere, in the first
     /// [`crate::DEBUG_OFFSETS`] bytes of its global state; `None` where it is no build that is known.
     #[must_use]
@@ -57,7 +65,7 @@ impl Layout {
             Layout::Python(layout) => {
                 layout.clone().with_debug_offsets(runtime).map(Layout::Python)
             }
-            Layout::Perl(_) | Layout::Lua(_) => Some(self.clone()),
+            Layout::Perl(_) | Layout::Lua(_) | Layout::LuaJit(_) => Some(self.clone()),
         }
     }
 
@@ -67,6 +75,7 @@ impl Layout {
             Layout::Python(_) => "python",
             Layout::Perl(_) => "perl",
             Layout::Lua(_) => "lua",
+            Layout::LuaJit(_) => "luajit",
         }
     }
 }

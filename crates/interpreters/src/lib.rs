@@ -33,7 +33,8 @@
 //! known.add(4242, &layout, 0x5555_0000);
 //! let (layout, runtime) = known.interpreter_of(4242).unwrap();
 //! let mut out = vec![0; Catcher::MOST];
-//! let thread = Thread { pid: 4242, tid: 4243, stack_pointer: 0x7ffc_0000 };
+//! let registers = Default::default();
+//! let thread = Thread { pid: 4242, tid: 4243, stack_pointer: 0x7ffc_0000, registers };
 //! let len = Catcher::default().catch(layout, runtime, thread, &Gone, &mut out);
 //! let caught = flame_interpreters::Caught::parse(&out[..len]).unwrap();
 //! assert_eq!(caught.outcome(), flame_interpreters::Outcome::NoThread);
@@ -51,18 +52,21 @@ mod function;
 mod join;
 mod known;
 mod lua;
+mod luajit;
 mod memory;
 mod perl;
 mod python;
 #[cfg(test)]
 mod testing;
 
-pub use catch::{Catcher, Thread};
+pub use catch::{Catcher, SampledRegisters, Thread};
 pub use caught::{Caught, Defined, Entry, Outcome};
 pub use function::Function;
 pub use join::{Mismatch, NativeFrame, Placed, join};
 pub use known::{Judged, Known, Layout};
 pub use lua::layout::LuaBuild;
+pub use luajit::layout::LuaJitBuild;
+pub use luajit::trace::{RunningTrace, TraceCaller};
 pub use memory::{Memory, Part};
 pub use perl::layout::PerlBuild;
 pub use python::layout::{DEBUG_OFFSETS, PythonBuild};

@@ -9,6 +9,8 @@ pub enum ScriptEnd {
     Whole,
     /// The same, as far as the native stack goes, which is cut.
     Cut,
+    /// The same, but for functions that were compiled into the one that runs.
+    Inlined,
     /// All of them are there, and what some of them are is not known.
     Unnamed,
     /// Nobody could read them at that moment; the reason is that of stacks.
@@ -31,9 +33,10 @@ pub enum ScriptEnd {
 
 impl ScriptEnd {
     /// All of them.
-    pub const ALL: [ScriptEnd; 11] = [
+    pub const ALL: [ScriptEnd; 12] = [
         ScriptEnd::Whole,
         ScriptEnd::Cut,
+        ScriptEnd::Inlined,
         ScriptEnd::Unnamed,
         ScriptEnd::NotRead,
         ScriptEnd::Early,
@@ -50,6 +53,7 @@ impl ScriptEnd {
         match self {
             ScriptEnd::Whole => "whole",
             ScriptEnd::Cut => "cut",
+            ScriptEnd::Inlined => "inlined",
             ScriptEnd::Unnamed => "unnamed",
             ScriptEnd::NotRead => "not-read",
             ScriptEnd::Early => "early",
@@ -73,6 +77,7 @@ impl fmt::Display for ScriptEnd {
         f.write_str(match self {
             ScriptEnd::Whole => "with whole script stacks",
             ScriptEnd::Cut => "with script stacks as far as the native ones go",
+            ScriptEnd::Inlined => "in traces, without what is compiled into them",
             ScriptEnd::Unnamed => "with frames whose functions could not be read",
             ScriptEnd::NotRead => "not read at the moment of the sample",
             ScriptEnd::Early => "before the interpreter was known",

@@ -2,12 +2,24 @@
 
 use std::ops::Range;
 
-use flame_interpreters::{Layout, LuaBuild, PerlBuild, PythonBuild};
+use flame_interpreters::{Layout, LuaBuild, LuaJitBuild, PerlBuild, PythonBuild};
 use flame_profile::ImageAddress;
 use flame_symbolize::{Exported, ImageFile};
 
 /// Names by which files of interpreters begin.
 const NAMES: [&str; 6] = ["python", "libpython", "perl", "libperl", "lua", "liblua"];
+
+/// What LuaJIT exports: a function of its own, one that shows where a state has what, and those by which it
+/// calls others.
+const LUAJIT: [&str; 7] = [
+    "luaJIT_setmode",
+    "lua_gettop",
+    "lua_call",
+    "lua_pcall",
+    "lua_cpcall",
+    "lua_resume",
+    "lua_load",
+];
 
 /// What CPython exports, and is needed to read its frames.
 const PYTHON: [&str; 4] = ["_PyRuntime", "_PyEval_EvalFrameDefault", "PyCode_Type", "Py_Version"];
@@ -91,7 +103,10 @@ pub(crate) struct Interpreter {
 impl Interpreter {
     /// The interpreter that a file is.
     pub(crate) fn of(file: &ImageFile, path: &str) -> Option<Interpreter> {
-        let found = python(file, path).or_else(|| perl(file)).or_else(|| lua(file))?;
+        let found = python(file, path)
+            .or_else(|| perl(file))
+            .or_else(|| luajit(file))
+            .or_else(|| lua(file))?;
         tracing::debug!(path, language = found.language, layout = ?found.layout, "interpreter");
         Some(found)
     }
@@ -210,6 +225,55 @@ fn lua(file: &ImageFile) -> Option<Interpreter> {
     })
 }
 
+fn luajit(file: &ImageFile) -> Option<Interpreter> {
+    let [own, top, calls @ ..] = file.exported(LUAJIT);
+    let (_, top) = (own?, top?);
+    let size = |range: &Range<u64>| range.end - range.start;
+    // The interpreter is one piece of assembler, by far the largest that those call, not at its start.
+    let called = calls.into_iter().flatten().flat_map(|of| called_by(file, of));
+    let runs = called.max_by_key(size)?;
+    let code = file.initial_bytes(top.address, usize::try_from(top.size.min(32)).ok()?)?;
+    let is_known = size(&runs) >= LUA_LOOP && has_wide_addresses(&code);
+    let build = LuaJitBuild { interpreter_len: size(&runs) };
+    Some(Interpreter {
+        language: "luajit",
+        layout: is_known.then(|| Layout::luajit(&build)),
+        runtime: ImageAddress(runs.start),
+        runs: vec![runs],
+        runs_script: None,
+        calls: ranges(calls),
+        shows_calls: true,
+    })
+}
+
+/// The functions that the code of another one may call, wherever in them.
+fn called_by(file: &ImageFile, function: Exported) -> Vec<Range<u64>> {
+    let len = usize::try_from(function.size.min(4096)).unwrap_or(0);
+    let code = file.initial_bytes(function.address, len).unwrap_or_default();
+    let called = code.windows(5).zip(1_u64..).filter_map(|(bytes, at)| {
+        // `call` or `jmp`, by a distance.
+        let (operation, distance) = bytes.split_first_chunk::<1>()?;
+        let distance = i32::from_le_bytes(distance.try_into().ok()?);
+        let next = function.address.0.checked_add(at + 4)?;
+        let (own, _) = file.leads_to(ImageAddress(next.wrapping_add_signed(distance.into())))?;
+        matches!(operation, [0xe8 | 0xe9]).then_some(own.start.0..own.end.0)
+    });
+    called.collect()
+}
+
+/// Whether a LuaJIT is one with addresses of 64 bits (GC64), by the code of `lua_gettop`: the difference of two
+/// fields, which lie at 32 and 40 of a state there, else at 16 and 24.
+fn has_wide_addresses(code: &[u8]) -> bool {
+    // `mov REG, [rdi+40]` and `sub REG, [rdi+32]`
+    let has = |operation: u8, at: u8| {
+        let is_it = |bytes: &[u8]| {
+            bytes[0] == 0x48 && bytes[1] == operation && bytes[2] & 0xc7 == 0x47 && bytes[3] == at
+        };
+        code.windows(4).any(is_it)
+    };
+    cfg!(target_arch = "x86_64") && has(0x8b, 40) && has(0x2b, 32)
+}
+
 /// Functions, and those that are so many steps away from them at most.
 fn reached(file: &ImageFile, first: &[ImageAddress], steps: usize) -> Vec<Range<u64>> {
     let (mut reached, mut next) = (Vec::new(), first.to_vec());
@@ -249,6 +313,16 @@ fn minor_of(path: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn luajit_shows_how_wide_its_addresses_are() {
+        let code = |from: u8, to: u8| {
+            [0x48, 0x8b, 0x47, from, 0x48, 0x2b, 0x47, to, 0x48, 0xc1, 0xf8, 0x03, 0xc3]
+        };
+        let is_known =
+            [code(40, 32), code(24, 16), code(32, 40)].map(|code| has_wide_addresses(&code));
+        assert_eq!(is_known, [cfg!(target_arch = "x86_64"), false, false]);
+    }
 
     #[test]
     fn files_are_named_by_their_version() {

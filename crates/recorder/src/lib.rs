@@ -92,6 +92,7 @@ mod process_root;
 mod recorder;
 mod relative;
 mod runtimes;
+mod script_frame;
 mod scripts;
 mod short_tasks;
 mod spans;

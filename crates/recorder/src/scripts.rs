@@ -31,6 +31,7 @@ use crate::images::OpenImage;
 use crate::interpreter::Interpreter;
 use crate::location::{CodeLocation, ScriptId};
 use crate::locator::Locator;
+use crate::script_frame::ScriptFrame;
 
 /// How many bytes functions take at most. Those of more are not named.
 const MOST_BYTES: usize = 64 << 20;
@@ -51,34 +52,11 @@ const PATIENCE: u32 = 200;
 /// How much of the stack of a native frame is looked through.
 const LARGEST_FRAME: u64 = 4096;
 
+/// That in which LuaJIT's interpreter has the next instruction, by DWARF number: rbx.
+const NEXT_INSTRUCTION: u8 = 3;
+
 /// The general registers, by DWARF number.
 const REGISTERS: u8 = 32;
-
-/// A line of a function of an interpreted program.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ScriptFrame {
-    pub(crate) name: Arc<str>,
-    pub(crate) file: Option<Arc<str>>,
-    /// Where its definition starts.
-    pub(crate) first_line: u32,
-    /// Where it was.
-    pub(crate) line: u32,
-}
-
-impl ScriptFrame {
-    /// `Class.method (file.py:12)`: the line of the definition, the same wherever in it a sample was.
-    pub(crate) fn label(&self) -> String {
-        let Some(file) = self.file.as_deref().or((self.first_line != 0).then_some("?")) else {
-            return self.name.to_string();
-        };
-        let file = file.rsplit('/').next().unwrap_or(file);
-        match self.first_line {
-            // What is in no file.
-            0 => format!("{} ({file})", self.name),
-            line => format!("{} ({file}:{line})", self.name),
-        }
-    }
-}
 
 /// What is to be shown of a sample's native frames.
 #[derive(Debug, Default)]
@@ -206,7 +184,9 @@ impl Scripts {
         }
         let end = match joined {
             Ok((placed, caught)) => {
-                let end = self.show(&caught.entries(), placed, natives, &mut scripted);
+                let is_in_trace = is_in_trace(&caught, &image);
+                let end =
+                    self.show(&caught.entries(), placed, (natives, is_in_trace), &mut scripted);
                 self.ask_again(&known);
                 // Code that a runtime makes to call another function, and that has no file.
                 let calls = |index: usize| {
@@ -316,7 +296,7 @@ impl Scripts {
         &mut self,
         entries: &[ChainEntry],
         placed: Vec<Placed>,
-        natives: Natives<'_>,
+        (natives, is_in_trace): (Natives<'_>, bool),
         scripted: &mut Scripted,
     ) -> ScriptEnd {
         let mut is_named = true;
@@ -339,6 +319,7 @@ impl Scripts {
         }
         match (is_named, natives.end) {
             (false, _) => ScriptEnd::Unnamed,
+            (true, _) if is_in_trace => ScriptEnd::Inlined,
             (true, StackEnd::Root) => ScriptEnd::Whole,
             (true, _) => ScriptEnd::Cut,
         }
@@ -457,6 +438,7 @@ fn joined(
         stack_pointer: pointer(registers),
         runs_frames: *runs,
         runs_script: runs_script(index),
+        next: registers.get(NEXT_INSTRUCTION).unwrap_or(0),
     };
     let frames = natives.registers.iter().zip(runs).enumerate();
     let frames: Vec<NativeFrame> = frames.map(frame).collect();
@@ -488,6 +470,11 @@ fn joined(
             _ => ScriptEnd::Disagrees,
         }
     })
+}
+
+/// Whether functions may have been compiled into the one that runs.
+fn is_in_trace(caught: &Caught<'_>, image: &Interpreter) -> bool {
+    image.language() == "luajit" && caught.trace().is_some_and(|trace| trace.is_trace())
 }
 
 /// Whether nobody was there to read at all: then native frames are all that is said.

@@ -1,10 +1,11 @@
 //! Registers and stack bytes of a sample become addresses, and how the walk ended.
 
 use flame_events::{Found, Rest, SampleEvent};
+use flame_interpreters::{Caught, RunningTrace};
 use flame_profile::{ByteLen, Evidence, Health, NotRead, Pid, ProcessAddress, StackEnd};
 use flame_unwind::{
-    Architecture, CfiUnwinder, Code, FindCode, FrameAddress, Left, Registers, RuntimeFrame,
-    StackCopy, StackLimit,
+    Architecture, CfiUnwinder, Code, FindCode, FrameAddress, Left, Registers, RuntimeCaller,
+    RuntimeFrame, StackCopy, StackLimit,
 };
 
 use crate::config::{Options, ScriptFrames, Stream};
@@ -103,7 +104,7 @@ impl Walker {
         // A copy that stops short need not have come to the end of the stack: the kernel skips
         // pages that are not in memory, such as those of a large array nobody has written to yet.
         let copy = StackCopy::new(start, bytes.head, bytes.tail, StackLimit::CopyFull);
-        let end = match self.unwind(sample.pid, &registers, &copy, code) {
+        let end = match self.unwind(sample.pid, &registers, (&copy, trace_of(sample)), code) {
             StackEnd::CopyTooShort => return self.walk_on(sample, &registers, &copy, code, health),
             // The other stack may have been read as well.
             StackEnd::OtherStack => {
@@ -146,7 +147,7 @@ impl Walker {
         self.registers.clear();
         let registers = Registers::at(Architecture::NATIVE, program_counter, start);
         let copy = StackCopy::new(start, bytes, &[], StackLimit::CopyFull);
-        self.unwind(pid, &registers, &copy, code)
+        self.unwind(pid, &registers, (&copy, None), code)
     }
 
     /// Walks a stack that goes on beyond its copy, in what was read of it.
@@ -176,7 +177,7 @@ impl Walker {
                 return (cut, Evidence::Copied);
             }
         };
-        match self.unwind(sample.pid, registers, &whole, code) {
+        match self.unwind(sample.pid, registers, (&whole, trace_of(sample)), code) {
             StackEnd::CopyTooShort | StackEnd::NotRecorded => {
                 *health.not_read.entry(NotRead::TooDeep).or_default() += 1;
                 (cut, Evidence::ReadFromProcess)
@@ -194,13 +195,13 @@ impl Walker {
         &mut self,
         pid: Pid,
         registers: &Registers,
-        stack: &StackCopy<'_>,
+        (stack, trace): (&StackCopy<'_>, Option<RunningTrace>),
         code: &mut Locator,
     ) -> StackEnd {
         loop {
             // An image that is met for the first time is opened, and the walk begun anew.
             code.begin_walk();
-            let mut find = Finder { code, pid, unopened: None };
+            let mut find = Finder { code, pid, unopened: None, trace };
             let (limit, frames) = (self.max_depth, &mut self.frames);
             self.registers.clear();
             let (wanted, all) = (self.wants_registers, &mut self.registers);
@@ -223,11 +224,26 @@ struct Finder<'l> {
     pid: Pid,
     /// The first place whose image has to be opened.
     unopened: Option<Found>,
+    /// What LuaJIT has compiled and the thread runs.
+    trace: Option<RunningTrace>,
+}
+
+/// The trace that a thread ran when it was sampled.
+fn trace_of(sample: &SampleEvent<'_>) -> Option<RunningTrace> {
+    match sample.user_stack?.rest {
+        Rest::Read { script, .. } => Caught::parse(script)?.trace(),
+        Rest::NotRead(_) => None,
+    }
 }
 
 impl FindCode for Finder<'_> {
     fn code(&mut self, address: ProcessAddress) -> Code {
         match self.code.code(self.pid, address) {
+            Ok(Code::Executable | Code::Epilogue(_) | Code::Module(_))
+                if self.trace.is_some_and(|trace| trace.covers(address.0)) =>
+            {
+                Code::Runtime
+            }
             Ok(code) => code,
             Err(found) => {
                 self.unopened.get_or_insert(found);
@@ -237,6 +253,18 @@ impl FindCode for Finder<'_> {
     }
 
     fn leave(&mut self, frame: RuntimeFrame<'_>) -> Left {
-        self.code.leave(self.pid, frame)
+        let Some(trace) = self.trace.filter(|trace| trace.covers(frame.address.address().0)) else {
+            return self.code.leave(self.pid, frame);
+        };
+        let word = |address| frame.stack.read_u64(address).ok();
+        let pointer = frame.registers.stack_pointer(Architecture::NATIVE);
+        let caller = pointer.and_then(|pointer| trace.leave(pointer.0, word));
+        caller.map_or(Left::Unknown, |caller| {
+            Left::Caller(RuntimeCaller {
+                address: ProcessAddress(caller.address),
+                stack_pointer: ProcessAddress(caller.stack_pointer),
+                frame_pointer: Some(caller.frame_pointer),
+            })
+        })
     }
 }

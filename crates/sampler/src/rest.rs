@@ -14,6 +14,7 @@
 use std::io::IoSliceMut;
 
 use flame_events::{RecordBytes, RecordLayout};
+use flame_interpreters::SampledRegisters;
 use flame_profile::{Nanos, NotRead, ProcessAddress, Tid};
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -43,6 +44,10 @@ const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
 /// The same of the frame pointer (PERF_REG_X86_BP, PERF_REG_ARM64_X29).
 const FRAME_POINTER: u32 = if cfg!(target_arch = "aarch64") { 29 } else { 6 };
 
+/// Those that an interpreter in assembler is read by: the instruction pointer, rbx and rdx (PERF_REG_X86_IP,
+/// PERF_REG_X86_BX, PERF_REG_X86_DX).
+const OF_INTERPRETERS: [u32; 3] = [8, 1, 3];
+
 /// A stack to be read on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -50,6 +55,8 @@ pub(crate) struct Wanted {
     tid: Tid,
     /// The stack pointer.
     start: ProcessAddress,
+    /// Registers by which an interpreter is read.
+    registers: SampledRegisters,
     /// The first byte that was not copied.
     from: ProcessAddress,
     /// The last bytes that were, the first `known` of them.
@@ -82,7 +89,7 @@ impl Read {
 impl Wanted {
     /// The stack of a sample; `None` where there is none to be read on.
     pub(crate) fn of(record: &RecordBytes<'_>, layout: &RecordLayout) -> Option<Wanted> {
-        let stack = layout.copied_stack(record, (STACK_POINTER, FRAME_POINTER))?;
+        let stack = layout.copied_stack(record, (STACK_POINTER, FRAME_POINTER), OF_INTERPRETERS)?;
         let (head, tail) = (stack.bytes.head, stack.bytes.tail);
         let len = head.len() + tail.len();
         let known = len.min(KNOWN);
@@ -100,7 +107,10 @@ impl Wanted {
         };
         let most_of_other = if is_signal { MOST_INTERRUPTED } else { MOST_ELSEWHERE };
         let (time, tid) = (stack.time, stack.tid);
-        Some(Wanted { time, tid, start: sp, from, last, known, interrupted, most_of_other })
+        let [instruction, next, base] = stack.others;
+        let registers = SampledRegisters { instruction, next, base };
+        let start = sp;
+        Some(Wanted { time, tid, start, registers, from, last, known, interrupted, most_of_other })
     }
 
     /// When the sample was taken.
@@ -111,6 +121,11 @@ impl Wanted {
     /// The thread.
     pub(crate) fn tid(&self) -> Tid {
         self.tid
+    }
+
+    /// Registers by which an interpreter is read.
+    pub(crate) fn registers(&self) -> SampledRegisters {
+        self.registers
     }
 
     /// Where the stack ended.
@@ -170,6 +185,7 @@ mod tests {
             time: Nanos(7),
             tid,
             start: from,
+            registers: SampledRegisters::default(),
             from,
             last,
             known,

@@ -40,7 +40,8 @@ impl Scripts {
         let Some(room) = scratch.get_mut(read.stacks()..) else { return read };
         self.catcher.define_again(self.known.forgotten());
         let (tid, stack_pointer) = (wanted.tid().0, wanted.start().0);
-        let thread = Thread { pid: pid.0, tid, stack_pointer };
+        let registers = wanted.registers();
+        let thread = Thread { pid: pid.0, tid, stack_pointer, registers };
         let script = self.catcher.catch(layout, runtime, thread, &MemoryOf(thread), room);
         Read { script, ..read }
     }
@@ -89,7 +90,7 @@ mod tests {
         let part = |bytes: &[u8]| Part { address: bytes.as_ptr() as u64, len: bytes.len() };
         let nowhere = Part { address: 0x1000, len: 8 };
         let tid = nix::unistd::gettid().as_raw() as u32;
-        let memory = MemoryOf(Thread { pid: tid, tid, stack_pointer: 0 });
+        let memory = MemoryOf(Thread { pid: tid, tid, ..Thread::default() });
         let mut into = [0; 64];
         assert_eq!(memory.read(&[part(&one), part(&other), nowhere, part(&one)], &mut into), 24);
         assert_eq!((&into[..8], &into[8..24]), (&one[..], &other[..]));

@@ -27,6 +27,7 @@ enum Runtime {
     Python(Option<u32>),
     Perl,
     Lua,
+    LuaJit,
 }
 
 /// The checks of the runtime, if there is one, and of code without a file.
@@ -39,6 +40,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Python(version)) => vec![python(process, map, version)],
         Some(Runtime::Perl) => vec![read(process, "Perl names").unwrap_or_else(|missing| missing)],
         Some(Runtime::Lua) => vec![read(process, "Lua names").unwrap_or_else(|missing| missing)],
+        Some(Runtime::LuaJit) => vec![luajit(process)],
         None if paths.iter().any(String::is_empty) => match compiling(&paths) {
             Some(runtime) => generated(&advice(runtime), map),
             None => vec![anonymous(map)],
@@ -76,9 +78,13 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
     let is_perl =
         |name: &str| name == "perl" || name.starts_with("perl5") || name.starts_with("libperl.so");
     let is_lua = |name: &str| name.trim_start_matches("lib").starts_with("lua5.");
+    let is_luajit = |name: &str| {
+        name == "luajit" || name.starts_with("luajit-2.1") || name.starts_with("libluajit-5.1.so")
+    };
+    let luajit = || names().any(is_luajit).then_some(Runtime::LuaJit);
     let perl = || names().any(is_perl).then_some(Runtime::Perl);
     let lua = || names().any(is_lua).then_some(Runtime::Lua);
-    names().find_map(python).map(Runtime::Python).or_else(perl).or_else(lua)
+    names().find_map(python).map(Runtime::Python).or_else(perl).or_else(lua).or_else(luajit)
 }
 
 /// Whether the process has a perf map that a recording would believe, or why not.
@@ -146,6 +152,13 @@ fn read(process: &Process, name: &'static str) -> Result<Check, Check> {
     let why = "functions are read by who may go before the program: CAP_SYS_NICE, or a limit of \
                real-time priority";
     Err(Check::missing(name, why).fix(process.again()))
+}
+
+fn luajit(process: &Process) -> Check {
+    let name = "LuaJIT names";
+    let found = "functions are read while it runs, as far as readers come in time; of compiled ones that in \
+                 which the trace began, not those compiled into it (luajit -joff, or jit.off())";
+    read(process, name).map_or_else(|missing| missing, |_| Check::ok(name, found))
 }
 
 fn python(process: &Process, map: Result<String, String>, version: Option<u32>) -> Check {
@@ -243,6 +256,8 @@ mod tests {
         check(&["/usr/bin/perl"], Some(Runtime::Perl));
         check(&["/usr/sbin/apache2", "/usr/lib/libperl.so.5.36.0"], Some(Runtime::Perl));
         check(&["/usr/bin/lua5.4"], Some(Runtime::Lua));
+        check(&["/usr/bin/luajit"], Some(Runtime::LuaJit));
+        check(&["/usr/sbin/nginx", "/usr/lib/libluajit-5.1.so.2.1.0"], Some(Runtime::LuaJit));
         check(&["/usr/sbin/haproxy", "/usr/lib/liblua5.4.so.0.0.0"], Some(Runtime::Lua));
         check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", "/usr/bin/perlite", ""], None);
     }

@@ -11,7 +11,7 @@ use super::layout::{
 };
 use super::names::{Caller, EVENTS, GC, Name};
 use super::recall::Recall;
-use super::states::Words;
+use super::states::{Words, is_state};
 use crate::catch::{Catcher, Thread};
 use crate::caught::{Entries, Entry, Outcome};
 use crate::memory::{Memory, byte, half, word};
@@ -49,8 +49,8 @@ pub(super) const COROUTINE: u64 = 2;
 /// What is kept from one sample to the next.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    recall: Recall,
-    words: Words,
+    pub(crate) recall: Recall,
+    pub(crate) words: Words,
     /// What a function calls another one, by what it is told by and the instruction.
     names: FxHashMap<(u64, u64), Name>,
 }
@@ -110,7 +110,7 @@ pub(crate) fn catch(
     if names.len() >= NAMES {
         names.clear();
     }
-    let count = words.look(layout, thread, memory, &mut catcher.scratch);
+    let count = words.look(|bytes| is_state(layout, bytes), thread, memory, &mut catcher.scratch);
     let pid = thread.pid;
     let (left, looks) = (MOST_CALLS, MOST_LOOKS);
     let mut walk = Walk { layout, pid, recall, names, memory, catcher, entries, left, looks };

@@ -26,7 +26,7 @@ const STRING: u8 = 4;
 
 /// What a call is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(crate) enum Name {
     Unknown,
     /// One of [`EVENTS`].
     Event(usize),
@@ -35,7 +35,7 @@ pub(super) enum Name {
 }
 
 /// What calls a function besides calls.
-pub(super) const EVENTS: [&str; 28] = [
+pub(crate) const EVENTS: [&str; 28] = [
     "__index",
     "__newindex",
     "__gc",

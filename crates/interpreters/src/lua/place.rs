@@ -137,6 +137,7 @@ mod tests {
             stack_pointer: 0x1000 + 16 * index as u64,
             runs_frames: letter == 'L',
             runs_script: false,
+            next: 0,
         };
         text.chars().enumerate().map(frame).collect()
     }

@@ -161,7 +161,7 @@ mod tests {
         process.piece(0x1000, 0x1000);
         (0..100).for_each(|index| process.put(0x1000 + 16 * index, index));
         let mut recall = Recall::default();
-        let thread = |tid| Thread { pid: 7, tid, stack_pointer: 0 };
+        let thread = |tid| Thread { pid: 7, tid, stack_pointer: 0, ..Thread::default() };
         let look = |recall: &mut Recall, tid| {
             recall.begin(thread(tid), &process);
             let words = (0..100).map(|index| recall.word(0x1000 + 16 * index, &process));
@@ -177,7 +177,7 @@ mod tests {
         let mut process = Process::default();
         [0x1000, 0x3000, 0x5000].iter().for_each(|at| process.piece(*at, 64));
         let mut recall = Recall::default();
-        let thread = Thread { pid: 7, tid: 7, stack_pointer: 0 };
+        let thread = Thread { pid: 7, tid: 7, stack_pointer: 0, ..Thread::default() };
         let look = |recall: &mut Recall, process: &Process| {
             recall.begin(thread, process);
             [0x1000, 0x3000, 0x5000].map(|at| recall.word(at, process).is_some())

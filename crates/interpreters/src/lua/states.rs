@@ -11,13 +11,13 @@ const NEAR: usize = 16 * 1024;
 const FAR: usize = 64 * 1024;
 
 /// The most states of one stack: one a coroutine that resumes another.
-pub(super) const MOST: usize = 16;
+pub(crate) const MOST: usize = 16;
 
 /// The most words of a stack that are new in one sample.
 const MOST_NEW: usize = 256;
 
 /// Bytes of what shows that it is a state.
-const HEAD: usize = 48;
+const HEAD: usize = 64;
 
 /// How many words are remembered, and for how many samples: an address may come to be that of a state.
 const WORDS: usize = 4096;
@@ -50,14 +50,14 @@ impl Default for Words {
 
 impl Words {
     /// The states, innermost first.
-    pub(super) fn found(&self) -> [u64; MOST] {
+    pub(crate) fn found(&self) -> [u64; MOST] {
         self.found
     }
 
     /// Looks a stack through for states: how many there are.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
-        layout: &LuaLayout,
+        is_state: impl Fn(&[u8]) -> bool,
         thread: Thread,
         memory: &dyn Memory,
         scratch: &mut [u8],
@@ -90,7 +90,7 @@ impl Words {
             &mut self.new,
             (HEAD, scratch),
             |new| new.0,
-            |new, bytes| new.1 = is_state(layout, bytes),
+            |new, bytes| new.1 = is_state(bytes),
         );
         for (word, _) in self.new.iter().filter(|(_, is_state)| *is_state) {
             self.known.insert((thread.pid, *word), true);
@@ -118,7 +118,7 @@ fn may_be_state(word: u64) -> bool {
 }
 
 /// Whether that is how a state begins.
-fn is_state(layout: &LuaLayout, bytes: &[u8]) -> bool {
+pub(super) fn is_state(layout: &LuaLayout, bytes: &[u8]) -> bool {
     let leads = |at| word(bytes, at).is_some_and(may_be_state);
     byte(bytes, TYPE) == Some(IS_STATE) && leads(layout.global) && leads(layout.call)
 }
@@ -147,10 +147,13 @@ mod tests {
             process.put(0x7000_0100 + 8 * index as u64, word);
         }
         let mut words = Words::default();
-        let thread = Thread { pid: 7, tid: 7, stack_pointer: 0x7000_0000 };
+        let thread = Thread { pid: 7, tid: 7, stack_pointer: 0x7000_0000, ..Thread::default() };
         let mut scratch = vec![0; 64 * HEAD];
         for _ in 0..2 {
-            assert_eq!(words.look(&layout, thread, &process, &mut scratch), 2);
+            assert_eq!(
+                words.look(|bytes| is_state(&layout, bytes), thread, &process, &mut scratch),
+                2
+            );
             assert_eq!(words.found()[..3], [0x10_0208, 0x10_0100, 0]);
         }
     }

@@ -140,6 +140,7 @@ mod tests {
             stack_pointer: ON_STACK + 16 * index as u64,
             runs_frames: letter == 'L',
             runs_script: letter == 'R',
+            next: 0,
         };
         text.chars().enumerate().map(frame).collect()
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::catch::SampledRegisters;
 use crate::caught::Caught;
 use crate::function::Function;
 use crate::known::Layout;
@@ -11,7 +12,12 @@ const GLOBALS: u64 = 0x10_0100;
 const VALUES_AT: u64 = 0x20_0000;
 const CALLS: u64 = 0x30_0000;
 const HEAP: u64 = 0x40_0000;
-const THREAD: Thread = Thread { pid: 7, tid: 8, stack_pointer: STACK };
+const THREAD: Thread = Thread {
+    pid: 7,
+    tid: 8,
+    stack_pointer: STACK,
+    registers: SampledRegisters { instruction: 0, next: 0, base: 0 },
+};
 
 /// What a call of the program is of.
 #[derive(Clone, Copy)]

@@ -52,7 +52,8 @@ impl Function {
 
     fn at<T>(&self, position: u64, ask: impl Fn(Caller<'_>, &mut Recall, &Process) -> T) -> T {
         let mut recall = Recall::default();
-        recall.begin(Thread { pid: 7, tid: 7, stack_pointer: 0 }, &self.process);
+        recall
+            .begin(Thread { pid: 7, tid: 7, stack_pointer: 0, ..Thread::default() }, &self.process);
         let caller = Caller { layout: &self.layout, prototype: &self.prototype, position };
         ask(caller, &mut recall, &self.process)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::catch::SampledRegisters;
 use crate::caught::Caught;
 use crate::function::Function;
 use crate::known::Layout;
@@ -11,7 +12,12 @@ const STACKS: u64 = 0x30_0000;
 const CONTEXTS_AT: u64 = 0x40_0000;
 const HEAP: u64 = 0x50_0000;
 const ENVIRONMENT: u64 = 0x7000_0100;
-const THREAD: Thread = Thread { pid: 7, tid: 8, stack_pointer: 0x7000_0000 };
+const THREAD: Thread = Thread {
+    pid: 7,
+    tid: 8,
+    stack_pointer: 0x7000_0000,
+    registers: SampledRegisters { instruction: 0, next: 0, base: 0 },
+};
 
 /// What an interpreter has in its memory.
 struct Perl {

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::catch::SampledRegisters;
 use crate::caught::Caught;
 use crate::function::Function;
 use crate::known::Layout;
@@ -13,7 +14,12 @@ const STATE: u64 = 0x30_0000;
 const STACK: u64 = 0x7000_0000;
 const HEAP: u64 = 0x40_0000;
 const CODE_TYPE: u64 = 0x800;
-const THREAD: Thread = Thread { pid: 7, tid: 8, stack_pointer: STACK };
+const THREAD: Thread = Thread {
+    pid: 7,
+    tid: 8,
+    stack_pointer: STACK,
+    registers: SampledRegisters { instruction: 0, next: 0, base: 0 },
+};
 
 impl Process {
     /// One with a thread, that of [`THREAD`], and a stack.
