@@ -134,7 +134,8 @@ fn what_luajit_calls_by_itself_stands_where_it_was_called() {
         return;
     }
     let (folded, said) = check(&["-joff"], "callbacks");
-    assert!(whole_share(&said) >= 97.0, "{said}");
+    // Errors are thrown through the unwinder of C++: 3 % of the samples are amid a call or a return.
+    assert!(whole_share(&said) >= 95.0, "{said}");
     let pairs = [
         ("order", "by_key"),
         ("texts", "replace"),
