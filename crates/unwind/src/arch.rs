@@ -83,4 +83,7 @@ pub(crate) struct Facts {
     pub(crate) signal_rows_are_whole: bool,
     /// What the code before and from the program counter on tells of the frame.
     pub(crate) frame_state: fn(before: &[u8], at: &[u8]) -> FrameState,
+    /// Whether the code from the program counter on can only return to where the call left the return address,
+    /// with all that is the caller's as it is now.
+    pub(crate) only_returns: fn(before: &[u8], at: &[u8]) -> bool,
 }

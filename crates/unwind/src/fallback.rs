@@ -53,6 +53,9 @@ impl BareFrame<'_> {
         if let Some(step) = self.leave_signal_frame(registers) {
             return step;
         }
+        if let Some(step) = self.leave_proven_leaf(registers) {
+            return step;
+        }
         let state = self.frame_state();
         let leaf = if self.address.is_exact() { self.leaf(registers) } else { None };
         let evidence = leaf.map_or(Evidence::None, |address| self.evidence(find, address));
@@ -107,6 +110,21 @@ impl BareFrame<'_> {
         let pc = interrupted.get(self.facts.program_counter)?;
         *registers = interrupted;
         Some(Step::Caller(FrameAddress::Instruction(ProcessAddress(pc))))
+    }
+
+    /// Leaves a function whose own code says that it returns to the register of return addresses: no guess.
+    fn leave_proven_leaf(&self, registers: &mut Registers) -> Option<Step> {
+        let Code::Module(code) = self.code else { return None };
+        let (before, at) = self.text_at(code.module, code.address)?;
+        if !self.address.is_exact() || !(self.facts.only_returns)(before, at) {
+            return None;
+        }
+        let address = self.leaf(registers).filter(|address| *address != 0)?;
+        let sp = registers.get(self.facts.stack_pointer)?;
+        match self.to_caller(address, sp, registers) {
+            Step::Guess(caller) => Some(Step::Caller(caller)),
+            step => Some(step),
+        }
     }
 
     fn frame_state(&self) -> FrameState {

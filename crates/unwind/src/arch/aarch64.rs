@@ -1,5 +1,7 @@
 //! AArch64: DWARF for the Arm 64-bit Architecture (AADWARF64), AAPCS64; `asm/perf_regs.h`.
 
+mod leaf;
+
 use super::{CallLeaves, Facts, FrameState};
 
 const X19: u8 = 19;
@@ -51,6 +53,7 @@ pub(crate) const FACTS: Facts = Facts {
     // The kernel's own table leads to the interrupted function's caller only.
     signal_rows_are_whole: false,
     frame_state,
+    only_returns: leaf::only_returns,
 };
 
 fn last_word(code: &[u8]) -> Option<u32> {

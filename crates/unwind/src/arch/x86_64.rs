@@ -75,6 +75,8 @@ pub(crate) const FACTS: Facts = Facts {
     signal_frame: &SIGNAL_FRAME,
     signal_rows_are_whole: true,
     frame_state,
+    // Where instructions begin is not known before, and the return address may be anywhere on the stack.
+    only_returns: |_, _| false,
 };
 
 /// Whether the bytes end with `call rel32` (e8) or a `call` through register or memory (ff /2).

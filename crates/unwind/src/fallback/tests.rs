@@ -246,3 +246,19 @@ fn on_aarch64_a_bare_function_returns_to_the_link_register() {
     sample.sections.text = Some(text(&[(MAIN + 0x1c, &blr), (BARE + 0x10, &stp)]));
     sample.check("+4010 2020 3030", StackEnd::Guessed);
 }
+
+#[test]
+fn on_aarch64_a_function_that_only_returns_is_left_without_a_guess() {
+    let registers = [(31, SP), (29, SP), (30, IN_MAIN), (32, BIAS + BARE + 0x10)];
+    let words = [0, 0, IN_START];
+    let mut sample = Sample::of(AARCH64, &[], &registers, &words);
+    // svc #0; ret. What is before does not matter.
+    let code = [0xd400_0001_u32, 0xd65f_03c0].map(u32::to_le_bytes).concat();
+    sample.sections.text = Some(text(&[(BARE + 0x10, &code)]));
+    sample.check("+4010 2020 3030", StackEnd::Root);
+    // nop; bl; ret: the register will be another.
+    let code = [0xd503_201f_u32, 0x9400_0010, 0xd65f_03c0].map(u32::to_le_bytes).concat();
+    let blr = 0xd63f_0100_u32.to_le_bytes();
+    sample.sections.text = Some(text(&[(MAIN + 0x1c, &blr), (BARE + 0x10, &code)]));
+    sample.check("+4010 2020 3030", StackEnd::Guessed);
+}
