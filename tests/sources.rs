@@ -382,7 +382,7 @@ fn check_reasons(program: &str, arguments: &[&str]) {
         };
         let row = table.lines().find(is_of);
         let row = row.unwrap_or_else(|| panic!("no row for {image}:\n{}", ended.stderr));
-        assert!(row.contains("  names"), "no reason for {image}: {row}");
+        assert!(row.contains("names"), "no reason for {image}: {row}");
     }
     // Those that are hardly there are left to the table.
     let all = folded.with_any(|frame| frame.starts_with('[') && frame.contains("+0x"));

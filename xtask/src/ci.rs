@@ -63,7 +63,7 @@ const STEPS: &[Step] = &[
     },
     step("build", &["build", "--workspace", "--locked"]),
     Step { again: true, ..step("tests", TESTS) },
-    step("fuzz", &["xtask", "fuzz", "--seconds", "4"]),
+    step("fuzz", &["xtask", "fuzz", "--seconds", "2"]),
 ];
 
 const fn step(name: &'static str, arguments: &'static [&'static str]) -> Step {
