@@ -84,6 +84,7 @@ fn check_chains(folded: &Folded) {
         _ if !["script.pl", "(eval)"].contains(file) => true,
         // Modules are loaded, and packages set up, before the script runs.
         None => name == "<script>" || name.ends_with("BEGIN"),
+        Some((caller, _)) if name.starts_with("require ") => caller.ends_with("BEGIN"),
         Some((caller, _)) => may_call(&LEGAL, &SPINNERS, caller, name),
     });
 }
@@ -99,12 +100,18 @@ fn record_script(what: &str, options: &[&str]) -> (Folded, String) {
 /// whole.
 #[track_caller]
 fn check(what: &str) -> Option<Folded> {
+    check_whole(what, 97.0)
+}
+
+/// The same, where not so many can be whole.
+#[track_caller]
+fn check_whole(what: &str, least: f64) -> Option<Folded> {
     if !live_as_root() || !has(PERL) {
         return None;
     }
     let (folded, said) = record_script(what, &[]);
     check_chains(&folded);
-    assert!(whole_share(&said) >= 97.0, "{said}");
+    assert!(whole_share(&said) >= least, "{said}");
     Some(folded)
 }
 
@@ -172,7 +179,9 @@ fn subs_that_are_made_and_dropped_are_not_mixed_up() {
 
 #[test]
 fn forked_scripts_have_the_interpreter_of_their_parent() {
-    let Some(folded) = check("forks") else { return };
+    // Children live for 50 ms and become other programs: what they ran first in their last milliseconds has no
+    // name. Measured: 91 to 97 %.
+    let Some(folded) = check_whole("forks", 85.0) else { return };
     assert!(calls(&folded, "forks", "until_end") * 2 > folded.total());
 }
 
