@@ -251,14 +251,31 @@ impl TargetFiles for LiveFiles {
 
 impl TargetMemory for LiveFiles {
     fn read(&self, pid: Pid, address: ProcessAddress, bytes: &mut [u8]) -> io::Result<()> {
-        let path = PathBuf::from(format!("/proc/{}/mem", live_task_of(pid)));
+        let main = Tid(pid.0);
+        match self.read_by(main, address, bytes) {
+            // The memory is there, and nothing is mapped at this address.
+            Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => Err(error),
+            // Where the main thread has ended before the others, the memory is not shown there.
+            Err(error) => match live_task_of(pid) {
+                task if task == main => Err(error),
+                task => self.read_by(task, address, bytes),
+            },
+            read => read,
+        }
+    }
+}
+
+impl LiveFiles {
+    fn read_by(&self, task: Tid, address: ProcessAddress, bytes: &mut [u8]) -> io::Result<()> {
+        let path = PathBuf::from(format!("/proc/{task}/mem"));
         // Root's own need not be asked for by another process, which may have to wait for a CPU first: on
         // a busy machine that costs a VM that starts some of its stacks.
-        if proc::is_roots(pid) {
+        if proc::is_roots(task) {
             return File::open(path)?.read_exact_at(bytes, address.0);
         }
         let how = How::Memory { start: address.0, len: bytes.len() as u64 };
-        let asked = self.0.as_ref().map(|shared| shared.ask(&self.of_process(pid), how, &path));
+        let process = || self.of_process(Pid(task.0));
+        let asked = self.0.as_ref().map(|shared| shared.ask(&process(), how, &path));
         match asked {
             Some(Ok(copy)) => copy.file.read_exact_at(bytes, 0),
             Some(Err(error))

@@ -1,7 +1,7 @@
 //! What /proc says of processes that ran before the recording began.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
@@ -97,10 +97,17 @@ pub fn owner_of(pid: Pid) -> Option<u32> {
 
 /// Whether a process is root's and no other user's, as this user namespace knows it. Who owns its directory
 /// in /proc does not tell: anybody can make that root.
-pub(crate) fn is_roots(pid: Pid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    users.is_some_and(|users| users.split_ascii_whitespace().all(|user| user == "0"))
+pub(crate) fn is_roots(task: Tid) -> bool {
+    // The line of users is among the first; this is asked for at each piece of memory that is read.
+    let mut start = [0; 512];
+    let read =
+        File::open(format!("/proc/{task}/status")).and_then(|mut file| file.read(&mut start));
+    let lines = start[..read.unwrap_or(0)].split(|byte| *byte == b'\n');
+    let users = lines.filter_map(|line| line.strip_prefix(b"Uid:")).next();
+    users.is_some_and(|users| {
+        let mut ids = users.split(u8::is_ascii_whitespace).filter(|id| !id.is_empty()).peekable();
+        ids.peek().is_some() && ids.all(|id| id == b"0")
+    })
 }
 
 /// The command line of a process, its words separated by blanks; its name in brackets for one
