@@ -29,7 +29,7 @@ pub struct CopiedStack<'a> {
     /// The register that is a frame pointer in code that keeps one, if it was asked for.
     pub frame_pointer: Option<u64>,
     /// The other registers that were asked for, 0 where there is none.
-    pub others: [u64; 3],
+    pub others: [u64; 4],
     /// The bytes.
     pub bytes: StackBytes<'a>,
 }
@@ -41,7 +41,7 @@ impl RecordLayout {
         &self,
         record: &RecordBytes<'a>,
         (stack_pointer, frame_pointer): (u32, u32),
-        others: [u32; 3],
+        others: [u32; 4],
     ) -> Option<CopiedStack<'a>> {
         let fields = self.fields();
         let asked = fields.user_registers >> stack_pointer & 1 == 1 && fields.user_stack > 0;
@@ -137,11 +137,11 @@ mod tests {
             for split in 0..=body.len() {
                 let (head, tail) = body.split_at(split);
                 let record = RecordBytes { record_type: 9, misc: 0, head, tail };
-                let stack = layout.copied_stack(&record, (7, 6), [6, 7, 5]).unwrap();
+                let stack = layout.copied_stack(&record, (7, 6), [6, 7, 5, 8]).unwrap();
                 assert_eq!((stack.tid, stack.time), (Tid(42), Nanos(9_000)), "{split}");
                 assert_eq!(stack.stack_pointer, ProcessAddress(0x7ffe_0000));
                 assert_eq!(stack.frame_pointer, Some(0x7ffe_0010));
-                let without = layout.copied_stack(&record, (7, 5), [0; 3]).unwrap();
+                let without = layout.copied_stack(&record, (7, 5), [0; 4]).unwrap();
                 assert_eq!(without.frame_pointer, None);
                 let bytes = [stack.bytes.head, stack.bytes.tail].concat();
                 let Ok(Event { kind: EventKind::Sample(sample), .. }) = layout.decode(&record)
@@ -160,9 +160,9 @@ mod tests {
         let (layout, body) = (layout(true, None), body(true, None, 16));
         for len in 0..body.len() {
             let record = RecordBytes { record_type: 9, misc: 0, head: &body[..len], tail: &[] };
-            assert!(layout.copied_stack(&record, (7, 6), [6, 7, 5]).is_none(), "{len}");
+            assert!(layout.copied_stack(&record, (7, 6), [6, 7, 5, 8]).is_none(), "{len}");
         }
         let other = RecordBytes { record_type: 3, misc: 0, head: &body, tail: &[] };
-        assert!(layout.copied_stack(&other, (7, 6), [6, 7, 5]).is_none());
+        assert!(layout.copied_stack(&other, (7, 6), [6, 7, 5, 8]).is_none());
     }
 }

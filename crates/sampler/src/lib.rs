@@ -61,6 +61,7 @@ mod session;
 mod sessions;
 mod signal_frame;
 mod spawn;
+mod stack_ends;
 mod strangers;
 mod switch_rates;
 mod threads;

@@ -49,16 +49,17 @@ impl Places {
         if let Some(cpu) = same.and_then(|(_, file)| read(file)) {
             return Some(cpu);
         }
-        let file = open(pid, tid)?;
+        let file = open(pid, tid, "stat")?;
         let cpu = read(&file);
         *kept = Some((tid, file));
         cpu
     }
 }
 
-fn open(pid: Pid, tid: Tid) -> Option<File> {
+/// Opens what /proc says of a thread, without asking for memory.
+pub(crate) fn open(pid: Pid, tid: Tid, name: &str) -> Option<File> {
     let mut path = Cursor::new([0; LONGEST_PATH]);
-    write!(path, "/proc/{}/task/{}/stat", pid.0, tid.0).ok()?;
+    write!(path, "/proc/{}/task/{}/{name}", pid.0, tid.0).ok()?;
     let written = path.get_ref().get(..usize::try_from(path.position()).ok()?)?;
     File::open(std::str::from_utf8(written).ok()?).ok()
 }

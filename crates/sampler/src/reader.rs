@@ -38,6 +38,7 @@ use crate::rest::{Read, SCRATCH, Wanted};
 use crate::ring::Lookout;
 use crate::scripts::Scripts;
 use crate::session::monotonic_now;
+use crate::stack_ends::StackEnds;
 use crate::strangers::Strangers;
 use crate::turns::Turns;
 
@@ -169,6 +170,7 @@ struct Work {
     scratch: Vec<u8>,
     scripts: Option<Scripts>,
     places: Places,
+    ends: StackEnds,
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
     /// Whether there was no sample when one was overdue.
@@ -192,9 +194,18 @@ impl Work {
             Some(scripts) => scripts.catch(pid, wanted, read, &mut self.scratch),
             None => read,
         };
-        match self.places.is_on(cpu, pid, wanted.tid()) {
+        let is_nothing = read.stacks() + read.script == 0;
+        match is_nothing || self.places.is_on(cpu, pid, wanted.tid()) {
             true => Ok(read),
             false => Err(NotRead::Changed),
+        }
+    }
+
+    /// Takes note of a thread that was sampled; what was read of it is handed over by now.
+    fn note(&mut self, pid: Pid, wanted: &Wanted) {
+        let (tid, start) = (wanted.tid(), wanted.start());
+        if self.ends.of(tid, start).is_none() {
+            self.ends.note((pid, tid), start, &mut self.scratch);
         }
     }
 }
@@ -240,6 +251,7 @@ impl Reader {
             scratch,
             scripts: self.interpreters.clone().filter(|_| reads).map(Scripts::new),
             places: Places::default(),
+            ends: StackEnds::default(),
             filled: 0,
             is_idle: false,
             turns: Turns::of_this_thread(),
@@ -294,7 +306,10 @@ impl Reader {
             let time = time.unwrap_or_default();
             if let Glance::Sample { pid, tid } = glance {
                 let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
-                let wanted = if is_wanted { Wanted::of(&record, &plan.layout) } else { None };
+                let wanted = match is_wanted {
+                    true => Wanted::of(&record, &plan.layout, &work.ends),
+                    false => None,
+                };
                 newest = Some((time, pid, wanted));
                 if let Some(pacer) = &mut pacer
                     && pacer.note(time, &mut seen)
@@ -320,6 +335,7 @@ impl Reader {
             {
                 self.bell.ring();
             }
+            work.note(pid, &wanted);
         }
         if let Some(pacer) = &mut pacer {
             pacer.note_silence(monotonic_now(), &mut seen);

@@ -21,6 +21,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 
 use crate::realtime;
 use crate::scripts::Scripts;
+use crate::stack_ends::StackEnds;
 use crate::{other_stack, signal_frame};
 
 /// How much is read at most of a stack. Those that go further stay truncated.
@@ -35,6 +36,9 @@ const MOST_ELSEWHERE: usize = 64 * 1024;
 /// The most bytes that one sample needs.
 pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED + Scripts::MOST;
 
+/// More than nearly all stacks have.
+const LARGE: usize = 64 * 1024;
+
 /// How many bytes of the copy are read once more, to compare them.
 const KNOWN: usize = 64;
 
@@ -45,8 +49,9 @@ const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
 const FRAME_POINTER: u32 = if cfg!(target_arch = "aarch64") { 29 } else { 6 };
 
 /// Those that an interpreter in assembler is read by: the instruction pointer, rbx and rdx (PERF_REG_X86_IP,
-/// PERF_REG_X86_BX, PERF_REG_X86_DX).
-const OF_INTERPRETERS: [u32; 3] = [8, 1, 3];
+/// PERF_REG_X86_BX, PERF_REG_X86_DX); and that which points to the goroutine that runs (PERF_REG_X86_R14,
+/// PERF_REG_ARM64_X28).
+const OTHERS: [u32; 4] = [8, 1, 3, if cfg!(target_arch = "aarch64") { 28 } else { 22 }];
 
 /// A stack to be read on.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +64,10 @@ pub(crate) struct Wanted {
     registers: SampledRegisters,
     /// The first byte that was not copied.
     from: ProcessAddress,
+    /// How much there can be from there on; nothing where the whole stack was copied.
+    most: usize,
+    /// Where the bounds of the stack stand, if a goroutine runs.
+    goroutine: u64,
     /// The last bytes that were, the first `known` of them.
     last: [u8; KNOWN],
     known: usize,
@@ -88,8 +97,12 @@ impl Read {
 
 impl Wanted {
     /// The stack of a sample; `None` where there is none to be read on.
-    pub(crate) fn of(record: &RecordBytes<'_>, layout: &RecordLayout) -> Option<Wanted> {
-        let stack = layout.copied_stack(record, (STACK_POINTER, FRAME_POINTER), OF_INTERPRETERS)?;
+    pub(crate) fn of(
+        record: &RecordBytes<'_>,
+        layout: &RecordLayout,
+        ends: &StackEnds,
+    ) -> Option<Wanted> {
+        let stack = layout.copied_stack(record, (STACK_POINTER, FRAME_POINTER), OTHERS)?;
         let (head, tail) = (stack.bytes.head, stack.bytes.tail);
         let len = head.len() + tail.len();
         let known = len.min(KNOWN);
@@ -99,7 +112,11 @@ impl Wanted {
         let sp = stack.stack_pointer;
         let interrupted = [head, tail].into_iter().find_map(|part| signal_frame::find(part, sp));
         let from = ProcessAddress(sp.0.checked_add(len as u64)?);
-        let covered = (len + MOST) as u64;
+        let most = match ends.of(stack.tid, sp) {
+            Some(end) => MOST.min(usize::try_from(end.0.saturating_sub(from.0)).unwrap_or(MOST)),
+            None => MOST,
+        };
+        let covered = (len + most) as u64;
         let elsewhere = || other_stack::find((head, tail), sp, stack.frame_pointer?, covered);
         let (interrupted, is_signal) = match interrupted {
             Some(start) => (Some(start), true),
@@ -107,10 +124,22 @@ impl Wanted {
         };
         let most_of_other = if is_signal { MOST_INTERRUPTED } else { MOST_ELSEWHERE };
         let (time, tid) = (stack.time, stack.tid);
-        let [instruction, next, base] = stack.others;
+        let [instruction, next, base, goroutine] = stack.others;
         let registers = SampledRegisters { instruction, next, base };
         let start = sp;
-        Some(Wanted { time, tid, start, registers, from, last, known, interrupted, most_of_other })
+        Some(Wanted {
+            time,
+            tid,
+            start,
+            registers,
+            from,
+            most,
+            goroutine,
+            last,
+            known,
+            interrupted,
+            most_of_other,
+        })
     }
 
     /// When the sample was taken.
@@ -143,19 +172,49 @@ impl Wanted {
         }
         let (first, others) = scratch.split_at_mut(MOST);
         let second = others.get_mut(..self.most_of_other).ok_or(NotRead::NoRoom)?;
-        let base = ProcessAddress(self.from.0.saturating_sub(self.known as u64));
-        let read = self.read_at(base, first)?;
-        if first.get(..self.known.min(read)) != self.last.get(..self.known) {
-            return Err(NotRead::Changed);
-        }
-        first.copy_within(self.known..read, 0);
-        let rest = read - self.known;
+        let rest = match self.most_on_this_stack() {
+            0 => 0,
+            most => self.read_rest(&mut first[..(most + self.known).min(MOST)])?,
+        };
         let other =
             self.interrupted.and_then(|start| Some((start, self.read_at(start, second).ok()?)));
         if let Some((_, len)) = other {
             scratch.copy_within(MOST..MOST + len, rest);
         }
         Ok(Read { rest, interrupted: other, script: 0 })
+    }
+
+    /// Reads what follows the copy, and the end of that, which must stand there still.
+    fn read_rest(&self, into: &mut [u8]) -> Result<usize, NotRead> {
+        let base = ProcessAddress(self.from.0.saturating_sub(self.known as u64));
+        let read = self.read_at(base, into)?;
+        if into.get(..self.known.min(read)) != self.last.get(..self.known) {
+            return Err(NotRead::Changed);
+        }
+        into.copy_within(self.known..read, 0);
+        Ok(read - self.known)
+    }
+
+    /// How much follows the copy. The memory that goroutines have their stacks in does not end with one
+    /// of them; where each does stands in front of what the runtime of Go knows of it.
+    fn most_on_this_stack(&self) -> usize {
+        let mut bounds = [0; 16];
+        let is_address = self.goroutine != 0 && self.goroutine.is_multiple_of(8);
+        let is_read = self.most > LARGE
+            && is_address
+            && self.read_at(ProcessAddress(self.goroutine), &mut bounds) == Ok(bounds.len());
+        let [low, high] = [0, 8].map(|at| {
+            bounds
+                .get(at..)
+                .and_then(<[u8]>::first_chunk)
+                .map_or(0, |word| u64::from_ne_bytes(*word))
+        });
+        match is_read && (low..high).contains(&self.start.0) {
+            true => {
+                usize::try_from(high.saturating_sub(self.from.0)).unwrap_or(MOST).min(self.most)
+            }
+            false => self.most,
+        }
     }
 
     fn read_at(&self, base: ProcessAddress, into: &mut [u8]) -> Result<usize, NotRead> {
@@ -180,13 +239,16 @@ mod tests {
         let mut last = [0; KNOWN];
         last[..known].copy_from_slice(&stack[from - known..from]);
         let tid = Tid(nix::unistd::gettid().as_raw() as u32);
-        let from = ProcessAddress(stack.as_ptr() as u64 + from as u64);
+        let start = ProcessAddress(stack.as_ptr() as u64);
+        let from = ProcessAddress(start.0 + from as u64);
         Wanted {
             time: Nanos(7),
             tid,
-            start: from,
+            start,
             registers: SampledRegisters::default(),
             from,
+            most: MOST,
+            goroutine: 0,
             last,
             known,
             interrupted: None,
@@ -211,6 +273,38 @@ mod tests {
             assert_eq!(read, Ok(Read { rest, ..Read::default() }), "{from}");
             assert_eq!(scratch[..rest], stack[from..from + rest], "{from}");
         }
+    }
+
+    #[test]
+    fn a_stack_with_a_known_end_is_read_up_to_there() {
+        let (stack, mut scratch) = (stack(), scratch());
+        for most in [0, 1, 5000] {
+            let wanted = Wanted { most, ..wanted(&stack, 16_384) };
+            let read = wanted.read(&mut scratch);
+            assert_eq!(read, Ok(Read { rest: most, ..Read::default() }));
+            assert_eq!(scratch[..most], stack[16_384..16_384 + most], "{most}");
+        }
+    }
+
+    #[test]
+    fn a_goroutine_is_read_up_to_its_bounds() {
+        let (stack, mut scratch) = (stack(), scratch());
+        let wanted = wanted(&stack, 1000);
+        let (start, from) = (wanted.start.0, wanted.from.0);
+        for (bounds, rest) in [
+            ([start - 8, from + 300], 300),
+            // The copy goes further than the stack.
+            ([start, start + 8], 0),
+            // Those of another stack.
+            ([start + 8, from + 300], MOST - KNOWN),
+            ([0, start], MOST - KNOWN),
+        ] {
+            let goroutine = bounds.as_ptr() as u64;
+            let read = Wanted { goroutine, ..wanted }.read(&mut scratch);
+            assert_eq!(read, Ok(Read { rest, ..Read::default() }), "{bounds:x?}");
+        }
+        let nowhere = Wanted { goroutine: 0x1000, ..wanted }.read(&mut scratch);
+        assert_eq!(nowhere.map(|read| read.rest), Ok(MOST - KNOWN));
     }
 
     #[test]
