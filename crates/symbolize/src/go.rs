@@ -48,7 +48,7 @@ fn table_section(image: &ImageFile) -> Option<Section> {
     }
     data_segments(image).find_map(|(segment, bytes)| {
         // The pages of a segment are aligned, its first byte need not be.
-        let skipped = segment.address.0.next_multiple_of(8).checked_sub(segment.address.0)?;
+        let skipped = segment.address.0.wrapping_neg() % 8;
         let skipped = usize::try_from(skipped).ok()?;
         let at = skipped.checked_add(find_table(bytes.get(skipped..)?)?)?;
         let address = segment.address.0.checked_add(u64::try_from(at).ok()?)?;

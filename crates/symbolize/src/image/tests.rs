@@ -207,3 +207,12 @@ fn a_file_cut_at_any_byte_gives_an_error_or_less() {
     // The section headers are the end of the file: without them there is nothing to read.
     assert_eq!(images, 0);
 }
+
+#[test]
+fn a_segment_at_the_end_of_all_addresses_is_looked_through() {
+    let sections = [(".go.buildinfo", 0, &[0_u8; 16][..])];
+    let segments = [(64, u64::MAX - 2, 0x100, 4)];
+    let elf = TestElf { sections: &sections, segments: &segments, ..TestElf::default() };
+    let image = ImageFile::from_bytes(elf.to_bytes()).unwrap();
+    assert_eq!(image.function_start(ImageAddress(u64::MAX - 1)), None);
+}
