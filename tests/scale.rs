@@ -218,7 +218,53 @@ fn ten_thousand_samples_a_second_and_cpu_are_all_there_or_told_of() {
     assert_accounted(folded.total(), lost(&ended), 10_000.0, said(&ended.stdout, "total"));
 }
 
-/// flame itself is stopped for a second and a half: the rings are full by then.
+/// Records with flame itself stopped for a second and a half: the rings are full by then.
+#[track_caller]
+fn held_up(arguments: &[&str]) -> Ended {
+    let flame = start(arguments);
+    flame.wait_for_child_cpu(0.1);
+    flame.signal(Signal::SIGSTOP);
+    let stopped = Instant::now();
+    wait_until("a second and a half to pass", || stopped.elapsed() >= Duration::from_millis(1500));
+    flame.signal(Signal::SIGCONT);
+    flame.end().success()
+}
+
+/// How many records of that kind a summary says were lost.
+#[track_caller]
+fn lost_of(ended: &Ended, kind: &str) -> u64 {
+    let mut lines = ended.stderr.lines().map(str::trim_start);
+    let line = lines.find(|line| line.starts_with("lost ")).unwrap_or_default();
+    let number = line.split_once(kind).and_then(|(before, _)| before.trim_end().rsplit(' ').next());
+    number.map_or(0, |number| number.replace(',', "").parse().unwrap())
+}
+
+#[test]
+fn lost_records_are_told_apart_by_what_they_would_have_said() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let storm = program("forkstorm.c");
+    let of_tasks = "records of processes, threads and mappings";
+    // Samples fill the rings; then the starts and ends of processes have no room either.
+    let ended = held_up(&["record", "-F", "4999", "-o", &path, "--", &storm, "1000", "4"]);
+    let samples = lost_of(&ended, "samples of any process");
+    let side_band = lost_of(&ended, of_tasks);
+    assert!(samples >= 100 && side_band >= 100, "{}", ended.stderr);
+    assert_eq!(samples + side_band, lost(&ended), "{}", ended.stderr);
+
+    // An event of a task writes records of both kinds.
+    let busy = two_busy_threads("3");
+    let busy: Vec<&str> = busy.iter().map(String::as_str).collect();
+    let tasks = ["record", "--per-task", "-F", "4999", "-o", &path];
+    let ended = held_up(&[&tasks, busy.as_slice()].concat());
+    assert!(lost(&ended) >= 100, "{}", ended.stderr);
+    assert!(ended.stderr.contains("(the kernel does not say)"), "{}", ended.stderr);
+    assert_eq!(lost_of(&ended, "samples of any process"), 0, "{}", ended.stderr);
+}
+
 #[test]
 fn what_is_lost_while_nobody_reads_is_told() {
     if !live_as_root() {
@@ -228,16 +274,13 @@ fn what_is_lost_while_nobody_reads_is_told() {
     let path = scratch.file("out.folded");
     let busy = two_busy_threads("3");
     let busy: Vec<&str> = busy.iter().map(String::as_str).collect();
-    let flame = start(&[&["record", "-F", "4999", "-o", &path], busy.as_slice()].concat());
-    flame.wait_for_child_cpu(1.0);
-    flame.signal(Signal::SIGSTOP);
-    let stopped = Instant::now();
-    wait_until("a second and a half to pass", || stopped.elapsed() >= Duration::from_millis(1500));
-    flame.signal(Signal::SIGCONT);
-    let ended = flame.end().success();
+    let ended = held_up(&[&["record", "-F", "4999", "-o", &path], busy.as_slice()].concat());
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     let lost = lost(&ended);
     assert!(lost >= 100, "{lost} lost: the rings hold an eighth of a second");
+    let samples_lost = lost_of(&ended, "samples of any process");
+    // The others are of what other processes do meanwhile.
+    assert!(samples_lost >= 100 && samples_lost <= lost, "{}", ended.stderr);
     let (samples, due) = (folded.total(), 4999.0 * said(&ended.stdout, "total"));
     // While nobody draws intervals each CPU keeps its last one, which is half as long as the mean or up
     // to half longer: for a quarter of the time here, since what is in the rings comes out.

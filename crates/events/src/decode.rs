@@ -333,7 +333,7 @@ impl RecordLayout {
             EventRecord::Lost(lost) => EventKind::Lost { event: 0, count: lost.count },
             EventRecord::Raw(raw) if raw.record_type == RecordType::LOST_SAMPLES => {
                 let count = self.first_word(&raw.data).ok_or_else(short)?;
-                EventKind::Lost { event: 0, count }
+                EventKind::of_lost_samples(time, count)
             }
             EventRecord::Throttle(_) => EventKind::Throttle,
             EventRecord::Unthrottle(_) => EventKind::Unthrottle,

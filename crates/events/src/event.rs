@@ -74,6 +74,12 @@ pub enum EventKind<'a> {
         /// How many.
         count: u64,
     },
+    /// How many records did not fit into the rings of a CPU or task in the whole recording, as perf
+    /// counts them at its end: [`EventKind::Lost`] told of most of them already.
+    LostInAll {
+        /// How many.
+        count: u64,
+    },
     /// The kernel stopped an event for a while because its samples came too fast.
     Throttle,
     /// The event goes on.
@@ -82,6 +88,17 @@ pub enum EventKind<'a> {
     Other,
     /// A record that could not be decoded.
     Undecodable(DecodeError),
+}
+
+impl EventKind<'_> {
+    /// What a record of lost samples says. perf 6.1 and later writes one a counter at its end, without
+    /// a time.
+    pub(crate) fn of_lost_samples(time: Nanos, count: u64) -> Self {
+        match time {
+            Nanos(0) => EventKind::LostInAll { count },
+            _ => EventKind::Lost { event: 0, count },
+        }
+    }
 }
 
 /// What became of a thread at a context switch.

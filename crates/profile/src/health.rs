@@ -143,6 +143,12 @@ pub struct Health {
     /// Records that the kernel dropped because a ring was full: the larger of what LOST records
     /// said and what reading the events (PERF_FORMAT_LOST) said.
     pub lost_records: u64,
+    /// How many of them are known to be samples: of any process, where CPUs were sampled.
+    pub lost_samples: u64,
+    /// How many are known to be side-band records: of processes, threads, their switches and
+    /// mappings. What is in neither count is of events that write both, or of a kernel before 6.0,
+    /// which does not count by event.
+    pub lost_side_band: u64,
     /// How often the kernel throttled an event because samples came too fast.
     pub throttled: u64,
     /// For how long events were stopped by that, summed over CPUs.
@@ -266,7 +272,10 @@ impl Health {
             parts.push(format!("{} with guessed frames", percent(share)));
         }
         parts.extend(self.script_shares());
-        parts.push(format!("{} lost", self.lost_records));
+        parts.push(match self.lost_samples {
+            0 => format!("{} lost", self.lost_records),
+            samples => format!("{} lost ({samples} samples)", self.lost_records),
+        });
         if self.throttled > 0 {
             let time = self.throttled_time.as_secs_f64();
             parts.push(format!("throttled {} times ({time:.3} s)", self.throttled));

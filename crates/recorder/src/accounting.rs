@@ -75,7 +75,9 @@ impl Tally {
     /// something else by now; `counted` says for how many occurrences of each event they stand.
     pub(crate) fn complete(&self, sampled: Option<Nanos>, counted: &[u64], profile: &mut Profile) {
         let health: &mut Health = &mut profile.health;
-        health.lost_records = health.lost_records.max(self.losses.lost_records);
+        let lost = self.losses.lost;
+        health.lost_records = health.lost_records.max(lost.total());
+        (health.lost_samples, health.lost_side_band) = (lost.samples, lost.side_band);
         health.throttled_time = self.losses.throttled;
         health.stray_samples = self.losses.stray_samples;
         health.multiplexed_time = self.multiplexed;

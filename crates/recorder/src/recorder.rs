@@ -43,6 +43,8 @@ pub struct Recorder<S: EventSource = Sessions> {
     symbolizer: Symbolizer,
     /// How many lost records LOST records have reported.
     lost: u64,
+    /// What a file says of the whole recording.
+    lost_in_all: u64,
     meta: Meta,
     started: Instant,
     stopped: Option<Instant>,
@@ -167,6 +169,7 @@ impl<S: EventSource> Recorder<S> {
             collector,
             symbolizer,
             lost: 0,
+            lost_in_all: 0,
             meta: Meta::default(),
             started: Instant::now(),
             stopped: None,
@@ -226,10 +229,13 @@ impl<S: EventSource> Recorder<S> {
 
     fn drain(&mut self) -> Result<(), S::Error> {
         self.collector.look_at_jit_code();
-        let (collector, lost) = (&mut self.collector, &mut self.lost);
+        let (collector, lost, in_all) =
+            (&mut self.collector, &mut self.lost, &mut self.lost_in_all);
         self.source.drain(&mut |event| {
-            if let EventKind::Lost { count, .. } = event.kind {
-                *lost += count;
+            match event.kind {
+                EventKind::Lost { count, .. } => *lost += count,
+                EventKind::LostInAll { count } => *in_all += count,
+                _ => {}
             }
             collector.take(event);
         })?;
@@ -332,7 +338,7 @@ impl<S: EventSource> Recorder<S> {
         let end = self.stopped.unwrap_or_else(Instant::now);
         let duration = end.saturating_duration_since(self.started);
         profile.meta = Meta { duration: Some(Nanos::from(duration)), ..self.meta.clone() };
-        profile.health = Health { lost_records: self.lost, ..health };
+        profile.health = Health { lost_records: self.lost.max(self.lost_in_all), ..health };
         naming::name_all(rows, &self.collector, &self.symbolizer, &mut profile);
         let tally = self.tally.clone().unwrap_or_else(|| self.look());
         tally.complete(self.collector.sampled_time(), self.collector.counted(), &mut profile);

@@ -135,9 +135,10 @@ impl CpuSamplers {
         !matches!(self.who, Who::Cgroup(_))
     }
 
-    /// All events but those that own rings.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Descriptor> {
-        self.samplers.iter().map(Arc::as_ref).chain(&self.side_band)
+    /// All events but those that own rings, and what they write.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Descriptor, Records)> {
+        let samplers = self.samplers.iter().map(|sampler| (sampler.as_ref(), Records::Samples));
+        samplers.chain(self.side_band.iter().map(|event| (event, Records::SideBand)))
     }
 
     /// What events saw too little that are closed already.
@@ -182,7 +183,7 @@ impl CpuSamplers {
         for cpu in came {
             if let Some(old) = rings.position(cpu).and_then(|at| self.samplers.get(at)) {
                 let reading = plan.read(old);
-                self.closed += reading;
+                self.closed.add(reading, Records::Samples);
                 self.counted += reading.count;
             }
             let is_sampling = self.is_sampling();

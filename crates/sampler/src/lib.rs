@@ -80,7 +80,7 @@ pub use cpus::parse_cpu_list;
 pub use error::{Refusal, Refused, SamplerError};
 pub use event_type::{EventType, EventUnit, ParseEventError, event_names};
 pub use limits::{kptr_restrict, max_sample_rate, paranoid_level};
-pub use losses::Losses;
+pub use losses::{Losses, LostRecords};
 pub use probe::{Feature, probe};
 pub use realtime::may_go_first;
 pub use session::{Concession, PerTask, Scope, Session, Taken};

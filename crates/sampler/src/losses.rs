@@ -5,15 +5,15 @@ use std::ops::AddAssign;
 use flame_events::{Glance, RecordLayout};
 use flame_profile::Nanos;
 
-use crate::open::Reading;
+use crate::open::{Reading, Records};
 use crate::ring::Ring;
 
 /// What events did not see although they were open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Records that did not fit into their ring: the events count those, too, for which no LOST
-    /// record could be written any more. 0 on kernels before 6.0, which do not count them.
-    pub lost_records: u64,
+    /// record could be written any more. None on kernels before 6.0, which do not count them.
+    pub lost: LostRecords,
     /// For how long events were enabled, all together.
     pub enabled: Nanos,
     /// Of that, for how long they really ran: less where more events are open than the CPU has
@@ -26,19 +26,46 @@ pub struct Losses {
     pub throttled: Nanos,
 }
 
-impl AddAssign<Reading> for Losses {
-    fn add_assign(&mut self, reading: Reading) {
-        self.lost_records += reading.lost;
-        self.enabled.0 += reading.enabled.0;
-        self.running.0 += reading.running.0;
+/// Lost records by what they would have said. The kernel counts them by event, so that is known
+/// where an event writes records of one kind only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostRecords {
+    /// Samples: where CPUs are sampled those of any task, and not of the target alone.
+    pub samples: u64,
+    /// What happened to tasks and their memory.
+    pub side_band: u64,
+    /// Of events that write both, which is those of tasks.
+    pub either: u64,
+}
+
+impl LostRecords {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.samples + self.side_band + self.either
     }
 }
 
 impl Losses {
+    /// Adds what the kernel says of an event that writes such records.
+    pub(crate) fn add(&mut self, reading: Reading, records: Records) {
+        let lost = match records {
+            Records::All => &mut self.lost.either,
+            Records::Samples => &mut self.lost.samples,
+            Records::SideBand => &mut self.lost.side_band,
+        };
+        *lost += reading.lost;
+        self.enabled.0 += reading.enabled.0;
+        self.running.0 += reading.running.0;
+    }
+
     /// What was lost since it was `before`.
     pub(crate) fn without(self, before: Losses) -> Losses {
         Losses {
-            lost_records: self.lost_records.saturating_sub(before.lost_records),
+            lost: LostRecords {
+                samples: self.lost.samples.saturating_sub(before.lost.samples),
+                side_band: self.lost.side_band.saturating_sub(before.lost.side_band),
+                either: self.lost.either.saturating_sub(before.lost.either),
+            },
             stray_samples: self.stray_samples.saturating_sub(before.stray_samples),
             enabled: self.enabled.saturating_since(before.enabled),
             running: self.running.saturating_since(before.running),
@@ -49,7 +76,9 @@ impl Losses {
 
 impl AddAssign for Losses {
     fn add_assign(&mut self, others: Losses) {
-        self.lost_records += others.lost_records;
+        self.lost.samples += others.lost.samples;
+        self.lost.side_band += others.lost.side_band;
+        self.lost.either += others.lost.either;
         self.stray_samples += others.stray_samples;
         self.enabled.0 += others.enabled.0;
         self.running.0 += others.running.0;

@@ -16,7 +16,7 @@ use crate::counting::{Counting, FIRST_MEAN, Stage};
 use crate::descriptor::Descriptor;
 use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::{Losses, for_each_new};
-use crate::open::{Plan, Who};
+use crate::open::{Plan, Records, Who};
 use crate::pacing;
 use crate::session::{Events, Session, monotonic_now};
 use crate::switch_rates::SwitchRates;
@@ -125,7 +125,8 @@ impl Occurrences {
 
     fn close_samplers(&mut self, plan: &Plan) {
         self.samplers.iter().for_each(|sampler| drop(sampler.disable()));
-        self.samplers.iter().for_each(|sampler| self.closed += plan.read(sampler));
+        let readings = self.samplers.iter().map(|sampler| plan.read(sampler));
+        readings.for_each(|reading| self.closed.add(reading, Records::Samples));
         self.retired.append(&mut self.samplers);
     }
 }

@@ -186,7 +186,7 @@ impl Session {
         self.lost_before = self.losses();
         // Breakpoints take so long to set that the first fill their rings meanwhile.
         if self.plan.event.is_function() {
-            self.lost_untold = self.lost_before.lost_records;
+            self.lost_untold = self.lost_before.lost.total();
         }
         Ok(())
     }
@@ -213,13 +213,25 @@ impl Session {
 
     /// All open events.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
+        self.events_by_records().map(|(event, _)| event)
+    }
+
+    /// All open events, and what each of them writes.
+    fn events_by_records(&self) -> impl Iterator<Item = (&Descriptor, Records)> {
         let (tasks, cpus) = match &self.events {
             Events::Tasks(events) => (Some(events.iter()), None),
             Events::Cpus(samplers) => (None, Some(samplers.all())),
         };
+        // Those that sample occurrences are events of their own, as those of CPUs are.
+        let first = match &self.events {
+            Events::Tasks(_) if self.occurrences.is_none() => Records::All,
+            _ => Records::SideBand,
+        };
         let counted = self.occurrences.iter().flat_map(Occurrences::events);
-        let bound = tasks.into_iter().flatten().chain(cpus.into_iter().flatten());
-        self.rings.events().chain(bound).chain(counted)
+        let firsts = self.rings.events().chain(tasks.into_iter().flatten());
+        let firsts = firsts.map(move |event| (event, first));
+        let counted = counted.map(|event| (event, Records::Samples));
+        firsts.chain(cpus.into_iter().flatten()).chain(counted)
     }
 
     /// What could not be had.
@@ -323,7 +335,9 @@ impl Session {
         if let Some(occurrences) = &self.occurrences {
             losses += occurrences.closed();
         }
-        self.events().for_each(|event| losses += self.plan.read(event));
+        for (event, records) in self.events_by_records() {
+            losses.add(self.plan.read(event), records);
+        }
         losses.throttled = self.throttling.total(monotonic_now());
         losses.stray_samples = self.stray_samples;
         losses.without(self.lost_before)

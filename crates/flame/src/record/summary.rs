@@ -178,17 +178,23 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     text
 }
 
-/// The records that the kernel had no room for; it does not say of which kind each of them was.
+/// The records that the kernel had no room for, by what they would have said.
 fn lost(health: &Health, paint: Paint) -> String {
-    let records = format!("{} records", group_thousands(health.lost_records));
-    match health.lost_records {
-        0 => records,
-        _ => {
-            let kinds =
-                "that found no room in the buffer: samples, or news of processes and mappings";
-            format!("{} {kinds}", paint.red(&records))
-        }
+    let Health { lost_records, lost_samples, lost_side_band, .. } = *health;
+    let records = format!("{} records", group_thousands(lost_records));
+    if lost_records == 0 {
+        return records;
     }
+    let either = lost_records.saturating_sub(lost_samples + lost_side_band);
+    let kinds = [
+        (lost_samples, "samples of any process"),
+        (lost_side_band, "records of processes, threads and mappings"),
+        (either, "samples or records of processes, threads and mappings (the kernel does not say)"),
+    ];
+    let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+    let kinds = kinds.map(|(count, kind)| format!("{} {kind}", group_thousands(count)));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    format!("{}, the buffer was full: {kinds}", paint.red(&records))
 }
 
 /// How many of the occurrences the samples alone stood for.
@@ -323,12 +329,21 @@ mod tests {
     }
 
     #[test]
-    fn lost_records_are_said_to_be_of_any_kind() {
-        let text = |lost_records| lost(&Health { lost_records, ..Health::default() }, Paint(false));
-        assert_eq!(text(0), "0 records");
-        let expect = "3,817 records that found no room in the buffer: samples, or news of processes \
-                      and mappings";
-        assert_eq!(text(3817), expect);
+    fn lost_records_are_told_apart_as_far_as_the_kernel_does() {
+        let text = |lost_records, lost_samples, lost_side_band| {
+            let health = Health { lost_records, lost_samples, lost_side_band, ..Health::default() };
+            lost(&health, Paint(false))
+        };
+        assert_eq!(text(0, 0, 0), "0 records");
+        let neither = "3,817 records, the buffer was full: 3,817 samples or records of processes, \
+                       threads and mappings (the kernel does not say)";
+        assert_eq!(text(3817, 0, 0), neither);
+        let both = "3,817 records, the buffer was full: 3,800 samples of any process, 17 records \
+                    of processes, threads and mappings";
+        assert_eq!(text(3817, 3800, 17), both);
+        let some = "3,817 records, the buffer was full: 3,800 samples of any process, 17 samples \
+                    or records of processes, threads and mappings (the kernel does not say)";
+        assert_eq!(text(3817, 3800, 0), some);
     }
 
     /// What is said of so many samples of images without names, of 20,000 in all.

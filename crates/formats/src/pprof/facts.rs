@@ -66,6 +66,8 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     fact("health.samples", health.samples.to_string());
     let counts = [
         ("health.lost_records", health.lost_records),
+        ("health.lost_samples", health.lost_samples),
+        ("health.lost_side_band", health.lost_side_band),
         ("health.throttled", health.throttled),
         ("health.throttled_time", health.throttled_time.0),
         ("health.multiplexed_time", health.multiplexed_time.0),
@@ -194,6 +196,8 @@ impl FactReader {
         match key {
             "samples" => health.samples = value.parse().ok()?,
             "lost_records" => health.lost_records = value.parse().ok()?,
+            "lost_samples" => health.lost_samples = value.parse().ok()?,
+            "lost_side_band" => health.lost_side_band = value.parse().ok()?,
             "throttled" => health.throttled = value.parse().ok()?,
             "throttled_time" => health.throttled_time = Nanos(value.parse().ok()?),
             "multiplexed_time" => health.multiplexed_time = Nanos(value.parse().ok()?),

@@ -103,6 +103,8 @@ impl Writer {
             vec![0; 24],
             self.record(own::FINISHED_ROUND, 0, &[]),
             self.record(13, 0, &[self.word(12), self.trailer(1, 60)].concat()),
+            // What perf has counted in all, without a time.
+            self.record(13, 0, &[self.word(20), self.trailer(1, 0)].concat()),
         ]
     }
 
@@ -149,21 +151,23 @@ impl Writer {
     }
 }
 
-/// Time, pid, tid, period and the innermost addresses of samples, and how many were lost.
-type Found = (Vec<(u64, Pid, Tid, u64, Vec<u64>)>, u64, Left);
+/// Time, pid, tid, period and the innermost addresses of samples, and how many were lost, by records
+/// of the kernel and in all.
+type Found = (Vec<(u64, Pid, Tid, u64, Vec<u64>)>, [u64; 2], Left);
 
 fn drain(bytes: &[u8], event: Option<&str>) -> Result<Found, PerfDataError> {
     let mut file = PerfData::open(Box::new(bytes))?;
     if let Some(event) = event {
         file.choose(event)?;
     }
-    let (mut samples, mut lost) = (Vec::new(), 0);
+    let (mut samples, mut lost) = (Vec::new(), [0; 2]);
     file.drain(&mut |event| match event.kind {
         EventKind::Sample(sample) => {
             let chain = sample.user_chain.iter().map(|address| address.0).collect();
             samples.push((event.time.0, sample.pid, sample.tid, sample.period, chain));
         }
-        EventKind::Lost { count, .. } => lost += count,
+        EventKind::Lost { count, .. } => lost[0] += count,
+        EventKind::LostInAll { count } => lost[1] += count,
         _ => {}
     })?;
     Ok((samples, lost, file.left()))
@@ -180,7 +184,7 @@ fn files_and_streams_of_both_byte_orders_have_their_samples_in_order_of_time() {
                 sample(45, &[0x1000]),
                 sample(50, &[0x1000, 0x2000]),
             ];
-            assert_eq!((&*samples, lost), (&expect[..], 12), "{endian:?}");
+            assert_eq!((&*samples, lost), (&expect[..], [12, 20]), "{endian:?}");
             let unknown = BTreeMap::from([(9999, 1)]);
             assert_eq!(left, Left { unknown, guests: 1, nobodys: 1, ..Left::default() });
             let data = PerfData::open(Box::new(&*file)).unwrap();

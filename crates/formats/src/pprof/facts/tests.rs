@@ -20,7 +20,9 @@ fn whole_health() -> Health {
     let libfoo = "/opt/my app/libfoo.so".to_owned();
     Health {
         samples: 13_000,
-        lost_records: 2,
+        lost_records: 4,
+        lost_samples: 2,
+        lost_side_band: 1,
         throttled: 3,
         throttled_time: Nanos(1_500_000),
         multiplexed_time: Nanos(7),
