@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
+use crate::support::{
+    Build, Folded, Scratch, Target, finish, flame, live_as_root, program, program_built, run,
+};
 use crate::tracepoints::has_tracepoints;
 
 /// Bytes of a round in each function of the program.
@@ -138,4 +141,37 @@ fn calls_of_a_function_are_counted_and_weighed_by_an_argument() {
     ended.error(2, &["no argument 'ret'", "arg1 to arg6"]);
     let ended = run(&["record", "-e", "uprobe:/bin/true:no_such", "--", "true"]);
     ended.error(2, &["no symbol of a function 'no_such'"]);
+}
+
+/// A program that is linked statically calls no library's malloc, and has its own until it is stripped.
+#[test]
+fn static_programs_have_an_allocator_of_their_own_or_none() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let program = program_built("allocations.c", Build::Static);
+    let mut command = flame();
+    command.args(["record", "--mode", "alloc", "-o", &path, "--", &program, "50"]);
+    let said = finish(&mut command).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    assert_eq!(folded.with(&["main", "array"]), 50 * 600, "{folded:?}\n{said}");
+    // One that runs: at a low address, in which the kernel's link to its file has no zeros.
+    let target = Target::spawn(Command::new(&program).args(["1000000000"]));
+    target.wait_for_cpu(0.02);
+    let pid = target.pid_text();
+    let mut command = flame();
+    command.args(["record", "--mode", "alloc", "-d", "0.3s", "-o", &path, "-p", &pid]);
+    let said = finish(&mut command).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    assert!(folded.with(&["main", "array"]) > 0, "{folded:?}\n{said}");
+    drop(target);
+    let stripped = scratch.file("stripped");
+    let run_it = |program: &str, arguments: &[&str]| {
+        assert!(Command::new(program).args(arguments).status().unwrap().success(), "{program}");
+    };
+    run_it("strip", &["-o", &stripped, &program]);
+    run(&["record", "--mode", "alloc", "--", &stripped, "50"])
+        .error(1, &["no function malloc was found", "linked statically", "--allocator FILE"]);
 }

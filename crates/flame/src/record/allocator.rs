@@ -62,13 +62,9 @@ pub(super) fn set(
         (Some(path), _) => of_file(path, path),
         (None, Target::Processes(pids)) => pids.first().and_then(|pid| of_process(*pid, files)),
         (None, Target::Threads(tids)) => tids.first().and_then(|tid| of_process(Pid(tid.0), files)),
-        (None, _) => command.and_then(of_program).or_else(of_this_machine),
+        (None, _) => command.map_or_else(of_this_machine, of_program),
     };
-    let Some(allocator) = allocator else {
-        return Err(Failure::new("cannot measure allocations: no function malloc was found")
-            .why("neither the program nor a library of it has the symbol")
-            .or_try("--allocator FILE, with the library or program that has it"));
-    };
+    let allocator = allocator.ok_or_else(none_was_found)?;
     let mut starts = Vec::new();
     let mut events = Vec::new();
     let is_meant = |function: &str| !sampling.live || RETURN_ADDRESSES.contains(&function);
@@ -119,6 +115,15 @@ pub(super) fn set(
     Ok(())
 }
 
+fn none_was_found() -> Failure {
+    Failure::new("cannot measure allocations: no function malloc was found")
+        .why(
+            "neither the program nor a library of it has the symbol: a program that is linked \
+             statically has it only until it is stripped, and one in Go has none",
+        )
+        .or_try("--allocator FILE, with the library or program that has it")
+}
+
 /// Calls that free blocks.
 fn frees(allocator: &Allocator) -> Vec<EventType> {
     let calls = |function| calls_of(function, function, &allocator.path, &allocator.image);
@@ -145,7 +150,7 @@ fn of_process(pid: Pid, files: &LiveFiles) -> Option<Allocator> {
         _ => 1,
     });
     code.iter().find_map(|mapped| {
-        let path = PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.range));
+        let path = PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.link()?));
         let opened = files.open(&path).ok()?;
         let image = ImageFile::of_file(&path, &opened, DebugSearch::of(&path)).ok()?;
         image.offset_of_function("malloc")?;
@@ -174,6 +179,13 @@ impl<'m> Mapped<'m> {
         let is_code = rights.contains('x') && inode != "0";
         is_code.then_some(Mapped { range, device, name })
     }
+
+    /// What the kernel calls its link, which has no zeros in front, as the line of a program at a low
+    /// address has.
+    fn link(&self) -> Option<String> {
+        let (start, end) = self.range.split_once('-')?;
+        Some(format!("{}-{}", start.trim_start_matches('0'), end.trim_start_matches('0')))
+    }
 }
 
 /// Whether a device's files are answered for by a program: the kernel would wait for it.
@@ -189,7 +201,8 @@ fn is_fuse(mounts: &str, device: &str) -> bool {
     })
 }
 
-/// That of a program that will be started: its own, or that of its C library.
+/// That of a program that will be started: its own, or that of its C library. A script's is that of what
+/// runs it, which has the C library of this machine.
 fn of_program(command: &[OsString]) -> Option<Allocator> {
     let program = Path::new(command.first()?);
     let found = match program.components().count() {
@@ -200,12 +213,14 @@ fn of_program(command: &[OsString]) -> Option<Allocator> {
         }
         _ => program.to_owned(),
     };
+    let Ok(image) = ImageFile::open(&found) else { return of_this_machine() };
     of_file(&found, &found).or_else(|| {
-        let interpreter = ImageFile::open(&found).ok()?.section(".interp")?;
+        // Without one it is linked statically: no library has what it calls.
+        let interpreter = image.section(".interp")?;
         let path = interpreter.bytes.split(|byte| *byte == 0).next()?;
         let path = Path::new(std::str::from_utf8(path).ok()?);
         // musl's loader is its C library.
-        of_file(path, path)
+        of_file(path, path).or_else(of_this_machine)
     })
 }
 
@@ -238,6 +253,9 @@ mod tests {
         let mapped = Mapped::of_code(line).unwrap();
         assert_eq!(mapped.range, "7f0d8a428000-7f0d8a57e000");
         assert_eq!((mapped.device, mapped.name), ("fe:00", "libc.so.6"));
+        assert_eq!(mapped.link().as_deref(), Some(mapped.range));
+        let low = Mapped::of_code("00401000-00479000 r-xp 00001000 fe:00 1234  /tmp/a").unwrap();
+        assert_eq!(low.link().as_deref(), Some("401000-479000"));
         for other in [
             "7ffd1000-7ffd2000 r-xp 00000000 00:00 0      [vdso]",
             "7f0d8a400000-7f0d8a428000 r--p 00000000 fe:00 1234      /usr/lib/libc.so.6",
