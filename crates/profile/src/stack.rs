@@ -54,6 +54,11 @@ impl<E: Copy + Eq + std::hash::Hash> StackTable<E> {
         id
     }
 
+    /// The stack that is `parent` with `entry` called from its innermost one, if it was pushed before.
+    pub fn find(&self, parent: StackId, entry: E) -> Option<StackId> {
+        self.children.get(&(parent, entry)).copied()
+    }
+
     /// The stack without its innermost entry; the empty stack is its own parent.
     pub fn parent(&self, id: StackId) -> StackId {
         self.nodes.get(id.index()).map_or(StackId::EMPTY, |node| node.parent)
@@ -108,6 +113,7 @@ mod tests {
         assert_eq!((table.push(main, 'a'), table.push(main, 'c')), (ab, ac));
         assert_eq!(table.push(ac, 'a'), table.push(ac, 'a'));
         assert_ne!(table.push(StackId::EMPTY, 'a'), ab);
+        assert_eq!((table.find(main, 'c'), table.find(main, 'x')), (Some(ac), None));
         let len = table.len();
         assert_eq!(table.entries(ac).collect::<String>(), "cm");
         assert_eq!(table.push(StackId::EMPTY, 'a').index(), len - 1);

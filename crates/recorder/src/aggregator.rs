@@ -14,6 +14,10 @@ use rustc_hash::FxBuildHasher;
 use crate::config::EVENT_VALUE;
 use crate::location::CodeLocation;
 
+/// How many frames all stacks have at most, counting once what they have in common from the root on: some
+/// 50 bytes each while recording, and as many when they have names.
+const MOST_FRAMES: usize = 4 << 20;
+
 /// A thread as samples saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadKey {
@@ -45,6 +49,9 @@ pub(crate) type Wait = Arc<OnceLock<SeenStack>>;
 pub(crate) struct Aggregator {
     rows: Rows,
     ends: BTreeMap<StackEnd, u64>,
+    most_frames: usize,
+    /// How many samples have lost frames to that limit.
+    shortened: u64,
 }
 
 /// All samples of a recording, before anything has a name.
@@ -123,7 +130,12 @@ pub(crate) fn samples_of(values: &[u64]) -> u64 {
 impl Aggregator {
     /// Of samples of so many events.
     pub(crate) fn new(events: usize, keeps_times: bool) -> Aggregator {
-        Aggregator { rows: Rows::new(events, keeps_times), ends: BTreeMap::new() }
+        Aggregator {
+            rows: Rows::new(events, keeps_times),
+            ends: BTreeMap::new(),
+            most_frames: MOST_FRAMES,
+            shortened: 0,
+        }
     }
 
     /// The position of a thread.
@@ -136,9 +148,18 @@ impl Aggregator {
         path.iter().fold(StackId::EMPTY, |stack, location| self.inside(stack, *location))
     }
 
-    /// A stack with one more frame inside.
+    /// A stack with one more frame inside; where there is no room for new ones, a mark stands for it and
+    /// for those further in.
     pub(crate) fn inside(&mut self, stack: StackId, location: CodeLocation) -> StackId {
-        self.rows.stacks.push(stack, location)
+        let stacks = &mut self.rows.stacks;
+        if stacks.len() < self.most_frames {
+            return stacks.push(stack, location);
+        }
+        match stacks.find(stack, location) {
+            Some(known) => known,
+            None if stacks.entry(stack) == Some(CodeLocation::NotKept) => stack,
+            None => stacks.push(stack, CodeLocation::NotKept),
+        }
     }
 
     /// A stack with another one inside.
@@ -150,7 +171,11 @@ impl Aggregator {
 
     /// Adds a sample of the event at that position.
     pub(crate) fn add(&mut self, seen: SeenStack, event: usize, period: u64, moment: Moment) {
-        let SeenStack { thread, stack, end: (end, evidence) } = seen;
+        let SeenStack { thread, stack, end: (mut end, evidence) } = seen;
+        if self.rows.stacks.entry(stack) == Some(CodeLocation::NotKept) {
+            self.shortened += 1;
+            end = StackEnd::FrameLimit;
+        }
         *self.ends.entry(end).or_default() += 1;
         self.rows.add((thread, stack, evidence), event, period, moment);
     }
@@ -194,6 +219,13 @@ impl Aggregator {
         for (end, count) in self.ends {
             *health.stack_ends.entry(end).or_default() += count;
         }
+        if self.shortened > 0 {
+            health.notes.push(format!(
+                "{} samples are without their inner functions: stacks had more than {} different frames \
+                 in all (--max-depth, -F)",
+                self.shortened, self.most_frames
+            ));
+        }
         health.samples = self.rows.iter().map(|(_, values)| samples_of(values)).sum();
         self.rows
     }
@@ -207,4 +239,36 @@ pub(crate) fn kernel_addresses(
         // All but the innermost are return addresses.
         ProcessAddress(address.0.saturating_sub(u64::from(index > 0)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_that_there_is_no_room_for_keep_their_outer_frames_and_are_counted() {
+        let mut aggregator = Aggregator::new(1, false);
+        // The empty stack is one of them.
+        aggregator.most_frames = 4;
+        let at = |address| CodeLocation::Kernel(ProcessAddress(address));
+        let mut add = |path: &[u64]| {
+            let path: Vec<CodeLocation> = path.iter().copied().map(at).collect();
+            let stack = aggregator.stack(&path);
+            let seen = SeenStack { thread: 0, stack, end: (StackEnd::Root, Evidence::default()) };
+            aggregator.add(seen, 0, 1, Moment { time: Nanos(0), cpu: None });
+            let mut kept: Vec<CodeLocation> = aggregator.rows.stacks.entries(stack).collect();
+            kept.reverse();
+            kept
+        };
+        assert_eq!(add(&[1, 2, 3]), [1, 2, 3].map(at));
+        for other in [&[1, 2, 4][..], &[1, 2, 5, 6, 7]] {
+            assert_eq!(add(other), [at(1), at(2), CodeLocation::NotKept]);
+        }
+        assert_eq!(add(&[1, 2, 3]), [1, 2, 3].map(at));
+        let mut health = Health::default();
+        aggregator.into_rows(&mut health);
+        assert_eq!(health.samples, 4);
+        assert_eq!(health.stack_ends[&StackEnd::FrameLimit], 2);
+        assert!(health.notes[0].starts_with("2 samples are without"), "{:?}", health.notes);
+    }
 }

@@ -1,26 +1,40 @@
-//! How many functions a stack has, with those that are inlined: a file or a Java VM can say of each
-//! frame that hundreds are, and a stack of a thousand frames would become hundreds of thousands.
+//! How many functions a stack has, with those that are inlined, and how long their names are: a file or a
+//! Java VM can say of each frame that hundreds are, and a stack of a thousand frames would become hundreds of
+//! thousands; and folded text spells each of them out.
 
 use flame_profile::{Location, LocationId, Profile, StackId};
 use rustc_hash::FxHashMap;
 
 /// The most functions of a stack; of frames further in only the outermost one is shown. With 1024 frames at
 /// most, each may have inlined seven others.
-const MOST: usize = 8192;
+const MOST: u32 = 8192;
+
+/// The most bytes that names of a stack have; those of frames further in are cut to so many characters.
+const MOST_TEXT: u32 = 512 << 10;
+const SHORT: usize = 60;
+
+/// What of a stack is counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    functions: u32,
+    text: u32,
+}
 
 /// The stacks of a profile that is being made.
 #[derive(Debug, Default)]
 pub(crate) struct Inlining {
-    /// For each stack how many functions it has.
-    depths: Vec<usize>,
+    /// For each stack what it has.
+    sizes: Vec<Size>,
     /// Locations in place of those that stand for too many functions.
     outermost: FxHashMap<LocationId, LocationId>,
+    /// The same with short names.
+    short: FxHashMap<LocationId, LocationId>,
 }
 
 impl Inlining {
     /// The stacks of `profile`, of which only the empty one is there.
     pub(crate) fn new() -> Inlining {
-        Inlining { depths: vec![0], outermost: FxHashMap::default() }
+        Inlining { sizes: vec![Size::default()], ..Inlining::default() }
     }
 
     /// Adds the stack that is called from `parent` at a location.
@@ -30,17 +44,24 @@ impl Inlining {
         parent: StackId,
         location: LocationId,
     ) -> StackId {
-        let above = self.depths.get(parent.index()).copied().unwrap_or(0);
-        let functions = profile.location(location).frames.len();
-        let (location, functions) = match functions > 1 && above + functions > MOST {
-            true => (self.outermost(profile, location), 1),
-            false => (location, functions),
+        let above = self.sizes.get(parent.index()).copied().unwrap_or_default();
+        let size = size_of(profile, location);
+        let location = if above.text.saturating_add(size.text) > MOST_TEXT {
+            self.short(profile, location)
+        } else if size.functions > 1 && above.functions.saturating_add(size.functions) > MOST {
+            self.outermost(profile, location)
+        } else {
+            location
         };
+        let size = size_of(profile, location);
         let stack = profile.push_stack(parent, location);
-        if self.depths.len() <= stack.index() {
-            self.depths.resize(stack.index() + 1, 0);
+        if self.sizes.len() <= stack.index() {
+            self.sizes.resize(stack.index() + 1, Size::default());
         }
-        self.depths[stack.index()] = above + functions;
+        self.sizes[stack.index()] = Size {
+            functions: above.functions.saturating_add(size.functions),
+            text: above.text.saturating_add(size.text),
+        };
         stack
     }
 
@@ -52,11 +73,45 @@ impl Inlining {
         })
     }
 
-    /// What has to be said of what was left out.
-    pub(crate) fn note(&self) -> Option<String> {
-        let note = format!("stacks of more than {MOST} functions: inlined ones were left out");
-        (!self.outermost.is_empty()).then_some(note)
+    fn short(&mut self, profile: &mut Profile, location: LocationId) -> LocationId {
+        if let Some(known) = self.short.get(&location) {
+            return *known;
+        }
+        let outermost = self.outermost(profile, location);
+        let Location { image, address, mut frames } = profile.location(outermost).clone();
+        for id in &mut frames {
+            let mut frame = profile.frame(*id);
+            let name = profile.text(frame.name);
+            if let Some((end, _)) = name.char_indices().nth(SHORT) {
+                let name = format!("{}…", &name[..end]);
+                frame.name = profile.intern(&name);
+                *id = profile.add_whole_frame(frame);
+            }
+        }
+        let short = profile.add_location(Location { image, address, frames });
+        self.short.insert(location, short);
+        short
     }
+
+    /// What has to be said of what was left out.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let many = format!("stacks of more than {MOST} functions: inlined ones were left out");
+        let long = format!(
+            "stacks of more than {} KiB of names: those further in were shortened, and inlined ones left out",
+            MOST_TEXT >> 10
+        );
+        let is_many = self.outermost.len() > self.short.len();
+        [(is_many, many), (!self.short.is_empty(), long)]
+            .into_iter()
+            .filter_map(|(is_so, note)| is_so.then_some(note))
+    }
+}
+
+fn size_of(profile: &Profile, location: LocationId) -> Size {
+    let frames = &profile.location(location).frames;
+    let text = frames.iter().map(|frame| profile.text(profile.frame(*frame).name).len() + 1).sum();
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Size { functions: number(frames.len()), text: number(text) }
 }
 
 #[cfg(test)]
@@ -68,7 +123,8 @@ mod tests {
     #[test]
     fn a_stack_of_too_many_functions_loses_the_inlined_ones_further_in() {
         let mut profile = Profile::new(vec![ValueType::samples()]);
-        let frames: Vec<_> = (0..MOST / 4)
+        let many_frames = usize::try_from(MOST / 4).unwrap();
+        let frames: Vec<_> = (0..many_frames)
             .map(|number| profile.add_frame(&format!("f{number}"), FrameKind::Inlined))
             .collect();
         let function = frames.last().copied().unwrap();
@@ -80,9 +136,29 @@ mod tests {
             stack = inlining.push(&mut profile, stack, many);
             let location = profile.stacks().entry(stack).unwrap();
             let frames = &profile.location(location).frames;
-            assert_eq!(frames.len(), if round <= 4 { MOST / 4 } else { 1 }, "{round}");
+            assert_eq!(frames.len(), if round <= 4 { many_frames } else { 1 }, "{round}");
             assert_eq!(frames.last(), Some(&function));
-            assert_eq!(inlining.note().is_some(), round > 4);
+            assert_eq!(inlining.notes().count(), usize::from(round > 4));
         }
+    }
+
+    #[test]
+    fn a_stack_of_too_long_names_has_short_ones_further_in() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let mut inlining = Inlining::new();
+        let (mut stack, mut lens) = (StackId::EMPTY, Vec::new());
+        for number in 0..40 {
+            let name = format!("{number}{}", "é".repeat(8 << 10));
+            let frame = profile.add_frame(&name, FrameKind::User);
+            let location = profile.add_location(Location::named(frame));
+            stack = inlining.push(&mut profile, stack, location);
+            let shown = &profile.location(profile.stacks().entry(stack).unwrap()).frames;
+            lens.push(profile.text(profile.frame(shown[0]).name).chars().count());
+        }
+        let whole = lens.iter().take_while(|len| **len > 8000).count();
+        assert_eq!(whole, 31, "{lens:?}");
+        assert!(lens[whole..].iter().all(|len| *len == SHORT + 1), "{lens:?}");
+        let notes: Vec<String> = inlining.notes().collect();
+        assert!(notes.len() == 1 && notes[0].contains("were shortened"), "{notes:?}");
     }
 }

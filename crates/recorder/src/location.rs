@@ -41,6 +41,8 @@ pub(super) enum CodeLocation {
     Truncated,
     /// Not code: frames above were left out, because there are more than were asked for.
     BeyondMaxDepth,
+    /// Not code: frames further in were left out, because all stacks together have too many.
+    NotKept,
     /// Not code: the thread could have gone on, but another one got its CPU.
     Preempted,
     /// Not code: time of a thread that no sample stands for.

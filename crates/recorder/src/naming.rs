@@ -28,6 +28,9 @@ pub(super) const TRUNCATED: &str = "[truncated stack]";
 /// The name of the frame under which stacks stand that are deeper than asked for.
 pub(super) const BEYOND_MAX_DEPTH: &str = "[frames beyond --max-depth]";
 
+/// Stands in place of frames that there was no room for.
+const NOT_KEPT: &str = "[functions further in not kept]";
+
 /// The innermost frame of a thread that was taken off its CPU although it could have gone on.
 const PREEMPTED: &str = "[preempted]";
 
@@ -100,7 +103,7 @@ pub(super) fn name_all(
         let parent = stacks.get(parent.index()).copied().unwrap_or(StackId::EMPTY);
         stacks.push(inlining.push(profile, parent, location));
     }
-    profile.health.notes.extend(inlining.note());
+    profile.health.notes.extend(inlining.notes());
     let idle = idle_locations(profile);
     let mut threads: Vec<Option<ThreadId>> = vec![None; rows.threads.len()];
     let mut positions: Vec<Option<usize>> = Vec::new();
@@ -254,6 +257,7 @@ impl<'c> Namer<'c> {
         let (location, unnamed) = match entry {
             CodeLocation::Truncated => mark(profile, TRUNCATED),
             CodeLocation::BeyondMaxDepth => mark(profile, BEYOND_MAX_DEPTH),
+            CodeLocation::NotKept => mark(profile, NOT_KEPT),
             CodeLocation::Preempted => mark(profile, PREEMPTED),
             CodeLocation::NotSampled => mark(profile, NOT_SAMPLED),
             CodeLocation::RanUnsampled => mark(profile, RAN_UNSAMPLED),
