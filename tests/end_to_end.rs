@@ -36,6 +36,8 @@ mod hostile;
 #[cfg(test)]
 mod hostile_files;
 #[cfg(test)]
+mod hostile_runtimes;
+#[cfg(test)]
 mod hostile_storms;
 #[cfg(test)]
 mod hostile_vms;

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{Folded, Scratch, assert_share, complete_share, finish, flame, live};
 
 /// Whether Go is there; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
-fn has_go() -> bool {
+pub(crate) fn has_go() -> bool {
     let found = Command::new("go").arg("version").output().is_ok_and(|o| o.status.success());
     let required = std::env::var("FLAME_REQUIRE_RUNTIMES").is_ok_and(|value| value == "1");
     assert!(found || !required, "FLAME_REQUIRE_RUNTIMES=1, but there is no go");
@@ -27,7 +27,7 @@ fn go(scratch: &Scratch) -> Command {
 }
 
 /// Builds `rounds.go` with these options, under a name.
-fn build(scratch: &Scratch, name: &str, options: &[&str]) -> String {
+pub(crate) fn build(scratch: &Scratch, name: &str, options: &[&str]) -> String {
     build_source(scratch, "rounds.go", name, options)
 }
 

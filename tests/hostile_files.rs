@@ -20,23 +20,29 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct StuckFs {
     server: Option<Target>,
     directory: String,
+    name: String,
 }
 
 impl StuckFs {
     /// Mounts it with one file, `program`; `None` where the kernel has no FUSE.
     pub(crate) fn mount(scratch: &Scratch, file: &str) -> Option<StuckFs> {
+        StuckFs::mount_as(scratch, file, "program")
+    }
+
+    /// The same with another name of the file, below a directory for it.
+    pub(crate) fn mount_as(scratch: &Scratch, file: &str, name: &str) -> Option<StuckFs> {
         if !fs::exists("/dev/fuse").unwrap() {
             return None;
         }
-        let directory = scratch.file("mnt");
+        let directory = scratch.file(if name == "program" { "mnt" } else { name });
         fs::create_dir(&directory).unwrap();
-        let server = Target::start(&program("stuck_fs.c"), &[file, &directory]);
-        Some(StuckFs { server: Some(server), directory })
+        let server = Target::start(&program("stuck_fs.c"), &[file, &directory, name]);
+        Some(StuckFs { server: Some(server), directory, name: name.to_owned() })
     }
 
     /// The path of its file.
     pub(crate) fn program(&self) -> String {
-        format!("{}/program", self.directory)
+        format!("{}/{}", self.directory, self.name)
     }
 
     /// From now on nothing is answered.

@@ -48,7 +48,7 @@ fn record(scratch: &Scratch, arguments: &[&str]) -> (Folded, String) {
     let output = scratch.file("out.folded");
     let _ = fs::remove_file(&output);
     let mut command = flame();
-    command.args(["record", "-F", "49", "-d", "1s", "-o", &output]).args(arguments);
+    command.args(["record", "-F", "199", "-d", "1s", "-o", &output]).args(arguments);
     let run = Running::new(&mut command);
     let mut most = 0;
     wait_within(3 * PATIENCE, "flame to write its output", || {

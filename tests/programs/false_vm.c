@@ -163,6 +163,7 @@ void *gHotSpotVMIntConstants = ints;
 #define METHODS 60000
 #define NAMES 50000
 #define DEPTH 1000
+#define CHILDREN 8
 
 static Heap heap;
 static Heap *data[1] = {&heap};
@@ -399,7 +400,7 @@ int main(int argc, char **argv) {
         pthread_create(&thread, NULL, change, NULL);
     }
     if (IS("tables")) {
-        for (int child = 0; child < 40; child++) {
+        for (int child = 0; child < CHILDREN; child++) {
             if (fork() == 0) {
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
                 break;
@@ -420,7 +421,9 @@ int main(int argc, char **argv) {
                 top[2 * frame + 1] = (uint64_t)heap.memory.low + (blob << 19) + 4096 + next() % 60000;
             }
         }
+        // Others are to have the CPU, too.
         run(at, 300000, top);
+        usleep(1500);
     }
     return 0;
 }

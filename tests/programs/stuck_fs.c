@@ -1,4 +1,4 @@
-// stuck_fs FILE DIRECTORY: mounts a file system on DIRECTORY that has one file, `program`, with the
+// stuck_fs FILE DIRECTORY NAME: mounts a file system on DIRECTORY that has one file of that name, with the
 // bytes of FILE, and says `ready`. After a line from its input it takes all requests and answers none,
 // and says `stuck`. It speaks to the kernel itself (linux/fuse.h), so it needs no library. It asks for
 // nothing to be kept in memory but what is mapped, and for reads one at a time.
@@ -18,6 +18,7 @@
 static int device;
 static int file;
 static struct stat status;
+static const char *name;
 
 static void answer(const struct fuse_in_header *in, int error, const void *data, size_t len) {
     static char bytes[BUFFER];
@@ -53,7 +54,7 @@ static void serve(struct fuse_in_header *in) {
         return;
     }
     case FUSE_LOOKUP: {
-        if (strcmp(body, "program") != 0) {
+        if (strcmp(body, name) != 0) {
             answer(in, -ENOENT, NULL, 0);
             return;
         }
@@ -97,12 +98,13 @@ static void serve(struct fuse_in_header *in) {
 }
 
 int main(int argc, char **argv) {
-    file = argc > 2 ? open(argv[1], O_RDONLY) : -1;
+    file = argc > 3 ? open(argv[1], O_RDONLY) : -1;
     device = open("/dev/fuse", O_RDWR);
     if (file < 0 || device < 0 || fstat(file, &status) != 0) {
         perror("stuck_fs");
         return 3;
     }
+    name = argv[3];
     char options[128];
     snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other",
              device, (int)getuid(), (int)getgid());

@@ -3,7 +3,9 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::IntoRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -58,13 +60,15 @@ pub(super) fn set(
     command: Option<&[OsString]>,
     files: &LiveFiles,
 ) -> Result<(), Failure> {
+    let mut copied = None;
+    let mut of_process = |pid: Pid| of_process(pid, files, &mut copied);
     let allocator = match (sampling.allocator.as_deref(), &config.sampler.target) {
         (Some(path), _) => of_file(path, path),
-        (None, Target::Processes(pids)) => pids.first().and_then(|pid| of_process(*pid, files)),
-        (None, Target::Threads(tids)) => tids.first().and_then(|tid| of_process(Pid(tid.0), files)),
+        (None, Target::Processes(pids)) => pids.first().and_then(|pid| of_process(*pid)),
+        (None, Target::Threads(tids)) => tids.first().and_then(|tid| of_process(Pid(tid.0))),
         (None, _) => command.map_or_else(of_this_machine, of_program),
     };
-    let allocator = allocator.ok_or_else(none_was_found)?;
+    let allocator = allocator.ok_or_else(|| none_was_found(copied))?;
     let mut starts = Vec::new();
     let mut events = Vec::new();
     let is_meant = |function: &str| !sampling.live || RETURN_ADDRESSES.contains(&function);
@@ -115,12 +119,22 @@ pub(super) fn set(
     Ok(())
 }
 
-fn none_was_found() -> Failure {
-    Failure::new("cannot measure allocations: no function malloc was found")
-        .why(
-            "neither the program nor a library of it has the symbol: a program that is linked \
-             statically has it only until it is stripped, and one in Go has none",
+/// `copied` has it, but lies where the kernel must not look.
+fn none_was_found(copied: Option<String>) -> Failure {
+    let on_user_file_system = |name| {
+        format!(
+            "{name} lies on a file system that a user has mounted: the kernel would wait for it"
         )
+    };
+    Failure::new("cannot measure allocations: no function malloc was found")
+        .why(copied.map_or_else(
+            || {
+                "neither the program nor a library of it has the symbol: a program that is linked \
+                 statically has it only until it is stripped, and one in Go has none"
+                    .to_owned()
+            },
+            on_user_file_system,
+        ))
         .or_try("--allocator FILE, with the library or program that has it")
 }
 
@@ -135,13 +149,12 @@ fn cpus() -> u64 {
 }
 
 /// That of a process, which may be in a container: the file that it has mapped, whatever it is called.
-fn of_process(pid: Pid, files: &LiveFiles) -> Option<Allocator> {
+/// `copied` becomes the name of one that cannot be used, for lack of another.
+fn of_process(pid: Pid, files: &LiveFiles, copied: &mut Option<String>) -> Option<Allocator> {
+    let process = files.of(pid);
     let maps = files.text(pid, "maps").ok()?;
     let maps = String::from_utf8_lossy(&maps);
-    let mounts = files.text(pid, "mountinfo").ok()?;
-    let mounts = String::from_utf8_lossy(&mounts);
     let mut code: Vec<Mapped<'_>> = maps.lines().filter_map(Mapped::of_code).collect();
-    code.retain(|mapped| !is_fuse(&mounts, mapped.device));
     // Who is linked with another allocator than the C library's calls that one; so does a program that
     // has one itself, and its code comes first.
     code.sort_by_key(|mapped| match mapped.name {
@@ -151,9 +164,21 @@ fn of_process(pid: Pid, files: &LiveFiles) -> Option<Allocator> {
     });
     code.iter().find_map(|mapped| {
         let path = PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.link()?));
-        let opened = files.open(&path).ok()?;
+        let opened = match process.open(&path) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                copied.get_or_insert_with(|| mapped.name.to_owned());
+                return None;
+            }
+            opened => opened.ok()?,
+        };
         let image = ImageFile::of_file(&path, &opened, DebugSearch::of(&path)).ok()?;
         image.offset_of_function("malloc")?;
+        // What a program of its owner answers for was copied into memory, and the copy runs nowhere.
+        let status = opened.file.metadata().ok()?;
+        if (status.dev(), status.ino()) != (opened.status.device, opened.status.inode) {
+            copied.get_or_insert_with(|| mapped.name.to_owned());
+            return None;
+        }
         // The kernel is told of the file that was looked at: by now another one may be mapped there, on a
         // file system that does not answer. It stays open while flame runs.
         let path = PathBuf::from(format!("/proc/self/fd/{}", opened.file.into_raw_fd()));
@@ -164,7 +189,6 @@ fn of_process(pid: Pid, files: &LiveFiles) -> Option<Allocator> {
 /// A file that a process runs code of.
 struct Mapped<'m> {
     range: &'m str,
-    device: &'m str,
     name: &'m str,
 }
 
@@ -173,11 +197,11 @@ impl<'m> Mapped<'m> {
     fn of_code(line: &'m str) -> Option<Mapped<'m>> {
         let mut fields = line.splitn(6, ' ');
         let (range, rights) = (fields.next()?, fields.next()?);
-        let (device, inode) = (fields.nth(1)?, fields.next()?);
+        let inode = fields.nth(2)?;
         let path = fields.next()?.trim_start();
         let name = path.rsplit('/').next()?;
         let is_code = rights.contains('x') && inode != "0";
-        is_code.then_some(Mapped { range, device, name })
+        is_code.then_some(Mapped { range, name })
     }
 
     /// What the kernel calls its link, which has no zeros in front, as the line of a program at a low
@@ -186,19 +210,6 @@ impl<'m> Mapped<'m> {
         let (start, end) = self.range.split_once('-')?;
         Some(format!("{}-{}", start.trim_start_matches('0'), end.trim_start_matches('0')))
     }
-}
-
-/// Whether a device's files are answered for by a program: the kernel would wait for it.
-fn is_fuse(mounts: &str, device: &str) -> bool {
-    // In hexadecimal there, in decimal here.
-    let number = |text: &str| u32::from_str_radix(text, 16).ok();
-    let Some((major, minor)) = device.split_once(':') else { return true };
-    let (Some(major), Some(minor)) = (number(major), number(minor)) else { return true };
-    let device = format!("{major}:{minor}");
-    mounts.lines().any(|line| {
-        let of_device = line.split(' ').nth(2) == Some(&device);
-        of_device && line.split_once(" - ").is_some_and(|(_, kind)| kind.starts_with("fuse"))
-    })
 }
 
 /// That of a program that will be started: its own, or that of its C library. A script's is that of what
@@ -252,7 +263,7 @@ mod tests {
         let line = "7f0d8a428000-7f0d8a57e000 r-xp 00026000 fe:00 1234      /usr/lib/a b/libc.so.6";
         let mapped = Mapped::of_code(line).unwrap();
         assert_eq!(mapped.range, "7f0d8a428000-7f0d8a57e000");
-        assert_eq!((mapped.device, mapped.name), ("fe:00", "libc.so.6"));
+        assert_eq!(mapped.name, "libc.so.6");
         assert_eq!(mapped.link().as_deref(), Some(mapped.range));
         let low = Mapped::of_code("00401000-00479000 r-xp 00001000 fe:00 1234  /tmp/a").unwrap();
         assert_eq!(low.link().as_deref(), Some("401000-479000"));
@@ -263,14 +274,6 @@ mod tests {
         ] {
             assert!(Mapped::of_code(other).is_none(), "{other}");
         }
-    }
-
-    #[test]
-    fn file_systems_of_programs_are_told_by_their_device() {
-        let mounts = "22 1 254:0 / / rw - ext4 /dev/vda rw\n30 22 0:45 / /m rw - fuse.sshfs x rw\n";
-        assert!(!is_fuse(mounts, "fe:00"));
-        assert!(is_fuse(mounts, "00:2d"));
-        assert!(is_fuse(mounts, "nonsense"));
     }
 
     #[test]
