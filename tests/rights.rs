@@ -11,7 +11,8 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 
 use crate::support::{
-    Ended, Running, Scratch, Target, finish, flame, live_as_root, program, wait_until,
+    Build, Ended, Running, Scratch, Target, finish, flame, live_as_root, program, program_built,
+    wait_until,
 };
 
 /// The bits of capabilities in `/proc/PID/status`, by their numbers in capability.h.
@@ -217,4 +218,50 @@ fn flame_does_not_run_with_the_rights_of_its_files_owner() {
         return;
     }
     ended.error(1, &["flame does not run set-user-id", "why:", "try: sudo chmod ug-s"]);
+}
+
+/// Debug files are opened by another process, which has the capability to read others' programs. In a
+/// container that is while recording, or what is there would be gone afterwards.
+#[test]
+fn directories_of_debug_files_are_read_with_that_users_rights() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = scene();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (path, closed) = (scratch.file("prog"), scratch.file("closed"));
+    fs::create_dir(format!("{closed}/.build-id")).unwrap();
+    let split = "cp $0 $1 && id=$(readelf -n $1 | sed -n 's/.*Build ID: //p') && cd $2/.build-id && \
+                 d=$(echo $id | cut -c1-2) && mkdir $d && \
+                 objcopy --only-keep-debug $1 $d/$(echo $id | cut -c3-).debug && strip $1";
+    let source = program_built("shares.c", Build::Debug);
+    let made = Command::new("sh").args(["-c", split, &source, &path, &closed]).status().unwrap();
+    assert!(made.success());
+    let capabilities = "+dac_read_search,+perfmon,+sys_ptrace";
+    let named = |directory: &str, target: &[&str]| {
+        let options = ["record", "-F", "199", "-d", "0.5s", "-o", "out.folded", "--debug-dir"];
+        let arguments = [&options[..], &[directory], target].concat();
+        finish(&mut as_nobody_with(&scratch, capabilities, &arguments)).success();
+        let folded = fs::read_to_string(scratch.file("out.folded")).unwrap();
+        fs::remove_file(scratch.file("out.folded")).unwrap();
+        folded.contains(";alpha")
+    };
+    let mut container = Command::new("setpriv");
+    container.args(["--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "-Urm"]);
+    let container = Target::spawn(container.args([&path, "600"]));
+    container.wait_for_cpu(0.1);
+    let pid = container.pid_text();
+    let targets = [&["--", "./prog", "0.3"][..], &["-p", &pid]];
+    for target in targets {
+        for directory in [closed.as_str(), "closed"] {
+            assert!(!named(directory, target), "{directory} {target:?}");
+        }
+    }
+    // Where they may read it, they get the names: also of a directory that is named from where they are.
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+    for target in targets {
+        for directory in [closed.as_str(), "closed"] {
+            assert!(named(directory, target), "{directory} {target:?}");
+        }
+    }
 }

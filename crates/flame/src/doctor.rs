@@ -17,7 +17,7 @@ mod text;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use flame_recorder::{Hooks, LiveFiles};
+use flame_recorder::LiveFiles;
 use flame_sampler::SamplerError;
 
 use crate::cli::{Cli, DoctorArgs};
@@ -33,7 +33,7 @@ const INCOMPLETE: u8 = 1;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, cli: &Cli) -> Result<ExitCode, Failure> {
-    let files = LiveFiles::start(Hooks { keep_rights_for: privileges::keep_for, job: None });
+    let files = LiveFiles::start(privileges::hooks(None));
     let target = match args.pid {
         None => None,
         Some(pid) => Some(

@@ -11,7 +11,7 @@ use flame_formats::{
     Source, files_in, read_input,
 };
 use flame_profile::{Health, Profile, ValueType, Weight};
-use flame_recorder::{Hooks, LiveFiles};
+use flame_recorder::LiveFiles;
 use flame_render::{clean_name, group_thousands};
 use nix::sys::stat::{SFlag, fstat};
 
@@ -66,7 +66,7 @@ pub(crate) fn options(args: &InputArgs, paths: &[impl AsRef<Path>]) -> ReadOptio
     let of = args.clone();
     // perf.data names files, which others have made: a process opens them that is started while there
     // is one thread.
-    let hooks = Hooks { keep_rights_for: privileges::keep_for, job: None };
+    let hooks = privileges::hooks(None);
     let needs_files = paths.iter().any(|path| !is_text(path.as_ref()));
     let files = if needs_files { LiveFiles::start(hooks) } else { LiveFiles::default() };
     let names = NamesOf::new(move || Names {

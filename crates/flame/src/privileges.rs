@@ -21,7 +21,7 @@
 //! Sources: capabilities(7), proc(5) for what the files of a process need.
 
 use caps::{CapSet, Capability, CapsHashSet};
-use flame_recorder::Duty;
+use flame_recorder::{Duty, Hooks, Job};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 use crate::message::Failure;
@@ -186,6 +186,16 @@ pub(crate) fn keep_for(duty: Duty) {
         Duty::Files => keep_for_files(false),
         Duty::DebugFiles => keep_for_debug_files(),
     }
+}
+
+/// The hooks of a recording: what is done in processes that open files.
+pub(crate) fn hooks(job: Option<Job>) -> Hooks {
+    Hooks { keep_rights_for: keep_for, open_debug_file, job }
+}
+
+/// Who is not root may have named a directory of debug files that they may not read.
+fn open_debug_file(open: &mut dyn FnMut()) {
+    without(if Uid::effective().is_root() { &[] } else { &[READING] }, open);
 }
 
 /// For files of targets, and, if the process `becomes` other users for what is done in their name,

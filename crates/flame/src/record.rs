@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_profile::{Meta, Profile};
-use flame_recorder::{Finished, Hooks, Job, LiveFiles, Recorder, RecorderConfig, host_name};
+use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name};
 use flame_sampler::{ExitReport, Sessions};
 
 use crate::cli::{Cli, RecordArgs};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     }
     // Before anything else, while there is one thread and nothing open.
     let job = args.sampling.java.then_some(java::serve as Job);
-    let files = LiveFiles::start(Hooks { keep_rights_for: privileges::keep_for, job });
+    let files = LiveFiles::start(privileges::hooks(job));
     // From here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
     let mut named = args.output.clone();

@@ -15,7 +15,13 @@ pub(crate) fn config(no_inline: bool) -> SymbolizeConfig {
 /// Where debug files are looked for, as the command line and the environment say.
 pub(crate) fn debug_places(directories: &[PathBuf]) -> DebugPlaces {
     let budget = Budget::default();
-    DebugPlaces { directories: directories.to_vec(), cache: debuginfod_cache(), budget }
+    // Who opens them is in another directory.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    DebugPlaces {
+        directories: directories.iter().map(absolute).collect(),
+        cache: debuginfod_cache(),
+        budget,
+    }
 }
 
 /// debuginfod's cache, where its own clients have it. Under sudo it is root's: what is in the

@@ -103,6 +103,8 @@ struct ProcessFiles {
     files: LiveFiles,
     user: User,
     is_foreign: bool,
+    /// How they are opened.
+    how: How,
 }
 
 impl LiveFiles {
@@ -142,13 +144,13 @@ impl LiveFiles {
         };
         let user = User { id: proc::owner_of(pid), mounts: other("mnt") };
         let is_foreign = other("user").is_some();
-        ProcessFiles { files: self.clone(), user, is_foreign }
+        ProcessFiles { files: self.clone(), user, is_foreign, how: How::Path }
     }
 
     /// What no process is the reason for.
     fn of_nobody(&self) -> ProcessFiles {
         let user = User { id: None, mounts: None };
-        ProcessFiles { files: self.clone(), user, is_foreign: false }
+        ProcessFiles { files: self.clone(), user, is_foreign: false, how: How::Path }
     }
 
     /// Opens the regular file at a path of this machine, whatever its processes.
@@ -202,6 +204,13 @@ impl TargetFiles for LiveFiles {
         match self.0 {
             None => Files::default(),
             Some(_) => Files::new(self.of_process(pid)),
+        }
+    }
+
+    fn debug_files_of(&self, pid: Pid) -> Files {
+        match self.0 {
+            None => Files::default(),
+            Some(_) => Files::new(ProcessFiles { how: How::Debug, ..self.of_process(pid) }),
         }
     }
 
@@ -293,7 +302,7 @@ impl LiveFiles {
 impl FileAccess for ProcessFiles {
     fn open(&self, path: &Path) -> io::Result<OpenFile> {
         match &self.files.0 {
-            Some(shared) => shared.ask(self, How::Path, path),
+            Some(shared) => shared.ask(self, self.how, path),
             None => Files::default().open(path),
         }
     }
@@ -356,7 +365,8 @@ impl Shared {
                 }
                 (Some(Answer::File { status, is_copy }), Some(file)) => {
                     let file = File::from(file);
-                    if is_copy && matches!(request.how, How::Path | How::Below { .. }) {
+                    if is_copy && matches!(request.how, How::Path | How::Debug | How::Below { .. })
+                    {
                         state.copied = state.copied.saturating_add(file.metadata()?.len());
                     }
                     return Ok(OpenFile { file, status });

@@ -115,7 +115,7 @@ impl MappedFiles {
                 reason = Missing::FileReplaced;
                 continue;
             }
-            let search = self.places.search(path, &root, files.clone());
+            let search = self.places.search(path, &root, self.files.debug_files_of(pid));
             match ImageFile::of_file(&candidate.path, &opened, search) {
                 Ok(file) => {
                     if namespace == Namespace::Other {

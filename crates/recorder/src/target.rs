@@ -44,6 +44,11 @@ pub trait TargetFiles: Debug + Send + Sync {
     /// The way to open files of a process, and what belongs to them.
     fn of(&self, pid: Pid) -> Files;
 
+    /// The same of debug files of its images, whose directories whoever runs this may have named.
+    fn debug_files_of(&self, pid: Pid) -> Files {
+        self.of(pid)
+    }
+
     /// Opens the regular file at an absolute path as a process sees it, or, without one, as this
     /// process does; `pid` is the process that is the reason to ask. No link is followed at the end.
     ///

@@ -12,13 +12,16 @@ pub struct Hooks {
     /// Called in each of them before it does anything: gives up the rights that are of no use for
     /// its duty. The default leaves all.
     pub keep_rights_for: fn(Duty),
+    /// Opens a debug file, by calling what it is given: with the rights of who names its directory.
+    /// The default is to call it.
+    pub open_debug_file: fn(&mut dyn FnMut()),
     /// What [`crate::LiveFiles::start_job`] starts. The default is nothing.
     pub job: Option<Job>,
 }
 
 impl Default for Hooks {
     fn default() -> Hooks {
-        Hooks { keep_rights_for: |_| {}, job: None }
+        Hooks { keep_rights_for: |_| {}, open_debug_file: |open| open(), job: None }
     }
 }
 

@@ -23,6 +23,8 @@ const MAX_LEN: usize = 8 << 10;
 pub(super) enum How {
     /// As flame sees it.
     Path,
+    /// The same of a debug file: whoever runs flame may have named its directory.
+    Debug,
     /// As a process sees it; no link is followed out of its root, and none at the end.
     InRootOf(Pid),
     /// As flame sees it below a directory, whose path is so many bytes of the whole path: as its root,
@@ -64,6 +66,7 @@ impl Request {
             How::Text => (2, 0),
             How::Memory { start, .. } => (3, start),
             How::Below { root_len } => (4, root_len),
+            How::Debug => (5, 0),
         };
         let mut bytes = vec![how, u8::from(self.is_foreign)];
         bytes.extend(which.to_le_bytes());
@@ -83,6 +86,7 @@ impl Request {
             2 => How::Text,
             3 => How::Memory { start: which, len: u64::from_le_bytes(*max_copied) },
             4 => How::Below { root_len: which },
+            5 => How::Debug,
             _ => return None,
         };
         let path = Path::new(OsStr::from_bytes(path)).to_owned();
@@ -183,9 +187,9 @@ mod tests {
     #[test]
     fn messages_are_read_as_they_were_written() {
         let memory = How::Memory { start: 0x7fff_0000_1000, len: 7 };
-        for how in
-            [How::Path, How::InRootOf(Pid(4242)), How::Text, memory, How::Below { root_len: 4 }]
-        {
+        let below = How::Below { root_len: 4 };
+        let all = [How::Path, How::InRootOf(Pid(4242)), How::Text, memory, below, How::Debug];
+        for how in all {
             let path = PathBuf::from("/usr/bin/less");
             let request = Request { how, is_foreign: how == How::Path, max_copied: 7, path };
             assert_eq!(Request::parse(&request.to_bytes()), Some(request));

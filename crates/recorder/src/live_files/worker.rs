@@ -55,7 +55,7 @@ pub(super) fn keep(control: &OwnedFd, own_devices: &[u64], hooks: Hooks) {
                 if !is_over {
                     (hooks.keep_rights_for)(Duty::Files);
                 }
-                serve(&socket, own_devices);
+                serve(&socket, own_devices, hooks);
             }),
             _ if message == OVER => {
                 is_over = true;
@@ -77,10 +77,16 @@ fn close_terminal() {
     let _ = nix::unistd::chdir("/");
 }
 
-fn serve(socket: &OwnedFd, own_devices: &[u64]) {
+fn serve(socket: &OwnedFd, own_devices: &[u64], hooks: Hooks) {
     while let Ok((message, _)) = receive(socket) {
         let Some(request) = Request::parse(&message) else { return };
-        let answered = match answer(&request, socket, own_devices) {
+        let mut answered = Err(Errno::EIO.into());
+        let mut answer = || answered = answer(&request, socket, own_devices);
+        match request.how {
+            How::Debug => (hooks.open_debug_file)(&mut answer),
+            _ => answer(),
+        }
+        let answered = match answered {
             Ok((opened, is_copy)) => {
                 let answer = Answer::File { status: opened.status, is_copy };
                 send(socket, &answer.to_bytes(), Some(opened.file.as_fd()))
@@ -107,7 +113,7 @@ fn answer(
 ) -> io::Result<(OpenFile, bool)> {
     let mut is_named = false;
     let mut opened = match request.how {
-        How::Path | How::Text | How::Memory { .. } => {
+        How::Path | How::Debug | How::Text | How::Memory { .. } => {
             let flags = nix::libc::O_PATH | nix::libc::O_CLOEXEC;
             let found = OpenOptions::new().read(true).custom_flags(flags).open(&request.path)?;
             open_found(&found)?
@@ -130,13 +136,13 @@ fn answer(
     match request.how {
         // What grows cannot be copied.
         How::InRootOf(_) if may_hang => Err(Errno::EOPNOTSUPP.into()),
-        How::Path | How::Below { .. } if !may_hang => {
+        How::Path | How::Debug | How::Below { .. } if !may_hang => {
             // A server that is gone shows here, where that does no harm.
             opened.file.read_at(&mut [0], 0)?;
             Ok((opened, false))
         }
         How::InRootOf(_) => Ok((opened, false)),
-        How::Path | How::Below { .. } | How::Text => {
+        How::Path | How::Debug | How::Below { .. } | How::Text => {
             opened.file = copy(&opened.file, request.max_copied, socket)?;
             Ok((opened, true))
         }
