@@ -8,6 +8,7 @@ use crate::evidence::Evidence;
 use crate::function::{FunctionChange, functions};
 use crate::interrupts::Interrupts;
 use crate::judge::{Runs, judge, places};
+use crate::of_kernel::OfKernel;
 use crate::run::Run;
 use crate::scale::{Scale, Scaling};
 use crate::tree::{DiffNode, DiffTree, Side, Weights};
@@ -105,10 +106,11 @@ impl DiffTree {
         let number = exposures.len();
         let null_model = NullModel::new(&self.scaling, factor, units, base, exposures, before);
         let interrupts = Interrupts::of(&self.labels, &self.nodes);
+        let of_kernel = OfKernel::of(&self.labels, &self.nodes);
         let runs = match self.is_one_run_a_side() {
             true => Runs::OneASide(&interrupts),
             false if number == 2 => Runs::Same,
-            false => Runs::Several,
+            false => Runs::Several(&of_kernel),
         };
         let all = (&mut *self.nodes, &mut *self.functions);
         self.tested = judge(all, places, &counter.details, &null_model, (self.alpha, runs));

@@ -12,6 +12,7 @@ use crate::evidence::Evidence;
 use crate::family::{Holm, TestableCounts};
 use crate::function::{FunctionChange, outermost};
 use crate::interrupts::Interrupts;
+use crate::of_kernel::OfKernel;
 use crate::spread::{Prior, Spread};
 use crate::tree::{DiffNode, Weights};
 
@@ -26,8 +27,8 @@ const SAME: f32 = f32::NAN;
 /// What runs there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Runs<'i> {
-    /// Several: how much they differ is seen.
-    Several,
+    /// Several: how much they differ is seen, for the kernel's functions apart.
+    Several(&'i OfKernel),
     /// Two values of one recording, which do not differ as recordings do.
     Same,
     /// One recording a side: how much they differ is known from others only, and what interrupts
@@ -66,12 +67,15 @@ pub(crate) fn judge(
     for judge in [&mut judge, &mut of_functions] {
         (judge.least, judge.critical) = (least, critical);
     }
-    if !details.runs.is_empty() {
-        judge.prior = judge.prior_of(nodes);
-    } else if let Runs::OneASide(_) = runs {
-        judge.prior = Prior::ONE_RUN;
+    match runs {
+        Runs::Several(kernel) => {
+            (judge.kernel, of_functions.kernel) = (&kernel.nodes, &kernel.labels);
+            judge.priors = judge.priors_of(nodes);
+        }
+        Runs::OneASide(_) => judge.priors = [Prior::ONE_RUN; 2],
+        Runs::Same => {}
     }
-    of_functions.prior = judge.prior;
+    of_functions.priors = judge.priors;
 
     let of_nodes = Tested::of(nodes, alpha, |at, node| judge.node(nodes, at, node));
     let of_functions =
@@ -138,12 +142,22 @@ struct Judge<'a> {
     least: f64,
     /// About how many standard deviations make a change real.
     critical: f64,
-    prior: Prior,
+    /// How much runs differ in general: in the program's functions, and in the kernel's.
+    priors: [Prior; 2],
+    /// Whether what is at a position is the kernel's; empty where that makes no difference.
+    kernel: &'a [[bool; 2]],
 }
 
 impl<'a> Judge<'a> {
     fn new(null_model: &'a NullModel, details: &'a Details) -> Judge<'a> {
-        Judge { null_model, details, least: 0.0, critical: 0.0, prior: Prior::NONE }
+        Judge {
+            null_model,
+            details,
+            least: 0.0,
+            critical: 0.0,
+            priors: [Prior::NONE; 2],
+            kernel: &[],
+        }
     }
 
     fn count_nodes(&self, nodes: &[DiffNode], start: usize, chunk: &[DiffNode]) -> TestableCounts {
@@ -208,17 +222,24 @@ impl<'a> Judge<'a> {
         let spread = Spread::of(self.null_model, self.details, at, of, (samples, margins));
         // Runs that differ more than samples by chance: the weaker of both judgements counts.
         let distance = margins.distance(samples[0], samples[1]);
+        let prior = self.priors[self.group(at, of)];
         match spread {
             _ if p >= 1.0 => 1.0,
-            Some(spread) => p.max(self.prior.p_value(distance, spread)) as f32,
-            None if self.prior.is_known() => p.max(self.prior.p_value_alone(distance)) as f32,
+            Some(spread) => p.max(prior.p_value(distance, spread)) as f32,
+            None if prior.is_known() => p.max(prior.p_value_alone(distance)) as f32,
             None => p as f32,
         }
     }
 
-    /// How much runs differ in general.
-    fn prior_of(&self, nodes: &[DiffNode]) -> Prior {
-        let mut spreads = Vec::new();
+    /// Which of the priors is that of a position.
+    fn group(&self, at: usize, of: Part) -> usize {
+        let [own, total] = self.kernel.get(at).copied().unwrap_or_default();
+        usize::from(if of == Part::Own { own } else { total })
+    }
+
+    /// How much runs differ in general, by group; of a group that says too little, as in all.
+    fn priors_of(&self, nodes: &[DiffNode]) -> [Prior; 2] {
+        let mut spreads = [Vec::new(), Vec::new()];
         for (index, node) in nodes.iter().enumerate() {
             self.each(nodes, index, node, |of| {
                 let squares = squares_of(self.details, index, of);
@@ -226,7 +247,7 @@ impl<'a> Judge<'a> {
                 let (samples, margins) = self.null_model.samples(weights, squares);
                 if self.null_model.testable(samples, margins) >= self.least {
                     let details = self.details;
-                    spreads.extend(Spread::of(
+                    spreads[self.group(index, of)].extend(Spread::of(
                         self.null_model,
                         details,
                         index,
@@ -237,7 +258,8 @@ impl<'a> Judge<'a> {
                 0.0
             });
         }
-        Prior::of(&spreads)
+        let all = Prior::of(&spreads.concat());
+        spreads.map(|spreads| Some(Prior::of(&spreads)).filter(Prior::is_known).unwrap_or(all))
     }
 }
 

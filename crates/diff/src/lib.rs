@@ -40,6 +40,7 @@ mod gate;
 mod interrupts;
 mod judge;
 mod names;
+mod of_kernel;
 mod run;
 mod samples;
 mod scale;

@@ -219,6 +219,37 @@ fn what_runs_of_one_side_differ_by_is_noise() {
     assert_eq!(real(&tree)[..1], ["gc"]);
 }
 
+/// A run of 11,000 samples: three functions of the program, and twenty of the kernel, in which the
+/// load of the machine shows.
+fn busy_run(second: u64, random: &mut Random) -> Run {
+    let load = random.below(300);
+    let mut stacks = Stacks::new();
+    for _ in 0..11_000 {
+        let stack = match random.below(10_000) {
+            at if at < load => format!("server;main;read;kernel_{}_[k]", at % 20),
+            at if at < 5_000 => "server;main;first".to_owned(),
+            at if at < 5_000 + second => "server;main;second".to_owned(),
+            _ => "server;main;third".to_owned(),
+        };
+        *stacks.entry(stack).or_default() += 1;
+    }
+    run(&text(&stacks))
+}
+
+#[test]
+fn two_points_are_found_beside_a_kernel_that_does_more_or_less() {
+    let compare = |seed: u64, second: u64| {
+        let random = &mut Random::new(seed);
+        let before = [(); 3].map(|()| busy_run(2_000, random));
+        let after = [(); 3].map(|()| busy_run(second, random));
+        DiffTree::new(&before, &after, &DiffConfig::default()).unwrap()
+    };
+    let found = (0..20).filter(|seed| real(&compare(*seed, 2_200)).contains(&"second")).count();
+    assert!(found >= 16, "{found} of 20");
+    let alarms = (0..20).filter(|seed| any_real(&compare(*seed, 2_000))).count();
+    assert!(alarms <= 2, "{alarms} of 20");
+}
+
 #[test]
 fn a_change_of_all_runs_is_found() {
     for seed in 0..10 {
