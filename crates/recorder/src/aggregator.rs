@@ -15,7 +15,7 @@ use crate::config::EVENT_VALUE;
 use crate::location::CodeLocation;
 
 /// How many frames all stacks have at most, counting once what they have in common from the root on: some
-/// 50 bytes each while recording, and as many when they have names.
+/// 80 bytes each while recording, and half as many more when they have names.
 const MOST_FRAMES: usize = 4 << 20;
 
 /// A thread as samples saw it.
