@@ -48,6 +48,8 @@ mod lua;
 #[cfg(test)]
 mod luajit;
 #[cfg(test)]
+mod nginx;
+#[cfg(test)]
 mod occurrences;
 #[cfg(test)]
 mod off_cpu;

@@ -1,6 +1,6 @@
 //! `cargo xtask docs [PART]`: the pictures of the documentation, from real recordings in a real
-//! browser; all of them, or those of `du`, `cpu`, `java`, `python`, `chart`, `diff` or
-//! `terminal`.
+//! browser; all of them, or those of `du`, `cpu`, `java`, `python`, `nginx`, `chart`, `diff` or
+//! `terminal`. nginx with Lua's module is where `FLAME_NGINX` says; `.ci/run` unpacks it.
 //!
 //! Each run records anew, so the pictures differ a little from run to run. They are to be looked at
 //! before they are committed.
@@ -21,6 +21,17 @@ use crate::bench;
 const WORDS: &str = include_str!("docs/Words.java");
 /// A service in Python, and its load.
 const ORDERS: &str = include_str!("docs/orders.py");
+/// A server with pages in Lua, as the tests have it, and who asks it for them.
+const SHOP: &str = include_str!("../../tests/programs/shop.lua");
+const SHOP_CONF: &str = include_str!("../../tests/programs/shop.conf");
+const SHOP_PORT: &str = "8099";
+const CUSTOMERS: &str = "
+import http.client, sys
+while True:
+    shop = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))
+    shop.request('GET', '/shop')
+    shop.getresponse().read()
+";
 /// Stages of a program, side by side.
 const STAGES: &str = include_str!("docs/stages.py");
 /// A program in two versions, one of which has a regression.
@@ -64,18 +75,19 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
 
 fn take_parts(part: Option<&str>, directory: &Path) -> Result<()> {
     type Part = fn(&Path, &Path) -> Result<Vec<Shot>>;
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("du", record_du),
         ("cpu", record_cpu),
         ("java", record_java),
         ("python", record_python),
+        ("nginx", record_nginx),
         ("chart", record_chart),
         ("diff", compare),
         ("terminal", print_on_terminal),
     ];
     let chosen = parts.iter().filter(|(name, _)| part.is_none_or(|part| part == *name));
     let chosen: Vec<_> = chosen.collect();
-    ensure!(!chosen.is_empty(), "parts are du, cpu, java, python, chart, diff and terminal");
+    ensure!(!chosen.is_empty(), "parts are du, cpu, java, python, nginx, chart, diff and terminal");
     let flame = bench::build_flame()?;
     for (_, record) in chosen {
         record(&flame, directory)?.iter().try_for_each(take)?;
@@ -171,6 +183,33 @@ fn record_python(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
     server.wait()?;
     recorded?;
     Ok(vec![Shot { point_at: "Report.ranked", ..shot("python.png", directory, "python.svg") }])
+}
+
+/// A web server that has its pages written by Lua.
+fn record_nginx(flame: &Path, directory: &Path) -> Result<Vec<Shot>> {
+    let packages = std::env::var("FLAME_NGINX").context("FLAME_NGINX says no place of nginx")?;
+    let place = directory.to_str().context("a path in UTF-8")?;
+    let configuration = SHOP_CONF.replace("PACKAGES", &packages).replace("PLACE", place);
+    fs::write(directory.join("nginx.conf"), configuration.replace("PORT", SHOP_PORT))?;
+    fs::write(directory.join("shop.lua"), SHOP)?;
+    let libraries = format!("{packages}/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let mut server = Command::new(format!("{packages}/usr/sbin/nginx"));
+    server.current_dir(directory).args(["-p", ".", "-c", "nginx.conf"]);
+    let mut server = server.env("LD_LIBRARY_PATH", libraries).spawn()?;
+    let pid = server.id().to_string();
+    thread::sleep(Duration::from_secs(1));
+    let mut customers = Command::new("python3").args(["-c", CUSTOMERS, SHOP_PORT]).spawn()?;
+    thread::sleep(Duration::from_secs(1));
+    let mut record = Command::new(flame);
+    record.current_dir(directory).args(["record", "-q", "-F", "999", "-o", "nginx.svg"]);
+    record.args(["--title", "nginx, and pages in Lua", "-p", &pid, "-d", "6s"]);
+    let recorded = succeed(&mut record);
+    for process in [&mut customers, &mut server] {
+        process.kill()?;
+        process.wait()?;
+    }
+    recorded?;
+    Ok(vec![Shot { point_at: "render (shop.lua:27)", ..shot("nginx.png", directory, "nginx.svg") }])
 }
 
 /// What each thread of a program does when.
