@@ -204,7 +204,7 @@ fn single_roots_of_two_names_are_compared_as_one() {
         ("old;main;parse 600\nold;main;send 400\n", "new;main;parse 610\nnew;main;send 390\n");
     let ended = diff_of(a, b, &["--format", "folded"]).success();
     assert_eq!(ended.stdout, "new;main;parse 600 610\nnew;main;send 400 390\n");
-    let said = "warning: old of before and new of after are compared as one\n";
+    let said = "warning: the outermost frames old (before) and new (after) are compared as one\n";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
     // Where a side has several, nobody knows which are meant.
     let two = format!("{a}other;main 5\n");
@@ -219,7 +219,7 @@ fn one_recording_a_side_is_called_real_by_nobody() {
     let b = "p;main 9000\np;main;asm_sysvec_apic_timer_interrupt_[k];tick_[k] 401\np;main;f 599\n";
     let ended = diff_of(a, b, &[]).success();
     let text = &ended.stdout;
-    assert!(text.contains("one recording a side: nothing is called real"), "{text}");
+    assert!(text.contains("with one recording per side, nothing is called real"), "{text}");
     assert!(
         text.contains("interrupts are the machine's and not listed: 9.01% before, 4.01% after")
     );

@@ -35,7 +35,7 @@ fn every_output_says_how_good_its_inputs_are() {
     for name in ["d.svg", "d.txt", "d.md"] {
         let text = fs::read_to_string(scratch.file(name)).unwrap();
         assert!(text.contains("v2: 1 line not readable"), "{name}: {text}");
-        assert!(text.contains("one recording a side: "), "{name}: {text}");
+        assert!(text.contains("with one recording per side"), "{name}: {text}");
     }
     let json = fs::read_to_string(scratch.file("d.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -67,8 +67,8 @@ fn files_that_are_given_twice_are_named() {
         finish(flame().current_dir(scratch.path()).arg("diff").args(arguments)).success().stderr
     };
     let found = diff(&["--before", "v1", "v*", "--after", "v2", "--format", "folded"]);
-    let expect = "warning: v1 is given twice on one side: its samples count twice, as if they were \
-                  more\nwarning: v2 is on both sides\n";
+    let expect = "warning: v1 is given twice on one side: its samples are counted twice, so changes look \
+                  more certain than they are\nwarning: v2 is on both sides\n";
     assert!(found.ends_with(expect), "{found}");
     assert!(!diff(&["--before", "v1", "--after", "v2"]).contains("twice"));
 }
@@ -89,7 +89,7 @@ fn weights_that_are_no_counts_are_doubted() {
         ended.success().stderr
     };
     let found = diff(&[]);
-    assert!(found.contains("weights of times hardly repeat"), "{found}");
+    assert!(found.contains("hardly two weights of times are the same"), "{found}");
     assert!(!found.contains("weights of samples"), "{found}");
     assert!(!diff(&["--samples-per-unit", "0.001"]).contains("hardly"));
 }
@@ -198,8 +198,8 @@ fn bounds_that_noise_exceeds_are_named_and_pass() {
     fs::write(scratch.file("v1"), "p;a 7\np;b 4\np;c 5\n").unwrap();
     fs::write(scratch.file("v2"), "p;a 4\np;b 7\np;c 5\n").unwrap();
     let ended = diff(&scratch, &["--fail-if", "b:self>5%", "--fail-if", "a:self>5%"]).success();
-    let expect = "warning: b exceeds --fail-if 'b:self>5%' by what could be noise: it changed by \
-                  +18.75; longer recordings, or more of them, tell\n";
+    let expect = "warning: b exceeds --fail-if 'b:self>5%', but that could be noise: it changed by \
+                  +18.75; longer recordings, or more of them, would tell\n";
     assert_eq!(ended.stderr, expect);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::support::scripts::{self, has, may_call, record, script, whole_share};
-use crate::support::{Folded, assert_share, live_as_root};
+use crate::support::{Build, Folded, assert_share, live_as_root, program_built};
 
 /// Debian's: static, and stripped of its symbols.
 const LUAJIT: &str = "/usr/bin/luajit";
@@ -196,4 +196,25 @@ fn traces_stand_in_the_function_that_they_began_in() {
         };
         assert!(folded.stacks().all(|(stack, _)| is_rooted(stack)), "{what}");
     }
+}
+
+/// What a program says that only claims to be LuaJIT is bounded, and harms nothing.
+#[test]
+fn false_luajits_are_survived() {
+    if !live_as_root() {
+        return;
+    }
+    let program = program_built("false_luajit.c", Build::Exporting);
+    let of = |what: &str| record(&["--", &program, what, "1"]);
+    let mark = "[luajit: not read in time]";
+    let (folded, said) = of("deep");
+    assert!(folded.with_any(|frame| frame == mark) * 2 > folded.total(), "{said}");
+    assert!(said.contains("deeper than what is read"), "{said}");
+    let (folded, said) = of("names");
+    let longest = folded.stacks().flat_map(|(stack, _)| stack).map(String::len).max();
+    assert!(longest.is_some_and(|len| (400..8192).contains(&len)), "{longest:?}: {said}");
+    assert_eq!(folded.with_any(|frame| frame.contains(char::is_control)), 0);
+    // A trace that is the whole program leads out of it nowhere: such stacks are not whole.
+    let (folded, said) = of("trace");
+    assert!(folded.with_any(|frame| frame == "[truncated stack]") * 2 > folded.total(), "{said}");
 }

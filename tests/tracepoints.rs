@@ -169,7 +169,10 @@ fn fields_and_ways_to_measure_are_checked() {
         assert!(ended.code() != 0 && ended.stderr.contains(says), "{}", ended.stderr);
     };
     let read = ["-e", "syscalls:sys_exit_read", "--weight"];
-    check(&[&read[..], &["bytes"]].concat(), "has no number 'bytes': it has __syscall_nr, ret");
+    check(
+        &[&read[..], &["bytes"]].concat(),
+        "has no numeric field 'bytes': it has __syscall_nr, ret",
+    );
     check(&["-e", "cpu-clock", "--weight", "ret"], "--weight takes a field of a tracepoint");
     check(&["--mode", "cpu", "--measure", "bytes"], "--measure is for --mode io");
     check(&["--mode", "syscalls", "--measure", "bytes"], "--mode io");

@@ -61,7 +61,7 @@ pub(crate) enum JavaError {
     #[error("it did not answer within {} s", PATIENCE.as_secs())]
     NoAnswer,
     /// It believes only its own user, and root as its own container knows it.
-    #[error("it does not speak to this user")]
+    #[error("it does not answer this user")]
     HungUp,
     /// It is older than the command.
     #[error("it is older than Java 17")]

@@ -58,7 +58,7 @@ pub enum SamplerError {
         level: Option<i32>,
     },
     /// Threads have other numbers in this namespace than in tracepoints.
-    #[error("cannot tell whose wakings they are: flame runs in a PID namespace of its own")]
+    #[error("cannot tell which threads were woken: flame runs in a PID namespace of its own")]
     OtherNumbers,
     /// The CPU or kernel has no such event.
     #[error("event {event} cannot be sampled on this machine")]

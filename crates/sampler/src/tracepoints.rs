@@ -21,7 +21,7 @@ pub enum TracepointError {
     #[error("tracepoints need tracefs: mount -t tracefs tracefs /sys/kernel/tracing")]
     NotMounted,
     /// Others may look.
-    #[error("tracepoints are listed in /sys/kernel/tracing, which is not readable for you")]
+    #[error("tracepoints are listed in /sys/kernel/tracing, which you may not read")]
     NotReadable,
     /// There is none of that name.
     #[error("this kernel has no tracepoint '{name}'{}", offered(near))]
@@ -32,7 +32,7 @@ pub enum TracepointError {
         near: Vec<String>,
     },
     /// It does not write such a number.
-    #[error("{tracepoint} has no number '{field}': it has {}", fields.join(", "))]
+    #[error("{tracepoint} has no numeric field '{field}': it has {}", fields.join(", "))]
     NoField {
         /// Which tracepoint.
         tracepoint: String,

@@ -14,8 +14,8 @@ const EXCEEDED: u8 = 3;
 pub(super) fn doubt(gate: &Gate, tree: &DiffTree) -> Option<String> {
     let excess = gate.doubtful(tree, &shown)?;
     Some(format!(
-        "{} exceeds --fail-if {} by what could be noise: it changed by {:+.2}; longer recordings, or \
-         more of them, tell",
+        "{} exceeds --fail-if {}, but that could be noise: it changed by {:+.2}; longer recordings, or \
+         more of them, would tell",
         clean_name(excess.name),
         quoted(&gate.text),
         excess.change

@@ -80,7 +80,9 @@ impl Inputs {
             input.run.tree = tree.with_single_root(&after);
         }
         let [before, after] = [before, after].map(|name| clean_name(&name).into_owned());
-        Some(format!("{before} of before and {after} of after are compared as one"))
+        Some(format!(
+            "the outermost frames {before} (before) and {after} (after) are compared as one"
+        ))
     }
 }
 

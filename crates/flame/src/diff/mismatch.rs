@@ -47,8 +47,9 @@ fn no_counts(input: &Input) -> Option<String> {
     let repeats = weights.len() * 10 <= number * 9;
     (number >= WEIGHTS.start && !repeats).then(|| {
         format!(
-            "weights of {} hardly repeat, as times and bytes do: if they are no numbers of samples, \
-             changes look surer than they are; --samples-per-unit NUMBER says how many each unit is",
+            "hardly two weights of {} are the same, which looks like times or bytes: unless they are counts \
+             of samples, changes look more certain than they are; --samples-per-unit NUMBER says how \
+             many samples one unit stands for",
             input.run.name
         )
     })
@@ -66,7 +67,10 @@ fn given_twice(inputs: &Inputs) -> Vec<String> {
     };
     let twice = again(&before).into_iter().chain(again(&after));
     let twice = twice.map(|name| {
-        format!("{name} is given twice on one side: its samples count twice, as if they were more")
+        format!(
+            "{name} is given twice on one side: its samples are counted twice, so changes look more \
+             certain than they are"
+        )
     });
     // One file a side that is the same on both is said to be identical.
     let is_plain = before.len() + after.len() == 2;

@@ -12,11 +12,11 @@ use crate::cli::{DiffArgs, PictureArgs};
 const DEFAULT_LIMIT: usize = 40;
 
 /// What one run a side cannot say.
-const ONE_RUN: &str = "one recording a side: nothing is called real. What is listed differs between these \
-                       two recordings, as something did in 1 of 60 pairs of recordings of two \
-                       unchanged programs, and more often where a program's work comes in spells \
-                       (docs/diff.md). Three a side tell: flame record --repeat 3, then flame diff \
-                       --before ... --after ...";
+const ONE_RUN: &str = "with one recording per side, nothing is called real. What is listed differs between \
+                       these two recordings; that also happened in 1 of 60 pairs of recordings of \
+                       unchanged programs, and happens more often where the work comes in bursts \
+                       (docs/diff.md). Three recordings per side tell real changes from noise: flame \
+                       record --repeat 3, then flame diff --before ... --after ...";
 
 /// What of a comparison is shown.
 #[derive(Debug)]
@@ -155,8 +155,8 @@ impl<'t> Report<'t> {
         }
         if tree.tested() == 0 {
             lines.push(
-                "nothing could be tested: too few samples to tell a change from noise, or all in one \
-                 place"
+                "nothing could be tested: there are too few samples to tell a change from noise, or \
+                 all of them are in one function"
                     .into(),
             );
             return lines;
@@ -166,8 +166,8 @@ impl<'t> Report<'t> {
         let alpha = alpha.trim_end_matches('0').trim_end_matches('.').to_owned();
         let called = if tree.is_one_run_a_side() { "listed" } else { "called real" };
         lines.push(format!(
-            "{called}: what comes up by chance in {alpha} % of comparisons at most, over all \
-             {tested} changes tested"
+            "{called}: changes that chance alone would bring up in at most {alpha} % of comparisons, \
+             over all {tested} changes tested"
         ));
         if tree.is_one_run_a_side() {
             lines.push(ONE_RUN.to_owned());
@@ -175,8 +175,8 @@ impl<'t> Report<'t> {
         }
         if let Some(points) = tree.smallest_change(0.1) {
             lines.push(format!(
-                "with so many samples a function of 10 % is called changed from about {points:.1} \
-                 points on"
+                "with this many samples, a function of 10 % is listed from a change of about \
+                 {points:.1} points on"
             ));
         }
         lines

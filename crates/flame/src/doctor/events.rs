@@ -139,7 +139,7 @@ fn tracepoints() -> Check {
             Check::missing("tracepoints", "tracefs is not mounted")
                 .fix(by_root("mount -t tracefs tracefs /sys/kernel/tracing"))
         }
-        Err(_) if is_hidden() => Check::missing("tracepoints", "tracefs is not readable for you")
+        Err(_) if is_hidden() => Check::missing("tracepoints", "you may not read tracefs")
             .fix(by_root("mount -o remount,mode=0755 /sys/kernel/tracing")),
         Err(error) => refused("tracepoints", &error, 1),
     };

@@ -161,8 +161,8 @@ impl Walk<'_, '_> {
     /// The frames of a state from one on, innermost first; where its outermost C frame is.
     fn state(&mut self, state: &State, base: u64, (top, is_first): (Top, bool)) -> Option<u64> {
         let is_base = base & 7 == 0 && base > state.stack + 8 && base < state.end;
-        let stack = Stack::below(state, base);
         let mut frame = base.checked_sub(8).filter(|_| is_base)?;
+        let stack = Stack::below(state, base);
         let mut c_frame = self.c_frame(state.c_frame, state)?;
         let mut called = stack.called(frame, self.recall, self.memory)?;
         let mut position = match (top, &called.what) {
