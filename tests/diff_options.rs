@@ -35,7 +35,7 @@ fn every_output_says_how_good_its_inputs_are() {
     for name in ["d.svg", "d.txt", "d.md"] {
         let text = fs::read_to_string(scratch.file(name)).unwrap();
         assert!(text.contains("v2: 1 line not readable"), "{name}: {text}");
-        assert!(text.contains("with one recording per side"), "{name}: {text}");
+        assert!(text.contains("one recording per side"), "{name}: {text}");
     }
     let json = fs::read_to_string(scratch.file("d.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();

@@ -52,7 +52,7 @@ fn failure(gate: &Gate, tree: &DiffTree, worst: &Excess<'_>, others: usize) -> F
     let tested = counted(tree.tested(), "change", "changes");
     let mut why = format!("chance alone does that with {p}, corrected for {tested} tested");
     if tree.is_one_run_a_side() {
-        why += "; whether the program or the recordings differ, one a side cannot say";
+        why += "; one recording per side cannot tell whether the program changed or only the recordings differ";
     }
     if others > 0 {
         let functions = counted(others as u64, "function exceeds", "functions exceed");

@@ -21,8 +21,7 @@ const LEVELS: [&str; 8] = [
 ];
 
 /// What one run a side cannot say.
-const ONE_RUN: &str =
-    "; one recording a side: whether the program or the recordings differ is not known";
+const ONE_RUN: &str = "; one recording per side cannot tell whether the program changed or only the recordings differ";
 
 /// A number with that many decimal places.
 fn decimal(size: f64, places: u32) -> String {
