@@ -283,8 +283,8 @@ impl LiveFiles {
             return File::open(path)?.read_exact_at(bytes, address.0);
         }
         let how = How::Memory { start: address.0, len: bytes.len() as u64 };
-        let process = || self.of_process(Pid(task.0));
-        let asked = self.0.as_ref().map(|shared| shared.ask(&process(), how, &path));
+        let ask = |shared: &Arc<Shared>| shared.ask(&self.of_process(Pid(task.0)), how, &path);
+        let asked = self.0.as_ref().map(ask);
         match asked {
             Some(Ok(copy)) => copy.file.read_exact_at(bytes, 0),
             Some(Err(error))

@@ -175,7 +175,7 @@ impl<'t> Report<'t> {
         }
         if let Some(points) = tree.smallest_change(0.1) {
             lines.push(format!(
-                "with this many samples, a function of 10 % is listed from a change of about \
+                "with this many samples, a function of 10 % is {called} from a change of about \
                  {points:.1} points on"
             ));
         }
