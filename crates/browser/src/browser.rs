@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::find::find_browser;
 use crate::pipe::Pipe;
-use crate::process::Process;
+use crate::shared::InUse;
 
 /// How a browser is started.
 #[derive(Clone, Debug)]
@@ -30,12 +30,11 @@ impl Default for Launch {
     }
 }
 
-/// A running browser with one page. Dropping it ends the process.
+/// A running browser with one page. Dropping it closes the page and forgets what it kept.
 #[derive(Debug)]
 pub struct Browser {
-    // Dropped in this order: the closed pipe lets the process end by itself.
-    pipe: Pipe,
-    _process: Process,
+    running: InUse,
+    context: String,
     session: String,
     problems: Vec<String>,
     requests: Vec<String>,
@@ -48,16 +47,16 @@ impl Browser {
     /// When there is none, or it does not start.
     pub fn launch(launch: &Launch) -> Result<Browser, Error> {
         let program = launch.program.clone().or_else(find_browser).ok_or(Error::NotFound)?;
-        let (process, input, output) = Process::start(&program)?;
-        let mut pipe = Pipe::new(input, output, launch.limit);
-        let target = text(
-            pipe.call(None, "Target.createTarget", json!({ "url": "about:blank" }))?,
-            "targetId",
-        )?;
-        let attach = json!({ "targetId": target, "flatten": true });
-        let session = text(pipe.call(None, "Target.attachToTarget", attach)?, "sessionId")?;
+        let running = InUse::start(&program, launch.limit)?;
+        let (context, session) = (String::new(), String::new());
         let (problems, requests) = (Vec::new(), Vec::new());
-        let mut browser = Browser { pipe, _process: process, session, problems, requests };
+        let mut browser = Browser { running, context, session, problems, requests };
+        browser.context =
+            text(browser.command("Target.createBrowserContext", json!({}))?, "browserContextId")?;
+        let page = json!({ "url": "about:blank", "browserContextId": browser.context });
+        let target = text(browser.command("Target.createTarget", page)?, "targetId")?;
+        let attach = json!({ "targetId": target, "flatten": true });
+        browser.session = text(browser.command("Target.attachToTarget", attach)?, "sessionId")?;
         for domain in ["Page.enable", "Runtime.enable", "Log.enable", "Network.enable"] {
             browser.call(domain, json!({}))?;
         }
@@ -70,7 +69,12 @@ impl Browser {
     /// # Errors
     /// When the browser refuses, ends, or does not answer in time.
     pub fn call(&mut self, method: &str, parameters: Value) -> Result<Value, Error> {
-        self.pipe.call(Some(&self.session), method, parameters)
+        self.running.pipe()?.call(Some(&self.session), method, parameters)
+    }
+
+    /// A command to the browser itself.
+    fn command(&mut self, method: &str, parameters: Value) -> Result<Value, Error> {
+        self.running.pipe()?.call(None, method, parameters)
     }
 
     /// Loads a URL, waits until it is loaded, and forgets the problems and requests so far.
@@ -86,7 +90,7 @@ impl Browser {
             let method = format!("Page.navigate to {url}");
             return Err(Error::Refused { method, message: message.to_owned() });
         }
-        self.pipe.wait_for_event("Page.loadEventFired")?;
+        self.running.pipe()?.wait_for_event("Page.loadEventFired")?;
         Ok(())
     }
 
@@ -178,7 +182,8 @@ impl Browser {
     }
 
     fn collect(&mut self) {
-        for event in self.pipe.take_events() {
+        let events = self.running.pipe().map(Pipe::take_events).unwrap_or_default();
+        for event in events.into_iter().filter(|event| event["sessionId"] == *self.session) {
             let parameters = &event["params"];
             match event["method"].as_str() {
                 Some("Runtime.exceptionThrown") => {
@@ -196,6 +201,15 @@ impl Browser {
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let context = json!({ "browserContextId": self.context });
+        if self.command("Target.disposeBrowserContext", context).is_err() {
+            self.running.end();
         }
     }
 }

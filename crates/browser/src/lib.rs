@@ -2,8 +2,8 @@
 //! that look at what flame draws. Never part of the product.
 //!
 //! It speaks the DevTools protocol over a pipe: no port, no server, no other driver. Each
-//! [`Browser`] is a process of its own with a fresh profile directory, which is stopped and removed
-//! when the value is dropped. Every wait has a limit.
+//! [`Browser`] has a context of its own, with nothing in it of those before; its process may have served
+//! one before, and ends when no browser is in use. Every wait has a limit.
 //!
 //! ```no_run
 //! let mut browser = flame_browser::Browser::launch(&Default::default())?;
@@ -21,6 +21,7 @@ mod firefox;
 mod input;
 mod pipe;
 mod process;
+mod shared;
 
 pub use browser::{Browser, Launch};
 pub use error::Error;

@@ -35,6 +35,12 @@ impl Pipe {
         Pipe { input, messages, events: Vec::new(), next_id: 1, limit }
     }
 
+    /// Waits so long at most from now on, for nothing that came before.
+    pub(crate) fn start_anew(&mut self, limit: Duration) {
+        self.take_events();
+        self.limit = limit;
+    }
+
     /// Sends a command and waits for its result.
     pub(crate) fn call(
         &mut self,
