@@ -273,6 +273,11 @@ fn names_of_another_machine_need_its_build_ids_or_its_files() {
         assert!(taken || has_ids, "{}", ended.stderr);
         fs::create_dir(scratch.file("empty")).unwrap();
         assert_eq!(named(&folded(&scratch, &["perf.data", "--sysroot", "empty"])), 0);
+        let copy = scratch.file(&format!("machine{program}"));
+        fs::create_dir_all(Path::new(&copy).parent().unwrap()).unwrap();
+        fs::copy(&program, &copy).unwrap();
+        let found = folded(&scratch, &["perf.data", "--sysroot", "machine"]);
+        assert_shares(&found, "shares");
     }
 }
 

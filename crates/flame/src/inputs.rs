@@ -73,7 +73,7 @@ pub(crate) fn options(args: &InputArgs, paths: &[impl AsRef<Path>]) -> ReadOptio
         files: files.clone(),
         debug_places: symbols::debug_places(&of.debug_dirs),
         symbols: symbols::config(of.no_inline),
-        sysroot: of.sysroot.clone(),
+        sysroot: of.sysroot.as_ref().map(symbols::absolute),
     });
     ReadOptions { format: args.from, strict: args.strict, names, ..ReadOptions::default() }
 }

@@ -15,13 +15,16 @@ pub(crate) fn config(no_inline: bool) -> SymbolizeConfig {
 /// Where debug files are looked for, as the command line and the environment say.
 pub(crate) fn debug_places(directories: &[PathBuf]) -> DebugPlaces {
     let budget = Budget::default();
-    // Who opens them is in another directory.
-    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     DebugPlaces {
         directories: directories.iter().map(absolute).collect(),
         cache: debuginfod_cache(),
         budget,
     }
+}
+
+/// A path that the user named: the process that opens it is in another directory.
+pub(crate) fn absolute(path: &PathBuf) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
 /// debuginfod's cache, where its own clients have it. Under sudo it is root's: what is in the
