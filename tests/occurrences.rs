@@ -16,6 +16,8 @@ struct Recorded {
     truth: BTreeMap<String, u64>,
     /// Samples, and what they stand for in all.
     samples: u64,
+    /// As many of equal weight would tell as much.
+    effective: u64,
     happened: u64,
     said: String,
 }
@@ -26,14 +28,18 @@ impl Recorded {
         let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
         let samples =
             said.lines().find_map(|line| Some(number(line.split_once(" samples of ")?.0)));
-        let of = said.lines().find_map(|line| line.strip_suffix(" that happened"));
-        let happened = of.and_then(|line| Some(number(line.rsplit_once(" of ")?.1)));
+        let of = said.lines().find_map(|line| line.split_once(" that happened"));
+        let happened = of.and_then(|(line, _)| Some(number(line.rsplit_once(" of ")?.1)));
+        let uneven = of.and_then(|(_, rest)| rest.strip_suffix(" samples of equal weight"));
+        let effective = uneven.and_then(|rest| Some(number(rest.rsplit_once(' ')?.1)));
+        let samples = samples.unwrap_or_else(|| panic!("no number of samples in:\n{said}"));
         let truth = ended.stdout.lines().filter_map(|line| line.split_once(' '));
         let truth = truth.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
         Recorded {
             folded: Folded::parse(&fs::read_to_string(folded).unwrap()),
             truth: truth.collect(),
-            samples: samples.unwrap_or_else(|| panic!("no number of samples in:\n{said}")),
+            samples,
+            effective: effective.unwrap_or(samples),
             happened: happened.unwrap_or_else(|| panic!("nothing is counted in:\n{said}")),
             said,
         }
@@ -48,8 +54,8 @@ impl Recorded {
         let (seen, truth) = (parts.iter().sum::<u64>(), self.truth.values().sum::<u64>());
         let allowed = truth as f64 * (0.01 + slack) + 2.0;
         assert!((seen as f64 - truth as f64).abs() <= allowed, "{seen} of {truth}\n{}", self.said);
-        // As many samples as there are, each of the weight that they have on the average.
-        let samples = self.samples.min(seen);
+        // As many as there are, taken for samples of equal weight.
+        let samples = self.effective.min(seen);
         let three = u128::from(samples) * u128::from(parts[0]) / u128::from(seen);
         assert_share(u64::try_from(three).unwrap(), samples.max(50), 0.75, 0.01);
     }

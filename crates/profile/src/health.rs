@@ -126,6 +126,8 @@ pub struct Occurrences {
     pub sampled: u64,
     /// How often it happened in the target, by the kernel's own counter.
     pub happened: u64,
+    /// How many samples of equal weight would tell as much: (sum of weights)² / sum of squared weights.
+    pub effective: u64,
 }
 
 impl Occurrences {

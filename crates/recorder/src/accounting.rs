@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile};
+use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile, whole};
 use flame_sampler::{Losses, SamplerConfig, Scope, Sessions, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -73,7 +73,12 @@ impl Tally {
     ///
     /// `sampled` is the CPU time that samples stood for when they were taken, where they stand for
     /// something else by now; `counted` says for how many occurrences of each event they stand.
-    pub(crate) fn complete(&self, sampled: Option<Nanos>, counted: &[u64], profile: &mut Profile) {
+    pub(crate) fn complete(
+        &self,
+        sampled: Option<Nanos>,
+        counted: &[Counted],
+        profile: &mut Profile,
+    ) {
         let health: &mut Health = &mut profile.health;
         let lost = self.losses.lost;
         health.lost_records = health.lost_records.max(lost.total());
@@ -94,10 +99,13 @@ impl Tally {
         let values = profile.value_types().len();
         for (event, happened) in self.happened.iter().enumerate().take(values / 2) {
             let (value, Some(count)) = (2 * event + EVENT_VALUE, happened.count) else { continue };
-            let sampled = counted.get(event).copied().unwrap_or(0);
+            let of_samples = counted.get(event).copied().unwrap_or_default();
+            let sampled = of_samples.sum;
             // Of several it would not be said which it is.
             if self.happened.len() == 1 {
-                profile.health.occurrences = Some(Occurrences { sampled, happened: count });
+                let effective = of_samples.effective();
+                let occurrences = Occurrences { sampled, happened: count, effective };
+                profile.health.occurrences = Some(occurrences);
             }
             if happened.chooses_period && sampled > 0 {
                 // The same as the count, unless samples stand for what a field adds up to.
@@ -106,6 +114,25 @@ impl Tally {
                 profile.scale(value, total);
             }
         }
+    }
+}
+
+/// For how many occurrences the samples of an event stand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    sum: u64,
+    squares: f64,
+}
+
+impl Counted {
+    pub(crate) fn add(&mut self, weight: u64) {
+        self.sum += weight;
+        self.squares += (weight as f64).powi(2);
+    }
+
+    /// How many samples of equal weight would tell as much.
+    fn effective(self) -> u64 {
+        if self.squares > 0.0 { whole((self.sum as f64).powi(2) / self.squares) } else { 0 }
     }
 }
 

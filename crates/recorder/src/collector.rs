@@ -10,6 +10,7 @@ use flame_events::{Event, EventKind, ImageKey, SampleEvent};
 use flame_profile::{Cpu, Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
 use flame_symbolize::ImageFile;
 
+use crate::accounting::Counted;
 use crate::aggregator::{
     Aggregator, Moment, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
 };
@@ -95,7 +96,7 @@ pub(crate) struct Collector {
     /// What samples that are not of waits stand for, all together.
     sampled: Nanos,
     /// For how many occurrences samples stand, by event.
-    counted: Vec<u64>,
+    counted: Vec<Counted>,
     /// Where samples of a further event end what those of the first begin.
     spans: Option<Spans<Wait>>,
     /// How many of those ends were lost.
@@ -178,7 +179,7 @@ impl Collector {
     }
 
     /// For how many occurrences of each event samples stand.
-    pub(crate) fn counted(&self) -> &[u64] {
+    pub(crate) fn counted(&self) -> &[Counted] {
         &self.counted
     }
 
@@ -286,9 +287,9 @@ impl Collector {
     /// negative there is an error's number.
     fn weight_of(&mut self, sample: &SampleEvent<'_>) -> u64 {
         if self.counted.len() <= sample.event {
-            self.counted.resize(sample.event + 1, 0);
+            self.counted.resize(sample.event + 1, Counted::default());
         }
-        self.counted[sample.event] += sample.period;
+        self.counted[sample.event].add(sample.period);
         let each = match (self.arguments.get(sample.event), &mut self.growth) {
             (None, Some(growth)) => {
                 let end = sample.tracepoint.map_or(0, i64::cast_unsigned);

@@ -124,7 +124,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
     }
     if let Some(seen) = health.occurrences {
-        line("counted", counted(seen, paint));
+        line("counted", counted(seen, health.samples, paint));
     }
     if let Some(off_cpu) = health.off_cpu {
         line("off CPU", off_cpu.to_string());
@@ -197,11 +197,17 @@ fn lost(health: &Health, paint: Paint) -> String {
     format!("{}, the buffer was full: {kinds}", paint.red(&records))
 }
 
-/// How many of the occurrences the samples alone stood for.
-fn counted(seen: Occurrences, paint: Paint) -> String {
+/// How many of the occurrences the samples alone stood for, and whether a few samples stood for most:
+/// while other programs flood a CPU with the event, fewer are sampled there, and each weighs more.
+fn counted(seen: Occurrences, samples: u64, paint: Paint) -> String {
     let share = percent(seen.fraction());
     let share = if seen.fraction() < 0.99 { paint.yellow(&share) } else { share };
-    format!("{share} of {} that happened", group_thousands(seen.happened))
+    let text = format!("{share} of {} that happened", group_thousands(seen.happened));
+    if seen.effective >= samples / 2 {
+        return text;
+    }
+    let effective = group_thousands(seen.effective);
+    format!("{text}; weights differ: as precise as {effective} samples of equal weight")
 }
 
 /// Why stacks are not complete, most frequent first.
@@ -326,6 +332,18 @@ mod tests {
     fn long_names_keep_both_ends_and_control_characters_are_shown() {
         assert_eq!(shortened("abcdefghij", 5), "ab…ij");
         assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
+    }
+
+    #[test]
+    fn samples_of_uneven_weight_are_said_to_tell_less() {
+        let text = |effective| {
+            let seen = Occurrences { sampled: 6000, happened: 6024, effective };
+            counted(seen, 1700, Paint(false))
+        };
+        assert_eq!(text(900), "99.6 % of 6,024 that happened");
+        let uneven = "99.6 % of 6,024 that happened; weights differ: as precise as 420 samples of \
+                      equal weight";
+        assert_eq!(text(420), uneven);
     }
 
     #[test]

@@ -101,8 +101,8 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     for ((image, missing), count) in &health.unnamed {
         fact("health.unnamed", format!("{count} {} {image}", missing_word(*missing)));
     }
-    if let Some(Occurrences { sampled, happened }) = health.occurrences {
-        fact("health.occurrences", format!("{sampled} {happened}"));
+    if let Some(Occurrences { sampled, happened, effective }) = health.occurrences {
+        fact("health.occurrences", format!("{sampled} {happened} {effective}"));
     }
     if let Some(off_cpu) = health.off_cpu {
         fact("health.off_cpu", off_cpu.to_numbers().map(|number| number.to_string()).join(" "));
@@ -209,9 +209,10 @@ impl FactReader {
             "skipped_lines" => health.skipped_lines = value.parse().ok()?,
             "read_on" => health.read_on = value.parse().ok()?,
             "occurrences" => {
-                let (sampled, happened) = value.split_once(' ')?;
-                let (sampled, happened) = (sampled.parse().ok()?, happened.parse().ok()?);
-                health.occurrences = Some(Occurrences { sampled, happened });
+                let numbers = value.split(' ').map(str::parse);
+                let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;
+                let [sampled, happened, effective] = numbers.try_into().ok()?;
+                health.occurrences = Some(Occurrences { sampled, happened, effective });
             }
             "off_cpu" => {
                 let numbers = value.split(' ').map(str::parse);
