@@ -76,6 +76,8 @@ mod rights;
 #[cfg(test)]
 mod roots;
 #[cfg(test)]
+mod ruby;
+#[cfg(test)]
 mod runtimes;
 #[cfg(test)]
 mod scale;

@@ -54,7 +54,7 @@ fn false_interpreters_of_others_cost_nobody_else_anything() {
     }
     let scratch = Scratch::new();
     let mut targets = Vec::new();
-    for language in ["python", "perl", "lua"] {
+    for language in ["python", "perl", "lua", "ruby"] {
         let path = program_built(&format!("false_{language}.c"), Build::Exporting);
         for mode in ["circle", "names"] {
             targets.push(Target::spawn(&mut as_nobody(&[&path, mode, "600"])));
@@ -66,7 +66,7 @@ fn false_interpreters_of_others_cost_nobody_else_anything() {
     let honest = folded.of("shares");
     assert!(honest.with(&["main", "work"]) > 0, "{said}");
     assert_eq!(honest.with_any(is_script), 0, "{honest:?}");
-    for language in ["python", "perl", "lua"] {
+    for language in ["python", "perl", "lua", "ruby"] {
         let false_one = folded.of(&format!("false_{language}"));
         assert!(false_one.with_any(is_script) > 0, "{language}: {said}");
         assert_eq!(false_one.with_any(|frame| frame.contains(char::is_control)), 0);

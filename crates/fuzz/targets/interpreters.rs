@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use flame_interpreters::{
     Catcher, Caught, Function, Layout, LuaBuild, LuaJitBuild, Memory, NativeFrame, Part, PerlBuild,
-    PythonBuild, SampledRegisters, Thread, join,
+    PythonBuild, RubyBuild, SampledRegisters, Thread, join,
 };
 
 /// Where the memory lies; it repeats itself from there on.
@@ -44,6 +44,10 @@ fn layout(number: u8) -> Option<Layout> {
         0 => Layout::python(&PythonBuild { minor, code_type: 0x100 }),
         1 => Layout::perl(&PerlBuild { minor, statement: None }),
         2 => Layout::perl(&PerlBuild { minor, statement: Some(8) }),
+        _ if minor >= 56 => {
+            let (major, minor) = if minor & 7 == 7 { (2, 7) } else { (3, minor & 7) };
+            Layout::ruby(&RubyBuild { major, minor, symbols: [0, 8, 512, 1024] })
+        }
         _ if minor == 5 => Some(Layout::luajit(&LuaJitBuild { interpreter_len: 64 })),
         _ => Layout::lua(&LuaBuild { minor: minor & 7, release: minor >> 3 }),
     }

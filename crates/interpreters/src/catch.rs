@@ -9,7 +9,7 @@ use crate::known::Layout;
 use crate::memory::Memory;
 use crate::perl::{stack, subs};
 use crate::python::chain;
-use crate::{lua, luajit};
+use crate::{lua, luajit, ruby};
 
 /// The most entries of a chain.
 pub(crate) const MOST_ENTRIES: usize = 4096;
@@ -90,6 +90,8 @@ pub struct Catcher {
     pub(crate) looked: Option<Box<subs::Looked>>,
     /// What of Lua was met.
     pub(crate) lua: Option<Box<lua::chain::Kept>>,
+    /// Frames of Ruby, and values of its stack.
+    pub(crate) ruby: Option<Box<ruby::chain::Kept>>,
     /// Where interpreters have their threads.
     threads: Box<[FoundThread]>,
     forgotten: u32,
@@ -110,6 +112,7 @@ impl Default for Catcher {
             hinted: FxHashMap::with_capacity_and_hasher(HINTS, rustc_hash::FxBuildHasher),
             looked: Some(Box::default()),
             lua: Some(Box::default()),
+            ruby: Some(Box::default()),
             threads: vec![FoundThread::default(); THREADS].into_boxed_slice(),
             forgotten: 0,
         }
@@ -144,6 +147,9 @@ impl Catcher {
             Layout::Lua(layout) => lua::chain::catch(self, layout, thread, memory, &mut entries),
             Layout::LuaJit(layout) => {
                 luajit::chain::catch(self, (layout, runtime), thread, memory, &mut entries)
+            }
+            Layout::Ruby(layout) => {
+                ruby::chain::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
         };
         entries.finish(outcome, &self.definitions, self.defined_now)

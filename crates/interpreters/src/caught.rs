@@ -113,6 +113,16 @@ impl Entry {
         is_one.then_some((self.address, self.position, space))
     }
 
+    /// What follows the frames of a context of Ruby, which are written down as calls of a state.
+    pub(crate) fn of_frames() -> Entry {
+        Entry { address: 0, code: 0, position: 0, function: u64::MAX - 16 }
+    }
+
+    /// Whether it is such an entry.
+    pub(crate) fn ends_frames(&self) -> bool {
+        *self == Entry::of_frames()
+    }
+
     fn to_bytes(self) -> [u8; ENTRY] {
         let mut bytes = [0; ENTRY];
         let words = [self.address, self.code, self.position, self.function];

@@ -8,6 +8,7 @@ use crate::lua;
 use crate::lua::layout::LuaLines;
 use crate::python::layout::Lines;
 use crate::python::lines;
+use crate::ruby;
 
 /// How far apart positions are at most that are beside each other.
 const BESIDE: u64 = 2;
@@ -31,6 +32,7 @@ pub struct Function {
 enum Table {
     Python(Lines),
     Lua(LuaLines),
+    Ruby,
 }
 
 impl Function {
@@ -40,6 +42,7 @@ impl Function {
             Layout::Python(layout) => Some(Table::Python(layout.lines)),
             Layout::Lua(layout) => Some(Table::Lua(layout.lines)),
             Layout::LuaJit(_) => Some(Table::Lua(LuaLines::Whole)),
+            Layout::Ruby(_) => Some(Table::Ruby),
             Layout::Perl(_) => None,
         };
         Function {
@@ -58,6 +61,7 @@ impl Function {
                 lines::line(lines, &self.table, self.first_line, position.cast_signed())
             }
             Some(Table::Lua(lines)) => lua::lines::line(lines, &self.table, position),
+            Some(Table::Ruby) => ruby::lines::line(&self.table, position),
             None => u32::try_from(position).ok().filter(|line| *line != 0),
         };
         line.unwrap_or(self.first_line)

@@ -7,6 +7,7 @@ use crate::lua::layout::{LuaBuild, LuaLayout};
 use crate::luajit::layout::{LuaJitBuild, LuaJitLayout};
 use crate::perl::layout::{PerlBuild, PerlLayout};
 use crate::python::layout::{PythonBuild, PythonLayout};
+use crate::ruby::layout::{RubyBuild, RubyLayout};
 
 /// How many processes are known at once.
 const PLACES: usize = 8192;
@@ -34,6 +35,8 @@ pub enum Layout {
     Lua(LuaLayout),
     /// LuaJIT 2.1.
     LuaJit(LuaJitLayout),
+    /// Ruby.
+    Ruby(RubyLayout),
 }
 
 impl Layout {
@@ -57,6 +60,11 @@ impl Layout {
         Layout::LuaJit(LuaJitLayout::of(build))
     }
 
+    /// That of a Ruby; `None` for versions that are not known.
+    pub fn ruby(build: &RubyBuild) -> Option<Layout> {
+        RubyLayout::of(build).map(Layout::Ruby)
+    }
+
     /// The same where the process itself says of some that they are elsewhere, in the first
     /// [`crate::DEBUG_OFFSETS`] bytes of its global state; `None` where it is no build that is known.
     #[must_use]
@@ -65,7 +73,9 @@ impl Layout {
             Layout::Python(layout) => {
                 layout.clone().with_debug_offsets(runtime).map(Layout::Python)
             }
-            Layout::Perl(_) | Layout::Lua(_) | Layout::LuaJit(_) => Some(self.clone()),
+            Layout::Perl(_) | Layout::Lua(_) | Layout::LuaJit(_) | Layout::Ruby(_) => {
+                Some(self.clone())
+            }
         }
     }
 
@@ -76,6 +86,7 @@ impl Layout {
             Layout::Perl(_) => "perl",
             Layout::Lua(_) => "lua",
             Layout::LuaJit(_) => "luajit",
+            Layout::Ruby(_) => "ruby",
         }
     }
 }

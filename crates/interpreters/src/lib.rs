@@ -56,6 +56,7 @@ mod luajit;
 mod memory;
 mod perl;
 mod python;
+mod ruby;
 #[cfg(test)]
 mod testing;
 
@@ -70,3 +71,4 @@ pub use luajit::trace::{RunningTrace, TraceCaller};
 pub use memory::{Memory, Part};
 pub use perl::layout::PerlBuild;
 pub use python::layout::{DEBUG_OFFSETS, PythonBuild};
+pub use ruby::layout::RubyBuild;

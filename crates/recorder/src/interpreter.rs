@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use flame_interpreters::{Layout, LuaBuild, LuaJitBuild, PerlBuild, PythonBuild};
+use flame_interpreters::{Layout, LuaBuild, LuaJitBuild, PerlBuild, PythonBuild, RubyBuild};
 use flame_profile::ImageAddress;
 use flame_symbolize::{Exported, ImageFile};
 
 /// Names by which files of interpreters begin.
-const NAMES: [&str; 6] = ["python", "libpython", "perl", "libperl", "lua", "liblua"];
+const NAMES: [&str; 8] =
+    ["python", "libpython", "perl", "libperl", "lua", "liblua", "ruby", "libruby"];
 
 /// What LuaJIT exports: a function of its own, one that shows where a state has what, and those by which it
 /// calls others.
@@ -84,6 +85,37 @@ const LUA_LOOP: u64 = 2048;
 /// How many steps away from those functions only call others.
 const LUA_CALLS: usize = 2;
 
+/// What Ruby exports: its version, what runs the loop over instructions, and what knows the texts of symbols.
+const RUBY: [&str; 3] = ["ruby_version", "rb_vm_exec", "rb_id2str"];
+
+/// Functions by which Ruby calls others.
+const RUBY_CALLS: [&str; 24] = [
+    "rb_block_call",
+    "rb_block_call_kw",
+    "rb_call_super",
+    "rb_check_funcall",
+    "rb_ensure",
+    "rb_funcall",
+    "rb_funcall_with_block",
+    "rb_funcallv",
+    "rb_funcallv_kw",
+    "rb_funcallv_public",
+    "rb_iterate",
+    "rb_obj_call_init",
+    "rb_obj_call_init_kw",
+    "rb_proc_call",
+    "rb_protect",
+    "rb_rescue2",
+    "rb_vm_call0",
+    "rb_vm_call_kw",
+    "rb_vm_exec",
+    "rb_vm_invoke_proc",
+    "rb_yield",
+    "rb_yield_1",
+    "rb_yield_splat",
+    "rb_yield_values",
+];
+
 /// An interpreter.
 #[derive(Clone, Debug)]
 pub(crate) struct Interpreter {
@@ -106,7 +138,8 @@ impl Interpreter {
         let found = python(file, path)
             .or_else(|| perl(file))
             .or_else(|| luajit(file))
-            .or_else(|| lua(file))?;
+            .or_else(|| lua(file))
+            .or_else(|| ruby(file))?;
         tracing::debug!(path, language = found.language, layout = ?found.layout, "interpreter");
         Some(found)
     }
@@ -244,6 +277,56 @@ fn luajit(file: &ImageFile) -> Option<Interpreter> {
         calls: ranges(calls),
         shows_calls: true,
     })
+}
+
+fn ruby(file: &ImageFile) -> Option<Interpreter> {
+    let [version, runs, names] = file.exported(RUBY);
+    let (version, first) = (version?, runs?);
+    let says = file.initial_bytes(version.address, 4)?;
+    // `3.1.0`
+    let digit = |at: usize| char::from(*says.get(at)?).to_digit(10);
+    let (major, minor) = (digit(0)?, digit(2).filter(|_| says.get(3) == Some(&b'.'))?);
+    let size = |range: &Range<u64>| range.end - range.start;
+    // The loop is a function of its own, or within the one that runs it.
+    let runs = reached(file, &[first.address], 1).into_iter().max_by_key(size)?;
+    let mut symbols = [0; 4];
+    for (to, found) in symbols.iter_mut().zip(names.into_iter().flat_map(|of| loaded(file, of))) {
+        *to = found.wrapping_sub(first.address.0);
+    }
+    let mut calls = ranges(file.exported(RUBY_CALLS));
+    calls.retain(|range| *range != runs);
+    Some(Interpreter {
+        language: "ruby",
+        layout: Layout::ruby(&RubyBuild { major, minor, symbols })
+            .filter(|_| size(&runs) >= LUA_LOOP),
+        runtime: first.address,
+        runs: vec![runs],
+        runs_script: None,
+        calls,
+        shows_calls: true,
+    })
+}
+
+/// Variables of eight bytes that a function loads, and those that it calls.
+fn loaded(file: &ImageFile, function: Exported) -> Vec<u64> {
+    let functions = reached(file, &[function.address], 1);
+    let code = |range: &Range<u64>| {
+        let len = usize::try_from((range.end - range.start).min(4096)).unwrap_or(0);
+        Some((range.start, file.initial_bytes(ImageAddress(range.start), len)?))
+    };
+    let mut found = Vec::new();
+    for (start, code) in functions.iter().filter_map(code) {
+        for (at, bytes) in (0_u64..).zip(code.windows(7)) {
+            let Some((operation, distance)) = bytes.split_first_chunk::<3>() else { continue };
+            // `mov REG, [rip+DISTANCE]`
+            let is_load = matches!(operation, [0x48 | 0x4c, 0x8b, how] if how & 0xc7 == 5);
+            let distance = distance.first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
+            let next = start.wrapping_add(at + 7);
+            let address = distance.map(|distance| next.wrapping_add_signed(distance.into()));
+            found.extend(address.filter(|address| is_load && !found.contains(address)));
+        }
+    }
+    found
 }
 
 /// The functions that the code of another one may call, wherever in them.

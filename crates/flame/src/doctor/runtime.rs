@@ -28,6 +28,7 @@ enum Runtime {
     Perl,
     Lua,
     LuaJit,
+    Ruby,
 }
 
 /// The checks of the runtime, if there is one, and of code without a file.
@@ -41,6 +42,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Perl) => vec![read(process, "Perl names").unwrap_or_else(|missing| missing)],
         Some(Runtime::Lua) => vec![read(process, "Lua names").unwrap_or_else(|missing| missing)],
         Some(Runtime::LuaJit) => vec![luajit(process)],
+        Some(Runtime::Ruby) => ruby(process, map, &paths),
         None if paths.iter().any(String::is_empty) => match compiling(&paths) {
             Some(runtime) => generated(&advice(runtime), map),
             None => vec![anonymous(map)],
@@ -81,10 +83,21 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
     let is_luajit = |name: &str| {
         name == "luajit" || name.starts_with("luajit-2.1") || name.starts_with("libluajit-5.1.so")
     };
+    let is_ruby = |name: &str| {
+        let rest = name.strip_prefix("libruby").or_else(|| name.strip_prefix("ruby"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '2', '3', '4']))
+    };
+    let ruby = || names().any(is_ruby).then_some(Runtime::Ruby);
     let luajit = || names().any(is_luajit).then_some(Runtime::LuaJit);
     let perl = || names().any(is_perl).then_some(Runtime::Perl);
     let lua = || names().any(is_lua).then_some(Runtime::Lua);
-    names().find_map(python).map(Runtime::Python).or_else(perl).or_else(lua).or_else(luajit)
+    names()
+        .find_map(python)
+        .map(Runtime::Python)
+        .or_else(perl)
+        .or_else(lua)
+        .or_else(luajit)
+        .or_else(ruby)
 }
 
 /// Whether the process has a perf map that a recording would believe, or why not.
@@ -159,6 +172,22 @@ fn luajit(process: &Process) -> Check {
     let found = "functions are read while it runs, as far as readers come in time; of compiled ones that in \
                  which the trace began, not those compiled into it (luajit -joff, or jit.off())";
     read(process, name).map_or_else(|missing| missing, |_| Check::ok(name, found))
+}
+
+/// What Ruby interprets is read. Code without a file there is that of YJIT.
+fn ruby(process: &Process, map: Result<String, String>, paths: &[String]) -> Vec<Check> {
+    let name = "Ruby names";
+    let found = "methods and blocks are read while it runs, as far as readers come in time; not those that YJIT \
+                 compiles";
+    let read = read(process, name).map_or_else(|missing| missing, |_| Check::ok(name, found));
+    let mut checks = vec![read];
+    if paths.iter().any(String::is_empty) {
+        checks.extend(generated(
+            &Advice { name: "YJIT", ..advice(flame_recorder::Runtime::Ruby) },
+            map,
+        ));
+    }
+    checks
 }
 
 fn python(process: &Process, map: Result<String, String>, version: Option<u32>) -> Check {
@@ -257,6 +286,9 @@ mod tests {
         check(&["/usr/sbin/apache2", "/usr/lib/libperl.so.5.36.0"], Some(Runtime::Perl));
         check(&["/usr/bin/lua5.4"], Some(Runtime::Lua));
         check(&["/usr/bin/luajit"], Some(Runtime::LuaJit));
+        check(&["/usr/bin/ruby3.1"], Some(Runtime::Ruby));
+        check(&["/opt/app", "/usr/lib/libruby-3.1.so.3.1.7"], Some(Runtime::Ruby));
+        check(&["/usr/bin/rubyfmt"], None);
         check(&["/usr/sbin/nginx", "/usr/lib/libluajit-5.1.so.2.1.0"], Some(Runtime::LuaJit));
         check(&["/usr/sbin/haproxy", "/usr/lib/liblua5.4.so.0.0.0"], Some(Runtime::Lua));
         check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", "/usr/bin/perlite", ""], None);

@@ -43,7 +43,7 @@ const IS_C: u32 = 10;
 const TAILS: u64 = 1;
 
 /// What the boundary before the calls of a state has for a function.
-pub(super) const FIRST: u64 = 1;
+pub(crate) const FIRST: u64 = 1;
 pub(super) const COROUTINE: u64 = 2;
 
 /// What is kept from one sample to the next.

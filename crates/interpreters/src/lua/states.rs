@@ -54,6 +54,11 @@ impl Words {
         self.found
     }
 
+    /// Nothing is known of any word: what was no state may have become one.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// Looks a stack through for states: how many there are.
     pub(crate) fn look(
         &mut self,
