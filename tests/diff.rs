@@ -247,6 +247,11 @@ fn several_runs_a_side_are_found_by_a_pattern() {
     let repeated = ["--before", "old0.folded", "old1.folded", "--before", "old2.folded"];
     let repeated = [&repeated[..], &["--after", "new[345].folded", "--json"]].concat();
     assert_eq!(json_of(diff(&scratch, &repeated)), json);
+    let table = diff(&scratch, &["--before", "old*.folded", "--after", "new*.folded"]).success();
+    let smallest =
+        "with these recordings, a function of 10 % is called real from a change of about ";
+    assert!(table.stdout.contains(smallest), "{}", table.stdout);
+    assert!(table.stdout.contains("; with 5 recordings per side, from about "), "{}", table.stdout);
     let none = ["--before", "x*.folded", "--after", "new*.folded"];
     diff(&scratch, &none).error(1, &["no file matches x*.folded"]);
 }

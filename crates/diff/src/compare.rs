@@ -7,10 +7,11 @@ use crate::error::DiffError;
 use crate::evidence::Evidence;
 use crate::function::{FunctionChange, functions};
 use crate::interrupts::Interrupts;
-use crate::judge::{Runs, judge, places};
+use crate::judge::{Judged, Runs, judge, places};
 use crate::of_kernel::OfKernel;
 use crate::run::Run;
 use crate::scale::{Scale, Scaling};
+use crate::spread::Prior;
 use crate::tree::{DiffNode, DiffTree, Side, Weights};
 use crate::union::{Unsorted, labels, walk};
 
@@ -81,7 +82,7 @@ impl DiffTree {
             scaling: config.scaling.clone(),
             scale: Scale::ONE,
             alpha: config.alpha,
-            tested: 0,
+            judged: Judged { tested: 0, usual: Prior::NONE },
             interrupts: Default::default(),
             nodes,
         };
@@ -113,7 +114,7 @@ impl DiffTree {
             false => Runs::Several(&of_kernel),
         };
         let all = (&mut *self.nodes, &mut *self.functions);
-        self.tested = judge(all, places, &counter.details, &null_model, (self.alpha, runs));
+        self.judged = judge(all, places, &counter.details, &null_model, (self.alpha, runs));
         if let Runs::OneASide(_) = runs {
             self.leave_out_small();
         }

@@ -36,14 +36,23 @@ pub(crate) enum Runs<'i> {
     OneASide(&'i Interrupts),
 }
 
-/// Tests all changes, and says how many those are.
+/// What the changes of a tree were judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judged {
+    /// How many changes were tested.
+    pub(crate) tested: u64,
+    /// How much runs usually differ in the program's functions.
+    pub(crate) usual: Prior,
+}
+
+/// Tests all changes.
 pub(crate) fn judge(
     (nodes, functions): (&mut [DiffNode], &mut [FunctionChange]),
     places: &[u32],
     details: &Details,
     null_model: &NullModel,
     (alpha, runs): (f64, Runs<'_>),
-) -> u64 {
+) -> Judged {
     let of_labels = details.of_labels(places.len(), nodes);
     let mut judge = Judge::new(null_model, details);
     let mut of_functions = Judge::new(null_model, &of_labels);
@@ -90,7 +99,8 @@ pub(crate) fn judge(
     if let Runs::OneASide(interrupts) = runs {
         leave_out(interrupts, nodes, functions);
     }
-    tested
+    let usual = if matches!(runs, Runs::Same) { Prior::SAMPLES } else { judge.priors[0] };
+    Judged { tested, usual }
 }
 
 /// Nothing is called real of what interrupts brought.

@@ -88,6 +88,9 @@ pub(crate) struct Prior {
 }
 
 impl Prior {
+    /// Recordings differ as samples do by chance.
+    pub(crate) const SAMPLES: Prior = Prior { value: 1.0, freedom: f64::INFINITY };
+
     /// Nothing is known.
     pub(crate) const NONE: Prior = Prior { value: 1.0, freedom: 0.0 };
 
@@ -124,6 +127,26 @@ impl Prior {
     /// Whether it says anything.
     pub(crate) fn is_known(&self) -> bool {
         self.freedom > 0.0
+    }
+
+    /// How many standard deviations of samples a change needs for its p-value to be at most `p`, of a
+    /// frame that spreads between runs as frames usually do. `freedom`: degrees of freedom of the runs
+    /// themselves. Infinite where no change is large enough.
+    pub(crate) fn least_distance(&self, p: f64, freedom: f64) -> f64 {
+        let spread = Spread { value: self.value, freedom, room: f64::INFINITY };
+        let (mut low, mut high) = (0.0, 1e4);
+        if self.p_value(high, spread) > p {
+            return f64::INFINITY;
+        }
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if self.p_value(middle, spread) > p {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
     }
 
     /// The p-value of a change that is so many standard deviations of samples.
@@ -248,6 +271,20 @@ mod tests {
         close(found.least, 0.266);
         close(found.mean, -0.214);
         close(found.variance, 0.461);
+    }
+
+    #[test]
+    fn the_least_distance_is_where_changes_begin_to_be_real() {
+        let close = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-4, "{found}");
+        close(Prior::SAMPLES.least_distance(0.05, 4.0), 1.959_964);
+        // Twice the variance: its root times the distance.
+        close(Prior::ONE_RUN.least_distance(0.05, 0.0), 1.959_964 * 2_f64.sqrt());
+        // Student's t of the runs alone, where nothing is known of frames in general.
+        close(Prior::NONE.least_distance(0.05, 4.0), 2.776_445);
+        assert_eq!(Prior::NONE.least_distance(0.05, 0.0), f64::INFINITY);
+        // What spreads less than samples do is judged as they are.
+        let even = Prior { value: 0.2, freedom: f64::INFINITY };
+        close(even.least_distance(0.05, 4.0), 1.959_964);
     }
 
     #[test]

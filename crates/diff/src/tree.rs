@@ -2,11 +2,10 @@
 
 use flame_profile::{Label, LabelId, Nanos, NodeId, ValueType, Weight};
 
-use crate::chance::deviations;
 use crate::evidence::Evidence;
 use crate::function::FunctionChange;
+use crate::judge::Judged;
 use crate::scale::{Scale, Scaling};
-use crate::spread::ONE_RUN_SPREAD;
 
 /// What a path or a function weighs on one side, all runs together and as they were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +111,7 @@ pub struct DiffTree {
     pub(crate) scaling: Scaling,
     pub(crate) scale: Scale,
     pub(crate) alpha: f64,
-    pub(crate) tested: u64,
+    pub(crate) judged: Judged,
     pub(crate) interrupts: [Weights; 2],
 }
 
@@ -211,15 +210,31 @@ impl DiffTree {
     }
 
     /// About how many points the share of a function with that share (0 to 1) has to change by to be
-    /// called real. `None` where sides are not compared by shares, where they have several runs,
-    /// whose spread counts besides, and where nothing was tested.
+    /// called real, if it is one of the program's that differs between runs as those usually do: a
+    /// change of that size is found half of the time. `None` where sides are not compared by shares,
+    /// where nothing was tested, and where runs are too few for any change to be called real.
     pub fn smallest_change(&self, share: f64) -> Option<f64> {
-        let runs = self.before.names.len() + self.after.names.len();
-        let known = self.scaling == Scaling::Total && runs == 2 && self.tested > 0;
-        let samples = self.before.samples.recip() + self.after.samples.recip();
+        self.smallest(share, [&self.before, &self.after].map(|side| side.names.len()))
+    }
+
+    /// The same if each side had that many runs (2 at least), as long as the present ones are.
+    pub fn smallest_change_with(&self, share: f64, runs: usize) -> Option<f64> {
+        self.smallest(share, [runs.max(2); 2])
+    }
+
+    fn smallest(&self, share: f64, runs: [usize; 2]) -> Option<f64> {
+        let Judged { tested, usual } = self.judged;
+        if self.scaling != Scaling::Total || tested == 0 {
+            return None;
+        }
+        let sides = [&self.before, &self.after].into_iter().zip(runs);
+        let samples: f64 = sides
+            .map(|(side, runs)| (side.samples * runs as f64 / side.names.len() as f64).recip())
+            .sum();
         let deviation = (share * (1.0 - share) * samples).sqrt();
-        let usual = if self.is_one_run_a_side() { ONE_RUN_SPREAD.sqrt() } else { 1.0 };
-        known.then(|| 100.0 * deviation * usual * deviations(self.alpha / self.tested as f64))
+        let freedom = (runs[0] + runs[1] - 2) as f64;
+        let points = 100.0 * deviation * usual.least_distance(self.alpha / tested as f64, freedom);
+        points.is_finite().then_some(points)
     }
 
     /// Whether each side is one recording of its own: how much recordings of the same program differ
@@ -240,7 +255,7 @@ impl DiffTree {
     /// How many changes were tested, which p-values are corrected for: those of paths and of
     /// functions with enough samples to show any, each set of samples once.
     pub fn tested(&self) -> u64 {
-        self.tested
+        self.judged.tested
     }
 }
 

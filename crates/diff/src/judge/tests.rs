@@ -251,6 +251,31 @@ fn two_points_are_found_beside_a_kernel_that_does_more_or_less() {
 }
 
 #[test]
+fn the_smallest_change_between_several_runs_is_about_what_is_said() {
+    let compare = |seed: u64, points: f64| {
+        let random = &mut Random::new(seed);
+        let before = [(); 3].map(|()| busy_run(2_000, random));
+        let after = [(); 3].map(|()| busy_run(2_000 + (points * 100.0) as u64, random));
+        DiffTree::new(&before, &after, &DiffConfig::default()).unwrap()
+    };
+    let tree = compare(1, 0.0);
+    let points = tree.smallest_change(0.2).unwrap();
+    // Of 33,000 samples a side, a share of 20 % has a standard deviation of 0.31 points.
+    assert!((0.9..2.0).contains(&points), "{points}");
+    let found = |points: f64| {
+        (0..20).filter(|seed| real(&compare(*seed, points)).contains(&"second")).count()
+    };
+    assert!(found(points * 0.5) <= 5);
+    assert!(found(points * 1.5) >= 15);
+    // As many as there are; four times as many tell half as much at least.
+    assert_eq!(tree.smallest_change_with(0.2, 3), Some(points));
+    let less = tree.smallest_change_with(0.2, 12).unwrap();
+    assert!((0.3..=0.5).contains(&(less / points)), "{less} {points}");
+    // Most is needed where a function has half of all.
+    assert!(tree.smallest_change(0.5) > tree.smallest_change(0.2));
+}
+
+#[test]
 fn a_change_of_all_runs_is_found() {
     for seed in 0..10 {
         let random = &mut Random::new(seed);

@@ -173,13 +173,30 @@ impl<'t> Report<'t> {
             lines.push(ONE_RUN.to_owned());
             lines.extend(self.interrupts());
         }
-        if let Some(points) = tree.smallest_change(0.1) {
-            lines.push(format!(
+        lines.extend(self.smallest_changes());
+        lines
+    }
+
+    /// How small a change can be told from noise, and how small a one with more recordings.
+    fn smallest_changes(&self) -> Option<String> {
+        let tree = self.tree;
+        let (tenth, half) = (tree.smallest_change(0.1)?, tree.smallest_change(0.5)?);
+        let runs = tree.before().names.len().min(tree.after().names.len());
+        if runs == 1 {
+            let called = if tree.is_one_run_a_side() { "listed" } else { "called real" };
+            return Some(format!(
                 "with this many samples, a function of 10 % is {called} from a change of about \
-                 {points:.1} points on"
+                 {tenth:.1} points on, one of 50 % from about {half:.1}"
             ));
         }
-        lines
+        let more = if runs < 5 { 5 } else { 2 * runs };
+        let [less, least] = [0.1, 0.5].map(|share| tree.smallest_change_with(share, more));
+        Some(format!(
+            "with these recordings, a function of 10 % is called real from a change of about \
+             {tenth:.1} points on, one of 50 % from about {half:.1}; with {more} recordings per side, \
+             from about {:.1} and {:.1}",
+            less?, least?
+        ))
     }
 
     /// What interrupts brought, where there was any.

@@ -81,12 +81,20 @@ fn uncounted(health: &Health) -> Option<Note> {
 fn short_lived(health: &Health, scope: Scope, ended_tasks: u64) -> Option<String> {
     match (scope, health.short_tasks, ended_tasks) {
         (Scope::Cpus, _, _) | (_, _, 0) => None,
+        (_, 0, 1) => Some(
+            "of the one task that ended, up to an interval between two samples is missing"
+                .to_owned(),
+        ),
         (_, 0, ended) => Some(format!(
             "of each of the {ended} tasks that ended, up to an interval between two samples is \
              missing"
         )),
+        (_, 1, _) => Some(
+            "one task ended before its first sample, which only sampling by CPU would have seen"
+                .to_owned(),
+        ),
         (_, unseen, _) => Some(format!(
-            "{unseen} tasks ended before their first sample, which only sampling by CPU sees"
+            "{unseen} tasks ended before their first sample, which only sampling by CPU would have seen"
         )),
     }
 }
