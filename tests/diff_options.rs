@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Ended, Scratch, finish, flame, live, program};
 
 const BEFORE: &str = "p;main;parse 600\np;main;send 400\n";
-/// One line is no stack.
+/// One line is not a stack.
 const AFTER: &str = "p;main;parse 900\np;main;send 100\nrubbish\n";
 
 /// A scratch directory with both profiles.

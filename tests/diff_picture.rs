@@ -7,7 +7,7 @@ use roxmltree::Document;
 use crate::support::{Ended, Scratch, finish, flame};
 
 const BEFORE: &str = "server;main;cache;lookup 1000\nserver;main;parse 6000\nserver;main 3000\n";
-/// A tenth is new, and one line is no stack.
+/// A tenth is new, and one line is not a stack.
 const AFTER: &str = "server;main;parse 6000\nserver;main;verify 1000\nserver;main 3000\nrubbish\n";
 
 fn diff(scratch: &Scratch, options: &[&str]) -> Ended {

@@ -112,7 +112,7 @@ fn stacks_are_filtered_cut_and_turned() {
     check(&["--focus", "main"], "main;parse 100\nmain;read;do_read 200\n");
     check(&["--reverse"], "do_read;read;main;server 200\nparse;main;server 100\nsend;client 400\n");
     let scratch = scratch_with("in.perf", PERF);
-    fold(&scratch, &["in.perf", "--grep", "("]).error(2, &["--grep ( is no regular expression"]);
+    fold(&scratch, &["in.perf", "--grep", "("]).error(2, &["--grep ( is not a regular expression"]);
     fs::write(scratch.file("loop.folded"), "t;a;b;a;b;c 3\nt;f;f;f 2\n").unwrap();
     let ended = fold(&scratch, &["loop.folded", "--recursive"]).success();
     assert_eq!(ended.stdout, "t;a;b;c 3\nt;f 2\n");
@@ -132,7 +132,7 @@ fn what_was_left_out_is_said() {
     fs::write(scratch.file("odd.perf"), PERF.replace("    55d3", "    what")).unwrap();
     let odd = fold(&scratch, &["odd.perf"]).success();
     let expect = "warning: 1 line left out: it cannot be read\n  \
-                  odd.perf, line 11: it is no frame of a stack: what send (/usr/bin/client)\n";
+                  odd.perf, line 11: it is not a frame of a stack: what send (/usr/bin/client)\n";
     assert!(odd.stderr.starts_with(expect), "{}", odd.stderr);
     fold(&scratch, &["odd.perf", "--strict"]).error(1, &["cannot read odd.perf: line 11: "]);
 }

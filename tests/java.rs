@@ -71,7 +71,7 @@ fn unreadable(scratch: &Scratch) -> String {
     launcher.to_str().unwrap().to_owned()
 }
 
-/// Whether the share is the expected one, within three standard errors of so many samples.
+/// Whether the share is the expected one, within three standard errors of this many samples.
 #[track_caller]
 fn check_share(part: u64, whole: u64, expect: f64) {
     let error = (expect * (1.0 - expect) / whole as f64).sqrt();
@@ -204,7 +204,7 @@ fn name_in_map(line: &str) -> Option<String> {
 /// How many classes are compiled: a few seconds of work.
 const CLASSES: usize = 15;
 
-/// A program of so many classes, each of which calls the next.
+/// A program of this many classes, each of which calls the next.
 fn write_sources(directory: &Path, count: usize) {
     for index in 0..count {
         let mut text = format!("package made;\npublic class C{index} {{\n");

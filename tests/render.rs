@@ -268,7 +268,7 @@ fn a_picture_is_no_profile() {
     let scratch = scratch_with(svg_of(FOLDED, &[]));
     render(&scratch, &[]).error(1, &["cannot read in.folded as a profile", "a picture or a page"]);
     let scratch = scratch_with("PERFILE2\0\0main 5\n");
-    render(&scratch, &[]).error(1, &["it is no perf.data file that can be read"]);
+    render(&scratch, &[]).error(1, &["it is not a perf.data file that can be read"]);
     // A frame may well start like that.
     assert_eq!(titles(&svg_of("<svg as T>::f;<xml> 5\n", &[])).len(), 3);
 }

@@ -34,7 +34,7 @@ fn summary_names_the_hottest_functions_and_the_file() {
     assert!(at("alpha") < at("beta") && at("beta") < at("omega"), "{said}");
     assert!(said.contains(&path), "{said}");
     assert!(said.contains("samples"), "{said}");
-    assert!(!said.contains('\x1b'), "colour codes although stderr is no terminal:\n{said:?}");
+    assert!(!said.contains('\x1b'), "colour codes although stderr is not a terminal:\n{said:?}");
 }
 
 /// What a terminal gets from a recording of 0.6 s; `script` has one to give.

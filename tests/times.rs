@@ -191,7 +191,7 @@ fn perf_data_has_times_and_other_files_do_not() {
         .error(2, &["cannot draw a heat map", "when samples were taken"]);
 }
 
-/// A wait is no moment; calls of several functions of an allocator are one value.
+/// A wait is not a moment; calls of several functions of an allocator are one value.
 #[test]
 fn waits_have_no_heat_map_and_functions_have_one_together() {
     if !live() {

@@ -14,7 +14,7 @@ pub(crate) fn has_tracepoints() -> bool {
     live_as_root() && listed
 }
 
-/// Records the reads of a dd that reads so often, so many bytes each.
+/// Records the reads of a dd that reads so often, this many bytes each.
 #[track_caller]
 fn reads(options: &[&str], times: u32, bytes: u32) -> (Folded, String) {
     let scratch = Scratch::new();

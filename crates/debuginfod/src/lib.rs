@@ -184,7 +184,7 @@ pub fn fetch(
 
 /// What threads tell whoever waits.
 enum News {
-    /// So many bytes came.
+    /// This many bytes came.
     Came(u64),
     /// What became of the file at that place of the list.
     Done(usize, Outcome),

@@ -1,6 +1,6 @@
 //! How many samples stand behind the values of a pprof file.
 //!
-//! CPU profiles say it. Go's allocations are sampled one in so many bytes and scaled up when they
+//! CPU profiles say it. Go's allocations are sampled one in this many bytes and scaled up when they
 //! are written (`scaleHeapSample` of runtime/pprof/protomem.go); what was sampled follows from the
 //! scaled numbers. Others, such as Go's contentions, count in periods.
 

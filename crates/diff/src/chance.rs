@@ -18,7 +18,7 @@ const EXACT_UP_TO: f64 = 100.0;
 const EXACT_ALWAYS: f64 = 10.0;
 /// Around how many standard deviations make a change real tails are summed up, by these factors.
 const CLEARLY: [f64; 2] = [0.7, 1.4];
-/// Changes of less than so many standard deviations could be noise even if nothing else was tested.
+/// Changes of less than this many standard deviations could be noise even if nothing else was tested.
 const NO_SIGN: f64 = 1.5;
 
 /// What the samples in a frame are compared by.
@@ -74,7 +74,7 @@ impl Margins {
         if deviation > 0.0 { (after - mean) / deviation } else { 0.0 }
     }
 
-    /// The p-value of so many samples before and after; 1 where it is not near anything that could
+    /// The p-value of this many samples before and after; 1 where it is not near anything that could
     /// matter. `critical` is about how many standard deviations make a change real.
     pub(crate) fn p_value(self, before: f64, after: f64, critical: f64) -> f64 {
         let (before, after) = (before.round(), after.round());
@@ -216,7 +216,7 @@ mod tests {
         // Of `both` samples so many more than half after: the standard deviation is sqrt(both) / 2.
         let p = |both: f64, more: f64| half.p_value(both / 2.0 - more, both / 2.0 + more, 4.0);
         let of_normal = |both: f64, more: f64| normal((more - 0.5) / (both.sqrt() / 2.0));
-        assert_eq!(p(1600.0, 28.0), 1.0, "1.4 deviations are no sign");
+        assert_eq!(p(1600.0, 28.0), 1.0, "1.4 deviations are not a sign");
         let normal_ones = [
             (1600.0, 31.0, "clearly less than what is called real"),
             (1600.0, 120.0, "clearly more"),

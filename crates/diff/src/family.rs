@@ -22,7 +22,7 @@ impl TestableCounts {
         TestableCounts { frames: vec![0; MOST + 1] }
     }
 
-    /// Counts a change with so many samples.
+    /// Counts a change with this many samples.
     pub(crate) fn add(&mut self, samples: f64) {
         self.frames[place(samples)] += 1;
     }

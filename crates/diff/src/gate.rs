@@ -62,7 +62,7 @@ pub struct Excess<'t> {
     pub evidence: Evidence,
 }
 
-/// What is no bound.
+/// What is not a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a bound looks like 'total>5%', 'parse_json:self>+2%' or 'total<-5%': self or total, of any \

@@ -16,7 +16,7 @@ use crate::of_kernel::OfKernel;
 use crate::spread::{Prior, Spread};
 use crate::tree::{DiffNode, Weights};
 
-/// So many nodes or functions are judged in one go: enough to be worth a thread, and few enough
+/// This many nodes or functions are judged in one go: enough to be worth a thread, and few enough
 /// that all threads are done at about the same time.
 const CHUNK: usize = 1 << 13;
 

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use templates::without_template_arguments;
 use versions::without_versions;
 
-/// Longer names are no compiler's, and looking through them could take for ever.
+/// Longer names are not a compiler's, and looking through them could take for ever.
 const LONGEST: usize = 1 << 16;
 
 /// Which differences between names are left out.

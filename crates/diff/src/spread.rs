@@ -36,7 +36,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of the weights at a position with so many samples before and after, and what they are compared
+    /// Of the weights at a position with this many samples before and after, and what they are compared
     /// by; `None` without runs.
     pub(crate) fn of(
         null_model: &NullModel,
@@ -149,7 +149,7 @@ impl Prior {
         high
     }
 
-    /// The p-value of a change that is so many standard deviations of samples.
+    /// The p-value of a change that is this many standard deviations of samples.
     pub(crate) fn p_value_alone(&self, distance: f64) -> f64 {
         self.p_value(distance, Spread { value: 0.0, freedom: 0.0, room: 0.0 })
     }

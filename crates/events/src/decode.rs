@@ -75,7 +75,7 @@ impl<'a> RecordBytes<'a> {
 /// Where a tracepoint writes one of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracepointField {
-    /// Behind so many bytes.
+    /// Behind this many bytes.
     pub offset: usize,
     /// How many bytes it has.
     pub size: usize,

@@ -117,7 +117,7 @@ pub(crate) fn say_skipped(all: &[SkippedOf], cli: &Cli) {
     warn_with(&text, &details, cli.color);
 }
 
-/// So many lines.
+/// This many lines.
 pub(crate) fn lines(count: u64) -> String {
     format!("{} {}", group_thousands(count), if count == 1 { "line" } else { "lines" })
 }

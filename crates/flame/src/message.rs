@@ -125,7 +125,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// The words behind flame's own name; what is no text in them is replaced.
+/// The words behind flame's own name; what is not text in them is replaced.
 fn own_words() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
 }

@@ -249,7 +249,7 @@ impl Outputs {
         TreeOptions { value: named, ..self.tree }
     }
 
-    /// How trees are made of what is no profile.
+    /// How trees are made of what is not a profile.
     pub(crate) fn default_tree_options(&self) -> TreeOptions {
         self.tree
     }
@@ -409,7 +409,7 @@ impl Outputs {
     }
 }
 
-/// An output of bytes that are no profile.
+/// An output of bytes that are not a profile.
 #[derive(Debug)]
 pub(crate) struct RawOutput(Destination);
 
@@ -419,7 +419,7 @@ impl RawOutput {
         Destination::prepare(path).map(RawOutput)
     }
 
-    /// Writes it; `None` for what is no file.
+    /// Writes it; `None` for what is not a file.
     pub(crate) fn write(&self, write: WriteWith<'_>) -> Result<Option<Written>, Failure> {
         self.0.write(write).map_err(|error| cannot_write(&self.0, &error, None))
     }

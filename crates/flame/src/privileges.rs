@@ -15,7 +15,7 @@
 //! Commands that do not record drop at once what they have no use for.
 //!
 //! docs/security.md says what each capability is kept for. They belong to threads: call these
-//! before any thread is started that lives on. That a capability cannot be dropped is no failure:
+//! before any thread is started that lives on. That a capability cannot be dropped is not a failure:
 //! flame then has what it had.
 //!
 //! Sources: capabilities(7), proc(5) for what the files of a process need.

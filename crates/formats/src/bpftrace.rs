@@ -61,7 +61,7 @@ struct Entry {
     map: Vec<u8>,
     /// Innermost first.
     stack: Vec<FrameIndex>,
-    /// Keys that are no stacks, in their order.
+    /// Keys that are not stacks, in their order.
     keys: Vec<FrameIndex>,
 }
 
@@ -172,7 +172,7 @@ fn add(
     let Some(count) = number(count) else {
         let reason = match count.first() {
             Some(b'-') => "its value is negative",
-            _ => "its value is no number of samples",
+            _ => "its value is not a number of samples",
         };
         return sink.skip(Place::Line(line), reason, text);
     };

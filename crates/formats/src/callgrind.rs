@@ -133,7 +133,7 @@ impl Parser {
             let Some(last) = self.last_costs.get_mut(at) else {
                 return Err("it has more costs than there are events");
             };
-            *last = cost(word, *last).ok_or("a cost is no number")?;
+            *last = cost(word, *last).ok_or("a cost is not a number")?;
             costs[at] = *last;
         }
         let Some(function) = self.function else { return Err("no function has this cost") };

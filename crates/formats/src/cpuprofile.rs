@@ -97,7 +97,7 @@ fn node(id: i64, call: &Value, hits: &Value, sink: &mut Sink) -> Node {
         (url, Some(line)) => format!("{function} ({}:{})", file(url), line + 1),
         (url, None) => format!("{function} ({})", file(url)),
     };
-    // `(root)` is no function: it stands above everything.
+    // `(root)` is not a function: it stands above everything.
     let frame = (function != "(root)").then(|| sink.frame(name.as_bytes(), FrameKind::User));
     let hits = count(hits).unwrap_or_default();
     Node { id, frame, parent: None, hits }

@@ -165,7 +165,7 @@ impl<R: Read> Read for ZstdReader<R> {
 /// How the text of an input is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// Bytes, or UTF-8, behind so many bytes of a byte order mark.
+    /// Bytes, or UTF-8, behind this many bytes of a byte order mark.
     Bytes { mark: usize },
     /// UTF-16, the low byte first or not, behind a mark or not.
     Utf16 { is_little: bool, mark: usize },
@@ -193,7 +193,7 @@ impl Encoding {
     }
 }
 
-/// UTF-16 as UTF-8; what is no character becomes U+FFFD.
+/// UTF-16 as UTF-8; what is not a character becomes U+FFFD.
 pub(crate) struct Utf16Reader {
     reader: Bytes,
     is_little: bool,

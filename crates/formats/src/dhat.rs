@@ -66,7 +66,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// `0x10915E: parse (parse.c:12)`; `[root]` is no frame.
+/// `0x10915E: parse (parse.c:12)`; `[root]` is not a frame.
 fn function(text: &str) -> Option<&[u8]> {
     let text = text.as_bytes();
     if text == b"[root]" {

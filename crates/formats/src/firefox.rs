@@ -152,7 +152,7 @@ impl<'v> Thread<'v> {
         let mut frames = Vec::new();
         let mut next = Some(at);
         while let Some(at) = next {
-            // A loop among broken prefixes is no stack.
+            // A loop among broken prefixes is not a stack.
             if at >= self.stacks.len() || frames.len() > self.stacks.len() {
                 return None;
             }

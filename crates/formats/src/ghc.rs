@@ -81,7 +81,7 @@ fn read_text(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         }
         let Some((depth, name, weights)) = text_row(line.text, has_ticks) else {
-            sink.skip(Place::Line(line.number), "it is no row of a cost centre", line.text)?;
+            sink.skip(Place::Line(line.number), "it is not a row of a cost centre", line.text)?;
             continue;
         };
         let frame = sink.frame(&name, FrameKind::User);

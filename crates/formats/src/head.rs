@@ -21,7 +21,7 @@ impl<'h> Head<'h> {
         self.bytes
     }
 
-    /// The bytes from the first on that is no white space.
+    /// The bytes from the first on that is not white space.
     pub(crate) fn text(&self) -> &'h [u8] {
         self.bytes.trim_ascii_start()
     }

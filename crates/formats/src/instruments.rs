@@ -73,7 +73,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         }
         let Some(columns) = &columns else { continue };
         let Some(row) = Row::parse(line.text, columns) else {
-            sink.skip(Place::Line(line.number), "it is no row of a call tree", line.text)?;
+            sink.skip(Place::Line(line.number), "it is not a row of a call tree", line.text)?;
             continue;
         };
         let measured = *measure.get_or_insert_with(|| {

@@ -70,7 +70,7 @@ pub(crate) fn index(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }
 
-/// So many units of `scale` as a whole number; negative ones are none, and what is too large stays the
+/// This many units of `scale` as a whole number; negative ones are none, and what is too large stays the
 /// largest number.
 pub(crate) fn whole(number: f64, scale: f64) -> u64 {
     flame_profile::whole((number * scale).round())

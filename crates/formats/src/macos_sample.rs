@@ -48,7 +48,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         }
         let Some((depth, count, rest)) = row(text) else {
-            sink.skip(Place::Line(line.number), "it is no row of a call graph", line.text)?;
+            sink.skip(Place::Line(line.number), "it is not a row of a call graph", line.text)?;
             continue;
         };
         let name = function(rest);

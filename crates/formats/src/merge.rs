@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Folded text of so many stacks.
+    /// Folded text of this many stacks.
     fn parts(stacks: u32) -> FoldedParts {
         let text: String = (0..stacks).map(|at| format!("main;f{at};g{at} 1\n")).collect();
         let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);

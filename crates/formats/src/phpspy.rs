@@ -53,7 +53,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         }
         let Some((at, name)) = frame(line.text) else {
-            sink.skip(Place::Line(line.number), "it is no frame of a trace", line.text)?;
+            sink.skip(Place::Line(line.number), "it is not a frame of a trace", line.text)?;
             continue;
         };
         if at == 0 {

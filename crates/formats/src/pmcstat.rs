@@ -86,7 +86,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                 .add(depth, count, name, module, sink)
                 .map_or(Ok(()), |reason| sink.skip(Place::Line(line.number), reason, text))?;
         } else if !text.is_empty() && !text.starts_with(b"#") && !text.starts_with(b"//") {
-            sink.skip(Place::Line(line.number), "it is no line of a call graph", text)?;
+            sink.skip(Place::Line(line.number), "it is not a line of a call graph", text)?;
         }
     }
     reader.close(0, sink);

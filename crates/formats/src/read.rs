@@ -157,7 +157,7 @@ fn looks_like(head: &Head<'_>) -> Option<String> {
     (is_svg || (is_xml && !is_format())).then(|| "is a picture or a page already".to_owned())
 }
 
-/// Reads what is no text: pprof, or folded text with control characters in its names.
+/// Reads what is not text: pprof, or folded text with control characters in its names.
 fn read_binary(
     source: Source,
     format: &'static InputFormat,

@@ -34,7 +34,7 @@ pub struct InputFormat {
 pub enum Content {
     /// Lines of text. UTF-16 is converted before it is read.
     Text,
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     Binary,
 }
 

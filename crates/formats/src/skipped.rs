@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// So many are kept with their text.
+/// This many are kept with their text.
 const SHOWN: usize = 5;
-/// So much of a text is shown.
+/// This much of a text is shown.
 const EXCERPT: usize = 100;
 
 /// Where in an input something is.

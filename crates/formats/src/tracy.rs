@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Zones of a thread stand within one another by their times. Without `-u` there are sums alone, which
-//! are no stacks: a frame each. Nothing is quoted, so a name may hold the separator.
+//! are not stacks: a frame each. Nothing is quoted, so a name may hold the separator.
 //!
 //! Source: csvexport.cpp of Tracy 0.11.
 
@@ -101,7 +101,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let header = lines.next_line()?.and_then(|line| Columns::of(line.text));
     let Some(columns) = header else {
-        return sink.skip(Place::Line(1), "it is no head of zones", b"");
+        return sink.skip(Place::Line(1), "it is not a head of zones", b"");
     };
     sink.set_values(match columns.rows {
         Rows::Sums => vec![ValueType::new("time", "nanoseconds"), ValueType::new("zones", "count")],
@@ -115,7 +115,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             if is_plot {
                 plots += 1;
             } else if !line.text.trim_ascii().is_empty() && Columns::of(line.text).is_none() {
-                sink.skip(Place::Line(line.number), "it is no zone", line.text)?;
+                sink.skip(Place::Line(line.number), "it is not a zone", line.text)?;
             }
             continue;
         };
@@ -147,10 +147,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         });
     }
     if has_sums {
-        sink.note("sums of zones are no stacks, and hold the time of zones within: csvexport -u");
+        sink.note("sums of zones are not stacks, and hold the time of zones within: csvexport -u");
     }
     if plots > 0 {
-        sink.note(format!("values of plots, which are no zones: {plots}"));
+        sink.note(format!("values of plots, which are not zones: {plots}"));
     }
     if overlapping > 0 {
         sink.note(format!(

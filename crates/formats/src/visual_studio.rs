@@ -100,7 +100,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let level = row.get(columns.level).and_then(|level| number(level.trim_ascii()));
         let name = row.get(columns.function);
         let (Some(level), Some(name), Some(weight)) = (level, name, columns.weight(&row)) else {
-            sink.skip(Place::Line(line.number), "it is no row of a call tree", line.text)?;
+            sink.skip(Place::Line(line.number), "it is not a row of a call tree", line.text)?;
             continue;
         };
         let frame = sink.frame(without_arguments(name.trim_ascii()), FrameKind::User);

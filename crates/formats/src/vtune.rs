@@ -116,7 +116,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         };
         let row = fields(line.text, known.separator);
         let (Some(name), Some(weights)) = (row.get(known.function), known.weights(&row)) else {
-            sink.skip(Place::Line(line.number), "it is no row of a call tree", line.text)?;
+            sink.skip(Place::Line(line.number), "it is not a row of a call tree", line.text)?;
             continue;
         };
         let bare = name.trim_ascii_start();

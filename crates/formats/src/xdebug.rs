@@ -89,7 +89,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         }
         let Some(entry) = Entry::parse(text) else {
-            sink.skip(Place::Line(line.number), "it is no entry of a trace", text)?;
+            sink.skip(Place::Line(line.number), "it is not an entry of a trace", text)?;
             continue;
         };
         let since = entry.nanoseconds.saturating_sub(last.unwrap_or(entry.nanoseconds));

@@ -68,7 +68,7 @@ fn canonical_frame(frame: &str) -> String {
         Some(rest) if rest.contains('/') => rest,
         _ => frame,
     };
-    // The vdso is no code of the kernel.
+    // The vdso is not code of the kernel.
     let frame = if frame.contains("vdso") { frame.trim_end_matches("_[k]") } else { frame };
     // Quotes stay in names. Rust's lose their hash and get their signs. Letters are compared.
     let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());

@@ -5,7 +5,7 @@
 /// The most memory in bytes that an input may cost; one more ends the target, which is a finding.
 pub const MAX_MEMORY: usize = 1 << 30;
 
-/// Cuts an input into parts: each is two bytes of length, little-endian, and so many bytes, or all
+/// Cuts an input into parts: each is two bytes of length, little-endian, and this many bytes, or all
 /// that are left where the input is shorter.
 ///
 /// ```

@@ -177,7 +177,7 @@ impl Frame<'_> {
         self.caller(end.wrapping_sub(8), Some(fp))
     }
 
-    /// Before the frame is complete, so many bytes of code from there.
+    /// Before the frame is complete, this many bytes of code from there.
     fn leave_entered(&self, blob: &Blob, code: &[u8], (left, sp): (u64, u64)) -> Result<Left> {
         let code = usize::try_from(left).ok().and_then(|left| code.get(..left));
         let entering = code.and_then(entering).ok_or(Stop::NotProven)?;

@@ -222,7 +222,7 @@ impl Ending {
         })
     }
 
-    /// So many bytes behind `leave`.
+    /// This many bytes behind `leave`.
     fn since(code: &[u8], done: usize) -> Option<Ending> {
         // Numbers of registers in instructions, as DWARF's.
         const REGISTERS: [u8; 8] = [RAX, 2, 1, RBX, SP, FP, 4, 5];

@@ -139,7 +139,7 @@ impl GoTable {
         trees.bytes.get(usize::try_from(address.checked_sub(trees.address.0)?).ok()?..)
     }
 
-    /// Whether a name begins at a place: what is no tree of inlined calls seldom says so.
+    /// Whether a name begins at a place: what is not a tree of inlined calls seldom says so.
     fn starts_name(&self, place: u32) -> bool {
         let names = self.bytes.get(self.header.names..self.header.units).unwrap_or_default();
         let place = usize::try_from(place).unwrap_or(usize::MAX);

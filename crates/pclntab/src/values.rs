@@ -60,7 +60,7 @@ impl Iterator for Steps<'_> {
     }
 }
 
-/// The value at a distance from the start of the function, of at most so many steps; what is left
+/// The value at a distance from the start of the function, of at most this many steps; what is left
 /// of the steps is put back.
 pub(crate) fn value_at(steps: Steps<'_>, offset: u64, left: &mut u64) -> Option<i32> {
     for step in steps {

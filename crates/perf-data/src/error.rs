@@ -11,7 +11,7 @@ pub enum PerfDataError {
     #[error("it cannot be read")]
     Io(#[from] io::Error),
     /// Its header breaks the rules.
-    #[error("it is no perf.data file that can be read: {0}")]
+    #[error("it is not a perf.data file that can be read: {0}")]
     Broken(&'static str),
     /// There is no such event.
     #[error("no event {asked} in it: it has {others}")]

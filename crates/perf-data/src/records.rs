@@ -77,7 +77,7 @@ pub(crate) enum End {
     Whole,
     /// Within a record.
     Cut,
-    /// At what is no record.
+    /// At what is not a record.
     Broken,
 }
 
@@ -147,7 +147,7 @@ impl<'s> Records<'s> {
         Ok(record)
     }
 
-    /// Steps over bytes that are no records.
+    /// Steps over bytes that are not records.
     pub(crate) fn skip(&mut self, len: u64) -> io::Result<()> {
         let place = self.place().saturating_add(len);
         let at = usize::try_from(len).ok().map(|len| self.at.saturating_add(len));

@@ -69,7 +69,7 @@ pub struct Left {
     pub nobodys: u64,
     /// Records that came too late to be put in order.
     pub late: u64,
-    /// Where the file ends within a record, or is no file of records any more.
+    /// Where the file ends within a record, or is not a file of records any more.
     pub cut_at: Option<u64>,
     /// Whether what the file says about the recording is missing, or a part of it: perf writes that
     /// when the recording ends.
@@ -95,7 +95,7 @@ pub struct KernelPlace {
 /// // The start of what `perf record -o -` writes, and nothing behind it.
 /// let file: &[u8] = b"PERFILE2\x10\0\0\0\0\0\0\0";
 /// let error = PerfData::open(Box::new(file)).unwrap_err();
-/// assert_eq!(error.to_string(), "it is no perf.data file that can be read: it has no event");
+/// assert_eq!(error.to_string(), "it is not a perf.data file that can be read: it has no event");
 /// ```
 #[derive(Debug)]
 pub struct PerfData<'s> {
@@ -108,7 +108,7 @@ pub struct PerfData<'s> {
     kernel: Option<KernelPlace>,
     rounds: Rounds,
     unpacker: Option<Unpacker>,
-    /// Unpacked bytes that are no whole record yet.
+    /// Unpacked bytes that are not a whole record yet.
     unpacked: Vec<u8>,
     has_user_registers: bool,
     left: Left,

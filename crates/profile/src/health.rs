@@ -75,7 +75,7 @@ pub enum Missing {
     FileUnreadable,
     /// The file at the image's path is another one than was mapped.
     FileReplaced,
-    /// The file is no ELF image that could be read.
+    /// The file is not an ELF image that could be read.
     NotElf,
     /// The image has its symbols, but none covers the address.
     NoSymbol,

@@ -33,7 +33,7 @@ kernel_number!(
 ///
 /// # Panics
 ///
-/// Beyond them: memory holds no table of so many rows, and a number that has lost its upper half would be
+/// Beyond them: memory holds no table of this many rows, and a number that has lost its upper half would be
 /// that of another row.
 pub fn narrow(index: usize) -> u32 {
     u32::try_from(index).expect("a table has less than 2^32 rows")

@@ -76,7 +76,7 @@ pub(crate) struct Moment {
 }
 
 impl Rows {
-    /// None yet, of samples of so many events.
+    /// None yet, of samples of this many events.
     pub(crate) fn new(events: usize, keeps_times: bool) -> Rows {
         Rows {
             timeline: keeps_times.then(Timeline::default),
@@ -128,7 +128,7 @@ pub(crate) fn samples_of(values: &[u64]) -> u64 {
 }
 
 impl Aggregator {
-    /// Of samples of so many events.
+    /// Of samples of this many events.
     pub(crate) fn new(events: usize, keeps_times: bool) -> Aggregator {
         Aggregator {
             rows: Rows::new(events, keeps_times),

@@ -17,7 +17,7 @@ pub enum Argument {
     Returned,
     /// Two of them multiplied.
     Product(usize, usize),
-    /// The second where the first is no null pointer: with one, what is asked of realloc is asked of
+    /// The second where the first is not a null pointer: with one, what is asked of realloc is asked of
     /// malloc in turn.
     Resize(usize, usize),
 }

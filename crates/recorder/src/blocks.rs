@@ -10,7 +10,7 @@ use crate::aggregator::Wait;
 use crate::arguments::Argument;
 use crate::config::BlockEvents;
 
-/// So many are followed at a time, some 150 bytes each.
+/// This many are followed at a time, some 150 bytes each.
 const MOST_BLOCKS: usize = 2_000_000;
 
 /// An allocator's functions that call each other lie that deep at most.

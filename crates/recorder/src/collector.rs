@@ -449,7 +449,7 @@ fn user_path(
     let mut places = Vec::with_capacity(jit.len());
     for (index, location) in locations.iter().enumerate().rev() {
         let location = match location {
-            // What a register that is no frame pointer led to: another one in each sample.
+            // What a register that is not a frame pointer led to: another one in each sample.
             CodeLocation::Unmapped(_) if is_chain && index > 0 => CodeLocation::NoCaller,
             location => *location,
         };

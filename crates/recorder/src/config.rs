@@ -19,7 +19,7 @@ use crate::debug_places::DebugPlaces;
 use crate::live_files::LiveFiles;
 use crate::target::{TargetFiles, TargetMemory};
 
-/// 1024 frames: more than any stack has that is no runaway recursion, and a runaway one fits into
+/// 1024 frames: more than any stack has that is not a runaway recursion, and a runaway one fits into
 /// a picture.
 pub const DEFAULT_MAX_DEPTH: usize = 1024;
 

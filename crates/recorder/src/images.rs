@@ -79,7 +79,7 @@ impl Images {
                     let module = unwinder.add_module(sections(&file));
                     OpenImage::File(file, module)
                 }
-                // What is no executable is code of a runtime.
+                // What is not an executable is code of a runtime.
                 Err(_) if key.is_memfd() => OpenImage::Anonymous,
                 Err(missing) => OpenImage::Unusable(missing),
             }

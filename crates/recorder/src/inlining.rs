@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// most, each may have inlined seven others.
 const MOST: u32 = 8192;
 
-/// The most bytes that names of a stack have; those of frames further in are cut to so many characters.
+/// The most bytes that names of a stack have; those of frames further in are cut to this many characters.
 const MOST_TEXT: u32 = 512 << 10;
 const SHORT: usize = 60;
 

@@ -357,7 +357,7 @@ fn has_wide_addresses(code: &[u8]) -> bool {
     cfg!(target_arch = "x86_64") && has(0x8b, 40) && has(0x2b, 32)
 }
 
-/// Functions, and those that are so many steps away from them at most.
+/// Functions, and those that are this many steps away from them at most.
 fn reached(file: &ImageFile, first: &[ImageAddress], steps: usize) -> Vec<Range<u64>> {
     let (mut reached, mut next) = (Vec::new(), first.to_vec());
     for _ in 0..=steps {

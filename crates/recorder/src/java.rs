@@ -13,7 +13,7 @@ use crate::mapped_files::open_file;
 use crate::runtimes::Runtime;
 use crate::{SharedFiles, SharedMemory};
 
-/// How often a process is looked at again that is no Java VM.
+/// How often a process is looked at again that is not a Java VM.
 const SELDOM: Nanos = Nanos(2_000_000_000);
 
 /// The same of one that is not one yet: each time twice as late, and so often.

@@ -75,7 +75,7 @@ const MAX_TEXT: u64 = 64 << 20;
 /// let files = LiveFiles::default();
 /// let own = Pid(std::process::id());
 /// assert_eq!(files.text(own, "comm")?, std::fs::read("/proc/self/comm")?);
-/// // A directory is no regular file.
+/// // A directory is not a regular file.
 /// assert!(files.open_in_root(Some(own), Path::new("/proc"), own).is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```

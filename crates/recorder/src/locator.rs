@@ -19,10 +19,10 @@ use crate::proc;
 /// Bytes of a page, or of a part of one.
 const PAGE: usize = 4096;
 
-/// So much of a stack is read at a time.
+/// This much of a stack is read at a time.
 const LARGE_STEP: usize = 4 * PAGE;
 
-/// So much is read of the stack of a thread that waits.
+/// This much is read of the stack of a thread that waits.
 const WAITING_STACK: usize = 128 * 1024;
 
 /// From here on addresses are the kernel's, on both architectures.

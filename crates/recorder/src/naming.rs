@@ -132,7 +132,7 @@ pub(super) fn name_all(
 }
 
 /// The image that was recorded most likely: one that is called like the process with the most
-/// samples, else the one in most stacks that is no library, else the one in most stacks.
+/// samples, else the one in most stacks that is not a library, else the one in most stacks.
 fn program(rows: &Rows, processes: &Processes) -> Option<ImageId> {
     let mut of_process: BTreeMap<&str, u64> = BTreeMap::new();
     for ((thread, ..), values) in rows.iter() {

@@ -76,7 +76,7 @@ pub(crate) struct Seen<S> {
 /// By whether the thread was preempted, and by the logarithm of the length.
 type Classes<S> = BTreeMap<(bool, u32), Class<S>>;
 
-/// So many samples of a class share what was not sampled meanwhile.
+/// This many samples of a class share what was not sampled meanwhile.
 const BATCH: usize = 16;
 
 /// Times of about the same length.
@@ -101,7 +101,7 @@ struct Sampled<S> {
 }
 
 impl<S> Sampled<S> {
-    /// The same, for so much time without a CPU.
+    /// The same, for this much time without a CPU.
     fn of(self, time: u64) -> (Seen<S>, u64) {
         let shown = u128::from(self.shown) * u128::from(time) / u128::from(self.time.max(1));
         (self.seen, u64::try_from(shown).unwrap_or(u64::MAX))

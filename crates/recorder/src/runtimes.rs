@@ -84,7 +84,7 @@ impl Runtime {
 }
 
 /// `Lpkg/Class;::method` for `int pkg.Class.method(int, long)`, the form that flame graphs of Java
-/// have had since perf-map-agent; `None` for what is no method. Hidden classes lose their address,
+/// have had since perf-map-agent; `None` for what is not a method. Hidden classes lose their address,
 /// which is another one in each run.
 fn tidy_java_name(name: &str) -> Option<String> {
     let (head, _arguments) = name.strip_suffix(')')?.split_once('(')?;

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::config::{KALLSYMS, Waits, Wakers};
 
 /// Functions that the kernel enters interrupts by, or handles behind them what they left for later: what
-/// called them is no caller. `arch/x86/include/asm/idtentry.h`, `arch/arm64/kernel/entry.S` and
+/// called them is not a caller. `arch/x86/include/asm/idtentry.h`, `arch/arm64/kernel/entry.S` and
 /// `kernel/softirq.c` of Linux.
 const ENTRIES: &[&str] = &[
     "asm_common_interrupt",

@@ -12,7 +12,7 @@ use crate::whole::position;
 /// Parts of a column.
 const SLICES: usize = 50;
 
-/// More columns than that are no picture: each stands for several seconds then.
+/// More columns than that are not a picture: each stands for several seconds then.
 const MOST_COLUMNS: u64 = 1200;
 
 /// The height of a slice and the widths that it may have, so that maps are some 900 wide; and what

@@ -162,7 +162,7 @@ fn is_qualified(text: &str) -> bool {
     end.is_some_and(|(at, _)| text[at + 1..].starts_with("::"))
 }
 
-/// Whether what follows is no argument of the name before it.
+/// Whether what follows is not an argument of the name before it.
 fn is_apart(before: &str) -> bool {
     let is_word = |word: &str| word.ends_with(|c: char| c.is_ascii_alphanumeric());
     before.ends_with(['/', '<'])

@@ -38,7 +38,7 @@ fn clean_char(c: char) -> char {
         | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
-        // The last two code points of every plane are no characters, and XML forbids U+FFFE/F.
+        // The last two code points of every plane are not characters, and XML forbids U+FFFE/F.
         c if u32::from(c) & 0xfffe == 0xfffe => '\u{fffd}',
         c => c,
     }

@@ -269,7 +269,7 @@ fn columns_of(text: &str) -> u32 {
     text.chars().map(|c| narrow(c.width().unwrap_or(0))).sum()
 }
 
-/// Appends a text and fills it up to so many columns, which it returns.
+/// Appends a text and fills it up to this many columns, which it returns.
 fn push_padded(text: &str, columns: u32, padding: char, out: &mut String) -> u32 {
     out.push_str(text);
     (columns_of(text)..columns).for_each(|_| out.push(padding));

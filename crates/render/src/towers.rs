@@ -7,9 +7,9 @@ use crate::layout::{Cell, Content};
 
 /// Rows above the root's that are drawn however little they hold.
 pub(crate) const SHALLOW: u32 = 16;
-/// So many rows more are no reason to leave any out: with those most windows have room for all.
+/// This many rows more are no reason to leave any out: with those most windows have room for all.
 pub(crate) const FEW_ROWS: u32 = 23;
-/// A row that is drawn has at least one of so many parts of the graph's width.
+/// A row that is drawn has at least one of this many parts of the graph's width.
 pub(crate) const PARTS: u32 = 100;
 
 /// The last row that graphs beside each other draw whole: the last one of which any of them has a
@@ -53,7 +53,7 @@ mod tests {
 
     const NARROW: Narrow = Narrow { frame: 1, run: 1 };
 
-    /// A stack of so many frames.
+    /// A stack of this many frames.
     fn stack(frames: usize) -> String {
         (0..frames).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";")
     }

@@ -64,9 +64,9 @@ pub enum Target {
 /// How often samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// So many samples a second.
+    /// This many samples a second.
     Frequency(Hz),
-    /// One sample each so many events (nanoseconds for clocks).
+    /// One sample each this many events (nanoseconds for clocks).
     Period(u64),
 }
 
@@ -84,7 +84,7 @@ pub enum Privilege {
 /// How user stacks are walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallGraph {
-    /// Registers and so many bytes of stack are copied, and unwound by call frame information.
+    /// Registers and this many bytes of stack are copied, and unwound by call frame information.
     Dwarf(ByteLen),
     /// The kernel follows the frame pointers.
     FramePointers,
@@ -208,7 +208,7 @@ impl SamplerConfig {
         is_of_switches && !matches!(self.target, Target::System | Target::Cgroup(_))
     }
 
-    /// Bytes of ring for each of so many CPUs, a power of two: by default a quarter of a second of
+    /// Bytes of ring for each of this many CPUs, a power of two: by default a quarter of a second of
     /// samples, from 512 KiB to 16 MiB, 64 MiB of what is counted one by one, and 512 MiB in all.
     pub fn ring_len(&self, cpus: usize) -> ByteLen {
         let copy = match self.call_graph {

@@ -1,6 +1,6 @@
 //! Which occurrences of an event are sampled, and how many each sample stands for.
 //!
-//! An event that is no clock (page faults, context switches) may happen ten times a second or a
+//! An event that is not a clock (page faults, context switches) may happen ten times a second or a
 //! million times. While it is rare, each occurrence in the target's tasks is sampled. Once it floods,
 //! events are bound to CPUs, or opened anew for the tasks, at a period that follows the rate: the
 //! kernel's counter of the target, divided by the frequency asked for. The kernel's own frequency
@@ -29,7 +29,7 @@ use flame_profile::{Nanos, whole};
 /// As long as there are no more occurrences a second, each is sampled.
 const EVERY: u64 = 1000;
 
-/// So many at once are no flood: a program that starts takes some hundred page faults.
+/// This many at once are not a flood: a program that starts takes some hundred page faults.
 const BURST: u64 = 300;
 
 /// Samples a second of one CPU at most, those of other tasks included: 10 us each.

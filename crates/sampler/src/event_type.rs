@@ -155,7 +155,7 @@ impl EventType {
     /// The same tracepoint, with the value of one of its fields.
     ///
     /// # Errors
-    /// It has no such field that is a number, or is no tracepoint.
+    /// It has no such field that is a number, or is not a tracepoint.
     pub fn with_field(self, name: &str) -> Result<EventType, TracepointError> {
         let field = Some(tracepoints::field(&self.name, name)?);
         Ok(EventType { field, ..self })

@@ -20,7 +20,7 @@
 
 use flame_profile::{Nanos, whole};
 
-/// When intervals were so short that there were so many samples too many, the rate is half of what it
+/// When intervals were so short that there were this many samples too many, the rate is half of what it
 /// should be, and as much higher when there were as many too few.
 const SURPLUS: f64 = 15.0;
 
@@ -38,10 +38,10 @@ const AT_LEAST: u64 = 8;
 /// A timer that should have fired so long ago and left no sample fired in vain, or did not.
 pub(crate) const GRACE: Nanos = Nanos(200_000);
 
-/// A batch is taken to last for at most so many mean intervals.
+/// A batch is taken to last for at most this many mean intervals.
 const LONGEST_BATCH: f64 = 1000.0;
 
-/// What is set is at most so many times the mean.
+/// What is set is at most this many times the mean.
 const AT_MOST: u64 = 8;
 
 /// Draws the intervals of one CPU.

@@ -59,7 +59,7 @@ pub(crate) enum Pace {
     Fixed,
     /// After each sample.
     EachSample,
-    /// Once in so many samples of a CPU.
+    /// Once in this many samples of a CPU.
     Batches(u64),
 }
 

@@ -466,7 +466,7 @@ impl Session {
     }
 }
 
-/// Bytes of ring for each of so many CPUs: a small part of the machine's memory, unless more was asked
+/// Bytes of ring for each of this many CPUs: a small part of the machine's memory, unless more was asked
 /// for.
 fn ring_len(config: &SamplerConfig, cpus: usize) -> ByteLen {
     let most = limits::memory().map_or(u64::MAX, |memory| memory / PART_OF_MEMORY / cpus as u64);

@@ -11,7 +11,7 @@ use crate::probe::first_success;
 /// Where tracefs is mounted, the second place being that of old systems.
 pub(crate) const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// So many names are offered for one that does not exist.
+/// This many names are offered for one that does not exist.
 const OFFERED: usize = 3;
 
 /// A tracepoint cannot be sampled by its name.

@@ -87,7 +87,7 @@ impl Budget {
         self.claim_from(len, len <= longest_plausible(stored)).filter(|_| len <= MAX_LEN)
     }
 
-    /// Whether so many bytes may be read for a checksum.
+    /// Whether this many bytes may be read for a checksum.
     pub(crate) fn may_check(&self, len: u64) -> bool {
         let may = take(&self.0.checked_left, len);
         if !may {

@@ -172,7 +172,7 @@ impl CodeLog {
     /// The log of those bytes.
     ///
     /// # Errors
-    /// When they are no jitdump that can be read; any text is a perf map.
+    /// When they are not a jitdump that can be read; any text is a perf map.
     pub fn from_bytes(bytes: Vec<u8>, kind: CodeLogKind) -> Result<CodeLog, CodeLogError> {
         CodeLog::of(Source::Memory(bytes), Path::new("memory"), kind)
     }

@@ -30,7 +30,7 @@ impl ImageFile {
         found
     }
 
-    /// The bytes that the file has for an address, so many at most.
+    /// The bytes that the file has for an address, this many at most.
     pub fn initial_bytes(&self, address: ImageAddress, len: usize) -> Option<Vec<u8>> {
         let section = self.loaded_from(address)?;
         Some(section.bytes.get(..len)?.to_vec())

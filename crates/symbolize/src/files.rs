@@ -67,7 +67,7 @@ pub trait FileAccess: fmt::Debug + Send + Sync {
     /// Opens the regular file at a path.
     ///
     /// # Errors
-    /// What the system says; `InvalidInput` for what is no regular file.
+    /// What the system says; `InvalidInput` for what is not a regular file.
     fn open(&self, path: &Path) -> io::Result<OpenFile>;
 }
 
@@ -119,7 +119,7 @@ impl FileAccess for Direct {
 /// can hang, or do something.
 ///
 /// # Errors
-/// What the system says; `InvalidInput` for what is no regular file.
+/// What the system says; `InvalidInput` for what is not a regular file.
 pub fn open_found(found: &File) -> io::Result<OpenFile> {
     let metadata = found.metadata()?;
     if !metadata.is_file() {

@@ -6,7 +6,7 @@ pub fn steps() -> u64 {
     crate::units::steps_spent()
 }
 
-/// The most steps that an image of so many bytes may take, with the files that belong to it.
+/// The most steps that an image of this many bytes may take, with the files that belong to it.
 pub fn most_steps(len: usize) -> u64 {
     // Abbreviations 64 times over, entries, lines and ranges 16 times, the roots of units 4 times, and
     // what each kind of work has for very small files, of the image and of dwz's or a split unit's

@@ -45,7 +45,7 @@ struct Inner {
     search: DebugSearch,
     symbols: OnceLock<SymbolTable>,
     functions: OnceLock<Option<FunctionTable>>,
-    /// `None` in what is no program of Go.
+    /// `None` in what is not a program of Go.
     go_table: OnceLock<Option<Arc<GoTable>>>,
     /// Set when it is found, and looked for anew until then: it may still be fetched.
     companion: OnceLock<ImageFile>,
@@ -85,7 +85,7 @@ pub struct Section {
     pub bytes: SharedBytes,
 }
 
-/// Why a file is no image.
+/// Why a file is not an image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
@@ -103,7 +103,7 @@ pub enum ImageError {
         /// The file.
         path: PathBuf,
     },
-    /// The bytes are no ELF image with headers that can be read.
+    /// The bytes are not an ELF image with headers that can be read.
     #[error("not a readable ELF image")]
     NotElf(#[source] object::Error),
     /// It has tables of lengths that no linker writes, and that take for ever to go through.
@@ -128,7 +128,7 @@ impl ImageFile {
     /// of it, lives. Never blocks on a FIFO and never opens a device.
     ///
     /// # Errors
-    /// When the path is no regular file, cannot be read, or holds no ELF image.
+    /// When the path is not a regular file, cannot be read, or holds no ELF image.
     pub fn open(path: &Path) -> Result<ImageFile, ImageError> {
         ImageFile::open_with(path, DebugSearch::of(path))
     }
@@ -170,7 +170,7 @@ impl ImageFile {
     /// An image that is in memory already, such as the vdso.
     ///
     /// # Errors
-    /// When the bytes are no ELF image.
+    /// When the bytes are not an ELF image.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<ImageFile, ImageError> {
         ImageFile::from_shared(SharedBytes::from(bytes), None, DebugSearch::of(Path::new("")))
     }
@@ -178,7 +178,7 @@ impl ImageFile {
     /// The image in bytes that were unpacked for another one.
     ///
     /// # Errors
-    /// When the bytes are no ELF image.
+    /// When the bytes are not an ELF image.
     pub(crate) fn within(bytes: SharedBytes, outer: &ImageFile) -> Result<ImageFile, ImageError> {
         ImageFile::from_shared(bytes, None, outer.search().clone())
     }

@@ -2,7 +2,7 @@
 //!
 //! Readers go through notes, symbols, relocations, stubs, frame descriptions and section headers
 //! entry by entry. That a
-//! table lies within its file is no bound: a file with a hole may be terabytes long and take no
+//! table lies within its file is not a bound: a file with a hole may be terabytes long and take no
 //! room on disk, and going through it would take hours. A file with such a table is refused as a
 //! whole; nobody but its author has it.
 

@@ -102,7 +102,7 @@ impl SymbolTable {
 }
 
 /// One symbol for several at one address: the best name, and the largest size that any has. Where
-/// some have a size the others are no names of that function: an empty part that the compiler split
+/// some have a size the others are not names of that function: an empty part that the compiler split
 /// off another one (`.cold`) may end up at the same address.
 fn best_alias(raw: &RawSymbols, aliases: &[RawSymbol]) -> Option<RawSymbol> {
     if let [only] = aliases {

@@ -23,7 +23,7 @@ struct Fit {
     ends_well: bool,
 }
 
-/// The layout of a file of so many bytes.
+/// The layout of a file of this many bytes.
 pub(crate) fn detect<R: Read + Seek>(input: &mut R, len: u64) -> Result<Layout, UbootError> {
     if len == 0 {
         return Err(UbootError::NotATrace("it is empty".to_owned()));
@@ -52,7 +52,7 @@ pub(crate) fn detect<R: Read + Seek>(input: &mut R, len: u64) -> Result<Layout, 
     best.map(|(_, layout)| layout).ok_or_else(|| UbootError::NotATrace(why_not(&start)))
 }
 
-/// What is known of bytes that are no trace.
+/// What is known of bytes that are not a trace.
 fn why_not(start: &[u8]) -> String {
     let word =
         |at: usize| start.get(at..at + 4).map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]]);

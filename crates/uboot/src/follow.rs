@@ -11,7 +11,7 @@ use crate::record::Record;
 use crate::replay::{Facts, Moment, Replay, Step};
 use crate::trace::{Chunk, Trace};
 
-/// So many calls are looked at to see whether the map is the right one.
+/// This many calls are looked at to see whether the map is the right one.
 const CALLERS_LOOKED_AT: u64 = 1 << 16;
 /// Fewer say nothing.
 const FEW_CALLERS: u64 = 50;

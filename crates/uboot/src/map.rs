@@ -41,7 +41,7 @@ fn rank(class: u8) -> u8 {
 }
 
 impl SymbolMap {
-    /// Reads a map for traces whose sites have so many bytes. Lines in another form are counted,
+    /// Reads a map for traces whose sites have this many bytes. Lines in another form are counted,
     /// but for those of undefined symbols, which have no address.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl SymbolMap {
 enum Line {
     /// Code: address, type, name.
     Code(u64, u8, String),
-    /// A symbol that is no code, or has no address; an empty line.
+    /// A symbol that is not code, or has no address; an empty line.
     Other,
     Unknown,
 }
@@ -141,7 +141,7 @@ pub(crate) struct ProftoolMap {
     pub(crate) text_start: u64,
 }
 
-/// proftool reads lines in pieces of so many bytes, and takes so many of a name.
+/// proftool reads lines in pieces of this many bytes, and takes this many of a name.
 const PROFTOOL_LINE: usize = 499;
 const PROFTOOL_NAME: usize = 100;
 /// The site that proftool knows.

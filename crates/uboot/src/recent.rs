@@ -1,6 +1,6 @@
 //! What was looked up last, so that most records need no search.
 
-/// The hash of a key has so many bits; there is one place for each.
+/// The hash of a key has this many bits; there is one place for each.
 const BITS: u32 = 12;
 
 /// A small table without chains: a new entry takes the place of the one that was there.

@@ -3,7 +3,7 @@
 /// The bytes of a record.
 pub(crate) const RECORD_LEN: usize = 12;
 
-/// The clock of a record starts over after so many microseconds.
+/// The clock of a record starts over after this many microseconds.
 pub(crate) const CLOCK_PERIOD: u32 = 1 << 30;
 
 /// What a record says.

@@ -68,7 +68,7 @@ pub struct Facts {
 pub(crate) enum Step {
     /// A call began; it is the last of the open ones.
     Entered,
-    /// So many calls ended, at least one; the outermost of them is the one that the exit is of.
+    /// This many calls ended, at least one; the outermost of them is the one that the exit is of.
     Left { calls: usize, outermost: usize, start: u64 },
     /// An exit of what is not open.
     Unmatched,
@@ -112,7 +112,7 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// Takes one record; `None` for those that are no calls.
+    /// Takes one record; `None` for those that are not calls.
     // What it returns would go through memory otherwise, which takes as long as all else here.
     #[inline(always)]
     pub(crate) fn take(&mut self, record: Record, functions: &mut Functions<'_>) -> Option<Moment> {

@@ -7,10 +7,10 @@
 use crate::bre::Regex;
 use crate::error::UbootError;
 
-/// proftool reads lines in pieces of so many bytes.
+/// proftool reads lines in pieces of this many bytes.
 const PROFTOOL_LINE: usize = 199;
 
-/// So much of what is no rule is shown.
+/// This much of what is not a rule is shown.
 const SHOWN: usize = 40;
 
 /// Which functions are kept.

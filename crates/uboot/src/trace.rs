@@ -90,7 +90,7 @@ impl<R: Read + Seek> Trace<R> {
         found.map(|chunk| **chunk).ok_or(UbootError::NoSuchChunk { asked, have: calls.len() })
     }
 
-    /// How many bytes behind the last chunk are no chunk.
+    /// How many bytes behind the last chunk are not a chunk.
     pub fn left_over(&self) -> u64 {
         self.left_over
     }
@@ -119,7 +119,7 @@ impl<R: Read + Seek> Trace<R> {
         })
     }
 
-    /// Calls `take` with records of so many bytes, of which all words are little-endian.
+    /// Calls `take` with records of this many bytes, of which all words are little-endian.
     fn blocks<const LEN: usize, E: From<io::Error>>(
         &mut self,
         offset: u64,

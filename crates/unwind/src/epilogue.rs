@@ -3,7 +3,7 @@
 //!
 //! Small pieces of generated code, such as the trampolines through which CPython calls each function
 //! with `-X perf`, have neither tables nor, on many builds, frame pointers. They do end in plain sight:
-//! `call *%rcx; add $8,%rsp; ret`. When the call returns, exactly that runs, so this is no guess.
+//! `call *%rcx; add $8,%rsp; ret`. When the call returns, exactly that runs, so this is not a guess.
 
 use crate::arch::Architecture;
 use crate::row::{SHORT_ROW_SAVES, ShortRow};

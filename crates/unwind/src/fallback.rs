@@ -61,7 +61,7 @@ impl BareFrame<'_> {
         let evidence = leaf.map_or(Evidence::None, |address| self.evidence(find, address));
         let enough = match (state, self.code, self.facts.call_leaves) {
             (FrameState::Bare, ..) => Evidence::Code,
-            // A call of something that is no function, such as a null pointer.
+            // A call of something that is not a function, such as a null pointer.
             (_, Code::NotCode, _) => Evidence::OpenCall,
             (_, Code::Module(_), CallLeaves::OnStack) => Evidence::OpenCall,
             // JIT code has frame pointers or nothing that could be understood here. A register

@@ -3,7 +3,7 @@
 use flame_profile::{ProcessAddress, StackEnd};
 
 /// How far beyond the copy an address may be to be taken for one of the same stack. Stacks are
-/// 8 MiB by default; what is further off than this is no address of the stack at all.
+/// 8 MiB by default; what is further off than this is not an address of the stack at all.
 const LONGEST_STACK: u64 = 1 << 30;
 
 /// Why a copy of a stack has no more bytes.

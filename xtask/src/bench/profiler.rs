@@ -109,7 +109,7 @@ impl Profiler {
         matches!(self, Profiler::Samply(_))
     }
 
-    /// The command that records a running process for so many seconds, or until it is interrupted.
+    /// The command that records a running process for this many seconds, or until it is interrupted.
     pub(crate) fn attach(
         &self,
         hz: u32,

@@ -128,7 +128,7 @@ fn cost(renderer: &Renderer, inputs: &[&Path], directory: &Path) -> Result<Cost>
     };
     let mut command = Command::new(&renderer.command[0]);
     command.args(&renderer.command[1..]).args(inputs);
-    // Emptying the file of the program before is no cost of this one.
+    // Emptying the file of the program before is not a cost of this one.
     command.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
     let before = cpu()?;
     let start = Instant::now();

@@ -24,7 +24,7 @@ const ENV_PEER: &str = "FLAMEGRAPH_DIR";
 /// Sizes that both draw, in frames.
 const SIZES: [u32; 3] = [10_000, 50_000, 200_000];
 const LARGEST: u32 = 1_000_000;
-/// A largest graph must be ready in the time that flamegraph.pl's takes with so many frames.
+/// A largest graph must be ready in the time that flamegraph.pl's takes with this many frames.
 const READY_AS: u32 = 50_000;
 /// The most seconds that the first change of order may take a largest graph.
 const ORDER: f64 = 0.3;
@@ -32,7 +32,7 @@ const ORDER: f64 = 0.3;
 /// A time of a picture.
 type Time = fn(&Times) -> f64;
 
-/// What is timed, with the bar: at most so much of the peer's time.
+/// What is timed, with the bar: at most this much of the peer's time.
 const TIMES: [(&str, f64, Time); 5] = [
     ("ready", 0.5, |times| times.ready),
     // What follows from the bars of the two.
@@ -181,7 +181,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A row with its bar, at most so much of the peer's.
+    /// A row with its bar, at most this much of the peer's.
     fn row(
         &mut self,
         table: &mut Table,

@@ -392,7 +392,7 @@ fn a_path_has_the_samples_of_its_first_callee_where_that_has_all_of_them() {
         is_its_callee(nodes, at)
     };
     let found = ["", "m", "m;p", "m;p;q", "m;r", "m;r;s"].map(is_same);
-    // `q` is no caller of `r`, which is the next node.
+    // `q` is not a caller of `r`, which is the next node.
     assert_eq!(found, [false, false, true, false, false, false]);
     // As many before, and other ones after; and the other way round.
     for (before, after) in [("p 1\np;q 9\n", "p;q 9\n"), ("p;q 9\n", "p 1\np;q 9\n")] {

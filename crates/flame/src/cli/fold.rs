@@ -155,7 +155,7 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
         let seconds = text.trim_end_matches('s').parse::<f64>().ok();
         let seconds = seconds.filter(|seconds| (0.0..1e9).contains(seconds));
         let nanos = seconds.map(|seconds| Nanos((seconds * 1e9).round() as u64));
-        nanos.map(Some).ok_or_else(|| format!("{text} is no number of seconds"))
+        nanos.map(Some).ok_or_else(|| format!("{text} is not a number of seconds"))
     };
     let (from, to) = text.split_once("..").ok_or("a span of time looks like 2..5, in seconds")?;
     let range = TimeRange { from: bound(from)?, to: bound(to)? };

@@ -212,7 +212,7 @@ pub(crate) struct PictureArgs {
 pub(crate) enum Width {
     /// As wide as the window.
     Fluid,
-    /// So many pixels, wherever it is shown.
+    /// This many pixels, wherever it is shown.
     Pixels(u32),
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::counted;
 use super::inputs::{Input, Inputs};
 
-/// So many good files of a side share a line.
+/// This many good files of a side share a line.
 const MANY: usize = 3;
 /// The share of stacks that are complete, and of CPU time that was seen, that is good: what
 /// `flame record --strict` asks for.

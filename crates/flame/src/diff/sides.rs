@@ -52,7 +52,7 @@ impl Sides {
     }
 }
 
-/// Patterns as the files that match them, sorted by name. What exists as it is called is no pattern.
+/// Patterns as the files that match them, sorted by name. What exists as it is called is not a pattern.
 fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {

@@ -107,7 +107,7 @@ fn deleted_files() -> Check {
     check.optional()
 }
 
-/// Not tried, since loading a program is no question but an act.
+/// Not tried, since loading a program is not a question but an act.
 fn bpf() -> Check {
     let privileged = has(Capability::CAP_BPF) || has(Capability::CAP_SYS_ADMIN);
     let open = setting::<u32>("unprivileged_bpf_disabled") == Some(0);

@@ -81,7 +81,7 @@ impl Destination {
             return Err(refused("it is a disk"));
         }
         if let Some(owner) = stranger(status.uid()) {
-            return Err(refused("it is no regular file, or leads to one")
+            return Err(refused("it is not a regular file, or leads to one")
                 .why(format!("{} put it there, and flame runs as root", user_name(owner)))
                 .or_try("-o with a file in a directory of your own"));
         }
@@ -139,7 +139,7 @@ impl Destination {
         }
     }
 
-    /// Writes it; `None` for what is no file. A reader that closes its pipe has seen enough.
+    /// Writes it; `None` for what is not a file. A reader that closes its pipe has seen enough.
     pub(super) fn write(&self, write: WriteWith<'_>) -> io::Result<Option<Written>> {
         let result = match self {
             Destination::File(path) => return replace(path, write).map(Some),
@@ -159,7 +159,7 @@ pub(super) fn buffered(out: impl Write, write: WriteWith<'_>) -> io::Result<()> 
     out.flush()
 }
 
-/// Opens what was no regular file when the recording began. Should another one have taken its
+/// Opens what was not a regular file when the recording began. Should another one have taken its
 /// place, it is not written to: it could be any.
 fn open_special(path: &Path) -> io::Result<File> {
     let found = find(path)?;

@@ -68,7 +68,7 @@ impl Filters {
 fn regexes(option: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let regex = |text: &String| {
         Regex::new(text).map_err(|error| {
-            Failure::usage(format!("{option} {text} is no regular expression"))
+            Failure::usage(format!("{option} {text} is not a regular expression"))
                 .why(error.to_string())
         })
     };

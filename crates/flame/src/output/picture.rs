@@ -134,7 +134,7 @@ impl Picture {
         config
     }
 
-    /// The palette that was asked for; else that of a value which is no CPU time, as people know it
+    /// The palette that was asked for; else that of a value which is not CPU time, as people know it
     /// from pictures of waiting and of memory.
     fn palette_of(&self, value: &ValueType) -> Palette {
         let chosen = self.config.colours.palette;

@@ -66,7 +66,7 @@ impl Images {
             text += "  packages of debug symbols may be in an archive of their own; with the \
                      distribution's server in DEBUGINFOD_URLS flame fetches the files itself\n";
         }
-        // A table that nobody can read is no failure of the recording.
+        // A table that nobody can read is not a failure of the recording.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 

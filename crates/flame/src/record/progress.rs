@@ -25,7 +25,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing is shown when quiet or when stderr is no terminal. A terminal whose lines cannot be
+    /// Nothing is shown when quiet or when stderr is not a terminal. A terminal whose lines cannot be
     /// written over is told once how to end the recording.
     pub(super) fn new(quiet: bool, paint: Paint) -> Progress {
         let enabled = !quiet && terminal::rewrites_lines();

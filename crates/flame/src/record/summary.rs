@@ -101,7 +101,7 @@ pub(super) fn print(
         let path = paint.bold(&clean_name(&file.path.display().to_string()));
         text += &format!("wrote {path} ({})\n", bytes(file.len));
     }
-    // A summary that nobody can read is no failure of the recording.
+    // A summary that nobody can read is not a failure of the recording.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(text(3817, 3800, 0), some);
     }
 
-    /// What is said of so many samples of images without names, of 20,000 in all.
+    /// What is said of this many samples of images without names, of 20,000 in all.
     #[track_caller]
     fn check_unnamed(images: &[(&str, Missing, u64)], expect: &[&str]) {
         let mut health = Health { samples: 20_000, ..Health::default() };

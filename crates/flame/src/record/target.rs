@@ -38,7 +38,7 @@ const AFTER_INTERRUPT: Duration = Duration::from_secs(5);
 pub(super) struct Started {
     target: Target,
     launched: Option<Launched>,
-    /// Whether what was launched is no target, but says how long to record.
+    /// Whether what was launched is not a target, but says how long to record.
     is_timer: bool,
     /// The processes that were found of a target that existed already.
     taken: Vec<Pid>,
@@ -220,7 +220,7 @@ impl Started {
         }
     }
 
-    /// Ends a launched program that still runs, and tells how it ended; `None` for what is no target
+    /// Ends a launched program that still runs, and tells how it ended; `None` for what is not a target
     /// that was launched, or would not end.
     pub(super) fn finish(&mut self, signals: &StopSignals) -> Option<ExitReport> {
         let launched = self.launched.as_mut()?;

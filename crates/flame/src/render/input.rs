@@ -83,7 +83,7 @@ impl Inputs {
         Inputs { tree, profile: only, health, notes, skipped, has_annotations }.unless_empty(paths)
     }
 
-    /// Of a profile that was no file.
+    /// Of a profile that was not a file.
     pub(super) fn of_profile(
         profile: Profile,
         paths: &[PathBuf],

@@ -17,7 +17,7 @@ impl<T: Read + Seek> ReadSeek for T {}
 /// A trace's bytes, wherever they are.
 pub(super) type Bytes = Box<dyn ReadSeek>;
 
-/// So many bytes tell whether a file is packed.
+/// This many bytes tell whether a file is packed.
 const PACKED_START: u64 = 6;
 
 /// A path as messages show it.
@@ -37,7 +37,7 @@ pub(super) fn check_stdin(paths: &[Option<&Path>]) -> Result<(), Failure> {
 }
 
 /// Opens the file of a trace, and says what is wrong with its end if it is packed; what is packed,
-/// or is no regular file, is read into memory.
+/// or is not a regular file, is read into memory.
 pub(super) fn open(path: &Path) -> Result<(Bytes, Option<String>), Failure> {
     let whole = |path| -> io::Result<(Bytes, Option<String>)> {
         let (bytes, trouble) = read_unpacked(reader(path)?)?;
@@ -82,7 +82,7 @@ pub(super) fn trace(path: &Path) -> Result<(Trace<Bytes>, Option<String>), Failu
     Ok((trace, trouble))
 }
 
-/// Reads a map for sites of so many bytes.
+/// Reads a map for sites of this many bytes.
 pub(super) fn map(path: &Path, site_len: u32) -> Result<SymbolMap, Failure> {
     let text = map_text(path)?;
     SymbolMap::parse(&text, site_len).map_err(|error| wrong_map(path, &error))

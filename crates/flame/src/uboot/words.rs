@@ -16,7 +16,7 @@ pub(super) fn duration(micros: u64) -> String {
     ValueScale::of(&ValueType::new("time", "microseconds")).amount(Weight(micros))
 }
 
-/// So many of something, of which there may be one.
+/// This many of something, of which there may be one.
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", group_thousands(number), if number == 1 { one } else { many })
 }

@@ -6,7 +6,7 @@ use crate::sink::{FrameIndex, Sample, Sink};
 
 /// No stack is followed deeper; what is below stays with the last function.
 const MAX_DEPTH: usize = 512;
-/// So many stacks at most come of a graph; what is left then stays with the function above.
+/// This many stacks at most come of a graph; what is left then stays with the function above.
 const MAX_STACKS: usize = 2_000_000;
 
 /// The functions of a program with what they and their calls cost.

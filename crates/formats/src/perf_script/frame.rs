@@ -14,7 +14,7 @@ pub(super) struct FrameLine<'l> {
     pub(super) module: &'l [u8],
 }
 
-/// What a line without blanks around it has behind its address; `None` for what is no frame.
+/// What a line without blanks around it has behind its address; `None` for what is not a frame.
 pub(super) fn behind_address(line: &[u8]) -> Option<&[u8]> {
     split(line).map(|(_, rest)| rest)
 }
@@ -30,7 +30,7 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Reads a line without blanks around it; `None` for what is no frame.
+/// Reads a line without blanks around it; `None` for what is not a frame.
 pub(super) fn parse(line: &[u8]) -> Option<FrameLine<'_>> {
     let (address, rest) = split(line)?;
     let (symbol, module) = match module_start(rest) {

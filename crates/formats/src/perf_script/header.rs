@@ -33,7 +33,7 @@ struct Word<'l> {
     end: usize,
 }
 
-/// So many words at most stand before what a line is recognised by.
+/// This many words at most stand before what a line is recognised by.
 const MOST_WORDS: usize = 24;
 
 /// Reads a line; `None` for one that starts no sample.

@@ -53,7 +53,7 @@ impl Left {
     }
 }
 
-/// A line of a stack stands for nothing: it is no frame.
+/// A line of a stack stands for nothing: it is not a frame.
 const NOTHING: u32 = u32::MAX;
 /// It is not a frame, but known to be none: a source line.
 const SILENT: u32 = u32::MAX - 1;
@@ -81,7 +81,7 @@ pub(super) struct Parser<'s> {
     last_header: LastHeader,
     /// Innermost first.
     stack: Vec<FrameIndex>,
-    /// What samples are given to where they are no weights by themselves.
+    /// What samples are given to where they are not weights by themselves.
     taker: Option<Taker<'s>>,
 }
 
@@ -284,7 +284,7 @@ impl<'s> Parser<'s> {
         match self.push_line(text) {
             Some(stops) => Ok(stops),
             None => {
-                self.sink.skip(Place::Line(number), "it is no frame of a stack", text)?;
+                self.sink.skip(Place::Line(number), "it is not a frame of a stack", text)?;
                 Ok(false)
             }
         }

@@ -30,7 +30,7 @@ pub enum PprofError {
         limit: usize,
     },
     /// The bytes are not a protobuf message, or one of another type.
-    #[error("not a pprof file: byte {offset} is no part of a profile message")]
+    #[error("not a pprof file: byte {offset} is not part of a profile message")]
     Wire {
         /// Where the field starts that makes no sense.
         offset: usize,

@@ -120,7 +120,7 @@ impl ThreadReader {
     }
 }
 
-/// The number of a label; some tools write ids as texts. `None` for what is no id.
+/// The number of a label; some tools write ids as texts. `None` for what is not an id.
 fn number(label: &proto::Label, tables: &Tables<'_>) -> Result<Option<u32>, PprofError> {
     if label.text == 0 {
         return Ok(u32::try_from(label.number).ok());

@@ -265,7 +265,7 @@ fn function_of(frame: Frame) -> (StrId, Option<StrId>, FrameKind) {
 fn period(profile: &Profile) -> (Option<(String, &str)>, u64) {
     let Meta { event, frequency, period, .. } = &profile.meta;
     let Some(event) = event else { return (None, period.unwrap_or(0)) };
-    // `cpu-clock:u`: the modifiers are no part of the name.
+    // `cpu-clock:u`: the modifiers are not part of the name.
     let name = event.split(':').next().unwrap_or(event);
     if matches!(name, "cpu-clock" | "task-clock") {
         let by_frequency = frequency.and_then(|hz| 1_000_000_000_u64.checked_div(hz.0));

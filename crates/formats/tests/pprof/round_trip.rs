@@ -106,8 +106,8 @@ fn files_of_other_kinds_are_refused() {
         assert_eq!(error.to_string(), message);
     };
     check(b"", "not a pprof file: no sample types");
-    check(b"server;main 7\n", "not a pprof file: byte 0 is no part of a profile message");
-    check(b"\x7fELF\x02\x01\x01", "not a pprof file: byte 0 is no part of a profile message");
+    check(b"server;main 7\n", "not a pprof file: byte 0 is not part of a profile message");
+    check(b"\x7fELF\x02\x01\x01", "not a pprof file: byte 0 is not part of a profile message");
     check(b"\x1f\x8bnot gzip", "the file's compressed data is broken or cut off");
     assert!(matches!(read_pprof(b"\x0a\x7f"), Err(PprofError::Wire { offset: 0, .. })));
 }

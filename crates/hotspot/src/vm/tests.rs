@@ -9,7 +9,7 @@ use crate::x86_64::{FP, R13, RAX, RBX, SP};
 const STACK: u64 = 0x7ffc_0000_0000;
 const BASE: u64 = STACK + 0x40;
 
-/// A thread with a stack of so many words, each of which says where it is, but for these.
+/// A thread with a stack of this many words, each of which says where it is, but for these.
 struct Sampled {
     registers: Vec<(u8, u64)>,
     words: Vec<(u64, u64)>,
@@ -121,7 +121,7 @@ fn interpreted_frames_are_left_by_the_frame_pointer() {
         assert_eq!(left, caller(BASE + 0x30, 0x77));
         assert_eq!(names, [APPLY]);
     }
-    // What is no method proves nothing.
+    // What is not a method proves nothing.
     let other = thread(&[(SP, STACK), (FP, BASE)], &[(BASE - 24, START + 0x6000)]);
     let (left, names) = leave(&sample, (INTERPRETER + 0x20, false), &other);
     assert_eq!((left, &names[..]), (Left::NotProven, &["Interpreter".to_owned()][..]));

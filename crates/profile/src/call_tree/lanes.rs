@@ -48,7 +48,7 @@ pub struct Lane {
     pub runs: Vec<Range<Nanos>>,
     /// Samples that have no box: switches were lost, so that the thread is not known to have run then.
     pub unplaced: usize,
-    /// So many outermost frames of each stack are in the tree, where all would be too many.
+    /// This many outermost frames of each stack are in the tree, where all would be too many.
     pub depth: Option<usize>,
 }
 
@@ -216,7 +216,7 @@ struct Grower<'p> {
 }
 
 impl Grower<'_> {
-    /// A tree of so many boxes at most: as much of the stacks as that takes, from their outermost frames
+    /// A tree of this many boxes at most: as much of the stacks as that takes, from their outermost frames
     /// on, and how much that is if not all.
     fn bounded_tree(
         &mut self,
@@ -233,7 +233,7 @@ impl Grower<'_> {
         }
     }
 
-    /// A tree with so many outermost frames of each stack, or how many of them were met where those
+    /// A tree with this many outermost frames of each stack, or how many of them were met where those
     /// make more than `most` boxes. No frames are never too many.
     fn tree(
         &mut self,

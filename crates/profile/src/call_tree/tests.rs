@@ -110,7 +110,7 @@ fn direct_recursion_collapses_to_one_box() {
     check_collapsed("f;f", "f");
     check_collapsed("main;f;f;f;f;leaf", "main;f;leaf");
     check_collapsed("f;g;g;f", "f;g;f");
-    // The thread's name is no function.
+    // The thread's name is not a function.
     check_collapsed("c;c;x", "c;x");
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Line {
 }
 
 impl<'t> Batch<'t> {
-    /// An empty one with room for so many names and lines, and for what the last line is beyond.
+    /// An empty one with room for this many names and lines, and for what the last line is beyond.
     pub(super) fn with_room(number: usize) -> Batch<'t> {
         let number = number + number / 4;
         Batch { names: Vec::with_capacity(number), lines: Vec::with_capacity(number) }

@@ -57,7 +57,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Makes room for so many names, as far as that costs nothing when they do not come.
+    /// Makes room for this many names, as far as that costs nothing when they do not come.
     pub(super) fn reserve(&mut self, names: usize) {
         self.bytes.reserve(names * (NAME_LEN + LENGTH));
     }

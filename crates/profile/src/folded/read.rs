@@ -28,7 +28,7 @@ const BATCH: usize = 256;
 const BYTES_A_NODE: u64 = 32;
 /// So is less than this for each name.
 const BYTES_A_NAME: u64 = 1024;
-/// Room for so many is made at most before they are there.
+/// Room for this many is made at most before they are there.
 const MOST_NODES: u64 = 1 << 22;
 const MOST_NAMES: u64 = 1 << 14;
 
@@ -54,9 +54,9 @@ impl Columns {
     }
 }
 
-/// So many lines that are skipped are kept to be shown.
+/// This many lines that are skipped are kept to be shown.
 pub(super) const SHOWN_LINES: usize = 5;
-/// So many bytes of each.
+/// This many bytes of each.
 const MOST_SHOWN: usize = 400;
 
 /// A line without a stack or a count that can be read.
@@ -186,7 +186,7 @@ impl FoldedReader {
         self
     }
 
-    /// Makes room for what so many bytes of text may hold. Room that is not needed costs nothing but
+    /// Makes room for what this many bytes of text may hold. Room that is not needed costs nothing but
     /// addresses; growing step by step would copy everything several times.
     pub fn reserve(&mut self, bytes: u64) {
         let nodes = (bytes / BYTES_A_NODE).min(MOST_NODES) as usize;
@@ -444,7 +444,7 @@ fn why_not_read(line: &[u8]) -> &'static str {
         [b'-', number @ ..] if Count::parse(number).is_some() => "its count is negative",
         _ if word.len() == line.len() && is_number(word) => "there is no stack before its count",
         _ if word.iter().all(u8::is_ascii_digit) => "its count is too large",
-        _ if is_number(word) => "its count is no number",
+        _ if is_number(word) => "its count is not a number",
         _ => NO_COUNT,
     }
 }

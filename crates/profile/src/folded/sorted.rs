@@ -39,7 +39,7 @@ impl Item<'_> {
 /// What is still to be written, last thing first.
 enum Step<'t> {
     Line(usize, Cow<'t, str>, Counts),
-    /// What is below nodes of one name, the last so many of [`Lines::groups`].
+    /// What is below nodes of one name, the last this many of [`Lines::groups`].
     Below(usize, Cow<'t, str>, usize),
 }
 
@@ -153,7 +153,7 @@ fn own(text: &str, is_first: bool) -> Cow<'_, str> {
     }
 }
 
-/// The first frame of a line: blanks before it are no part of it, and a line that starts like a
+/// The first frame of a line: blanks before it are not part of it, and a line that starts like a
 /// comment would be lost.
 fn first(text: &str) -> Cow<'_, str> {
     let text = text.trim_start();

@@ -18,7 +18,7 @@ use crate::on_cpu::Ran;
 /// For how long threads that wait already are looked at, at a time.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// So many times of threads on CPUs are kept, 32 bytes each: threads that are switched 100,000 times a
+/// This many times of threads on CPUs are kept, 32 bytes each: threads that are switched 100,000 times a
 /// second reach that in 40 s. Of more, none are known.
 const MOST_RUNS: usize = 4_000_000;
 

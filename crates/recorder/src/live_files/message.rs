@@ -27,12 +27,12 @@ pub(super) enum How {
     Debug,
     /// As a process sees it; no link is followed out of its root, and none at the end.
     InRootOf(Pid),
-    /// As flame sees it below a directory, whose path is so many bytes of the whole path: as its root,
+    /// As flame sees it below a directory, whose path is this many bytes of the whole path: as its root,
     /// out of which no link leads.
     Below { root_len: u64 },
     /// As flame sees it: a file of /proc, whose text is handed over.
     Text,
-    /// So many bytes of it from a place on: memory.
+    /// This many bytes of it from a place on: memory.
     Memory { start: u64, len: u64 },
 }
 

@@ -15,7 +15,7 @@ const OF_USER: Duration = Duration::from_secs(10);
 const OF_ALL: Duration = Duration::from_secs(30);
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// What is answered within this time is no waiting: a Java VM is read thousands of times a second, and a
+/// What is answered within this time is not waiting: a Java VM is read thousands of times a second, and a
 /// recording may go on for days. It may take this part of the time.
 const AT_ONCE: Duration = Duration::from_millis(20);
 const PART: u32 = 4;

@@ -153,7 +153,7 @@ fn answer(
     }
 }
 
-/// The path of a directory, so many bytes of the whole, and what is below it.
+/// The path of a directory, this many bytes of the whole, and what is below it.
 fn parts(whole: &Path, root_len: u64) -> io::Result<(&Path, &Path)> {
     let bytes = whole.as_os_str().as_bytes();
     let (root, path) = usize::try_from(root_len)
@@ -176,7 +176,7 @@ fn file_in_memory() -> io::Result<File> {
     Ok(File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?))
 }
 
-/// A copy of so many bytes from a place on.
+/// A copy of this many bytes from a place on.
 fn copy_at(file: &File, start: u64, len: u64) -> io::Result<File> {
     let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
     file.read_exact_at(&mut bytes, start)?;

@@ -22,7 +22,7 @@ const BELOW: u32 = 10;
 /// Boxes are drawn from that width on, in hundredths of a pixel: who zooms sees them.
 const NARROWEST: Narrow = Narrow { frame: 5, run: 20 };
 
-/// A row shows that has this part of what the outermost boxes have, and so many hundredths of a pixel.
+/// A row shows that has this part of what the outermost boxes have, and this many hundredths of a pixel.
 const RARE: Units = 50;
 const LEAST_WIDTH: Units = 1000;
 
@@ -32,7 +32,7 @@ const LEAST_TEXT: u32 = 22;
 /// The size of the letters in boxes, in thousandths of a pixel for each thousandth of an em.
 const FONT: u32 = 11;
 
-/// The bar of when the thread ran has so many parts.
+/// The bar of when the thread ran has this many parts.
 const PARTS: usize = 590;
 
 /// Draws a lane; its height. All its boxes are there, of which the rows show that have much: the script shows

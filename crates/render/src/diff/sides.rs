@@ -143,7 +143,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// So many nodes are looked at in one go.
+/// This many nodes are looked at in one go.
 const CHUNK: usize = 1 << 14;
 
 /// What is known of some nodes together.

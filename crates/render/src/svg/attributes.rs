@@ -76,7 +76,7 @@ impl BoxAttributes {
             "title" => self.title = Some(value.to_owned()),
             "target" => self.target = Some(value.to_owned()),
             "href" if is_harmless(value) => self.href = Some(value.to_owned()),
-            "href" => complain(format!("{value} is no link to a page")),
+            "href" => complain(format!("{value} is not a link to a page")),
             "id" if is_own_id(value) => complain(own_id(value)),
             "id" | "class" => {
                 self.group.insert(key.to_owned(), value.to_owned());
@@ -229,6 +229,6 @@ mod tests {
         let f = Label { name: "f".to_owned(), kind: FrameKind::User };
         assert_eq!(attributes.of(&f), Some(&BoxAttributes::default()));
         assert_eq!(complaints.len(), 4, "{complaints:?}");
-        assert_eq!(complaints[0], "line 1: javascript:alert(1) is no link to a page");
+        assert_eq!(complaints[0], "line 1: javascript:alert(1) is not a link to a page");
     }
 }

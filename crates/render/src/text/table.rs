@@ -8,7 +8,7 @@ use super::shown;
 use crate::amount::{ValueScale, format_share, group_thousands};
 
 /// Writes the `top` functions with the most self weight: self and total, each with its share.
-/// Recursion counts once in a total. Threads and marks are no functions.
+/// Recursion counts once in a total. Threads and marks are not functions.
 ///
 /// # Errors
 /// Those of `out`.

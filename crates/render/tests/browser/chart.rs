@@ -126,7 +126,7 @@ fn a_search_keeps_what_it_finds_and_adds_up_nested_calls_once() {
     assert!(boxes >= 20 && found[2] == true, "{found}");
     // Ten turns of 100 ms, whatever is nested.
     assert_eq!(found[0], json!(format!("{boxes} boxes, 1000 ms")));
-    // What is no regular expression is looked for as it stands.
+    // What is not a regular expression is looked for as it stands.
     assert_eq!(search(&mut page, "level_0("), json!(["nothing found", 0, true]));
     page.press("Escape").unwrap();
     let cleared =

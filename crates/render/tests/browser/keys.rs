@@ -169,7 +169,7 @@ fn a_finger_tells_zooms_and_a_long_press_opens_the_menu() {
     graph.browser.touch_end().unwrap();
     let rows = "Array.from(document.querySelectorAll('#panel .row text:nth-child(2)'), t => t.textContent)";
     assert_eq!(graph.eval(rows)[1], "Copy name");
-    assert_eq!(graph.names().len(), 10, "the long press is no click");
+    assert_eq!(graph.names().len(), 10, "the long press is not a click");
     graph.browser.press("Escape").unwrap();
     graph.browser.tap(x, y).unwrap();
     graph.wait_until("document.querySelector('#frames [aria-selected]')");

@@ -32,7 +32,7 @@ impl Machine {
         }
     }
 
-    /// An occurrence after so many nanoseconds.
+    /// An occurrence after this many nanoseconds.
     fn happen(&mut self, after: u64, place: usize) {
         self.now += after;
         self.happened += 1;

@@ -55,7 +55,7 @@ fn a_launched_program_counts_from_its_exec_on() {
     let mut filter = Filter::of_launched(Pid(10), true);
     assert!(!sample(&mut filter, 10, 10));
     assert!(record(&mut filter, COMM, 0, &[10, 10]));
-    assert!(!sample(&mut filter, 10, 10), "a new name is no new program");
+    assert!(!sample(&mut filter, 10, 10), "a new name is not a new program");
     assert!(record(&mut filter, COMM, EXEC, &[10, 10]));
     assert!(sample(&mut filter, 10, 10));
 }

@@ -202,7 +202,7 @@ impl JitDump {
             let name = &rest[PREFIX_LEN.min(rest.len())..];
             let Some(end) = memchr::memchr(0, name) else { break };
             let file = match (&name[..end], lines.last()) {
-                // A byte that is no text stands for the file of the line before.
+                // A byte that is not text stands for the file of the line before.
                 (b"\xff", Some(last)) => last.file.clone(),
                 (name, _) => String::from_utf8_lossy(&name[..end.min(MAX_NAME_LEN)]).into_owned(),
             };

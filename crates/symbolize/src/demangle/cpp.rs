@@ -184,7 +184,7 @@ fn without_empty_packs(mut text: String) -> String {
     text
 }
 
-/// Replaces what is no reference to an array or function: `char const (&) [51ul]`.
+/// Replaces what is not a reference to an array or function: `char const (&) [51ul]`.
 fn replace_packs(text: &str, pattern: &str, plain: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

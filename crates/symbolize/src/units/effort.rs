@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Steps of all efforts, counted where the code is checked as it runs: fuzz targets look at them.
 static SPENT: AtomicU64 = AtomicU64::new(0);
 
-/// So many steps were spent in this process.
+/// This many steps were spent in this process.
 pub(crate) fn spent() -> u64 {
     SPENT.load(Ordering::Relaxed)
 }
@@ -21,7 +21,7 @@ pub(crate) struct Effort {
 pub(crate) struct Exhausted;
 
 impl Effort {
-    /// So many steps.
+    /// This many steps.
     pub(crate) fn new(steps: u64) -> Effort {
         Effort { left: AtomicU64::new(steps) }
     }

@@ -40,7 +40,7 @@ pub(super) struct Metered<'u> {
 }
 
 impl<'u> Meter<'u> {
-    /// So many reads, from here on the stack.
+    /// This many reads, from here on the stack.
     pub(super) fn new(reads: usize, code: &'u CodeRanges) -> Meter<'u> {
         let lowest = stack_address().saturating_sub(MAX_STACK);
         Meter { most: reads, left: Cell::new(reads), lowest, code, only_code: Cell::new(false) }
@@ -68,7 +68,7 @@ impl<'u> Metered<'u> {
         Metered { bytes, meter }
     }
 
-    /// One more read, which goes over so many bytes.
+    /// One more read, which goes over this many bytes.
     #[inline]
     fn count(&self, bytes: usize) -> Result<()> {
         let spent = self.meter.spend(1 + bytes / BYTES_A_STEP);

@@ -26,7 +26,7 @@ pub(crate) struct SplitUnit<'d> {
 }
 
 impl<'d> SplitUnit<'d> {
-    /// The unit for which one stands that `opener` opened; `None` if that is no skeleton, or what
+    /// The unit for which one stands that `opener` opened; `None` if that is not a skeleton, or what
     /// it stands for cannot be found or read.
     pub(crate) fn open(
         opener: &Opener<'d>,

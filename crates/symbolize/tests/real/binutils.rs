@@ -101,7 +101,7 @@ fn skip(reason: &str) {
 }
 
 /// Compares the answers for an image; `debug` is the file that binutils reads. Differences are of
-/// the kinds in `limits` and no more of each than so many percent of the addresses.
+/// the kinds in `limits` and no more of each than this many percent of the addresses.
 #[track_caller]
 fn check(image: &Path, debug: &Path, limits: &[(Why, f64)]) {
     let file = ImageFile::open(image).unwrap();

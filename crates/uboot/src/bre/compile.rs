@@ -24,7 +24,7 @@ pub(super) enum Instruction {
     Reference(usize),
 }
 
-/// The program of a tree with so many groups, and how many slots it has. Group N has the slots 2N
+/// The program of a tree with this many groups, and how many slots it has. Group N has the slots 2N
 /// and 2N + 1.
 pub(super) fn compile(node: &Node, groups: usize) -> Result<(Vec<Instruction>, usize), Problem> {
     let mut compiler = Compiler { program: Vec::new(), slots: 2 * groups + 2 };

@@ -31,7 +31,7 @@ pub(super) fn entry(function: u64, depth: u32) -> [u32; ENTRY] {
     [11, PROCESS, f, g, depth]
 }
 
-/// What is in an event of an exit after so many nanoseconds.
+/// What is in an event of an exit after this many nanoseconds.
 pub(super) fn exit(function: u64, depth: u32, nanos: u64) -> [u32; EXIT] {
     let ([f, g], [n, o]) = (halves(function), halves(nanos));
     [10, PROCESS, f, g, depth, 0, 0, 0, n, o]
@@ -82,7 +82,7 @@ impl<'w> Pages<'w> {
         Pages { out: None, room, longest_delta, buffer, start: 0, used: 0, time: 0, len: 0 }
     }
 
-    /// Makes room for an event of so many words at a time; microseconds from the last event of
+    /// Makes room for an event of this many words at a time; microseconds from the last event of
     /// the page, 0 on a new one. The number is negative where time goes back.
     #[inline]
     pub(super) fn make_room(&mut self, words: usize, time: u64) -> io::Result<i64> {

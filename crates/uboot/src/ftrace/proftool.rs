@@ -11,7 +11,7 @@ use crate::map::ProftoolMap;
 use crate::record::{Record, RecordKind};
 use crate::rules::Rules;
 
-/// proftool gives up with one more than so many functions that are not in the map, or steps back.
+/// proftool gives up with one more than this many functions that are not in the map, or steps back.
 const MOST_MISSING: u64 = 20;
 const MOST_STEPS_BACK: u64 = 20;
 /// The longest time between two events that it writes, in microseconds.

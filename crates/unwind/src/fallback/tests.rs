@@ -47,7 +47,7 @@ fn a_frame_pointer_that_cannot_be_one_is_not_followed() {
         let words = [0, IN_MAIN, IN_MAIN, IN_MAIN];
         Sample::of(X86_64, &[], &registers, &words).check("+12340010", StackEnd::NoUnwindInfo);
     }
-    // It points to two words, but the second one is no address of code.
+    // It points to two words, but the second one is not an address of code.
     let registers = [(RSP, SP), (RBP, SP), (RIP, JIT + 0x10)];
     Sample::of(X86_64, &[], &registers, &[SP, SP]).check("+12340010", StackEnd::NoUnwindInfo);
 }

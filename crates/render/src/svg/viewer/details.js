@@ -8,7 +8,7 @@ function numbersOf(cell) {
   else if (above > 0) of.push(share(cell.weight, total[above]) + ' of parent');
   if (filtered()) of.push(share(cell.weight, everything) + ' of everything');
   const least = 'total ' + share(cell.weight, whole), most = of.length ? `${least} (${of.join(', ')})` : least;
-  // What a caller does itself is no part of what it calls.
+  // What a caller does itself is not part of what it calls.
   let rest = cell.thin || isCaller(cell) ? '' : `, self ${share(selfOf[cell.node], whole)}`;
   rest += `, ${amount(cell.weight)}`;
   if (!cell.thin) rest += change(cell.node);

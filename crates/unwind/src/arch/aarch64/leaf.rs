@@ -42,7 +42,7 @@ pub(super) fn only_returns(before: &[u8], at: &[u8]) -> bool {
         if std::mem::replace(is_seen, true) {
             continue;
         }
-        // One before the first is no index.
+        // One before the first is not an index.
         let target = |words: i32| index.wrapping_add_signed(words as isize);
         match word.first_chunk().map_or(Next::Unknown, |bytes| next(u32::from_le_bytes(*bytes))) {
             Next::On => open.push(index + 1),
@@ -74,7 +74,7 @@ fn is_callers(bits: u32) -> bool {
     (X19..=LR).contains(&(bits & 0x1f))
 }
 
-/// A signed number of so many bits.
+/// A signed number of this many bits.
 fn signed(word: u32, low: u32, bits: u32) -> i32 {
     (word << (32 - low - bits)).cast_signed() >> (32 - bits)
 }
