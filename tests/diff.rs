@@ -220,9 +220,9 @@ fn one_recording_a_side_is_called_real_by_nobody() {
     let ended = diff_of(a, b, &[]).success();
     let text = &ended.stdout;
     assert!(text.contains("with one recording per side, nothing is called real"), "{text}");
-    assert!(
-        text.contains("interrupts are the machine's and not listed: 9.01% before, 4.01% after")
-    );
+    assert!(text.contains(
+        "time in interrupts belongs to the machine and is not listed: 9.01% before, 4.01% after"
+    ));
     assert!(!text.contains("tick") && text.contains("  f"), "{text}");
     let json = json_of(diff_of(a, b, &["--json"]));
     assert_eq!(real(&json), [("f".to_owned(), "self"), ("f".to_owned(), "total")]);

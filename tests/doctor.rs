@@ -272,7 +272,7 @@ fn a_program_replaced_while_it_runs_is_reported() {
     let report = report(&doctor(&["-p", &target.pid_text()]));
     let image = check(&report, &format!("{path} (deleted)"));
     let found = image["found"].as_str().unwrap();
-    assert!(found.starts_with("replaced since, read all the same: unwind tables"), "{found}");
+    assert!(found.starts_with("replaced since, but still readable: unwind tables"), "{found}");
 }
 
 #[test]

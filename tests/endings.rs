@@ -206,8 +206,10 @@ fn a_delay_leaves_out_how_a_program_starts() {
     finish(&mut command).success();
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     assert_count(folded.with(&["main", "work"]), 0.3 * 999.0, 0.2);
-    finish(flame().args(["record", "-D", "30s", "-o", &path, "--", "true"]))
-        .error(1, &["nothing was recorded: --delay was not over", "has ended by then"]);
+    finish(flame().args(["record", "-D", "30s", "-o", &path, "--", "true"])).error(
+        1,
+        &["nothing was recorded: the recording ended before --delay was over", "has ended by then"],
+    );
     // What says for how long to record does not begin before.
     let target = Target::start(&shares, &["60"]);
     let mut command = flame();

@@ -106,7 +106,7 @@ fn a_byte_order_mark_is_no_part_of_a_name() {
 fn files_whose_weights_have_no_sum_are_refused() {
     let scratch = scratch_with("a 9000000000000000000\n");
     fs::write(scratch.file("two.folded"), "a 0.000000001\n").unwrap();
-    render(&scratch, &["two.folded"]).error(1, &["add up to more than 64 bits"]);
+    render(&scratch, &["two.folded"]).error(1, &["not fit into 64 bits"]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
     error(b"a 0\n", &["no stacks in in.folded"]);
     let large = b"a 18446744073709551615\nb 18446744073709551615\n";
-    error(large, &["the weights in in.folded add up to more than 64 bits hold", "why: 2^64"]);
+    error(large, &["the sum of the weights in in.folded does not fit into 64 bits", "why: 2^64"]);
     error(b"a 9999999999999999999 1\na;b 9999999999999999999 2\n", &["the weights in in.folded"]);
     error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
     error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: it is binary"]);
@@ -206,7 +206,7 @@ fn what_an_input_does_not_have_is_refused() {
         (["--lines"].as_slice(), "no source lines in in.folded"),
         (&["--root-tid"], "no thread ids in in.folded"),
         (&["--root-pid"], "no process ids in in.folded"),
-        (&["--threads"], "no names of processes besides those of threads in in.folded"),
+        (&["--threads"], "no process names in addition to thread names in in.folded"),
         (&["--value", "cpu"], "no value cpu in in.folded"),
     ] {
         render(&scratch, options).error(2, &[missing, "why: folded text has", "try: "]);

@@ -325,8 +325,8 @@ time       1.00 s, from 0.000090 s to 1.000140 s
 gap        1.00 s at most, before record 8
 paused     1.00 s in 1 pause
 depth      3 levels at most
-dropped    3 calls of 7, too deep or for want of room
-note       5 bytes behind the last chunk left out: no chunk starts there
+dropped    3 calls of 7, too deep, or when the buffer was full
+note       5 bytes after the last chunk left out: no chunk starts there
 functions  4 functions, 0 not in the map; 2 of 3 calls come from where it has their callers
 ";
     assert_eq!(ended.stdout, expect);

@@ -33,7 +33,7 @@ pub enum DiffError {
         function: String,
     },
     /// The siblings of a tree do not stand in the order of their names.
-    #[error("the stacks of {name} are not in the order of their names")]
+    #[error("the stacks of {name} are not sorted by name")]
     Unsorted {
         /// The run's name.
         name: String,

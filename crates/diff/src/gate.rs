@@ -65,8 +65,8 @@ pub struct Excess<'t> {
 /// What is not a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a bound looks like 'total>5%', 'parse_json:self>+2%' or 'total<-5%': self or total, of any \
-     function or of one; above a growth or below a shrinking"
+    "a bound is written like 'total>5%', 'parse_json:self>+2%' or 'total<-5%': self or total, of \
+     any function or of one, then > with a growth or < with a decrease"
 )]
 pub struct NoGate;
 

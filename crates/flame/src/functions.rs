@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Option<Result<EventType, String>> {
         Err(error) => return Some(Err(format!("{file}: {error}"))),
     };
     let event = calls_of(text, function, path, &image);
-    Some(event.ok_or_else(|| format!("{file} has no symbol of a function '{function}'")))
+    Some(event.ok_or_else(|| format!("{file} has no function symbol '{function}'")))
 }
 
 /// Calls of a function of an image, which the kernel finds at `path`; `None` where it has no such

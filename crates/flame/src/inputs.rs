@@ -32,7 +32,9 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
     if paths.is_empty() {
         return match is_piped() {
             true => Ok(vec![PathBuf::from("-")]),
-            false => Err(Failure::usage("no file to read, and nothing is piped in").or_try(usage)),
+            false => {
+                Err(Failure::usage("no file was given, and nothing is piped in").or_try(usage))
+            }
         };
     }
     if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
@@ -145,7 +147,7 @@ fn failure(path: &Path, error: &ReadError) -> Failure {
             let failure = cannot(" as a profile".to_owned()).why(format!("it {looks}"));
             match looks.as_str() {
                 looks if looks.contains("picture or a page") => {
-                    failure.or_try("the profile that it was made of")
+                    failure.or_try("the profile that it was made from")
                 }
                 _ => failure.or_try(LIST),
             }
@@ -179,7 +181,7 @@ pub(crate) fn nothing(paths: &[PathBuf], health: &Health, first: Option<&Skipped
     let names: Vec<String> = paths.iter().map(|path| shown_path(path)).collect();
     let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
     match (health.skipped_lines, first) {
-        (0, _) => failure.why("there is no line with a count above zero"),
+        (0, _) => failure.why("no line has a count above zero"),
         (_, Some(part)) => failure.why(format!("{}: {}", part.place, part.reason)),
         (1, None) => failure.why("its only line does not end with a count"),
         (lines, None) => failure.why(format!("none of its {lines} lines ends with a count")),
@@ -191,9 +193,12 @@ pub(crate) fn nothing(paths: &[PathBuf], health: &Health, first: Option<&Skipped
 /// Of weights whose sums would be wrong.
 pub(crate) fn too_large(paths: &[PathBuf]) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    Failure::new(format!("the weights in {} add up to more than 64 bits hold", names.join(", ")))
-        .why("2^64 is the limit, decimal places included; no sum beyond it would be right")
-        .or_try("counts in a larger unit: milliseconds in place of nanoseconds, say")
+    Failure::new(format!(
+        "the sum of the weights in {} does not fit into 64 bits",
+        names.join(", ")
+    ))
+    .why("2^64 is the limit, decimal places included; no sum beyond it would be right")
+    .or_try("counts in a larger unit: milliseconds in place of nanoseconds, say")
 }
 
 /// Of a profile that has none of the value that was to be shown.

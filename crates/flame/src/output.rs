@@ -127,7 +127,7 @@ impl Outputs {
         check_pictures(&picture, charts, &files)?;
         if let Some(asked) = args.format.filter(|_| files.iter().all(|(file, _)| file.is_ended())) {
             let asked = asked.name();
-            let why = "the endings of all outputs say theirs; -o - is stdout";
+            let why = "the endings of all outputs determine theirs; -o - is stdout";
             warn_of(&format!("--format {asked} changes nothing here: {why}"));
         }
         let picture = Picture::prepare(&picture, color)?;
@@ -135,7 +135,7 @@ impl Outputs {
             warn_of(complaint);
         }
         if picture.shapes() && files.iter().any(|(_, format)| format.shows_times()) {
-            warn_of("what is drawn over time has all stacks, whatever other outputs leave out");
+            warn_of("pictures over time show all stacks, whatever is left out of other outputs");
         }
         let mut tree = TreeOptions { order: picture.order(), ..TreeOptions::default() };
         if defaults.merges_pools {
@@ -208,12 +208,12 @@ impl Outputs {
             _ if tid => "thread ids".to_owned(),
             _ if pid => "process ids".to_owned(),
             _ if !matches!(by, RootName::Comm | RootName::Pool) => "threads".to_owned(),
-            _ if process => "names of processes besides those of threads".to_owned(),
+            _ if process => "process names in addition to thread names".to_owned(),
             _ => return Ok(()),
         };
         Err(Failure::usage(format!("no {missing} in {}", path.display()))
-            .why("folded text has names and one count a stack, nothing else")
-            .or_try("a pprof file: flame record -o out.pb.gz keeps all that is known"))
+            .why("folded text has names and one count per stack, nothing else")
+            .or_try("a pprof file: flame record -o out.pb.gz keeps everything that is known"))
     }
 
     /// Whether what is asked for can be had of stacks that another tool has printed.
@@ -224,7 +224,7 @@ impl Outputs {
             RootName::Process | RootName::Title | RootName::None => "threads apart from stacks",
         };
         Err(Failure::usage(format!("no {missing} in {}", shown_path(path)))
-            .or_try("a pprof file: flame record -o out.pb.gz keeps all that is known"))
+            .or_try("a pprof file: flame record -o out.pb.gz keeps everything that is known"))
     }
 
     /// The position of the value that is asked for.
@@ -266,7 +266,7 @@ impl Outputs {
         let shaped = missing.map_or_else(|| self.shape(tree), Err);
         match shaped {
             Ok(tree) => (tree, None),
-            Err(failure) => (whole(), Some(failure.or_why("what was recorded is shown whole"))),
+            Err(failure) => (whole(), Some(failure.or_why("recordings are shown whole"))),
         }
     }
 
@@ -399,7 +399,8 @@ impl Outputs {
         let args = &self.picture.args;
         let title = args.title.as_deref().or(title).map(str::to_owned);
         let footer = if args.no_metadata { &[] } else { shown.footer };
-        let two = "two counts a stack, of which this is the second: flame diff tells the change";
+        let two =
+            "it has two counts per stack, and this is the second: flame diff shows the change";
         let two = shown.tree.before().map(|_| two.to_owned());
         let header = title.into_iter().chain(footer.iter().cloned()).chain(two).collect();
         let default = TextConfig::default();

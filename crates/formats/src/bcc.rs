@@ -23,7 +23,7 @@ use crate::sink::{FrameIndex, Sink, TaskName};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "bcc",
-    description: "bcc tools with a frame a line (profile, offcputime, stackcount)",
+    description: "bcc tools with one frame per line (profile, offcputime, stackcount)",
     content: Content::Text,
     detect,
     reader: Reader::Stacks(read),

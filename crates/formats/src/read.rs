@@ -112,7 +112,7 @@ pub(crate) fn broken_end(
     let what = format!("its compressed data is broken or cut off: {trouble}");
     match options.strict {
         true => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what).into()),
-        false => Ok(Some(format!("{what}; what stands before that was read"))),
+        false => Ok(Some(format!("{what}; everything before that was read"))),
     }
 }
 

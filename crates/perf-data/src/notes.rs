@@ -43,7 +43,7 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
     }
     if let Some(at) = left.cut_at {
         notes.push(format!(
-            "it is cut off or broken at byte {at}; what stands before that was read"
+            "it is truncated or damaged at byte {at}; everything before that was read"
         ));
     }
     if left.has_no_facts {
@@ -66,10 +66,10 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
     }
     if left.nobodys > 0 {
         let count = left.nobodys;
-        notes.push(format!("{count} records of events that the file does not tell of skipped"));
+        notes.push(format!("{count} records of events that the file does not describe skipped"));
     }
     if left.late > 0 {
-        notes.push(format!("{} records came too late to be put in order", left.late));
+        notes.push(format!("{} records came too late to be sorted", left.late));
     }
     Ok(notes)
 }
@@ -78,15 +78,15 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
 pub(crate) fn of_places(files: &RecordedFiles, unproven: u64) -> Option<String> {
     if unproven > 0 {
         return Some(format!(
-            "{unproven} files of --sysroot are taken for those of the recording, which has no \
-             build ID of them"
+            "{unproven} files of --sysroot are assumed to be those of the recording, which has no \
+             build IDs for them"
         ));
     }
     let host = files.facts.host.as_ref().filter(|_| files.sysroot.is_none())?;
     (is_this_machine(&files.facts) == Some(false)).then(|| {
         format!(
-            "it was recorded on {host}: of this machine's files those are used that have the \
-             same build ID; --sysroot DIR names the place of that machine's"
+            "it was recorded on {host}: files of this machine are used only if they have the same \
+             build ID; --sysroot DIR names a copy of that machine's"
         )
     })
 }

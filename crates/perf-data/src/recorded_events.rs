@@ -102,7 +102,7 @@ impl RecordedEvents {
         let bytes = header.attributes.read(input)?;
         let len = header.attribute_len;
         if len <= IDS || bytes.len() < len {
-            return Err(PerfDataError::Broken("it says of no event how it was opened"));
+            return Err(PerfDataError::Broken("it does not describe any event"));
         }
         let mut events = RecordedEvents::default();
         for entry in bytes.chunks_exact(len) {

@@ -238,7 +238,7 @@ impl CallTree {
         self.nodes[0].total
     }
 
-    /// Whether its weights add up to more than 64 bits hold, so that none of its sums can be
+    /// Whether its weights do not fit into 64 bits, so that none of its sums can be
     /// believed.
     pub fn is_too_large(&self) -> bool {
         let before = self.before.as_ref().and_then(|before| before.first());

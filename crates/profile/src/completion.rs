@@ -65,7 +65,7 @@ impl fmt::Display for NotRead {
         f.write_str(match self {
             NotRead::NoReader => "could not be read at the moment of the sample",
             NotRead::Late => "would have been read too late",
-            NotRead::NoRoom => "read and not kept, for lack of room",
+            NotRead::NoRoom => "read but not kept, for lack of space",
             NotRead::RealTime => "of threads of a real-time class",
             NotRead::Denied => "not allowed to be read",
             NotRead::Unreadable => "not in memory",

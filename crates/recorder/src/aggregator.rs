@@ -221,7 +221,7 @@ impl Aggregator {
         }
         if self.shortened > 0 {
             health.notes.push(format!(
-                "{} samples are without their inner functions: stacks had more than {} different frames \
+                "{} samples lack their inner functions: stacks had more than {} different frames \
                  in all (--max-depth, -F)",
                 self.shortened, self.most_frames
             ));

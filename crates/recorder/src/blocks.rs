@@ -115,7 +115,7 @@ impl Blocks {
     /// What the blocks are not.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> + '_ {
         let too_many = (self.left_out > 0).then(|| {
-            format!("{} blocks were not followed: there were too many at a time", self.left_out)
+            format!("{} blocks were not followed: there were too many at once", self.left_out)
         });
         let gaps = self
             .has_gaps

@@ -249,7 +249,7 @@ impl Collector {
         health.notes.extend(self.locator.java.notes());
         health.short_tasks = self.short_tasks.unseen();
         if self.runs.is_none() {
-            let note = "threads were switched too often to keep when each had a CPU".to_owned();
+            let note = "there were too many switches to keep when each thread had a CPU".to_owned();
             health.notes.push(note);
         }
         if self.open_ends > 0 {

@@ -32,7 +32,10 @@ impl DebugPlaces {
     pub fn note(&self) -> Option<String> {
         let refused = self.budget.refused();
         (refused > 0).then(|| {
-            format!("{refused} parts of files were left out: too large, or packed beyond belief")
+            format!(
+                "{refused} parts of files were left out: too large, or compressed more than \
+                     is plausible"
+            )
         })
     }
 }

@@ -97,7 +97,8 @@ impl Inlining {
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         let many = format!("stacks of more than {MOST} functions: inlined ones were left out");
         let long = format!(
-            "stacks of more than {} KiB of names: those further in were shortened, and inlined ones left out",
+            "stacks with more than {} KiB of names: inner ones were shortened, and inlined ones \
+             left out",
             MOST_TEXT >> 10
         );
         let is_many = self.outermost.len() > self.short.len();

@@ -256,8 +256,9 @@ impl JavaVms {
 
     /// What has to be said of what was read.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
-        let short = "memory of Java VMs was read as often as is allowed: some frames have no names";
-        let full = "names of Java VMs take more memory than they may: some frames have none";
+        let short =
+            "the limit for reading memory of Java VMs was reached: some frames have no names";
+        let full = "the limit for names of Java VMs was reached: some frames have none";
         let notes = [(self.budget.was_short.get(), short), (self.names.were_too_many(), full)];
         notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned())
     }

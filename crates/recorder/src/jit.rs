@@ -359,9 +359,7 @@ impl JitCode {
             0 => format!("process {first}"),
             _ => format!("process {first} and {others} more"),
         };
-        Some(format!(
-            "the perf map of {whose} takes too long to read: not all of its names are there"
-        ))
+        Some(format!("the perf map of {whose} takes too long to read: some names are missing"))
     }
 
     /// Where an id's code was in its mapping: where that was is the process's own affair.

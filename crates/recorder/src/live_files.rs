@@ -130,7 +130,7 @@ impl LiveFiles {
         match start() {
             Ok(keeper) => LiveFiles(Some(Arc::new(Shared { keeper, state: Mutex::default() }))),
             Err(error) => {
-                tracing::warn!(%error, "files of targets are waited for without a deadline");
+                tracing::warn!(%error, "there is no deadline for files of targets");
                 LiveFiles(None)
             }
         }
@@ -420,7 +420,7 @@ fn note(notes: &mut Vec<String>, user: Option<u32>, path: &Path, error: &io::Err
     const MAX_NOTES: usize = 5;
     let why = match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ETIMEDOUT) => "was not waited for: its file system does not answer",
-        Some(Errno::EBUSY) => "was left out: files of this user were waited for long enough",
+        Some(Errno::EBUSY) => "was left out: files of this user took too long already",
         Some(Errno::EFBIG) => {
             "was left out: too large to be copied from a file system in user space"
         }

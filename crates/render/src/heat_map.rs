@@ -118,8 +118,7 @@ impl Grid {
         let (slice, most) = (self.slice / 1_000_000, scale.amount(Weight(self.most)));
         writeln!(
             out,
-            "<text x=\"{LEFT}\" y=\"{foot}\" fill=\"#555\">a column is {} s, a slice {slice} ms; the darkest \
-             has {most}</text>",
+            "<text x=\"{LEFT}\" y=\"{foot}\" fill=\"#555\">each column is {} s, each slice {slice} ms; the darkest has {most}</text>",
             self.of_column
         )
     }

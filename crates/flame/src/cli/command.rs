@@ -26,12 +26,12 @@ const COMMANDS: [Definition; 6] = [
     ("fold", "Turn any profiler's output into folded stacks", |it| {
         classic(FoldArgs::augment_args(it))
     }),
-    ("diff", "Compare profiles: what grew, what shrank, and what of it is real", |it| {
+    ("diff", "Compare profiles: what grew, what shrank, and which changes are real", |it| {
         classic(DiffArgs::augment_args(it))
     }),
     (
         "doctor",
-        "Say what can be recorded here, and which command mends what cannot",
+        "Say what can be recorded here, and which command fixes what cannot",
         DoctorArgs::augment_args,
     ),
     ("uboot", "Turn U-Boot's function traces into pictures and trace.dat", UbootArgs::augment_args),

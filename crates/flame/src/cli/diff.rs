@@ -166,7 +166,9 @@ fn value_pair(text: &str) -> Result<ValuePair, String> {
         Some((before, after)) if !before.is_empty() && !after.is_empty() => {
             Ok(ValuePair(before.to_owned(), after.to_owned()))
         }
-        _ => Err("two names of values look like instructions,cycles".to_owned()),
+        _ => {
+            Err("two value names are separated by a comma, such as instructions,cycles".to_owned())
+        }
     }
 }
 

@@ -16,7 +16,7 @@ Examples:
   perf script | flame fold -o out.svg         or any other output
   flame fold perf.data --event instructions --comm nginx --time 2..5
   flame fold day1/ day2/ -o week.pb.gz        all files of folders, summed up
-  flame fold --files /var -o var.svg          what takes the room of a disk
+  flame fold --files /var -o var.svg          what fills a disk
   flame fold --list-formats";
 
 /// Turn the output of any profiler into folded stacks, or into what -o names
@@ -157,7 +157,8 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
         let nanos = seconds.map(|seconds| Nanos((seconds * 1e9).round() as u64));
         nanos.map(Some).ok_or_else(|| format!("{text} is not a number of seconds"))
     };
-    let (from, to) = text.split_once("..").ok_or("a span of time looks like 2..5, in seconds")?;
+    let (from, to) =
+        text.split_once("..").ok_or("a time span is FROM..TO in seconds, such as 2..5")?;
     let range = TimeRange { from: bound(from)?, to: bound(to)? };
     match (range.from, range.to) {
         (Some(from), Some(to)) if from >= to => Err("its end is not behind its start".to_owned()),

@@ -32,6 +32,5 @@ pub(crate) struct InputArgs {
 }
 
 fn input_format(name: &str) -> Result<&'static InputFormat, String> {
-    InputFormat::named(name)
-        .ok_or_else(|| "flame fold --list-formats prints those there are".into())
+    InputFormat::named(name).ok_or_else(|| "flame fold --list-formats lists them".into())
 }

@@ -420,7 +420,7 @@ fn call_graph(text: &str) -> Result<StackWalk, String> {
             // The kernel takes multiples of 8 only.
             walk(CallGraph::Dwarf(ByteLen(number & !7)))
         }
-        _ => Err("stacks are walked by dwarf, dwarf,BYTES, fp or none".to_owned()),
+        _ => Err("stacks are unwound by dwarf, dwarf,BYTES, fp or none".to_owned()),
     }
 }
 

@@ -138,7 +138,7 @@ impl Maker<'_> {
             }
             Whole::Folded(_, Columns::Two) => {
                 Err(Failure::usage(format!("{} has two counts a line", shown(path)))
-                    .why("it is a comparison already, and so no side of another one")
+                    .why("it is a comparison already, so it cannot be one side of another")
                     .or_try(format!("flame diff {}", shown(path))))
             }
             Whole::Profile(profile) => {
@@ -293,7 +293,7 @@ fn value_named(name: &str, profile: &Profile, path: &Path) -> Result<usize, Fail
 
 fn one_value(path: &Path) -> Failure {
     Failure::usage(format!("{} has one value only", shown(path)))
-        .why("folded text says one number a stack; pprof files have several values")
+        .why("folded text has one number per stack; pprof files may have several values")
 }
 
 fn shown(path: &Path) -> String {

@@ -77,7 +77,7 @@ fn refuse_senseless(args: &DiffArgs) -> Result<(), Failure> {
         (
             "--around",
             picture.around.is_some(),
-            "a picture of two profiles has one graph a side",
+            "a picture of two profiles has one graph per side",
             Some("--callers FUNCTION or --base FUNCTION"),
         ),
     ];

@@ -207,7 +207,7 @@ impl<'t> Report<'t> {
         }
         let change = self.change(before.total, after.total, Evidence::NONE);
         Some(format!(
-            "interrupts are the machine's and not listed: {} before, {} after",
+            "time in interrupts belongs to the machine and is not listed: {} before, {} after",
             change.before, change.after
         ))
     }

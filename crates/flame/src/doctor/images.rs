@@ -106,7 +106,7 @@ impl Contents {
                 format!("{} functions in Go's own table", group_thousands(self.go_functions as u64))
             }
             (0, 0) => "no names".to_owned(),
-            (0, _) => "stripped: only functions that others may call have names".to_owned(),
+            (0, _) => "stripped: only exported functions have names".to_owned(),
             (symbols, _) => format!("{} symbols", group_thousands(symbols as u64)),
         };
         let debug = match (&self.debug_file, self.debug_information) {
@@ -161,7 +161,7 @@ fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) 
     let contents = match contents {
         Ok(contents) => contents,
         Err(Missing::FileReplaced) => {
-            let why = "another file is there now than the one that it runs";
+            let why = "the file at this path is no longer the one that it runs";
             return Check::missing(path, why).fix("restart the process, then record it");
         }
         Err(reason) => return Check::missing(path, reason.to_string()),
@@ -172,7 +172,7 @@ fn check(path: &str, contents: &Result<Contents, Missing>, packages: &Packages) 
     }
     let mut found = contents.describe();
     if path.ends_with(" (deleted)") {
-        found = format!("replaced since, read all the same: {found}");
+        found = format!("replaced since, but still readable: {found}");
     }
     if !contents.has_tables() {
         return Check::limited(path, format!("{found}: stacks may end here"))

@@ -132,7 +132,8 @@ impl Process {
         match self.memory.read(self.pid, mapping.start, &mut [0]) {
             Ok(_) => Check::ok(name, "readable"),
             Err(error) => {
-                let why = format!("{}: stacks deeper than 65,528 bytes stay cut", reason(&error));
+                let why =
+                    format!("{}: stacks deeper than 65,528 bytes are truncated", reason(&error));
                 Check::limited(name, why).fix(self.again()).optional()
             }
         }

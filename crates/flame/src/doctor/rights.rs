@@ -54,8 +54,8 @@ fn memory() -> Check {
         Some(level @ 1..=2) => Check::limited(
             name,
             format!(
-                "kernel.yama.ptrace_scope is {level}: only of programs that flame launched. Stacks \
-                 deeper than 65,528 bytes stay cut"
+                "kernel.yama.ptrace_scope is {level}: only of programs that flame launched. \
+                 Stacks deeper than 65,528 bytes are truncated"
             ),
         )
         .fix(by_root("sysctl kernel.yama.ptrace_scope=0")),
@@ -76,7 +76,7 @@ fn deep_stacks() -> Check {
         }
         false => Check::limited(
             name,
-            "no right to the real-time class: stacks deeper than 16 to 64 KiB stay cut. Needs \
+            "no right to the real-time class: stacks deeper than 16 to 64 KiB are truncated. Needs \
              CAP_SYS_NICE, or a limit of real-time priority (ulimit -r)",
         )
         .fix(more_rights()),

@@ -94,7 +94,7 @@ fn verdict(report: &Report, paint: Paint) -> String {
     let in_the_way: Vec<&Check> = checks().filter(|check| check.is_in_the_way()).collect();
     if in_the_way.is_empty() {
         let verdict = paint.green("complete:");
-        return format!("\n{verdict} nothing is in the way of a whole profile of {whose}\n");
+        return format!("\n{verdict} nothing is in the way of a complete profile of {whose}\n");
     }
     let is_image = |check: &&&Check| check.name.starts_with('/');
     let mut names: Vec<String> = Vec::new();

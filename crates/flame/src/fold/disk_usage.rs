@@ -68,7 +68,7 @@ impl Walk {
         let shown = shown_path(folder);
         let refused = |error: Errno| {
             let reason = reason(&error.into());
-            Failure::new(format!("cannot look into {shown}: {reason}"))
+            Failure::new(format!("cannot read {shown}: {reason}"))
         };
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = Dir::open(folder, flags, Mode::empty()).map_err(refused)?;
@@ -162,7 +162,7 @@ impl Walk {
         let notes = &mut self.profile.health.notes;
         if self.unreadable_count > 0 {
             let named = self.unreadable.join(", ");
-            notes.push(format!("cannot be looked into: {}: {named}", self.unreadable_count));
+            notes.push(format!("cannot be read: {}: {named}", self.unreadable_count));
         }
         if !self.others.is_empty() {
             let (count, first) = (self.others.len(), &self.others[0]);
@@ -172,7 +172,7 @@ impl Walk {
             notes.push(format!("folders within more than {MAX_DEPTH}: {}", self.too_deep));
         }
         if self.again > 0 {
-            notes.push(format!("further names of files that count once: {}", self.again));
+            notes.push(format!("further names of files that were already counted: {}", self.again));
         }
         self.profile
     }

@@ -42,7 +42,8 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
         SamplerError::TooManyFiles { needed, limit } => {
             let failure = Failure::new("cannot sample so many threads: out of file descriptors")
                 .why(format!(
-                    "each thread takes one a CPU; at least {needed} are needed, {limit} are allowed"
+                    "each thread takes one per CPU; at least {needed} are needed, {limit} are \
+                     allowed"
                 ))
                 .or_try(format!("{} --nofile=1048576 --pid $$", by_root("prlimit")));
             // Bound to CPUs, events do not grow with the threads.
@@ -62,7 +63,7 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
                 .why(format!("online are {online}"))
         }
         SamplerError::NothingNamed { what } => {
-            Failure::usage(format!("what is to be recorded? an empty list of {what}"))
+            Failure::usage(format!("nothing to record: an empty list of {what}"))
         }
         SamplerError::ProgramNotFound { program } => not_found(program),
         SamplerError::ProgramNotRunnable { program, source } => {
@@ -78,7 +79,7 @@ pub(crate) fn failure(error: &SamplerError) -> Failure {
 /// A program that is not there; what was typed may be meant for `-p`.
 fn not_found(program: &str) -> Failure {
     Failure::new(format!("cannot run {program}: command not found"))
-        .why("no file of that name is there or in a directory of PATH")
+        .why("no file of that name exists there or in a directory of PATH")
         .or_try(match program.bytes().all(|byte| byte.is_ascii_digit()) {
             true => format!("flame record -p {program}, for a process that runs"),
             false => format!("flame record -p {program}, for processes of that name"),
@@ -88,14 +89,16 @@ fn not_found(program: &str) -> Failure {
 /// The failure that a control group which cannot be sampled is for the user.
 pub(crate) fn cgroup_failure(error: &CgroupError) -> Failure {
     match error {
-        CgroupError::NotMounted => Failure::new("cannot sample a control group: none is there")
+        CgroupError::NotMounted => Failure::new("cannot sample a control group: there are none")
             .why("no cgroup file system with the perf_event controller is mounted")
             .or_try(by_root("mount -t cgroup2 none /sys/fs/cgroup")),
         CgroupError::NotFound { name, mount } => {
             let name = clean_name(name);
             let mount = mount.display();
             Failure::new(format!("cannot sample control group {name}: no such group"))
-                .why(format!("{mount} has none of that path, and no container whose id begins so"))
+                .why(format!(
+                    "{mount} has none at that path, and no container whose id begins like that"
+                ))
                 .or_try("systemd-cgls, or docker ps, then its path or id")
         }
         CgroupError::Ambiguous { name, groups } => Failure::new(format!(

@@ -79,7 +79,8 @@ fn one_tree(
         [root] => Ok(*root),
         [] => Err(Failure::new(format!("cannot record {name}: no process has that name"))
             .why(
-                "a name is that of a process, of its executable, or the one that it was started by",
+                "a name is compared with those of processes, of their executables, and of the \
+                 commands that started them",
             )
             .or_try("pgrep -af PATTERN, then flame record -p with its number")
             .or_try(format!("flame record {name}, to launch it"))),

@@ -98,7 +98,7 @@ pub(super) fn of_refusals(sessions: &Sessions) -> Vec<Note> {
                 format!("sampling stopped before the recording ended: {}", why.what())
             }
             Refused::Stacks(cpu) => format!(
-                "CPU {cpu}: from some moment on no stack was read beyond its copy, since memory of a \
+                "CPU {cpu}: flame stopped reading stacks beyond their copy, since memory of a \
                  process is on a file system that does not answer"
             ),
         })

@@ -195,7 +195,10 @@ impl Started {
                     continue;
                 }
             };
-            return Err(Failure::new("nothing was recorded: --delay was not over").why(why));
+            return Err(Failure::new(
+                "nothing was recorded: the recording ended before --delay was over",
+            )
+            .why(why));
         }
     }
 

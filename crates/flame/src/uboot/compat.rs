@@ -22,14 +22,14 @@ pub(super) fn open(
     if let Some(why) = broken_end {
         return Err(Failure::new(format!("cannot read {}", input::shown(trace)))
             .why(why)
-            .or_try("the same without --compat: what is whole is used then"));
+            .or_try("the same without --compat, which uses all complete records"));
     }
     Proftool::open(bytes, &text).map_err(|error| match error {
         UbootError::MapLine(_) | UbootError::NoTextSymbols => input::wrong_map(map, &error),
         UbootError::Proftool(what) => {
             Failure::new(format!("cannot read {} as proftool does", input::shown(trace)))
                 .why(format!("proftool fails here, too: {what}"))
-                .or_try("the same without --compat: what is whole is used then")
+                .or_try("the same without --compat, which uses all complete records")
         }
         error => input::wrong_trace(trace, &error),
     })

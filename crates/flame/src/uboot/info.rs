@@ -183,10 +183,10 @@ fn time(facts: &Facts) -> String {
 /// A trace does not say what was dropped; a list of functions counts all calls.
 fn dropped(facts: &Facts, listed: Option<u64>) -> String {
     match listed {
-        None => "not in the file; `trace stats` says it on the target".to_owned(),
+        None => "not in the file; `trace stats` shows it on the target".to_owned(),
         Some(all) => {
             let dropped = count(all.saturating_sub(facts.entries), "call", "calls");
-            format!("{dropped} of {}, too deep or for want of room", group_thousands(all))
+            format!("{dropped} of {}, too deep, or when the buffer was full", group_thousands(all))
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn of_file(
     }
     if trace.left_over() > 0 {
         let left = count(trace.left_over(), "byte", "bytes");
-        complaints.push(format!("{left} behind the last chunk left out: no chunk starts there"));
+        complaints.push(format!("{left} after the last chunk left out: no chunk starts there"));
     }
     let others = trace.chunks().iter().filter(|chunk| {
         chunk.kind == ChunkKind::Calls && chunk.offset != used.offset && chunk.whole > 0
@@ -65,7 +65,7 @@ pub(super) fn of_file(
     let others = others.count() as u64;
     if others > 0 {
         let which = count(others, "other calls chunk is", "other calls chunks are");
-        complaints.push(format!("{which} left out: --chunk NUMBER takes one, info lists them"));
+        complaints.push(format!("{which} left out: --chunk NUMBER selects one, info lists them"));
     }
     complaints
 }

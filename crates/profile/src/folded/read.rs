@@ -442,7 +442,7 @@ fn why_not_read(line: &[u8]) -> &'static str {
     let is_number = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
     match word {
         [b'-', number @ ..] if Count::parse(number).is_some() => "its count is negative",
-        _ if word.len() == line.len() && is_number(word) => "there is no stack before its count",
+        _ if word.len() == line.len() && is_number(word) => "no stack before the count",
         _ if word.iter().all(u8::is_ascii_digit) => "its count is too large",
         _ if is_number(word) => "its count is not a number",
         _ => NO_COUNT,

@@ -152,8 +152,8 @@ pub(crate) fn notes(sides: &Sides<'_>) -> Vec<String> {
             sides.side(tree.after(), &sides.scale),
         ),
         format!(
-            "{}: less than {}% chance that anything here is called so by accident; p is that chance, \
-             corrected for {} changes tested{}",
+            "{}: less than {}% chance that anything here is called real by accident; p is that \
+             chance, corrected for {} changes tested{}",
             sides.word(),
             100.0 * tree.alpha(),
             group_thousands(tree.tested()),

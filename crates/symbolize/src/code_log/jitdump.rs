@@ -114,7 +114,7 @@ impl JitDump {
         if !u32_at(&header, 12)
             .is_some_and(|machine| [NO_MACHINE, NATIVE_MACHINE].contains(&machine))
         {
-            return Err(unsupported("it holds code of another kind of machine"));
+            return Err(unsupported("it contains code for another kind of machine"));
         }
         let is_v8 = u32_at(&header, 16) == Some(V8_PADDING);
         Ok(JitDump {

@@ -59,7 +59,7 @@ pub(crate) enum Unreadable {
     #[error(transparent)]
     Dwarf(#[from] gimli::Error),
     /// It asks for more work than its size is worth.
-    #[error("debug information that asks for too much work")]
+    #[error("debug information that would take too long to read")]
     Exhausted,
 }
 
