@@ -194,7 +194,7 @@ fn a_bound_that_is_exceeded_ends_with_status_3() {
     let unknown = diff_of(&a, &b, &["--fail-if", "nobody:self>1%", "--allow-missing"]);
     let unknown = unknown.success();
     assert_eq!(unknown.stderr, "warning: no function nobody for --fail-if in either profile\n");
-    gate("encode>2%").error(2, &["'encode>2%'", "a bound looks like 'total>5%'"]);
+    gate("encode>2%").error(2, &["'encode>2%'", "a bound is written like 'total>5%'"]);
 }
 
 /// `./old` and `./new` are one program: without that nothing of them could be compared.

@@ -268,7 +268,7 @@ fn names_of_another_machine_need_its_build_ids_or_its_files() {
         let ended = fold(&scratch, &["perf.data", "--sysroot", "/"]).success();
         assert_shares(&Folded::parse(&ended.stdout), "shares");
         let taken =
-            ended.stderr.contains("files of --sysroot are taken for those of the recording");
+            ended.stderr.contains("files of --sysroot are assumed to be those of the recording");
         // perf keeps no build ID of a library that only calls, and is never met at work itself.
         assert!(taken || has_ids, "{}", ended.stderr);
         fs::create_dir(scratch.file("empty")).unwrap();

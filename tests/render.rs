@@ -134,7 +134,7 @@ fn what_cannot_be_read_is_said_and_counted() {
     assert!(footer.children().any(|line| line.text() == Some("2 lines not readable")));
 
     let error = |text: &[u8], parts: &[&str]| render(&scratch_with(text), &[]).error(1, parts);
-    error(b"", &["no stacks in in.folded", "why: there is no line", "try: "]);
+    error(b"", &["no stacks in in.folded", "why: no line has a count", "try: "]);
     error(b"a;b -10\n", &["no stacks in in.folded", "why: line 1: its count is negative"]);
     error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
     error(b"a 0\n", &["no stacks in in.folded"]);

@@ -28,7 +28,7 @@ fn options_that_change_nothing_are_said_to() {
     let two = render(&scratch_with("a;b 1 2\n"), &["--negate", "--colors-diff", "safe"]).success();
     assert_eq!(two.stderr, "");
     let report = render(&scratch_with("a;b 1 2\n"), &["--format", "txt"]).success();
-    assert!(report.stdout.contains("flame diff tells the change\n2 samples in all"));
+    assert!(report.stdout.contains("flame diff shows the change\n2 samples in all"));
 }
 
 #[test]

@@ -112,6 +112,8 @@ fn squares(tree: &CallTree, factor: f64) -> Vec<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::{BuilderNode, FrameKind, SiblingOrder, TreeBuilder, ValueType};
+
     use super::*;
     use crate::test_runs::run;
 
@@ -143,5 +145,79 @@ mod tests {
         assert_eq!(samples(Samples::PerUnit(0.5), "a 30\nb 10\n"), 20.0);
         assert_eq!(samples(Samples::PerUnit(2.0), "a 0.5\nb 10\n"), 21.0);
         assert_eq!(samples(Samples::Divisor, "a 2000000\nb 1000000\n"), 3.0);
+    }
+
+    /// What a sample of folded text weighs, in units of its last decimal place.
+    #[track_caller]
+    fn check_unit(text: &str, expect: f64) {
+        let run = Run { samples: Samples::Divisor, ..run(text) };
+        match SampleWeights::of(&run, 1) {
+            SampleWeights::Even(unit) => assert_eq!(unit, expect, "{text}"),
+            SampleWeights::Uneven(_) => panic!("{text}"),
+        }
+        let SampleWeights::Even(scaled) = SampleWeights::of(&run, 100) else { panic!("{text}") };
+        assert_eq!(scaled, 100.0 * expect, "{text}");
+    }
+
+    #[test]
+    fn a_divisor_that_few_numbers_share_is_an_accident() {
+        // Two numbers share a divisor of 32 once in 1,024 times; one of 31, more often.
+        check_unit("a 32\nb 96\n", 32.0);
+        check_unit("a 31\nb 93\n", 1.0);
+        check_unit("a 31\nb 93\nc 62\n", 31.0);
+        check_unit("a 1024\n", 1024.0);
+        check_unit("a 1023\n", 1.0);
+        // Weights of 0 are none: they have every divisor.
+        check_unit("a 31\nb 93\nc 0\nd 0\n", 1.0);
+        check_unit("a 7\nb 9\nc 63\n", 1.0);
+    }
+
+    #[test]
+    fn twos_and_fives_of_fractions_come_from_writing_in_tens() {
+        // 0.5, 1.5 and so on have 5 in common, whatever was counted: a whole unit is a sample then.
+        check_unit("a 0.5\nb 1.5\nc 2.5\nd 4.5\ne 3.5\n", 10.0);
+        check_unit("a 0.4\nb 0.8\nc 1.6\nd 3.2\ne 2.8\n", 10.0);
+        // Seven numbers that have 3 in common besides are multiples of 1.2 by no accident.
+        check_unit("a 1.2\nb 2.4\nc 3.6\nd 4.8\ne 6.0\nf 7.2\ng 8.4\n", 12.0);
+        check_unit("a 1.2\nb 2.4\nc 3.6\nd 4.8\ne 6.0\nf 7.2\n", 10.0);
+    }
+
+    #[test]
+    fn a_unit_of_weight_has_as_many_samples_as_is_said() {
+        let run = Run { samples: Samples::PerUnit(4.0), ..run("a 10.5\nb 9.5\n") };
+        let weights = SampleWeights::of(&run, 1);
+        assert_eq!(weights.samples(&run.tree, run.tree.total()), 80.0);
+        // A sample weighs a quarter of a unit, 2.5 at one decimal place.
+        assert_eq!(weights.squares(0, Weight(100), Weight(200)), [250.0, 500.0]);
+        // The same weights with a further decimal place are as many samples.
+        let finer = SampleWeights::of(&run, 10);
+        assert_eq!(finer.samples(&run.tree, Weight(run.tree.total().0 * 10)), 80.0);
+    }
+
+    #[test]
+    fn squares_are_summed_up_from_callees_to_callers() {
+        let mut builder = TreeBuilder::new();
+        let mut add = |parent, name: &str, weight, samples| {
+            let label = builder.label(name, FrameKind::User);
+            let node = builder.child(parent, label);
+            builder.add(node, Weight(weight));
+            builder.add_before(node, Weight(samples));
+            node
+        };
+        let a = add(BuilderNode::ROOT, "a", 40, 4);
+        add(a, "b", 30, 1);
+        // No sample is counted for it: its weight is taken for that of one.
+        add(a, "c", 5, 0);
+        let tree = builder.finish(ValueType::new("cpu", "nanoseconds"), SiblingOrder::Name);
+        let run = Run { tree, samples: Samples::Counted, ..run("x 1\n") };
+        let weights = SampleWeights::of(&run, 1);
+        let of = |weights: &SampleWeights| {
+            [0, 1, 2, 3].map(|node| weights.squares(node, Weight(0), Weight(0)))
+        };
+        let (a, b, c) = (400.0, 900.0, 25.0);
+        assert_eq!(of(&weights), [[0.0, a + b + c], [a, a + b + c], [b, b], [c, c]]);
+        let doubled = of(&weights).map(|squares| squares.map(|square| 4.0 * square));
+        assert_eq!(of(&SampleWeights::of(&run, 2)), doubled);
+        assert_eq!(weights.samples(&run.tree, run.tree.total()), 5.0);
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
+use crate::spread::Prior;
 use crate::test_runs::{diff, path, run};
-use crate::{DiffConfig, DiffError};
+use crate::{DiffConfig, DiffError, Run};
 
 /// A path with total and self weight, before and after.
 type Row<Path> = (Path, (u64, u64), (u64, u64));
@@ -137,4 +138,61 @@ fn parts_add_up_to_the_change_of_the_whole() {
         let own = tree.nodes().iter().map(|node| tree.self_change(node.before, node.after));
         assert!((own.sum::<f64>() - change(tree.root())).abs() < 1e-9);
     }
+}
+
+#[test]
+fn the_smallest_change_follows_from_samples_runs_and_tests() {
+    let mut tree = diff("a 10\nb 10\n", "a 10\nb 10\n", Scaling::Total);
+    (tree.before.samples, tree.after.samples) = (1_000.0, 4_000.0);
+    tree.after.names = vec!["one".to_owned(), "other".to_owned()];
+    // One change in twenty, of twenty that are tested: p of 0.0025, which is 3.023341 deviations.
+    tree.judged = Judged { tested: 20, usual: Prior::SAMPLES };
+    let close = |found: Option<f64>, expect: f64| {
+        assert!((found.unwrap() / expect - 1.0).abs() < 1e-4, "{found:?} {expect}");
+    };
+    let points = |share: f64, before: f64, after: f64| {
+        100.0 * 3.023_341 * (share * (1.0 - share) * (1.0 / before + 1.0 / after)).sqrt()
+    };
+    close(tree.smallest_change(0.2), points(0.2, 1_000.0, 4_000.0));
+    close(tree.smallest_change(0.5), points(0.5, 1_000.0, 4_000.0));
+    // Six runs of 1,000 before, six of 2,000 after.
+    close(tree.smallest_change_with(0.2, 6), points(0.2, 6_000.0, 12_000.0));
+    // One run says nothing of how runs differ: two are assumed at least.
+    assert_eq!(tree.smallest_change_with(0.2, 1), tree.smallest_change_with(0.2, 2));
+    // Where only the runs say how they differ, their degrees of freedom count: 3 runs have 1, and
+    // Student's t is 254.6 there; 4 have 2, and it is 19.962.
+    tree.judged.usual = Prior::NONE;
+    let deviation = points(0.2, 1_000.0, 4_000.0) / 3.023_341;
+    close(tree.smallest_change(0.2), 254.646 * deviation);
+    let deviation = points(0.2, 2_000.0, 4_000.0) / 3.023_341;
+    close(tree.smallest_change_with(0.2, 2), 19.962 * deviation);
+    // With one run a side there are none.
+    tree.after.names.pop();
+    assert_eq!(tree.smallest_change(0.2), None);
+    tree.judged = Judged { tested: 0, usual: Prior::SAMPLES };
+    assert_eq!(tree.smallest_change(0.2), None, "nothing was tested");
+    tree.judged.tested = 20;
+    tree.scaling = Scaling::None;
+    assert_eq!(tree.smallest_change(0.2), None, "rates have no share");
+}
+
+#[test]
+fn one_run_a_side_is_one_of_each_recording() {
+    let recording = |name: &str| Run { name: name.to_owned(), ..run("a 10\nb 5\n") };
+    let is_one = |before: &[&str], after: &[&str]| {
+        let [before, after] =
+            [before, after].map(|names| names.iter().map(|name| recording(name)).collect());
+        let (before, after): (Vec<Run>, Vec<Run>) = (before, after);
+        DiffTree::new(&before, &after, &DiffConfig::default()).unwrap().is_one_run_a_side()
+    };
+    assert!(is_one(&["one"], &["other"]));
+    assert!(!is_one(&["one", "two"], &["other"]));
+    assert!(!is_one(&["one", "two"], &["other", "another"]));
+    // A file and itself are two recordings, if equal ones; two values of it are one.
+    assert!(is_one(&["one"], &["one"]));
+    let mut cycles = diff("a 10\n", "a 12\n", Scaling::Total);
+    cycles.after.value_type = flame_profile::ValueType::new("cycles", "count");
+    assert!(!cycles.is_one_run_a_side());
+    cycles.after.names = vec!["other".to_owned()];
+    assert!(cycles.is_one_run_a_side());
 }
