@@ -60,6 +60,8 @@ mod perf_data;
 #[cfg(test)]
 mod perl;
 #[cfg(test)]
+mod php;
+#[cfg(test)]
 mod privileges;
 #[cfg(test)]
 mod profiles;

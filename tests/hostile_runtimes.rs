@@ -54,7 +54,7 @@ fn false_interpreters_of_others_cost_nobody_else_anything() {
     }
     let scratch = Scratch::new();
     let mut targets = Vec::new();
-    for language in ["python", "perl", "lua", "ruby"] {
+    for language in ["python", "perl", "lua", "ruby", "php"] {
         let path = program_built(&format!("false_{language}.c"), Build::Exporting);
         for mode in ["circle", "names"] {
             targets.push(Target::spawn(&mut as_nobody(&[&path, mode, "600"])));
@@ -66,7 +66,7 @@ fn false_interpreters_of_others_cost_nobody_else_anything() {
     let honest = folded.of("shares");
     assert!(honest.with(&["main", "work"]) > 0, "{said}");
     assert_eq!(honest.with_any(is_script), 0, "{honest:?}");
-    for language in ["python", "perl", "lua", "ruby"] {
+    for language in ["python", "perl", "lua", "ruby", "php"] {
         let false_one = folded.of(&format!("false_{language}"));
         assert!(false_one.with_any(is_script) > 0, "{language}: {said}");
         assert_eq!(false_one.with_any(|frame| frame.contains(char::is_control)), 0);
@@ -75,11 +75,12 @@ fn false_interpreters_of_others_cost_nobody_else_anything() {
 }
 
 /// An interpreter, with a program that computes for ever.
-const INTERPRETERS: [(&str, &[&str]); 4] = [
+const INTERPRETERS: [(&str, &[&str]); 5] = [
     ("/usr/bin/python3", &["-S", "-c", "while True: pass"]),
     ("/usr/bin/perl", &["-e", "while (1) { $x++ }"]),
     ("/usr/bin/lua5.4", &["-e", "while true do end"]),
     ("/usr/bin/luajit", &["-joff", "-e", "while true do end"]),
+    ("/usr/bin/php", &["-n", "-r", "while (true) {}"]),
 ];
 
 #[test]

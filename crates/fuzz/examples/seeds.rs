@@ -80,6 +80,7 @@ fn write(directory: &Path) -> Result<()> {
         ("lua-5.2", lua(2, 4)),
         ("lua-5.3", lua(3, 6)),
         ("lua-5.4", lua(4, 4)),
+        ("php", 13 << 2 | 3),
     ] {
         save(directory, "interpreters", name, &interpreter(number))?;
     }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use flame_interpreters::{
     Catcher, Caught, Function, Layout, LuaBuild, LuaJitBuild, Memory, NativeFrame, Part, PerlBuild,
-    PythonBuild, RubyBuild, SampledRegisters, Thread, join,
+    PhpBuild, PythonBuild, RubyBuild, SampledRegisters, Thread, join,
 };
 
 /// Where the memory lies; it repeats itself from there on.
@@ -44,6 +44,12 @@ fn layout(number: u8) -> Option<Layout> {
         0 => Layout::python(&PythonBuild { minor, code_type: 0x100 }),
         1 => Layout::perl(&PerlBuild { minor, statement: None }),
         2 => Layout::perl(&PerlBuild { minor, statement: Some(8) }),
+        _ if minor == 13 => Layout::php(&PhpBuild {
+            globals: START,
+            address: 0,
+            file: &[0x48, 0x8b, 0x82, 0xe8, 1, 0, 0, 0x48, 0x8b, 0x82, 0x98, 0, 0, 0],
+            line: &[0x48, 0x8b, 0x42, 0x58, 0, 0, 0],
+        }),
         _ if minor >= 56 => {
             let (major, minor) = if minor & 7 == 7 { (2, 7) } else { (3, minor & 7) };
             Layout::ruby(&RubyBuild { major, minor, symbols: [0, 8, 512, 1024] })
@@ -60,7 +66,8 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let memory = Bytes { bytes, reads: Cell::new(0) };
     let mut out = vec![0; Catcher::MOST];
     let instruction = START + 32 * u64::from(frames >> 5);
-    let registers = SampledRegisters { instruction, next: START + 64, base: START + 256 };
+    let [next, base, frame] = [64, 256, 512].map(|behind| START + behind);
+    let registers = SampledRegisters { instruction, next, base, frame };
     let thread = Thread { pid: 7, tid: 8, stack_pointer: START, registers };
     let len = Catcher::default().catch(&layout, START, thread, &memory, &mut out);
     assert!(memory.reads.get() <= MOST_READS, "{} readings", memory.reads.get());

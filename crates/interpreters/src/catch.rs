@@ -9,7 +9,7 @@ use crate::known::Layout;
 use crate::memory::Memory;
 use crate::perl::{stack, subs};
 use crate::python::chain;
-use crate::{lua, luajit, ruby};
+use crate::{lua, luajit, php, ruby};
 
 /// The most entries of a chain.
 pub(crate) const MOST_ENTRIES: usize = 4096;
@@ -68,6 +68,8 @@ pub struct SampledRegisters {
     pub next: u64,
     /// And the frame that runs: rdx.
     pub base: u64,
+    /// That which PHP has the frame that runs in: r14.
+    pub frame: u64,
 }
 
 /// What is kept from one thread to the next.
@@ -88,7 +90,7 @@ pub struct Catcher {
     pub(crate) hinted: FxHashMap<u64, usize>,
     /// What of a perl was looked at last.
     pub(crate) looked: Option<Box<subs::Looked>>,
-    /// What of Lua was met.
+    /// What of Lua was met, or of PHP.
     pub(crate) lua: Option<Box<lua::chain::Kept>>,
     /// Frames of Ruby, and values of its stack.
     pub(crate) ruby: Option<Box<ruby::chain::Kept>>,
@@ -150,6 +152,9 @@ impl Catcher {
             }
             Layout::Ruby(layout) => {
                 ruby::chain::catch(self, (layout, runtime), thread, memory, &mut entries)
+            }
+            Layout::Php(layout) => {
+                php::chain::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
         };
         entries.finish(outcome, &self.definitions, self.defined_now)

@@ -123,6 +123,16 @@ impl Entry {
         *self == Entry::of_frames()
     }
 
+    /// What follows the frames of a PHP: the frame that is called, or has returned; 0 where none is known.
+    pub(crate) fn of_php(inside: u64) -> Entry {
+        Entry { address: inside, code: 0, position: 0, function: u64::MAX - 5 }
+    }
+
+    /// The frame, if it is such an entry.
+    pub(crate) fn frame_inside(&self) -> Option<u64> {
+        (self.code == 0 && self.function == u64::MAX - 5).then_some(self.address)
+    }
+
     fn to_bytes(self) -> [u8; ENTRY] {
         let mut bytes = [0; ENTRY];
         let words = [self.address, self.code, self.position, self.function];

@@ -6,6 +6,7 @@ use crate::caught::{Defined, UTF_8};
 use crate::known::Layout;
 use crate::lua;
 use crate::lua::layout::LuaLines;
+use crate::php;
 use crate::python::layout::Lines;
 use crate::python::lines;
 use crate::ruby;
@@ -33,6 +34,7 @@ enum Table {
     Python(Lines),
     Lua(LuaLines),
     Ruby,
+    Php,
 }
 
 impl Function {
@@ -43,6 +45,7 @@ impl Function {
             Layout::Lua(layout) => Some(Table::Lua(layout.lines)),
             Layout::LuaJit(_) => Some(Table::Lua(LuaLines::Whole)),
             Layout::Ruby(_) => Some(Table::Ruby),
+            Layout::Php(_) => Some(Table::Php),
             Layout::Perl(_) => None,
         };
         Function {
@@ -62,6 +65,7 @@ impl Function {
             }
             Some(Table::Lua(lines)) => lua::lines::line(lines, &self.table, position),
             Some(Table::Ruby) => ruby::lines::line(&self.table, position),
+            Some(Table::Php) => lua::lines::line(LuaLines::Whole, &self.table, position),
             None => u32::try_from(position).ok().filter(|line| *line != 0),
         };
         line.unwrap_or(self.first_line)
@@ -71,12 +75,17 @@ impl Function {
     /// in memory; `code` is where its code starts. `None` where no register leads into it, or several to places that
     /// are not beside each other: those of one instruction and of the next do so.
     pub fn running(&self, code: u64, registers: impl Iterator<Item = u64>) -> Option<u64> {
-        let Some(Table::Lua(lines)) = self.lines else { return None };
+        // How long an instruction is, and whether the next one is kept.
+        let (lines, len, next) = match self.lines {
+            Some(Table::Lua(lines)) => (lines, 4, 1),
+            Some(Table::Php) => (LuaLines::Whole, php::layout::STRIDE as u64, 0),
+            _ => return None,
+        };
         let count = lua::lines::count(lines, &self.table);
         let position = |register: u64| {
             let behind = register.wrapping_sub(code);
-            (behind.is_multiple_of(4) && (1..=count).contains(&(behind / 4)))
-                .then(|| behind / 4 - 1)
+            let position = (behind / len).checked_sub(next)?;
+            (behind.is_multiple_of(len) && position < count).then_some(position)
         };
         let ends = registers.filter_map(position).fold(None, |ends, position| match ends {
             None => Some((position, position)),

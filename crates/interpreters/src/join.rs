@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::caught::Entry;
 use crate::lua;
 use crate::perl::place;
+use crate::php;
 use crate::ruby;
 
 /// What is known of a native frame.
@@ -74,6 +75,11 @@ pub fn join(
         && last.ends_frames()
     {
         return ruby::place::place(frames, natives, is_whole, holds);
+    }
+    if let Some((last, frames)) = entries.split_last()
+        && let Some(inside) = last.frame_inside()
+    {
+        return php::place::place(frames, inside, natives, is_whole, holds);
     }
     let entries = match entries.split_last() {
         Some((last, chain)) if last.subroutine().is_some() => chain,

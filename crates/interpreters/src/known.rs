@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::lua::layout::{LuaBuild, LuaLayout};
 use crate::luajit::layout::{LuaJitBuild, LuaJitLayout};
 use crate::perl::layout::{PerlBuild, PerlLayout};
+use crate::php::layout::{PhpBuild, PhpLayout};
 use crate::python::layout::{PythonBuild, PythonLayout};
 use crate::ruby::layout::{RubyBuild, RubyLayout};
 
@@ -37,6 +38,8 @@ pub enum Layout {
     LuaJit(LuaJitLayout),
     /// Ruby.
     Ruby(RubyLayout),
+    /// PHP 8.
+    Php(PhpLayout),
 }
 
 impl Layout {
@@ -65,6 +68,11 @@ impl Layout {
         RubyLayout::of(build).map(Layout::Ruby)
     }
 
+    /// That of a PHP 8; `None` for versions that are not known.
+    pub fn php(build: &PhpBuild<'_>) -> Option<Layout> {
+        PhpLayout::of(build).map(Layout::Php)
+    }
+
     /// The same where the process itself says of some that they are elsewhere, in the first
     /// [`crate::DEBUG_OFFSETS`] bytes of its global state; `None` where it is no build that is known.
     #[must_use]
@@ -73,9 +81,11 @@ impl Layout {
             Layout::Python(layout) => {
                 layout.clone().with_debug_offsets(runtime).map(Layout::Python)
             }
-            Layout::Perl(_) | Layout::Lua(_) | Layout::LuaJit(_) | Layout::Ruby(_) => {
-                Some(self.clone())
-            }
+            Layout::Perl(_)
+            | Layout::Lua(_)
+            | Layout::LuaJit(_)
+            | Layout::Ruby(_)
+            | Layout::Php(_) => Some(self.clone()),
         }
     }
 
@@ -87,6 +97,7 @@ impl Layout {
             Layout::Lua(_) => "lua",
             Layout::LuaJit(_) => "luajit",
             Layout::Ruby(_) => "ruby",
+            Layout::Php(_) => "php",
         }
     }
 }

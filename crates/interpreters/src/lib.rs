@@ -55,6 +55,7 @@ mod lua;
 mod luajit;
 mod memory;
 mod perl;
+mod php;
 mod python;
 mod ruby;
 #[cfg(test)]
@@ -70,5 +71,6 @@ pub use luajit::layout::LuaJitBuild;
 pub use luajit::trace::{RunningTrace, TraceCaller};
 pub use memory::{Memory, Part};
 pub use perl::layout::PerlBuild;
+pub use php::layout::PhpBuild;
 pub use python::layout::{DEBUG_OFFSETS, PythonBuild};
 pub use ruby::layout::RubyBuild;

@@ -332,6 +332,8 @@ impl Collector {
         };
         let (frames, unwinder) = self.walker.walked();
         self.locator.locate_all(sample.pid, frames, unwinder);
+        let (end, evidence) = self.end_of_fiber(evidence).unwrap_or((end, evidence));
+        let (frames, _) = self.walker.walked();
         if end.is_truncated() {
             self.locator.count_cut(sample.pid, end, frames.last().copied(), &mut self.health);
         }
@@ -371,6 +373,15 @@ impl Collector {
             period,
             waits,
         });
+    }
+
+    /// Where a stack is that of a fiber it ends there, whatever was found beyond.
+    fn end_of_fiber(&mut self, evidence: Evidence) -> Option<(StackEnd, Evidence)> {
+        let len = self.scripts.fiber(&self.locator)?;
+        self.walker.truncate(len);
+        // Only code without a file is left by guesses.
+        let may_be_guessed = self.locator.truncate(len) || evidence != Evidence::GuessedFrames;
+        Some((StackEnd::Root, if may_be_guessed { evidence } else { Evidence::Copied }))
     }
 
     /// Samples of code that may be known better soon wait; the others need not.

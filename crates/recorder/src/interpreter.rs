@@ -1,5 +1,7 @@
 //! Images that are interpreters: what of them is needed, found by the names that they export.
 
+mod php;
+
 use std::ops::Range;
 
 use flame_interpreters::{Layout, LuaBuild, LuaJitBuild, PerlBuild, PythonBuild, RubyBuild};
@@ -7,8 +9,8 @@ use flame_profile::ImageAddress;
 use flame_symbolize::{Exported, ImageFile};
 
 /// Names by which files of interpreters begin.
-const NAMES: [&str; 8] =
-    ["python", "libpython", "perl", "libperl", "lua", "liblua", "ruby", "libruby"];
+const NAMES: [&str; 10] =
+    ["python", "libpython", "perl", "libperl", "lua", "liblua", "ruby", "libruby", "php", "libphp"];
 
 /// What LuaJIT exports: a function of its own, one that shows where a state has what, and those by which it
 /// calls others.
@@ -130,6 +132,8 @@ pub(crate) struct Interpreter {
     calls: Vec<Range<u64>>,
     /// Whether those stay where they call nothing: they are what the program does then.
     shows_calls: bool,
+    /// Where the native stacks of fibers begin.
+    begins_fibers: Option<Range<u64>>,
 }
 
 impl Interpreter {
@@ -139,7 +143,8 @@ impl Interpreter {
             .or_else(|| perl(file))
             .or_else(|| luajit(file))
             .or_else(|| lua(file))
-            .or_else(|| ruby(file))?;
+            .or_else(|| ruby(file))
+            .or_else(|| php::php(file))?;
         tracing::debug!(path, language = found.language, layout = ?found.layout, "interpreter");
         Some(found)
     }
@@ -175,6 +180,11 @@ impl Interpreter {
         self.runs_script.as_ref().is_some_and(|range| range.contains(&address.0))
     }
 
+    /// Whether the native stack of a fiber begins with the function at an address.
+    pub(crate) fn begins_fibers(&self, address: ImageAddress) -> bool {
+        self.begins_fibers.as_ref().is_some_and(|range| range.contains(&address.0))
+    }
+
     /// Whether the function at an address does nothing but call others; `is_innermost` = it has called
     /// none.
     pub(crate) fn only_calls(&self, address: ImageAddress, is_innermost: bool) -> bool {
@@ -206,6 +216,7 @@ fn python(file: &ImageFile, path: &str) -> Option<Interpreter> {
         runs_script: None,
         calls: ranges(file.exported(PYTHON_CALLS)),
         shows_calls: false,
+        begins_fibers: None,
     })
 }
 
@@ -230,6 +241,7 @@ fn perl(file: &ImageFile) -> Option<Interpreter> {
         runs_script: runs_script.map(range),
         calls: ranges(file.exported(PERL_CALLS)),
         shows_calls: true,
+        begins_fibers: None,
     })
 }
 
@@ -255,6 +267,7 @@ fn lua(file: &ImageFile) -> Option<Interpreter> {
         runs_script: None,
         calls,
         shows_calls: true,
+        begins_fibers: None,
     })
 }
 
@@ -276,6 +289,7 @@ fn luajit(file: &ImageFile) -> Option<Interpreter> {
         runs_script: None,
         calls: ranges(calls),
         shows_calls: true,
+        begins_fibers: None,
     })
 }
 
@@ -304,6 +318,7 @@ fn ruby(file: &ImageFile) -> Option<Interpreter> {
         runs_script: None,
         calls,
         shows_calls: true,
+        begins_fibers: None,
     })
 }
 

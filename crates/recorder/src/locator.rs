@@ -285,6 +285,13 @@ impl Locator {
         }
     }
 
+    /// Leaves out what was located beyond so many frames; whether code without a file is among the others.
+    pub(crate) fn truncate(&mut self, len: usize) -> bool {
+        self.locations.truncate(len);
+        self.jit_frames.retain(|(index, _)| *index < len);
+        !self.jit_frames.is_empty()
+    }
+
     /// Notes in which image a walk ended that had no information to go on with.
     pub(crate) fn count_cut(
         &mut self,

@@ -211,6 +211,20 @@ impl Scripts {
         scripted
     }
 
+    /// How many native frames a stack has, if it is one of a fiber: nothing lies beyond the first of them.
+    pub(crate) fn fiber(&mut self, code: &Locator) -> Option<usize> {
+        self.known.as_ref()?;
+        let met = self.meet(code.located().0, code)?;
+        let image = self.images.get(&met)?.as_ref()?;
+        let begins = |location: &CodeLocation| {
+            let address = image_address(*location, code, Some(met));
+            address.is_some_and(|address| image.begins_fibers(address))
+        };
+        // What runs there itself is who makes a fiber.
+        let first = code.located().0.iter().skip(1).position(begins)?;
+        Some(first + 2)
+    }
+
     /// The interpreter that a stack has frames of: the innermost where there are several.
     fn meet(&mut self, locations: &[CodeLocation], code: &Locator) -> Option<ImageId> {
         let images = locations.iter().filter_map(|location| match location {

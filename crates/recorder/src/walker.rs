@@ -45,6 +45,12 @@ impl Walker {
         (&self.frames, &mut self.unwinder)
     }
 
+    /// Leaves out what was found beyond so many frames.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.frames.truncate(len);
+        self.registers.truncate(len);
+    }
+
     /// The registers of each of those frames, as far as they were unwound; nothing where nobody wants them.
     pub(crate) fn registers(&self) -> &[Registers] {
         &self.registers

@@ -125,7 +125,9 @@ impl Wanted {
         let most_of_other = if is_signal { MOST_INTERRUPTED } else { MOST_ELSEWHERE };
         let (time, tid) = (stack.time, stack.tid);
         let [instruction, next, base, goroutine] = stack.others;
-        let registers = SampledRegisters { instruction, next, base };
+        // arm64 has another one there.
+        let frame = if cfg!(target_arch = "aarch64") { 0 } else { goroutine };
+        let registers = SampledRegisters { instruction, next, base, frame };
         let start = sp;
         Some(Wanted {
             time,

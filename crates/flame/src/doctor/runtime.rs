@@ -29,6 +29,7 @@ enum Runtime {
     Lua,
     LuaJit,
     Ruby,
+    Php,
 }
 
 /// The checks of the runtime, if there is one, and of code without a file.
@@ -43,6 +44,7 @@ pub(super) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Lua) => vec![read(process, "Lua names").unwrap_or_else(|missing| missing)],
         Some(Runtime::LuaJit) => vec![luajit(process)],
         Some(Runtime::Ruby) => ruby(process, map, &paths),
+        Some(Runtime::Php) => php(process, &paths, map),
         None if paths.iter().any(String::is_empty) => match compiling(&paths) {
             Some(runtime) => generated(&advice(runtime), map),
             None => vec![anonymous(map)],
@@ -91,13 +93,13 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
     let luajit = || names().any(is_luajit).then_some(Runtime::LuaJit);
     let perl = || names().any(is_perl).then_some(Runtime::Perl);
     let lua = || names().any(is_lua).then_some(Runtime::Lua);
-    names()
-        .find_map(python)
-        .map(Runtime::Python)
-        .or_else(perl)
-        .or_else(lua)
-        .or_else(luajit)
-        .or_else(ruby)
+    let php = || {
+        let is_php =
+            |path| flame_recorder::Runtime::of_image(path) == Some(flame_recorder::Runtime::Php);
+        paths.iter().any(|path| is_php(path.as_bytes())).then_some(Runtime::Php)
+    };
+    let found = names().find_map(python).map(Runtime::Python);
+    found.or_else(perl).or_else(lua).or_else(luajit).or_else(ruby).or_else(php)
 }
 
 /// Whether the process has a perf map that a recording would believe, or why not.
@@ -186,6 +188,15 @@ fn ruby(process: &Process, map: Result<String, String>, paths: &[String]) -> Vec
             &Advice { name: "YJIT", ..advice(flame_recorder::Runtime::Ruby) },
             map,
         ));
+    }
+    checks
+}
+
+/// Of code that it has compiled nothing but the interpreter's share is seen.
+fn php(process: &Process, paths: &[String], map: Result<String, String>) -> Vec<Check> {
+    let mut checks = vec![read(process, "PHP names").unwrap_or_else(|missing| missing)];
+    if paths.iter().any(String::is_empty) {
+        checks.extend(generated(&advice(flame_recorder::Runtime::Php), map).pop());
     }
     checks
 }
@@ -289,6 +300,8 @@ mod tests {
         check(&["/usr/bin/ruby3.1"], Some(Runtime::Ruby));
         check(&["/opt/app", "/usr/lib/libruby-3.1.so.3.1.7"], Some(Runtime::Ruby));
         check(&["/usr/bin/rubyfmt"], None);
+        check(&["/usr/bin/php8.2"], Some(Runtime::Php));
+        check(&["/usr/sbin/apache2", "/usr/lib/apache2/modules/libphp8.2.so"], Some(Runtime::Php));
         check(&["/usr/sbin/nginx", "/usr/lib/libluajit-5.1.so.2.1.0"], Some(Runtime::LuaJit));
         check(&["/usr/sbin/haproxy", "/usr/lib/liblua5.4.so.0.0.0"], Some(Runtime::Lua));
         check(&["/usr/bin/nodes", "/usr/lib/libjvm-tools.so", "/usr/bin/perlite", ""], None);

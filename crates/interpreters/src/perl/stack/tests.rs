@@ -16,7 +16,7 @@ const THREAD: Thread = Thread {
     pid: 7,
     tid: 8,
     stack_pointer: 0x7000_0000,
-    registers: SampledRegisters { instruction: 0, next: 0, base: 0 },
+    registers: SampledRegisters { instruction: 0, next: 0, base: 0, frame: 0 },
 };
 
 /// What an interpreter has in its memory.

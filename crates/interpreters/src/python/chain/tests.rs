@@ -18,7 +18,7 @@ const THREAD: Thread = Thread {
     pid: 7,
     tid: 8,
     stack_pointer: STACK,
-    registers: SampledRegisters { instruction: 0, next: 0, base: 0 },
+    registers: SampledRegisters { instruction: 0, next: 0, base: 0, frame: 0 },
 };
 
 impl Process {

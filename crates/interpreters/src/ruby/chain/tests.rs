@@ -20,7 +20,7 @@ const SELF: Thread = Thread {
     pid: 7,
     tid: 8,
     stack_pointer: NATIVE_STACK,
-    registers: SampledRegisters { instruction: 0, next: 0, base: 0 },
+    registers: SampledRegisters { instruction: 0, next: 0, base: 0, frame: 0 },
 };
 
 /// A process with one context, whose frames are added from the outermost on.
