@@ -2,6 +2,8 @@
 //!
 //! It takes no memory once it exists, so that it may run where nothing may wait.
 
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::caught::{ENTRY, Entries, HEAD};
@@ -158,6 +160,20 @@ impl Catcher {
             }
         };
         entries.finish(outcome, &self.definitions, self.defined_now)
+    }
+
+    /// Where an interpreter keeps a stack of its own within the native stack of a thread, in which there is no
+    /// native frame; as far as it was seen before.
+    pub fn inner_stack(
+        &mut self,
+        layout: &Layout,
+        thread: Thread,
+        memory: &dyn Memory,
+    ) -> Option<Range<u64>> {
+        match layout {
+            Layout::Ruby(_) => ruby::chain::inner_stack(self, thread, memory),
+            _ => None,
+        }
     }
 
     /// What was defined was not heard, or is to be said again to whoever counts so many times: all

@@ -189,7 +189,14 @@ impl Work {
 
     /// Reads a stack, and what runs in an interpreter.
     fn read(&mut self, (pid, cpu): (Pid, Cpu), wanted: &Wanted) -> Result<Read, NotRead> {
-        let read = wanted.read(&mut self.scratch)?;
+        let inner = match &mut self.scripts {
+            Some(scripts) if wanted.is_long() => scripts.inner_stack(pid, wanted),
+            _ => None,
+        };
+        let read = match inner {
+            Some(inner) => wanted.around(inner).read(&mut self.scratch)?,
+            None => wanted.read(&mut self.scratch)?,
+        };
         let read = match &mut self.scripts {
             Some(scripts) => scripts.catch(pid, wanted, read, &mut self.scratch),
             None => read,

@@ -12,6 +12,7 @@
 //! words of the copy must be what is read.
 
 use std::io::IoSliceMut;
+use std::ops::Range;
 
 use flame_events::{RecordBytes, RecordLayout};
 use flame_interpreters::SampledRegisters;
@@ -164,6 +165,24 @@ impl Wanted {
         self.start
     }
 
+    /// Whether it has far more than most.
+    pub(crate) fn is_long(&self) -> bool {
+        self.most > LARGE
+    }
+
+    /// The same without memory that lies within it: it goes on behind that as another stack would.
+    pub(crate) fn around(&self, inner: Range<u64>) -> Wanted {
+        let before = usize::try_from(inner.start.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
+        let behind = inner.end.saturating_sub(self.from.0);
+        // A signal leads to another stack already.
+        if self.interrupted.is_some() || before >= self.most || behind == 0 {
+            return *self;
+        }
+        let most_of_other = MOST_ELSEWHERE;
+        let interrupted = Some(ProcessAddress(inner.end));
+        Wanted { most: before, interrupted, most_of_other, ..*self }
+    }
+
     /// Reads it into `scratch`, of at least [`SCRATCH`] bytes.
     ///
     /// # Errors
@@ -256,6 +275,23 @@ mod tests {
             interrupted: None,
             most_of_other: MOST_INTERRUPTED,
         }
+    }
+
+    #[test]
+    fn memory_within_a_stack_is_left_out() {
+        let stack = stack();
+        let at = |offset: usize| stack.as_ptr() as u64 + offset as u64;
+        let whole = wanted(&stack, 128);
+        let mut scratch = vec![0; SCRATCH];
+        let read = whole.around(at(4096)..at(MOST)).read(&mut scratch).unwrap();
+        assert_eq!(read.rest, 4096 - 128);
+        assert_eq!(read.interrupted, Some((ProcessAddress(at(MOST)), MOST_ELSEWHERE)));
+        assert_eq!(scratch[..4096 - 128], stack[128..4096]);
+        assert_eq!(scratch[4096 - 128..][..MOST_ELSEWHERE], stack[MOST..][..MOST_ELSEWHERE]);
+        // It lies further out than is read, or the stack leads to another one already.
+        assert_eq!(whole.around(at(2 * MOST)..at(3 * MOST)).most, MOST);
+        let signal = Wanted { interrupted: Some(ProcessAddress(at(64))), ..whole };
+        assert_eq!(signal.around(at(4096)..at(MOST)).most, MOST);
     }
 
     fn stack() -> Vec<u8> {

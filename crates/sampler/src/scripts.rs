@@ -1,6 +1,7 @@
 //! What runs in an interpreter, read while its thread stands still: see `flame-interpreters`.
 
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::sync::Arc;
 
 use flame_interpreters::{Catcher, Judged, Known, Memory, Part, Thread};
@@ -27,6 +28,13 @@ impl Scripts {
         Scripts { known, catcher: Catcher::default() }
     }
 
+    /// Where the interpreter of a process keeps a stack of its own within the native one.
+    pub(crate) fn inner_stack(&mut self, pid: Pid, wanted: &Wanted) -> Option<Range<u64>> {
+        let (layout, _) = self.known.interpreter_of(pid.0)?;
+        let thread = thread_of(pid, wanted);
+        self.catcher.inner_stack(layout, thread, &MemoryOf(thread))
+    }
+
     /// Adds to what was read of a stack, the first bytes of `scratch`, what runs in the interpreter of the
     /// process, if it has one.
     pub(crate) fn catch(
@@ -39,9 +47,7 @@ impl Scripts {
         let Some((layout, runtime)) = self.known.interpreter_of(pid.0) else { return read };
         let Some(room) = scratch.get_mut(read.stacks()..) else { return read };
         self.catcher.define_again(self.known.forgotten());
-        let (tid, stack_pointer) = (wanted.tid().0, wanted.start().0);
-        let registers = wanted.registers();
-        let thread = Thread { pid: pid.0, tid, stack_pointer, registers };
+        let thread = thread_of(pid, wanted);
         let script = self.catcher.catch(layout, runtime, thread, &MemoryOf(thread), room);
         Read { script, ..read }
     }
@@ -54,6 +60,11 @@ impl Scripts {
         }
         self.known.judged(pid.0) == Judged::NotYet
     }
+}
+
+fn thread_of(pid: Pid, wanted: &Wanted) -> Thread {
+    let (tid, stack_pointer) = (wanted.tid().0, wanted.start().0);
+    Thread { pid: pid.0, tid, stack_pointer, registers: wanted.registers() }
 }
 
 /// The memory of a thread's process.

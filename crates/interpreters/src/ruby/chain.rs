@@ -1,5 +1,7 @@
 //! The control frames of the execution context that a native stack leads to.
 
+use std::ops::Range;
+
 use super::define::{Frame, define};
 use super::layout::{
     BODY, BODY_LEN, CODE, CODE_LEN, CONTEXT, ENVIRONMENT, FIBER, INNERMOST, INSTRUCTIONS,
@@ -17,6 +19,9 @@ const MOST_FRAMES: usize = 2048;
 
 /// How much of the stack of values is read at once.
 const VALUES: usize = 64 * 1024;
+
+/// How much of a native stack there is at most before a stack of values in it.
+const MOST_BEFORE: u64 = 1 << 20;
 
 /// The most words of a stack of values.
 const MOST_WORDS: u64 = 1 << 27;
@@ -85,7 +90,7 @@ pub(crate) fn catch(
     let found = shared.words.found();
     let mut walk = Walk {
         objects: Objects { layout, runtime, memory },
-        pid: thread.pid,
+        thread,
         recall: &mut shared.recall,
         catcher,
         entries,
@@ -93,6 +98,24 @@ pub(crate) fn catch(
     let outcome = walk.contexts(found.get(..count).unwrap_or_default(), &mut kept);
     (catcher.lua, catcher.ruby) = (Some(shared), Some(kept));
     outcome
+}
+
+/// The stack of values of a thread's context, if that lies within the native stack: the threads of a program, but for
+/// its first, have it there.
+pub(crate) fn inner_stack(
+    catcher: &mut Catcher,
+    thread: Thread,
+    memory: &dyn Memory,
+) -> Option<Range<u64>> {
+    let found = catcher.place_of(thread)?;
+    let mut head = [0; 16];
+    if !memory.fill(found.place, &mut head) {
+        return None;
+    }
+    let [start, words] = [STACK, STACK_LEN].map(|at| word(&head, at).unwrap_or(0));
+    let is_behind = start.checked_sub(thread.stack_pointer).is_some_and(|len| len <= MOST_BEFORE);
+    let end = start.checked_add(words.checked_mul(8).filter(|_| words <= MOST_WORDS)?)?;
+    is_behind.then_some(start..end)
 }
 
 /// Whether that is how an execution context begins: its frames lie at the end of its stack.
@@ -116,7 +139,7 @@ fn frames_of(layout: &RubyLayout, context: &[u8]) -> Option<Part> {
 /// A walk outwards.
 struct Walk<'w, 'o> {
     objects: Objects<'w>,
-    pid: u32,
+    thread: Thread,
     recall: &'w mut Recall,
     catcher: &'w mut Catcher,
     entries: &'w mut Entries<'o>,
@@ -130,7 +153,12 @@ impl Walk<'_, '_> {
             let before = self.entries.len();
             match self.context(*context, kept) {
                 Outcome::TooDeep => return Outcome::TooDeep,
-                Outcome::Read if self.entries.len() > before + 1 => outcome = Outcome::Read,
+                Outcome::Read if self.entries.len() > before + 1 => {
+                    if outcome != Outcome::Read {
+                        self.catcher.found(self.thread, *context, self.thread.tid.into());
+                    }
+                    outcome = Outcome::Read;
+                }
                 found => {
                     self.entries.truncate(before);
                     let is_first = outcome == Outcome::NoThread && found != Outcome::Read;
@@ -203,7 +231,7 @@ impl Walk<'_, '_> {
             let method = self.method(environment, values).filter(|_| kind == IN_C);
             let Some((method, bytes)) = method else { return Some(Step::Next) };
             let frame = Frame::OfC { method: &bytes };
-            let function = define(self.catcher, (self.pid, &self.objects), frame);
+            let function = define(self.catcher, (self.thread.pid, &self.objects), frame);
             let entry = Entry { address: 0, code: method, position: 0, function };
             return Some(self.push(entry, Step::Next));
         }
@@ -222,7 +250,7 @@ impl Walk<'_, '_> {
         let method = method.as_ref().map(|(_, bytes)| &bytes[..]);
         let is_method = kind == BLOCK && flags & IS_METHOD != 0;
         let frame = Frame::Of { code, body: &body, method, is_method };
-        let function = define(self.catcher, (self.pid, &self.objects), frame);
+        let function = define(self.catcher, (self.thread.pid, &self.objects), frame);
         let entry = Entry { address, code: instructions, position: behind / 8, function };
         let returns_to_c = flags & RETURNS_TO_C != 0;
         match self.push(entry, Step::Next) {

@@ -325,6 +325,21 @@ fn each_loop_has_its_frame_and_the_instruction_that_is_next() {
 }
 
 #[test]
+fn a_stack_of_values_within_the_native_one_is_known_from_the_second_sample_on() {
+    let (ruby, _) = program(3, 1);
+    let layout = Layout::Ruby(ruby.layout.clone());
+    let (mut catcher, mut out) = (Catcher::default(), vec![0; Catcher::MOST]);
+    let within = Thread { stack_pointer: STACK_AT - 0x1000, ..SELF };
+    assert_eq!(catcher.inner_stack(&layout, within, &ruby.process), None);
+    catcher.catch(&layout, RUNTIME, SELF, &ruby.process, &mut out);
+    let inner = |catcher: &mut Catcher, thread| catcher.inner_stack(&layout, thread, &ruby.process);
+    assert_eq!(inner(&mut catcher, within), Some(STACK_AT..STACK_AT + 8 * STACK_WORDS));
+    // Of the first thread it lies elsewhere, and of others it is another one.
+    assert_eq!(inner(&mut catcher, SELF), None);
+    assert_eq!(inner(&mut catcher, Thread { tid: 9, ..within }), None);
+}
+
+#[test]
 fn whatever_stands_in_memory_few_readings_are_made() {
     for version in [(2, 7), (3, 1), (3, 2), (3, 4)] {
         let (ruby, _) = program(version.0, version.1);
