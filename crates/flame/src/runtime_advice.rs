@@ -39,7 +39,10 @@ pub(crate) fn advice(runtime: Runtime) -> Advice {
             name: "PHP",
             code: "functions that PHP compiled",
             names: Some("start PHP with -d opcache.jit_debug=16"),
-            stacks: Some((NOTHING, "start PHP with -d opcache.jit=off")),
+            stacks: Some((
+                NOTHING,
+                "start PHP with -d opcache.jit=off, and -d pcre.jit=0 for regular expressions",
+            )),
         },
         Runtime::LuaJit => Advice {
             name: "LuaJIT",
