@@ -47,7 +47,7 @@ mod tests {
             ("uprobe:/bin/true", "uprobe:FILE:FUNCTION"),
             ("uprobe:/nonexistent:main", "cannot open"),
             ("uprobe:/etc/passwd:main", "not a readable ELF"),
-            ("uprobe:/proc/self/exe:no_such_function_at_all", "has no symbol"),
+            ("uprobe:/proc/self/exe:no_such_function_at_all", "has no function symbol"),
         ] {
             let message = parse(text).unwrap().unwrap_err();
             assert!(message.contains(why), "{text}: {message}");

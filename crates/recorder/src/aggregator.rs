@@ -269,6 +269,6 @@ mod tests {
         aggregator.into_rows(&mut health);
         assert_eq!(health.samples, 4);
         assert_eq!(health.stack_ends[&StackEnd::FrameLimit], 2);
-        assert!(health.notes[0].starts_with("2 samples are without"), "{:?}", health.notes);
+        assert!(health.notes[0].starts_with("2 samples lack their inner"), "{:?}", health.notes);
     }
 }

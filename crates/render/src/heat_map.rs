@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn long_recordings_have_columns_of_several_seconds() {
         let svg = drawn(3_600_000, &[(3_599_999, 1)]);
-        assert!(svg.contains("a column is 3 s, a slice 60 ms"), "{svg}");
+        assert!(svg.contains("each column is 3 s, each slice 60 ms"), "{svg}");
         assert!(svg.contains("<title>3599.94s..3600.00s: 1 samples</title>"), "{svg}");
     }
 
