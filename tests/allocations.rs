@@ -140,7 +140,7 @@ fn calls_of_a_function_are_counted_and_weighed_by_an_argument() {
     let ended = run(&["record", "-e", &event, "--weight", "ret", "--", "true"]);
     ended.error(2, &["no argument 'ret'", "arg1 to arg6"]);
     let ended = run(&["record", "-e", "uprobe:/bin/true:no_such", "--", "true"]);
-    ended.error(2, &["no symbol of a function 'no_such'"]);
+    ended.error(2, &["has no function symbol 'no_such'"]);
 }
 
 /// A program that is linked statically calls no library's malloc, and has its own until it is stripped.
