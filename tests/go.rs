@@ -165,7 +165,7 @@ fn what_runs_on_another_stack_than_its_goroutine_has_its_callers() {
             .map(|(_, weight)| weight)
             .sum();
         // Readers that come late leave stacks truncated, on a loaded machine more of them.
-        assert!(rooted * 2 > all, "{rooted} of {all} have a root: {stderr}");
+        assert!(rooted * 5 > all * 4, "{rooted} of {all} have a root: {stderr}");
         // The collector's own goroutines, and allocations.
         assert!(folded.with(&["runtime.gcBgMarkWorker", "runtime.systemstack"]) > 0, "{stderr}");
     }

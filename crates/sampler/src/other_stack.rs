@@ -17,17 +17,12 @@ use flame_profile::ProcessAddress;
 /// How many frames are followed at most.
 const MOST_FRAMES: usize = 256;
 
-/// How much is read below the frame pointer: the rest of the caller's own frame.
-const BELOW: u64 = 4096;
-
-/// Where to read another stack from, if the chain of frame pointers goes on so that at least one lies in
-/// the copy (`head`, then `tail`, from `stack_pointer` upwards) and one neither there nor in the
-/// `covered` bytes from there on.
+/// The first frame pointer that does not lie in the copy (`head`, then `tail`, from `stack_pointer`
+/// upwards), if at least one before it does. It lies on another stack, or further out on this one.
 pub(crate) fn find(
     (head, tail): (&[u8], &[u8]),
     stack_pointer: ProcessAddress,
     frame_pointer: u64,
-    covered: u64,
 ) -> Option<ProcessAddress> {
     let word = |address: u64| {
         let at = usize::try_from(address.checked_sub(stack_pointer.0)?).ok()?;
@@ -40,10 +35,8 @@ pub(crate) fn find(
     let mut at = frame_pointer;
     for followed in 0..MOST_FRAMES {
         let Some(next) = word(at) else {
-            let is_covered = at.checked_sub(stack_pointer.0).is_some_and(|by| by < covered);
-            let is_address = at.is_multiple_of(8) && at > BELOW && at >> 47 == 0;
-            let is_elsewhere = followed > 0 && is_address && !is_covered;
-            return is_elsewhere.then(|| ProcessAddress(at - BELOW));
+            let is_address = at.is_multiple_of(8) && at != 0 && at >> 47 == 0;
+            return (followed > 0 && is_address).then_some(ProcessAddress(at));
         };
         // Callers stand higher on the same stack.
         if next <= at && word(next).is_some() {
@@ -66,24 +59,24 @@ mod tests {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         for cut in [0, 8, bytes.len()] {
             let parts = bytes.split_at(cut);
-            let found = find(parts, ProcessAddress(SP), frame_pointer, 0x1000);
+            let found = find(parts, ProcessAddress(SP), frame_pointer);
             assert_eq!(found, expect.map(ProcessAddress), "{words:x?} {cut}");
         }
     }
 
     #[test]
-    fn the_chain_of_frame_pointers_leads_to_another_stack() {
+    fn the_chain_of_frame_pointers_leads_out_of_the_copy() {
         let other = 0xc0_0123_4560;
-        check(&[1, other, 0], SP + 8, Some(other - BELOW));
-        check(&[SP + 16, 7, other], SP, Some(other - BELOW));
-        // Below the copied stack.
-        check(&[1, SP - 0x1_0000, 0], SP + 8, Some(SP - 0x1_0000 - BELOW));
+        check(&[1, other, 0], SP + 8, Some(other));
+        check(&[SP + 16, 7, other], SP, Some(other));
+        // Further out, and below the copied stack.
+        check(&[1, SP + 0x800, 0], SP + 8, Some(SP + 0x800));
+        check(&[1, SP - 0x1_0000, 0], SP + 8, Some(SP - 0x1_0000));
     }
 
     #[test]
     fn other_registers_lead_nowhere() {
         check(&[1, 0xc0_0123_4560, 0], 0xc0_0123_4560, None);
-        check(&[1, SP + 0x800, 0], SP + 8, None);
         check(&[1, 0, 0], SP + 8, None);
         check(&[1, 0x1235_4321, 0], SP + 8, None);
         check(&[1, 0xffff_8000_0000_0000, 0], SP + 8, None);

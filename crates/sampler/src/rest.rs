@@ -34,6 +34,9 @@ const MOST_INTERRUPTED: usize = 256 * 1024;
 /// How much is read at most of the stack of a caller elsewhere.
 const MOST_ELSEWHERE: usize = 64 * 1024;
 
+/// How much is read below a caller's frame pointer there: the rest of its own frame.
+const BELOW_FRAME_POINTER: u64 = 4096;
+
 /// The most bytes that one sample needs.
 pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED + Scripts::MOST;
 
@@ -72,10 +75,43 @@ pub(crate) struct Wanted {
     /// The last bytes that were, the first `known` of them.
     last: [u8; KNOWN],
     known: usize,
-    /// Where another stack starts that this one goes on: that a signal has interrupted, or that the
-    /// caller of code on this one has. How much of it is read at most.
-    interrupted: Option<ProcessAddress>,
-    most_of_other: usize,
+    /// Another stack that this one may go on.
+    other: Option<Other>,
+}
+
+/// Where a stack may go on behind its own end: on that which a signal has interrupted, or that which the
+/// caller of code on this one has.
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    start: ProcessAddress,
+    /// How much of it is read at most.
+    most: usize,
+    /// The first address that is known to lie on it.
+    holds: ProcessAddress,
+    /// Whether `holds` may just as well lie further out on the same stack.
+    may_be_same: bool,
+}
+
+impl Other {
+    fn interrupted(start: ProcessAddress) -> Other {
+        Other { start, most: MOST_INTERRUPTED, holds: start, may_be_same: false }
+    }
+
+    fn behind(inner: &Range<u64>) -> Other {
+        let start = ProcessAddress(inner.end);
+        Other { start, most: MOST_ELSEWHERE, holds: start, may_be_same: false }
+    }
+
+    /// That of a caller, whose frame pointer is known.
+    fn of_caller(frame_pointer: ProcessAddress) -> Option<Other> {
+        let start = ProcessAddress(frame_pointer.0.checked_sub(BELOW_FRAME_POINTER)?);
+        Some(Other { start, most: MOST_ELSEWHERE, holds: frame_pointer, may_be_same: true })
+    }
+
+    /// Whether it is not just what lies up to there on the same stack.
+    fn is_beyond(&self, stack: Range<u64>) -> bool {
+        !self.may_be_same || !stack.contains(&self.holds.0)
+    }
 }
 
 /// What was read of a stack.
@@ -117,32 +153,18 @@ impl Wanted {
             Some(end) => MOST.min(usize::try_from(end.0.saturating_sub(from.0)).unwrap_or(MOST)),
             None => MOST,
         };
-        let covered = (len + most) as u64;
-        let elsewhere = || other_stack::find((head, tail), sp, stack.frame_pointer?, covered);
-        let (interrupted, is_signal) = match interrupted {
-            Some(start) => (Some(start), true),
-            None => (elsewhere(), false),
+        let caller = || other_stack::find((head, tail), sp, stack.frame_pointer?);
+        let other = match interrupted {
+            Some(start) => Some(Other::interrupted(start)),
+            None => caller().and_then(Other::of_caller),
         };
-        let most_of_other = if is_signal { MOST_INTERRUPTED } else { MOST_ELSEWHERE };
         let (time, tid) = (stack.time, stack.tid);
         let [instruction, next, base, goroutine] = stack.others;
         // arm64 has another one there.
         let frame = if cfg!(target_arch = "aarch64") { 0 } else { goroutine };
         let registers = SampledRegisters { instruction, next, base, frame };
         let start = sp;
-        Some(Wanted {
-            time,
-            tid,
-            start,
-            registers,
-            from,
-            most,
-            goroutine,
-            last,
-            known,
-            interrupted,
-            most_of_other,
-        })
+        Some(Wanted { time, tid, start, registers, from, most, goroutine, last, known, other })
     }
 
     /// When the sample was taken.
@@ -174,13 +196,12 @@ impl Wanted {
     pub(crate) fn around(&self, inner: Range<u64>) -> Wanted {
         let before = usize::try_from(inner.start.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
         let behind = inner.end.saturating_sub(self.from.0);
-        // A signal leads to another stack already.
-        if self.interrupted.is_some() || before >= self.most || behind == 0 {
+        let all = self.start.0..self.from.0.saturating_add(self.most as u64);
+        let leads_elsewhere = self.other.is_some_and(|other| other.is_beyond(all));
+        if leads_elsewhere || before >= self.most || behind == 0 {
             return *self;
         }
-        let most_of_other = MOST_ELSEWHERE;
-        let interrupted = Some(ProcessAddress(inner.end));
-        Wanted { most: before, interrupted, most_of_other, ..*self }
+        Wanted { most: before, other: Some(Other::behind(&inner)), ..*self }
     }
 
     /// Reads it into `scratch`, of at least [`SCRATCH`] bytes.
@@ -192,13 +213,14 @@ impl Wanted {
             return Err(NotRead::RealTime);
         }
         let (first, others) = scratch.split_at_mut(MOST);
-        let second = others.get_mut(..self.most_of_other).ok_or(NotRead::NoRoom)?;
         let rest = match self.most_on_this_stack() {
             0 => 0,
             most => self.read_rest(&mut first[..(most + self.known).min(MOST)])?,
         };
-        let other =
-            self.interrupted.and_then(|start| Some((start, self.read_at(start, second).ok()?)));
+        let own = self.start.0..self.from.0.saturating_add(rest as u64);
+        let other = self.other.filter(|other| other.is_beyond(own)).and_then(|other| {
+            Some((other.start, self.read_at(other.start, others.get_mut(..other.most)?).ok()?))
+        });
         if let Some((_, len)) = other {
             scratch.copy_within(MOST..MOST + len, rest);
         }
@@ -272,8 +294,7 @@ mod tests {
             goroutine: 0,
             last,
             known,
-            interrupted: None,
-            most_of_other: MOST_INTERRUPTED,
+            other: None,
         }
     }
 
@@ -290,7 +311,7 @@ mod tests {
         assert_eq!(scratch[4096 - 128..][..MOST_ELSEWHERE], stack[MOST..][..MOST_ELSEWHERE]);
         // It lies further out than is read, or the stack leads to another one already.
         assert_eq!(whole.around(at(2 * MOST)..at(3 * MOST)).most, MOST);
-        let signal = Wanted { interrupted: Some(ProcessAddress(at(64))), ..whole };
+        let signal = Wanted { other: Some(Other::interrupted(ProcessAddress(at(64)))), ..whole };
         assert_eq!(signal.around(at(4096)..at(MOST)).most, MOST);
     }
 
@@ -349,11 +370,29 @@ mod tests {
     fn an_interrupted_stack_follows_the_rest() {
         let (stack, other, mut scratch) = (stack(), vec![9; MOST_INTERRUPTED], scratch());
         let start = ProcessAddress(other.as_ptr() as u64);
-        let wanted = Wanted { interrupted: Some(start), ..wanted(&stack, 1000) };
+        let wanted = Wanted { other: Some(Other::interrupted(start)), ..wanted(&stack, 1000) };
         let (rest, len) = (MOST - KNOWN, MOST_INTERRUPTED);
         let read = wanted.read(&mut scratch);
         assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)), script: 0 }));
         assert_eq!(scratch[rest..rest + len], other);
+    }
+
+    #[test]
+    fn the_stack_of_a_caller_is_read_unless_it_is_the_same() {
+        let (stack, mut scratch) = (stack(), scratch());
+        let from = 1000;
+        let at = |offset: usize| stack.as_ptr() as u64 + offset as u64;
+        // A goroutine has its stack right behind that of its thread, which ends 300 bytes after the copy.
+        for (offset, is_other) in [(from + 200, false), (from + 301, true), (from + 9000, true)] {
+            let bounds = [at(0), at(from + 300)];
+            let goroutine = bounds.as_ptr() as u64;
+            let other = Other::of_caller(ProcessAddress(at(offset)));
+            let wanted = Wanted { goroutine, other, ..wanted(&stack, from) };
+            let read = wanted.read(&mut scratch).unwrap();
+            let start = ProcessAddress(at(offset) - BELOW_FRAME_POINTER);
+            assert_eq!(read.rest, 300);
+            assert_eq!(read.interrupted, is_other.then_some((start, MOST_ELSEWHERE)), "{offset}");
+        }
     }
 
     #[test]
