@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use flame_image::ImageFile;
 use flame_sampler::EventType;
-use flame_symbolize::ImageFile;
 
 /// What an event of this kind begins with.
 const PREFIX: &str = "uprobe:";

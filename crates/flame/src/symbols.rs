@@ -3,8 +3,9 @@
 use std::env;
 use std::path::PathBuf;
 
+use flame_image::Budget;
 use flame_recorder::DebugPlaces;
-use flame_symbolize::{Budget, SymbolizeConfig};
+use flame_symbolize::SymbolizeConfig;
 use nix::unistd::{Uid, User};
 
 /// With or without inlined functions.

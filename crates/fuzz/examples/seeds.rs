@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_fuzz::join;
+use flame_image::ImageFile;
 use flame_pclntab::testing::{Sample, TEXT, sample_table};
 use flame_profile::{FrameKind, Location, Pid, Profile, StackId, Tid, ValueType};
-use flame_symbolize::ImageFile;
 use flate2::read::GzDecoder;
 
 /// The largest program that is worth mutating, in bytes.

@@ -7,8 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use flame_image::{DebugSearch, ImageFile};
 use flame_profile::ImageAddress;
-use flame_symbolize::{DebugSearch, ImageFile, SymbolizeConfig, symbolize_image};
+use flame_symbolize::{Sources, SymbolizeConfig, symbolize_image};
 
 /// Files of the parts, in their order: those that the seeds' programs refer to.
 const FILES: [&str; 4] = ["prog", "prog.dwp", "a.dwo", "common.debug"];
@@ -43,5 +44,5 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let config = SymbolizeConfig { threads: NonZeroUsize::new(1), ..SymbolizeConfig::default() };
     let answers = symbolize_image(&image, &addresses, &config);
     assert_eq!(answers.len(), addresses.len());
-    let _ = image.sources();
+    let _ = Sources::of(&image);
 });

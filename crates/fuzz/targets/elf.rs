@@ -6,8 +6,9 @@ use std::num::NonZeroUsize;
 
 use cap::Cap;
 use flame_fuzz::MAX_MEMORY;
+use flame_image::ImageFile;
 use flame_profile::{FileOffset, ImageAddress};
-use flame_symbolize::{ImageFile, SymbolizeConfig, fuzzing, symbolize_image};
+use flame_symbolize::{SymbolizeConfig, fuzzing, symbolize_image};
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, MAX_MEMORY);

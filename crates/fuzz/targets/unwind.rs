@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use flame_image::Section;
 use flame_pclntab::GoTable;
 use flame_pclntab::testing::TEXT;
 use flame_profile::{ImageAddress, ProcessAddress, SharedBytes};
-use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, Registers, Section};
+use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, Registers};
 use flame_unwind::{StackCopy, StackLimit, UnwindSections, Unwinder};
 
 const LIMIT: usize = 256;

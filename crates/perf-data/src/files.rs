@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use flame_events::{FileId, ImageKey};
+use flame_image::{DebugSearch, FileAccess, Files, ImageFile, OpenFile};
 use flame_profile::{Pid, Tid};
 use flame_recorder::{Identity, LiveFiles, Namespace, TargetFiles, identity_of};
-use flame_symbolize::{DebugSearch, FileAccess, Files, ImageFile, OpenFile};
 
 use crate::facts::Facts;
 use crate::machine::is_this_machine;

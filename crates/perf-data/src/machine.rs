@@ -3,14 +3,12 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 
-use flame_events::{Endianness, Fields};
+use flame_image::build_id_of_notes;
 
 use crate::facts::{Facts, KERNEL};
 use crate::source::KernelPlace;
 
 const KALLSYMS: &str = "/proc/kallsyms";
-/// The note that holds a build ID.
-const BUILD_ID_NOTE: u32 = 3;
 /// Lines of the kernel's symbols that are looked at: its start is among the first.
 const MAX_LINES: usize = 100_000;
 
@@ -26,8 +24,9 @@ pub(crate) fn is_this_kernel(facts: &Facts, place: Option<&KernelPlace>) -> bool
         return false;
     }
     let recorded = facts.build_ids.get(KERNEL).map(|id| id.as_bytes());
-    let is_same_build = match (recorded, kernel_build_id()) {
-        (Some(recorded), Some(running)) => recorded == running,
+    let running = fs::read("/sys/kernel/notes").ok().and_then(|notes| build_id_of_notes(&notes));
+    let is_same_build = match (recorded, running) {
+        (Some(recorded), Some(running)) => recorded == running.as_bytes(),
         _ => is_this_release(facts),
     };
     is_same_build && place.is_some_and(is_place_of_kernel)
@@ -58,46 +57,6 @@ fn is_place_of_kernel(place: &KernelPlace) -> bool {
     false
 }
 
-fn kernel_build_id() -> Option<Vec<u8>> {
-    build_id_of_notes(&fs::read("/sys/kernel/notes").ok()?)
-}
-
-fn build_id_of_notes(notes: &[u8]) -> Option<Vec<u8>> {
-    let mut fields = Fields::new(notes, Endianness::NATIVE);
-    loop {
-        let lengths = [fields.u32()?, fields.u32()?].map(usize::try_from);
-        let [Ok(name_len), Ok(len)] = lengths else { return None };
-        let kind = fields.u32()?;
-        let name = fields.bytes(name_len.next_multiple_of(4))?;
-        let value = fields.bytes(len.next_multiple_of(4))?;
-        if kind == BUILD_ID_NOTE && name == b"GNU\0" {
-            return value.get(..len).map(<[u8]>::to_vec);
-        }
-    }
-}
-
 fn text(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_build_id_is_found_among_other_notes() {
-        let mut notes = Vec::new();
-        for (kind, value) in [(1, &b"abc"[..]), (BUILD_ID_NOTE, b"01234"), (4, b"x")] {
-            for number in [4, value.len() as u32, kind] {
-                notes.extend(number.to_ne_bytes());
-            }
-            notes.extend(b"GNU\0");
-            notes.extend(value);
-            notes.resize(notes.len().next_multiple_of(4), 0);
-        }
-        assert_eq!(build_id_of_notes(&notes).unwrap(), b"01234");
-        for len in 0..notes.len() {
-            build_id_of_notes(&notes[..len]);
-        }
-    }
 }

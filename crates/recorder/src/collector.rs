@@ -7,8 +7,8 @@ use std::mem;
 use std::sync::Arc;
 
 use flame_events::{Event, EventKind, ImageKey, SampleEvent};
+use flame_image::ImageFile;
 use flame_profile::{Cpu, Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
-use flame_symbolize::ImageFile;
 
 use crate::accounting::Counted;
 use crate::aggregator::{

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flame_symbolize::{Budget, DebugSearch, Files};
+use flame_image::{Budget, DebugSearch, Files};
 
 /// What all images of a recording have in common.
 #[derive(Clone, Debug, Default)]

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use flame_events::{Found, ImageKey, parse_maps};
+use flame_image::ImageFile;
 use flame_profile::{ByteLen, ImageAddress, ImageId, Missing, Pid, ProcessAddress};
-use flame_symbolize::ImageFile;
-use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
+use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, UnwindSections};
 use rustc_hash::FxHashMap;
 
 use super::debug_places::DebugPlaces;
@@ -76,7 +76,7 @@ impl Images {
             };
             match file {
                 Ok(file) => {
-                    let module = unwinder.add_module(sections(&file));
+                    let module = unwinder.add_module(UnwindSections::from(&file));
                     OpenImage::File(file, module)
                 }
                 // What is not an executable is code of a runtime.
@@ -116,7 +116,7 @@ impl Images {
             return Copied::Unreadable;
         }
         let offset = old.mapping.to_file_offset(ProcessAddress(start));
-        let stored = file.stored_at(offset, ByteLen(memory.len() as u64));
+        let stored = file.stored(offset, ByteLen(memory.len() as u64));
         let is_copy = stored.is_some_and(|stored| is_copy(&memory, &stored));
         if is_copy { Copied::Yes } else { Copied::No }
     }
@@ -164,21 +164,6 @@ pub(super) fn own_vdso() -> Option<ImageFile> {
 /// The name of an image for people: its path, or what the kernel calls it.
 pub fn image_name(key: &ImageKey) -> String {
     if key.is_anonymous() { "[anon]".to_owned() } else { key.display_path() }
-}
-
-fn sections(file: &ImageFile) -> UnwindSections {
-    let section = |section: flame_symbolize::Section| Section {
-        address: section.address,
-        bytes: section.bytes,
-    };
-    UnwindSections {
-        eh_frame_hdr: file.section(".eh_frame_hdr").map(section),
-        eh_frame: file.section(".eh_frame").map(section),
-        debug_frame: file.section(".debug_frame").map(section),
-        go_table: file.go_table().cloned(),
-        text: file.executable().map(section),
-        entry: Some(file.entry()),
-    }
 }
 
 #[cfg(test)]

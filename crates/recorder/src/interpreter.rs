@@ -4,9 +4,9 @@ mod php;
 
 use std::ops::Range;
 
+use flame_image::{Exported, ImageFile};
 use flame_interpreters::{Layout, LuaBuild, LuaJitBuild, PerlBuild, PythonBuild, RubyBuild};
 use flame_profile::ImageAddress;
-use flame_symbolize::{Exported, ImageFile};
 
 /// Names by which files of interpreters begin.
 const NAMES: [&str; 10] =

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use flame_events::{Found, Processes};
 use flame_hotspot::{EXPORTS, Layout, Memory, Names, Shown, Tables, Thread, Unknown, Vm};
+use flame_image::ImageFile;
 use flame_profile::{Nanos, Pid, ProcessAddress, StackEnd};
-use flame_symbolize::ImageFile;
 use flame_unwind::{Left, Registers, RuntimeCaller, RuntimeFrame, StackCopy};
 use rustc_hash::{FxHashMap, FxHashSet};
 

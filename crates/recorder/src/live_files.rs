@@ -37,9 +37,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flame_image::{FileAccess, Files, ImageFile, OpenFile};
 use flame_profile::{Pid, ProcessAddress, Tid};
 use flame_sampler::{fork_apart, live_task_of, may_read_others, threads_of};
-use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};

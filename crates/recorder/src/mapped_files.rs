@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_events::{FileId, Found, ImageKey, parse_maps};
+use flame_image::{FileStatus, ImageError, ImageFile};
 use flame_profile::{Missing, Nanos, Pid, Tid};
 use flame_sampler::live_task_of;
-use flame_symbolize::{FileStatus, ImageError, ImageFile};
+use flame_symbolize::Sources;
 use nix::libc;
 use rustc_hash::FxHashSet;
 
@@ -120,7 +121,7 @@ impl MappedFiles {
                 Ok(file) => {
                     if namespace == Namespace::Other {
                         // Its root is gone when the process is: what is there is opened now.
-                        let sources = file.sources();
+                        let sources = Sources::of(&file);
                         tracing::debug!(?sources, "in another mount namespace");
                     }
                     return Ok(file);

@@ -10,9 +10,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use flame_image::{OpenFile, open_found};
 use flame_profile::Pid;
 use flame_sampler::live_task_of;
-use flame_symbolize::{OpenFile, open_found};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;

@@ -7,10 +7,9 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
+use flame_image::ImageFile;
 use flame_profile::{ImageAddress, ImageId, StackTable};
-use flame_symbolize::{
-    ImageFile, KernelError, KernelSymbols, SymbolizeConfig, Symbolized, symbolize_images,
-};
+use flame_symbolize::{KernelError, KernelSymbols, SymbolizeConfig, Symbolized, symbolize_images};
 use rustc_hash::FxHashMap;
 
 use crate::config::{KALLSYMS, Options};

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use flame_events::ImageKey;
+use flame_image::{FileAccess, Files, ImageFile, OpenFile};
 use flame_profile::{Pid, ProcessAddress, Tid};
-use flame_symbolize::{FileAccess, Files, ImageFile, OpenFile};
 
 /// Who a process is, for the files that it writes.
 #[derive(Clone, Debug)]

@@ -10,8 +10,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use flame_image::ImageFile;
 use flame_profile::ImageAddress;
-use flame_symbolize::{ImageFile, SymbolizeConfig, Symbolized, symbolize_image};
+use flame_symbolize::{SymbolizeConfig, Symbolized, symbolize_image};
 
 fn main() -> ExitCode {
     match run() {

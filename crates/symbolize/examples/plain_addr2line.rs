@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use addr2line::Context;
-use flame_symbolize::ImageFile;
+use flame_image::ImageFile;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -5,11 +5,11 @@
 //!
 //! Sources: DWARF 5, section 7.
 
+use flame_image::ImageFile;
 use flame_profile::SharedBytes;
 use gimli::{Dwarf, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::{CompressionFormat, Object, ObjectSection};
 
-use crate::image::ImageFile;
 use crate::split::SplitUnits;
 
 /// The most bytes of memory that all sections of one image may take when they are decompressed,
@@ -31,7 +31,6 @@ pub(crate) struct DebugInfo {
 impl DebugInfo {
     /// The sections, if the image has debug information at all.
     pub(crate) fn load(image: &ImageFile) -> Option<DebugInfo> {
-        let is_little = image.elf()?.is_little_endian();
         image.section(".debug_info").filter(|info| !info.bytes.is_empty())?;
         let supplement = image.supplement();
         let images = || std::iter::once(image).chain(supplement);
@@ -41,7 +40,7 @@ impl DebugInfo {
             tracing::warn!(?image, len, "debug information left out: too large when decompressed");
             return None;
         }
-        let endian = if is_little { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let endian = image.endian();
         Some(DebugInfo {
             sections: load_sections(image),
             supplement: supplement.map(load_sections),
@@ -94,7 +93,7 @@ fn decompressed_len(image: &ImageFile, id: SectionId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_elf::TestElf;
+    use flame_image::testing::elf::TestElf;
 
     /// `SHF_COMPRESSED`.
     const COMPRESSED: u64 = 0x800;

@@ -11,9 +11,7 @@ mod packs;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The longest name in bytes, mangled or not. Names of deeply nested templates reach some
-/// thousands; the time that a demangler takes can grow faster than the length.
-pub(crate) const MAX_NAME_LEN: usize = 16 * 1024;
+pub(crate) use flame_image::MAX_NAME_LEN;
 
 /// The demangled name, or the name itself where it is not mangled, malformed or too long.
 ///

@@ -1,7 +1,7 @@
 //! Names for addresses: (image, address) in, function names with the inlined ones out.
 //!
-//! [`ImageFile`] is an ELF file that was mapped as code; [`symbolize_images`] names addresses of
-//! several of them at once, from DWARF where there is any and from symbol tables elsewhere.
+//! [`symbolize_images`] names addresses of several images at once, from DWARF where there is any and
+//! from symbol tables elsewhere.
 //! [`KernelSymbols`] and [`CodeLog`] name the addresses that belong to no file: the kernel's and
 //! those of code that a runtime compiled. What has no name says why ([`Symbolized::Unknown`]); no
 //! name is stretched over a gap.
@@ -27,53 +27,27 @@
     warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
 )]
 
-mod budget;
-mod calls;
 mod code_log;
-mod companion;
 mod debug_info;
-mod debug_search;
 mod demangle;
-mod disjoint;
-mod eh_frame;
-mod entry;
-mod exported;
-mod files;
-mod function_offset;
 #[doc(hidden)]
 pub mod fuzzing;
-mod go;
-mod image;
 mod kernel;
 mod line_parser;
-mod map_file;
 mod namer;
-mod plausible;
-mod plt;
-mod raw_symbol;
 mod sources;
 mod split;
-mod symbol_table;
 mod symbolize;
 #[cfg(test)]
-mod test_build;
-#[cfg(test)]
-mod test_elf;
+mod test_frames;
 mod units;
-mod unwind_coverage;
 
-pub use budget::{Budget, DEFAULT_UNPACKED};
 pub use code_log::{
     CodeEntry, CodeLog, CodeLogError, CodeLogKind, CodeName, CodeNames, CodeUnwinding, Scanned,
     WantedCode,
 };
-pub use debug_search::DebugSearch;
 pub use demangle::demangle;
-pub use exported::Exported;
-pub use files::{FileAccess, FileStatus, Files, OpenFile, open_found};
-pub use image::{ImageError, ImageFile, Section, Segment};
 pub use kernel::{KernelError, KernelSymbols};
 pub use namer::{SymbolFrame, Symbolized};
 pub use sources::{Source, Sources};
 pub use symbolize::{SymbolizeConfig, symbolize_image, symbolize_images};
-pub use unwind_coverage::UnwindCoverage;

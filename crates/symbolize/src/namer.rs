@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use flame_image::{Symbol, SymbolTable};
 use flame_pclntab::GoFrame;
 use flame_profile::{ImageAddress, Missing, readable};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 
 use crate::demangle::{MAX_NAME_LEN, demangle, without_suffix};
-use crate::symbol_table::{Symbol, SymbolTable};
 use crate::symbolize::SymbolizeConfig;
 use crate::units::DebugFrame;
 

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
+use flame_image::{ImageFile, alternate_link, refused_companion};
 use flame_profile::BuildId;
 use object::Object;
 
-use crate::companion::{alternate_link, refused_companion};
-use crate::image::ImageFile;
 use crate::units::missing_split_file;
 
 /// Where one kind of names of an image comes from.
@@ -40,39 +39,39 @@ pub struct Sources {
     pub split: Option<String>,
 }
 
-impl ImageFile {
-    /// What its names come from, as far as files are there now.
-    pub fn sources(&self) -> Sources {
+impl Sources {
+    /// What the names of an image come from, as far as files are there now.
+    pub fn of(image: &ImageFile) -> Sources {
         let has_symbols =
             |image: &ImageFile| image.elf().is_some_and(|elf| elf.symbol_table().is_some());
-        let companion = self.companion();
+        let companion = image.companion();
         let from = |has: &dyn Fn(&ImageFile) -> bool| match companion {
-            _ if has(self) => Source::Own,
+            _ if has(image) => Source::Own,
             Some(file) if has(file) => {
                 Source::File(file.path().map(PathBuf::from).unwrap_or_default())
             }
             _ => Source::Missing,
         };
         let mut symbols = from(&has_symbols);
-        if symbols == Source::Missing && self.section(".gnu_debugdata").is_some() {
+        if symbols == Source::Missing && image.section(".gnu_debugdata").is_some() {
             symbols = Source::Compressed;
         }
         let debug = from(&has_debug_info);
         let mut lacking = Vec::new();
         if debug == Source::Missing {
-            lacking.extend(self.build_id().cloned());
+            lacking.extend(image.build_id().cloned());
         } else {
-            let file = companion.unwrap_or(self);
+            let file = companion.unwrap_or(image);
             let link = alternate_link(file).filter(|_| file.supplement().is_none());
             lacking.extend(link.map(|(_, id)| id));
         }
         let refused = match debug {
-            Source::Missing => refused_companion(self),
+            Source::Missing => refused_companion(image),
             _ => None,
         };
         let split = match debug {
             Source::Missing => None,
-            _ => missing_split_file(companion.unwrap_or(self)),
+            _ => missing_split_file(companion.unwrap_or(image)),
         };
         Sources { symbols, debug, lacking, refused, split }
     }
@@ -85,7 +84,7 @@ fn has_debug_info(image: &ImageFile) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_build::{SOURCE, Workshop};
+    use flame_image::testing::build::{SOURCE, Workshop};
 
     #[test]
     fn sources_are_those_that_names_come_from() {
@@ -101,7 +100,7 @@ mod tests {
         if !built {
             return;
         }
-        let sources = |name: &str| ImageFile::open(&shop.path(name)).unwrap().sources();
+        let sources = |name: &str| Sources::of(&ImageFile::open(&shop.path(name)).unwrap());
         let id = BuildId::from_bytes(&[0xab, 0xcd]).unwrap();
         let (own, missing) = (Source::Own, Source::Missing);
         let expect = |symbols: &Source, debug: &Source, lacking: &[BuildId]| Sources {
@@ -119,9 +118,9 @@ mod tests {
         // A file that comes later is found all the same.
         let image = ImageFile::open(&shop.path("linked")).unwrap();
         shop.move_to("linked.debug", "away");
-        assert_eq!(image.sources(), expect(&missing, &missing, &[id]));
+        assert_eq!(Sources::of(&image), expect(&missing, &missing, &[id]));
         shop.move_to("away", "linked.debug");
-        assert_eq!(image.sources(), expect(&file, &file, &[]));
+        assert_eq!(Sources::of(&image), expect(&file, &file, &[]));
     }
     #[test]
     fn a_debug_file_of_another_build_is_named() {
@@ -136,7 +135,7 @@ mod tests {
         if !built {
             return;
         }
-        let refused = || ImageFile::open(&shop.path("prog")).unwrap().sources().refused;
+        let refused = || Sources::of(&ImageFile::open(&shop.path("prog")).unwrap()).refused;
         assert_eq!(refused(), None);
         let mut bytes = std::fs::read(shop.path("prog.debug")).unwrap();
         bytes.push(0);
@@ -155,7 +154,7 @@ mod tests {
             if !shop.run_all(&format!("{compile}\ngcc -o prog a.o")) {
                 return;
             }
-            let split = || ImageFile::open(&shop.path("prog")).unwrap().sources().split;
+            let split = || Sources::of(&ImageFile::open(&shop.path("prog")).unwrap()).split;
             assert_eq!(split(), None, "{flags}");
             shop.remove("a.dwo");
             assert_eq!(split().as_deref(), Some("a.dwo"), "{flags}");

@@ -12,13 +12,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use flame_image::{DebugSearch, ImageFile};
 use flame_profile::SharedBytes;
 use gimli::{Dwarf, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian};
 use gimli::{SectionId, UnitType};
 
 use crate::debug_info::Reader;
-use crate::debug_search::DebugSearch;
-use crate::image::ImageFile;
 
 /// The split units of one image, each opened when it is first asked for.
 #[derive(Debug)]

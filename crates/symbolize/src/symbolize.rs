@@ -10,9 +10,9 @@ mod parallel;
 use std::num::NonZeroUsize;
 use std::thread;
 
+use flame_image::ImageFile;
 use flame_profile::{ImageAddress, Missing};
 
-use crate::image::ImageFile;
 use crate::namer::Symbolized;
 use job::{Job, Task, Worker};
 use parallel::in_parallel;
@@ -41,14 +41,15 @@ impl Default for SymbolizeConfig {
 ///
 /// ```no_run
 /// use flame_profile::ImageAddress;
-/// use flame_symbolize::{ImageFile, SymbolizeConfig, Symbolized, symbolize_image};
+/// use flame_image::ImageFile;
+/// use flame_symbolize::{SymbolizeConfig, Symbolized, symbolize_image};
 ///
 /// let libc = ImageFile::open("/lib/x86_64-linux-gnu/libc.so.6".as_ref())?;
 /// let answers = symbolize_image(&libc, &[ImageAddress(0x9d1a4)], &SymbolizeConfig::default());
 /// if let Symbolized::Frames(frames) = &answers[0] {
 ///     assert_eq!(&*frames[0].name, "malloc");
 /// }
-/// # Ok::<(), flame_symbolize::ImageError>(())
+/// # Ok::<(), flame_image::ImageError>(())
 /// ```
 pub fn symbolize_image(
     image: &ImageFile,

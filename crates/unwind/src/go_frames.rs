@@ -121,13 +121,14 @@ pub(crate) fn leave_stack(
 mod tests {
     use std::sync::Arc;
 
+    use flame_image::Section;
     use flame_pclntab::testing::{Sample, TEXT, sample_table};
     use flame_profile::{SharedBytes, StackEnd};
 
     use super::*;
     use crate::arch::Architecture;
     use crate::code::Code;
-    use crate::section::{Section, UnwindSections};
+    use crate::section::UnwindSections;
     use crate::stack_copy::StackLimit;
     use crate::unwinder::{CfiUnwinder, Unwinder};
 

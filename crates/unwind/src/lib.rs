@@ -11,9 +11,10 @@
 //! System V ABI supplements for x86-64 and AArch64.
 //!
 //! ```
+//! use flame_image::Section;
 //! use flame_profile::{ImageAddress, ProcessAddress, SharedBytes, StackEnd};
 //! use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, FrameAddress, Registers};
-//! use flame_unwind::{Section, StackCopy, StackLimit, UnwindSections, Unwinder};
+//! use flame_unwind::{StackCopy, StackLimit, UnwindSections, Unwinder};
 //!
 //! // A sampled thread at 0x55d2_0000_1004 with two words of stack, in an image without tables.
 //! let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
@@ -48,12 +49,10 @@ mod epilogue;
 mod expression;
 mod fallback;
 mod go_frames;
-mod index;
 mod module;
 mod registers;
 mod row;
 mod row_cache;
-mod search_table;
 mod section;
 mod stack_copy;
 mod step;
@@ -67,6 +66,6 @@ pub use code::{
 };
 pub use epilogue::Epilogue;
 pub use registers::Registers;
-pub use section::{Section, UnwindSections};
+pub use section::UnwindSections;
 pub use stack_copy::{StackCopy, StackLimit, Unreadable};
 pub use unwinder::{CfiUnwinder, DEFAULT_FRAME_LIMIT, Unwinder};

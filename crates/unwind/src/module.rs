@@ -1,22 +1,18 @@
 //! One image's tables: which row covers an address.
 
-use std::cell::OnceCell;
 use std::fmt;
 
+use flame_image::{FrameFinder, Section};
 use flame_pclntab::GoTable;
 use flame_profile::ImageAddress;
-use gimli::{
-    BaseAddresses, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian, UnwindContext,
-    UnwindOffset, UnwindSection, Vendor,
-};
+use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindContext};
+use gimli::{UnwindOffset, UnwindSection, Vendor};
 
-use crate::arch::{Architecture, Facts};
+use crate::arch::Architecture;
 use crate::compile::{Compiled, TableBytes, compile};
 use crate::go_frames;
-use crate::index::FrameIndex;
 use crate::row::Table;
-use crate::search_table::SearchTable;
-use crate::section::{Section, UnwindSections};
+use crate::section::UnwindSections;
 
 /// How far beyond the entry point an address counts as its function, which no table measures: the
 /// entry code of C libraries is 30 to 60 bytes long.
@@ -27,11 +23,8 @@ pub(crate) struct Module {
     architecture: Architecture,
     sections: UnwindSections,
     bases: BaseAddresses,
-    search_table: Option<SearchTable>,
-    /// Built when first asked for, if there is no search table.
-    eh_index: OnceCell<FrameIndex>,
-    /// Built when first asked for.
-    debug_index: OnceCell<FrameIndex>,
+    eh_frames: FrameFinder,
+    debug_frames: FrameFinder,
 }
 
 impl Module {
@@ -46,12 +39,9 @@ impl Module {
         if let Some(text) = &sections.text {
             bases = bases.set_text(text.address.0);
         }
-        let search_table = match (&sections.eh_frame_hdr, &sections.eh_frame) {
-            (Some(hdr), Some(eh_frame)) => SearchTable::open(hdr, eh_frame),
-            _ => None,
-        };
-        let (eh_index, debug_index) = (OnceCell::new(), OnceCell::new());
-        Module { architecture, sections, bases, search_table, eh_index, debug_index }
+        let (header, eh_frame) = (sections.eh_frame_hdr.as_ref(), sections.eh_frame.as_ref());
+        let eh_frames = eh_frame.map(|frames| FrameFinder::new(header, frames)).unwrap_or_default();
+        Module { architecture, sections, bases, eh_frames, debug_frames: FrameFinder::default() }
     }
 
     /// The executable bytes.
@@ -61,11 +51,7 @@ impl Module {
 
     /// Where the function that holds `address` begins, by `.eh_frame`.
     pub(crate) fn function_start(&self, address: ImageAddress) -> Option<ImageAddress> {
-        let section = self.sections.eh_frame.as_ref()?;
-        if let Some(search_table) = &self.search_table {
-            return search_table.lookup(address, section).map(|hit| hit.start);
-        }
-        self.eh_index.get()?.start(address)
+        self.eh_frames.known_start(address)
     }
 
     /// Whether a return address stands behind no call at all, but at the start of a function: of
@@ -90,7 +76,7 @@ impl Module {
         let go_start = |table: &GoTable| table.function(address).map(|function| function.start);
         self.function_start(address) == Some(address)
             || self.sections.go_table.as_deref().and_then(go_start) == Some(address)
-            || self.debug_index.get().is_some_and(|index| index.start(address) == Some(address))
+            || self.debug_frames.known_start(address) == Some(address)
     }
 
     /// The table of a program of Go.
@@ -133,26 +119,7 @@ impl Module {
         let mut table = EhFrame::new(&section.bytes, LittleEndian);
         table.set_address_size(8);
         table.set_vendor(vendor(self.architecture));
-        let query = Query {
-            bases: &self.bases,
-            address,
-            table: Table::EhFrame,
-            facts: self.architecture.facts(),
-        };
-        if let Some(search_table) = &self.search_table {
-            let hit = search_table.lookup(address, section)?;
-            let fde = query.description(&table, hit.offset.into());
-            match fde {
-                // A search table that disagrees with the description is not to be trusted.
-                Some(fde) if fde.initial_address() == hit.start.0 => {
-                    return query.row(&table, &fde, context);
-                }
-                _ => {}
-            }
-        }
-        let index = self.eh_index.get_or_init(|| FrameIndex::build(&table, &self.bases));
-        let fde = query.description(&table, index.lookup(address)?.into())?;
-        query.row(&table, &fde, context)
+        self.table_row(&table, &self.eh_frames, Table::EhFrame, address, context)
     }
 
     fn go_row(&self, address: ImageAddress) -> Option<Compiled> {
@@ -168,15 +135,24 @@ impl Module {
         let mut table = DebugFrame::new(&section.bytes, LittleEndian);
         table.set_address_size(8);
         table.set_vendor(vendor(self.architecture));
-        let query = Query {
-            bases: &self.bases,
-            address,
-            table: Table::DebugFrame,
-            facts: self.architecture.facts(),
-        };
-        let index = self.debug_index.get_or_init(|| FrameIndex::build(&table, &self.bases));
-        let fde = query.description(&table, index.lookup(address)?.into())?;
-        query.row(&table, &fde, context)
+        self.table_row(&table, &self.debug_frames, Table::DebugFrame, address, context)
+    }
+
+    fn table_row<'a, S>(
+        &self,
+        table: &S,
+        finder: &FrameFinder,
+        kind: Table,
+        address: ImageAddress,
+        context: &mut UnwindContext<usize>,
+    ) -> Option<Compiled>
+    where
+        S: UnwindSection<TableBytes<'a>>,
+        S::Offset: UnwindOffset<usize>,
+    {
+        let fde = finder.find(table, &self.bases, address)?;
+        let row = fde.unwind_info_for_address(table, &self.bases, context, address.0).ok()?;
+        compile(row, fde.cie(), kind, self.architecture.facts())
     }
 }
 
@@ -190,44 +166,5 @@ fn vendor(architecture: Architecture) -> Vendor {
     match architecture {
         Architecture::X86_64 => Vendor::Default,
         Architecture::Aarch64 => Vendor::AArch64,
-    }
-}
-
-/// One question to one table.
-struct Query<'q> {
-    bases: &'q BaseAddresses,
-    address: ImageAddress,
-    table: Table,
-    facts: &'static Facts,
-}
-
-impl Query<'_> {
-    fn description<'a, S>(
-        &self,
-        section: &S,
-        offset: S::Offset,
-    ) -> Option<FrameDescriptionEntry<TableBytes<'a>>>
-    where
-        S: UnwindSection<TableBytes<'a>>,
-        S::Offset: UnwindOffset<usize>,
-    {
-        section.fde_from_offset(self.bases, offset, S::cie_from_offset).ok()
-    }
-
-    fn row<'a, S>(
-        &self,
-        section: &S,
-        fde: &FrameDescriptionEntry<TableBytes<'a>>,
-        context: &mut UnwindContext<usize>,
-    ) -> Option<Compiled>
-    where
-        S: UnwindSection<TableBytes<'a>>,
-        S::Offset: UnwindOffset<usize>,
-    {
-        if !fde.contains(self.address.0) {
-            return None;
-        }
-        let row = fde.unwind_info_for_address(section, self.bases, context, self.address.0).ok()?;
-        compile(row, fde.cie(), self.table, self.facts)
     }
 }

@@ -2,25 +2,9 @@
 
 use std::sync::Arc;
 
+use flame_image::{ImageFile, Section};
 use flame_pclntab::GoTable;
-use flame_profile::{ImageAddress, SharedBytes};
-
-/// Bytes of an image with the address that they have in it.
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// Where the first byte is.
-    pub address: ImageAddress,
-    /// The bytes, decompressed where the file compresses them.
-    pub bytes: SharedBytes,
-}
-
-impl Section {
-    /// The bytes from `address` on, with those before it; `None` outside the section.
-    pub(crate) fn split_at(&self, address: ImageAddress) -> Option<(&[u8], &[u8])> {
-        let offset = usize::try_from(address.0.checked_sub(self.address.0)?).ok()?;
-        self.bytes.split_at_checked(offset)
-    }
-}
+use flame_profile::ImageAddress;
 
 /// What an image brings along for unwinding; whatever it lacks is `None`.
 #[derive(Clone, Debug, Default)]
@@ -38,4 +22,17 @@ pub struct UnwindSections {
     pub text: Option<Section>,
     /// The entry point (`e_entry`), where the first thread's stack begins even if no table says so.
     pub entry: Option<ImageAddress>,
+}
+
+impl From<&ImageFile> for UnwindSections {
+    fn from(image: &ImageFile) -> UnwindSections {
+        UnwindSections {
+            eh_frame_hdr: image.section(".eh_frame_hdr"),
+            eh_frame: image.section(".eh_frame"),
+            debug_frame: image.section(".debug_frame"),
+            go_table: image.go_table().cloned(),
+            text: image.executable(),
+            entry: Some(image.entry()),
+        }
+    }
 }

@@ -4,11 +4,12 @@
 //! [`MAIN`], which has a fixed frame of 16 bytes and the return address; `start` at [`START`],
 //! which has no caller. All are mapped at [`BIAS`].
 
+use flame_image::Section;
 use flame_profile::{ImageAddress, ProcessAddress, SharedBytes, StackEnd};
 
 use crate::{
-    Architecture, CfiUnwinder, Code, CodeAddress, FrameAddress, Registers, Section, StackCopy,
-    StackLimit, UnwindSections, Unwinder,
+    Architecture, CfiUnwinder, Code, CodeAddress, FrameAddress, Registers, StackCopy, StackLimit,
+    UnwindSections, Unwinder,
 };
 
 pub(crate) const BIAS: u64 = 0x7f00_0000_0000;

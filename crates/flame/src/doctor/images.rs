@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flame_events::{Found, ImageKey};
+use flame_image::{ImageFile, UnwindCoverage};
 use flame_profile::Missing;
 use flame_recorder::open_file;
 use flame_render::group_thousands;
-use flame_symbolize::{ImageFile, Sources, UnwindCoverage};
+use flame_symbolize::Sources;
 
 use super::check::Check;
 use super::process::Process;
@@ -69,7 +70,7 @@ impl Contents {
             dynamic: len(".dynsym") / SYMBOL_LEN,
             debug_information: images().any(|image| image.has_section(".debug_info")),
             debug_file,
-            sources: image.sources(),
+            sources: Sources::of(image),
         }
     }
 

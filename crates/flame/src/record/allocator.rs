@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use flame_image::{DebugSearch, ImageFile};
 use flame_profile::{ByteLen, Hz, Pid, ValueType};
 use flame_recorder::{Argument, BlockEvents, LiveFiles, RecorderConfig, TargetFiles};
 use flame_sampler::{CallGraph, EventSpec, EventType, Rate, Target};
-use flame_symbolize::{DebugSearch, ImageFile};
 
 use super::plan::rate;
 use crate::cli::SamplingArgs;

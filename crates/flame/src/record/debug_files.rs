@@ -12,6 +12,7 @@ pub(super) use fetching::fetch_missing;
 
 use flame_profile::Weight;
 use flame_recorder::{SeenImage, image_name};
+use flame_symbolize::Sources;
 
 use super::notes::Note;
 use crate::image_advice::mend_debug_files;
@@ -30,7 +31,7 @@ pub(super) fn notes(images: &[SeenImage<'_>], samples: u64) -> Vec<Note> {
 }
 
 fn note(image: &SeenImage<'_>) -> Option<Note> {
-    let sources = image.file?.sources();
+    let sources = Sources::of(image.file?);
     let mend = mend_debug_files(&sources)?;
     let name = image_name(image.key);
     let text = match (&sources.refused, &sources.split) {

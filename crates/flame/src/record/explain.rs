@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use flame_profile::{Health, Missing, Weight};
 use flame_recorder::{SeenImage, image_name};
 use flame_render::clean_name;
-use flame_symbolize::{ImageFile, Source, Sources};
+use flame_symbolize::{Source, Sources};
 
 use crate::image_advice::{Language, mend_debug_files};
 use crate::message::rights::is_root;
@@ -48,7 +48,7 @@ impl Images {
         let image = |seen: &SeenImage<'_>| Image {
             name: image_name(seen.key),
             samples: seen.samples,
-            sources: seen.file.filter(|_| !seen.key.is_vdso()).map(ImageFile::sources),
+            sources: seen.file.filter(|_| !seen.key.is_vdso()).map(Sources::of),
             language: seen.file.map_or(Language::Other, Language::of),
         };
         let mut images: Vec<Image> = seen.iter().map(image).collect();

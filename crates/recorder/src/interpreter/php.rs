@@ -1,7 +1,7 @@
 //! What of an image that is PHP is needed.
 
+use flame_image::{Exported, ImageFile};
 use flame_interpreters::{Layout, PhpBuild};
-use flame_symbolize::{Exported, ImageFile};
 
 use super::{Interpreter, range, ranges};
 

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use flame_image::Section;
 use flame_profile::{ImageAddress, Nanos, ProcessAddress, SharedBytes};
 use flame_symbolize::{CodeEntry, CodeUnwinding};
-use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, Section, UnwindSections};
+use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, UnwindSections};
 use rustc_hash::FxHashMap;
 
 /// Where code stands in its module: any address but 0, which stands for what linkers dropped.

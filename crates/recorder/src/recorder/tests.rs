@@ -13,7 +13,7 @@ use flame_profile::{
     Tid, TreeOptions, ValueType, write_folded,
 };
 
-use flame_symbolize::{Files, ImageFile};
+use flame_image::{Files, ImageFile};
 
 use super::*;
 use crate::{Absent, Identity, Namespace, TargetFiles};

@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::*;
-use crate::test_build::{FULL, SOURCE, Workshop};
+use crate::test_frames::Frames as _;
+use flame_image::testing::build::{FULL, SOURCE, Workshop};
 
 /// A second unit, so that there is more than one to choose from.
 const OTHER: &str = "
@@ -72,7 +73,7 @@ fn split_units_are_found_beside_an_image_that_was_moved() {
     assert_eq!(shop.frames("prog", at), FULL, "beside the image");
     shop.move_to("a.dwo", "d/a.dwo");
     assert_eq!(shop.frames("prog", at), ["hidden"]);
-    let with = |search: &mut crate::DebugSearch| search.directories.push(shop.path("d"));
+    let with = |search: &mut flame_image::DebugSearch| search.directories.push(shop.path("d"));
     assert_eq!(shop.frames_with("prog", at, with), FULL, "in a directory that was named");
 }
 
@@ -109,7 +110,7 @@ fn packages_are_found_beside_the_image_and_its_debug_file() {
         assert_eq!(shop.frames("prog", at), FULL, "{packer}, named after the debug file");
         shop.move_to("prog.debug.dwp", "d/prog.dwp");
         assert_eq!(shop.frames("prog", at), ["hidden"], "{packer}");
-        let with = |search: &mut crate::DebugSearch| search.directories.push(shop.path("d"));
+        let with = |search: &mut flame_image::DebugSearch| search.directories.push(shop.path("d"));
         assert_eq!(shop.frames_with("prog", at, with), FULL, "{packer}");
     }
 }
@@ -183,7 +184,7 @@ fn damaged_split_files_give_no_names_and_no_harm() {
 #[test]
 fn long_lists_are_dropped_without_a_stack_overflow() {
     let units = SplitUnits::new(
-        &ImageFile::from_bytes(crate::test_elf::TestElf::default().to_bytes()).unwrap(),
+        &ImageFile::from_bytes(flame_image::testing::elf::TestElf::default().to_bytes()).unwrap(),
         RunTimeEndian::Little,
     );
     // Each look walks the list, so the list is built from its end here.

@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
+use flame_image::ImageFile;
 use flame_profile::ImageAddress;
 use rustc_hash::FxHashMap;
 
 use super::SymbolizeConfig;
 use crate::debug_info::DebugInfo;
-use crate::image::ImageFile;
 use crate::namer::{Namer, Symbolized};
 use crate::units::{CodeRanges, DebugFrame, Opener, UnitMap, Units, look_up};
 

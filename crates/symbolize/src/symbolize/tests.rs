@@ -9,8 +9,10 @@ use std::process::{Command, Stdio};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::*;
-use crate::test_build::Workshop;
+use flame_image::testing::build::Workshop;
 
+mod companions;
+mod entry;
 mod made;
 
 const C_SOURCE: &str = r#"
@@ -413,7 +415,7 @@ fn methods_of_one_name_are_told_apart_where_there_are_lines_only() {
     let mut names: Vec<String> = elf
         .symbols()
         .filter(|symbol| symbol.name().is_ok_and(|name| name.contains("2go17h")))
-        .flat_map(|symbol| crate::test_build::frames(&image, ImageAddress(symbol.address())))
+        .flat_map(|symbol| crate::test_frames::frames(&image, ImageAddress(symbol.address())))
         .collect();
     names.sort();
     assert_eq!(names, ["<rr::A as rr::T>::go", "<rr::B as rr::T>::go"]);

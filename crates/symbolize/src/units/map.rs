@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use flame_image::{ImageFile, Span, flatten};
 use flame_profile::ImageAddress;
 use gimli::{DebugInfoOffset, Dwarf, Unit, UnitType};
 use rustc_hash::FxHashSet;
@@ -12,8 +13,6 @@ use rustc_hash::FxHashSet;
 use super::effort::{Effort, Unreadable};
 use super::opener::{Opener, read_len};
 use crate::debug_info::Reader;
-use crate::disjoint::{Span, flatten};
-use crate::image::ImageFile;
 
 /// Stands for no unit among owners.
 const NO_UNIT: u32 = u32::MAX;

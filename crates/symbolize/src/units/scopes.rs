@@ -123,7 +123,8 @@ fn joined(open: &[Scope<'_>]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::test_build::Workshop;
+    use crate::test_frames::Frames as _;
+    use flame_image::testing::build::Workshop;
 
     #[test]
     fn what_nobody_can_link_to_has_its_scopes() {

@@ -2,6 +2,7 @@
 //!
 //! Sources: DWARF 5, sections 3.1.2 and 3.1.3; GCC's wiki, "DebugFission", for DWARF 4.
 
+use flame_image::ImageFile;
 use gimli::{DwoId, Unit, UnitRef, UnitType};
 
 use super::effort::Effort;
@@ -10,7 +11,6 @@ use super::names::NameReader;
 use super::opener::Opener;
 use super::text::text;
 use crate::debug_info::{DebugInfo, Reader};
-use crate::image::ImageFile;
 use crate::split::Skeleton;
 
 /// Skeletons whose split units are looked for when the question is only whether any is missing:

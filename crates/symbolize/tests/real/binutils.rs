@@ -10,8 +10,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use flame_image::ImageFile;
 use flame_profile::ImageAddress;
-use flame_symbolize::{ImageFile, SymbolizeConfig, Symbolized, demangle, symbolize_image};
+use flame_symbolize::{SymbolizeConfig, Symbolized, demangle, symbolize_image};
 
 const ADDRESSES: usize = 10_000;
 

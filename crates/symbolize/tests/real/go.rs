@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flame_image::ImageFile;
 use flame_profile::ImageAddress;
-use flame_symbolize::{ImageFile, SymbolizeConfig, Symbolized, symbolize_image};
+use flame_symbolize::{SymbolizeConfig, Symbolized, symbolize_image};
 
 const ADDRESSES: u64 = 20_000;
 

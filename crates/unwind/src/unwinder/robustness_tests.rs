@@ -1,11 +1,12 @@
 //! Bytes from files and processes may be anything: walks end, and nothing panics.
 
+use flame_image::Section;
 use flame_profile::{SharedBytes, StackEnd};
 
+use crate::StackLimit;
 use crate::testing::{
     AARCH64, BIAS, MAIN, SP, START, Sample, TESTED, X86_64, X86_64_SIGNAL, debug_section,
 };
-use crate::{Section, StackLimit};
 
 const RBP: u8 = 6;
 const RSP: u8 = 7;

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use flame_debuginfod::{FetchConfig, Outcome, Progress, Waiting, fetch};
+use flame_image::ImageFile;
 use flame_profile::BuildId;
 use flame_recorder::SeenImage;
-use flame_symbolize::ImageFile;
+use flame_symbolize::Sources;
 
 use super::super::signals::StopSignals;
 use crate::privileges;
@@ -117,7 +118,7 @@ fn config() -> Option<FetchConfig> {
 fn lacking(images: &[SeenImage<'_>], samples: u64) -> BTreeSet<BuildId> {
     let least = samples as f64 * MIN_SHARE;
     let visible = images.iter().filter(|image| image.samples as f64 >= least);
-    visible.filter_map(|image| image.file).flat_map(|file| file.sources().lacking).collect()
+    visible.filter_map(|image| image.file).flat_map(|file| Sources::of(file).lacking).collect()
 }
 
 fn line(progress: Progress, paint: Paint) -> String {

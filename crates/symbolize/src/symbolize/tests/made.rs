@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::shape;
-use crate::test_elf::{GLOBAL_FUNC, TestElf};
+use flame_image::testing::elf::{GLOBAL_FUNC, TestElf};
 
 /// An image with two functions, `alpha` and `beta`.
 fn two_functions() -> ImageFile {

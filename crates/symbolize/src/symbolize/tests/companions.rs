@@ -1,7 +1,9 @@
 //! Debug files as the tools of distributions make them.
 
 use super::*;
-use crate::test_build::{FULL, SOURCE, Workshop, by_build_id};
+use crate::test_frames::Frames as _;
+use flame_image::testing::build::{FULL, SOURCE, Workshop, by_build_id};
+use flame_image::{DebugSearch, alternate_link};
 
 const NONE: [&str; 0] = [];
 
@@ -167,40 +169,6 @@ fn mini_debug_info_names_functions() {
     }
 }
 
-#[test]
-fn mini_debug_info_that_is_cut_or_damaged_is_as_if_absent() {
-    let shop = Workshop::new("mini-damaged");
-    if !with_mini_debug_info(&shop) {
-        return;
-    }
-    let whole = std::fs::read(shop.path("mini.xz")).unwrap();
-    let open = |bytes: &[u8]| {
-        let sections = [(".gnu_debugdata", 0, bytes)];
-        let elf = crate::test_elf::TestElf { sections: &sections, ..Default::default() };
-        mini_debug_info(&ImageFile::from_bytes(elf.to_bytes()).unwrap()).is_some()
-    };
-    assert!(open(&whole));
-    let steps = (0..whole.len()).step_by(7);
-    assert_eq!(steps.filter(|len| open(&whole[..*len])).count(), 0);
-    let mut damaged = whole.clone();
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 0xff;
-    assert!(!open(&damaged), "the checks of the format are made");
-}
-
-#[test]
-fn more_mini_debug_info_than_any_file_has_is_refused() {
-    let shop = Workshop::new("mini-bomb");
-    let file = std::fs::File::create(shop.path("zeros")).unwrap();
-    file.set_len(256 << 20).unwrap();
-    if shop.run("xz -0 zeros") {
-        let bytes = std::fs::read(shop.path("zeros.xz")).unwrap();
-        let sections = [(".gnu_debugdata", 0, &bytes[..])];
-        let elf = crate::test_elf::TestElf { sections: &sections, ..Default::default() };
-        assert!(mini_debug_info(&ImageFile::from_bytes(elf.to_bytes()).unwrap()).is_none());
-    }
-}
-
 /// Two programs whose common debug information dwz moves into a file of its own, since both have
 /// a header with the inlined functions.
 fn shared_by_dwz(shop: &Workshop, flags: &str, dwz: &str) -> Option<flame_profile::ImageAddress> {
@@ -230,7 +198,7 @@ fn what_dwz_moved_into_a_file_of_its_own_is_found_there() {
         let image = ImageFile::open(&shop.path("prog")).unwrap();
         let (path, id) = alternate_link(&image).expect(test);
         assert!(path.ends_with("common.debug"), "{path:?}");
-        let common = find_supplement(&image).expect(test);
+        let common = image.supplement().expect(test);
         assert_eq!(common.path(), Some(&*shop.path("common.debug")));
         assert_eq!(shop.frames("prog", at), FULL, "{test}");
 
@@ -241,6 +209,6 @@ fn what_dwz_moved_into_a_file_of_its_own_is_found_there() {
 
         // Another file at that path is not believed.
         std::fs::copy(shop.path("other"), shop.path("common.debug")).unwrap();
-        assert!(find_supplement(&ImageFile::open(&shop.path("prog")).unwrap()).is_none());
+        assert!(ImageFile::open(&shop.path("prog")).unwrap().supplement().is_none());
     }
 }

@@ -1,8 +1,8 @@
-use object::ObjectSymbol;
+use object::{Object, ObjectSymbol};
 
 use super::*;
-use crate::test_build::{SOURCE, Workshop};
-use crate::test_elf::TestElf;
+use crate::testing::build::{SOURCE, Workshop};
+use crate::testing::elf::TestElf;
 
 /// Where the tables are in the file, and where they are loaded.
 const HDR_OFFSET: u64 = 0x3000;
@@ -103,27 +103,29 @@ fn a_file_without_tables_knows_no_starts() {
 }
 
 #[test]
-fn numbers_that_cannot_be_right_give_no_start() {
+fn numbers_that_cannot_be_right_are_not_believed() {
     let last = tables().len() - 4;
     // (place, bytes): the count; a table of 8-byte numbers with a count that overflows when
     // multiplied; frames elsewhere; the frame of the second function before .eh_frame, and at the
     // end of it; that function's CIE after it, and its range.
     let huge = [[0x04; 1].as_slice(), &[0x3c], &[0x3c, 0, 0, 0], &[0xff; 8]].concat();
     let second = FRAMES_DISTANCE as usize + 20 + 20;
-    let cases: [(usize, &[u8]); 7] = [
-        (8, &[0xff; 4]),
-        (2, &huge),
-        (4, &[0x44]),
-        (24, &[0; 4]),
-        (24, &(last as u32).to_le_bytes()),
-        (second + 4, &[0xff; 4]),
-        (second + 12, &[0; 4]),
+    // What only the sorted table has wrong the descriptions themselves tell.
+    let right = Some(ImageAddress(0x2040));
+    let cases: [(usize, &[u8], _); 7] = [
+        (8, &[0xff; 4], right),
+        (2, &huge, right),
+        (4, &[0x44], None),
+        (24, &[0; 4], None),
+        (24, &(last as u32).to_le_bytes(), right),
+        (second + 4, &[0xff; 4], None),
+        (second + 12, &[0; 4], None),
     ];
-    for (at, replacement) in cases {
+    for (at, replacement, expect) in cases {
         let mut tables = tables();
         tables[at..at + replacement.len()].copy_from_slice(replacement);
         let start = image(&tables).function_start(ImageAddress(0x2048));
-        assert_eq!(start, None, "{replacement:x?} at {at}");
+        assert_eq!(start, expect, "{replacement:x?} at {at}");
     }
 }
 
@@ -180,7 +182,7 @@ fn functions_that_debuggers_alone_have_tables_of_have_their_start() {
     }
     let open = |name: &str| ImageFile::open(&shop.path(name)).unwrap();
     let (start, end) = hidden(&open("whole"));
-    assert_eq!(shop.frames("nameless", ImageAddress(start)), [""; 0]);
+    assert!(open("nameless").symbols().lookup(ImageAddress(start)).is_none());
     for name in ["nameless", "stripped"] {
         let image = open(name);
         let found =

@@ -21,7 +21,7 @@ const COMPARED_ALIASES: usize = 64;
 
 /// The names of an image by address.
 #[derive(Debug, Default)]
-pub(crate) struct SymbolTable {
+pub struct SymbolTable {
     raw: RawSymbols,
     /// Sorted, disjoint; the value is a position in `best`.
     spans: Vec<Span>,
@@ -34,11 +34,11 @@ pub(crate) struct SymbolTable {
 
 /// A symbol that covers an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Symbol<'a> {
+pub struct Symbol<'a> {
     /// As it stands in the file, mangled, without version.
-    pub(crate) name: &'a [u8],
+    pub name: &'a [u8],
     /// Whether it is not the function of that name but a stub that jumps to it.
-    pub(crate) is_stub: bool,
+    pub is_stub: bool,
     /// The image address where it starts.
     start: u64,
 }
@@ -79,12 +79,12 @@ impl SymbolTable {
     }
 
     /// Why an address has no name that no symbol covers.
-    pub(crate) fn missing(&self) -> Missing {
+    pub fn missing(&self) -> Missing {
         if self.is_stripped { Missing::Stripped } else { Missing::NoSymbol }
     }
 
     /// The symbol that covers an address.
-    pub(crate) fn lookup(&self, address: ImageAddress) -> Option<Symbol<'_>> {
+    pub fn lookup(&self, address: ImageAddress) -> Option<Symbol<'_>> {
         let id = find(&self.spans, address.0)?.value;
         let (start, at) = *self.best.get(id as usize)?;
         let name = self.raw.name(at);
@@ -92,7 +92,7 @@ impl SymbolTable {
     }
 
     /// Whether the function that a symbol names has that other name as well.
-    pub(crate) fn has_alias(&self, symbol: Symbol<'_>, name: &[u8]) -> bool {
+    pub fn has_alias(&self, symbol: Symbol<'_>, name: &[u8]) -> bool {
         let first = self.aliases.partition_point(|(address, _)| *address < symbol.start);
         let aliases = self.aliases[first..].iter().take(COMPARED_ALIASES);
         aliases

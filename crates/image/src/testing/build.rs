@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{DebugSearch, ImageFile, SymbolizeConfig, Symbolized, symbolize_image};
 use flame_profile::ImageAddress;
 
+use crate::ImageFile;
+
 /// A function that only `.symtab` names, with two more inlined into it that only DWARF has.
-pub(crate) const SOURCE: &str = r#"
+pub const SOURCE: &str = r#"
 static inline __attribute__((always_inline)) int twist(int x) {
     __asm__ volatile("nop");
     return x * 3 + 1;
@@ -23,7 +24,7 @@ int main(int argc, char **argv) { return hidden(argc) == 0; }
 "#;
 
 /// As many functions as it takes for sections of some length.
-pub(crate) fn many_functions() -> String {
+pub fn many_functions() -> String {
     let function = |i: usize| {
         format!("int many_{i}(int first, int second, long third) {{ return first + {i}; }}\n")
     };
@@ -31,16 +32,16 @@ pub(crate) fn many_functions() -> String {
 }
 
 /// The frames at the `nop` of [`SOURCE`], innermost first, as DWARF has them.
-pub(crate) const FULL: [&str; 3] = ["twist", "turn", "hidden"];
+pub const FULL: [&str; 3] = ["twist", "turn", "hidden"];
 
 /// A directory of one test, removed at its end.
 #[derive(Debug)]
-pub(crate) struct Workshop {
-    pub(crate) dir: PathBuf,
+pub struct Workshop {
+    pub dir: PathBuf,
 }
 
 impl Workshop {
-    pub(crate) fn new(test: &str) -> Workshop {
+    pub fn new(test: &str) -> Workshop {
         let dir = std::env::temp_dir().join(format!("flame-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
@@ -48,30 +49,30 @@ impl Workshop {
         Workshop { dir: dir.canonicalize().unwrap() }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    pub(crate) fn move_to(&self, from: &str, to: &str) {
+    pub fn move_to(&self, from: &str, to: &str) {
         let to = self.path(to);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::rename(self.path(from), to).unwrap();
     }
 
-    pub(crate) fn remove(&self, name: &str) {
+    pub fn remove(&self, name: &str) {
         fs::remove_file(self.path(name)).unwrap();
     }
 
     /// Runs a command line of words without blanks, in this directory; whether it can be run at
     /// all. A tool that runs and fails fails the test.
     #[track_caller]
-    pub(crate) fn run(&self, line: &str) -> bool {
+    pub fn run(&self, line: &str) -> bool {
         let mut words = line.split_ascii_whitespace();
         let program = words.next().unwrap();
         // Some tools loop over what other compilers wrote.
@@ -89,13 +90,13 @@ impl Workshop {
 
     /// The same for several, one a line; the first that cannot be run ends it.
     #[track_caller]
-    pub(crate) fn run_all(&self, lines: &str) -> bool {
+    pub fn run_all(&self, lines: &str) -> bool {
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| self.run(line))
     }
 
     /// Where the `nop` of [`SOURCE`] is in a program that still has its symbols: in `hidden`.
     #[track_caller]
-    pub(crate) fn nop(&self, program: &str) -> ImageAddress {
+    pub fn nop(&self, program: &str) -> ImageAddress {
         let mut objdump = Command::new("objdump");
         let output = objdump
             .args(["-d", "--no-show-raw-insn"])
@@ -109,33 +110,8 @@ impl Workshop {
         ImageAddress(u64::from_str_radix(digits, 16).unwrap())
     }
 
-    /// The frames at an address of a program here, innermost first; none when it has no name.
-    pub(crate) fn frames(&self, program: &str, at: ImageAddress) -> Vec<String> {
-        frames(&ImageFile::open(&self.path(program)).unwrap(), at)
-    }
-
-    /// The same with debug files looked for elsewhere, too.
-    pub(crate) fn frames_with(
-        &self,
-        program: &str,
-        at: ImageAddress,
-        change: impl FnOnce(&mut DebugSearch),
-    ) -> Vec<String> {
-        let path = self.path(program);
-        let mut search = DebugSearch::of(&path);
-        change(&mut search);
-        frames(&ImageFile::open_with(&path, search).unwrap(), at)
-    }
-
-    pub(crate) fn build_id(&self, program: &str) -> String {
+    pub fn build_id(&self, program: &str) -> String {
         ImageFile::open(&self.path(program)).unwrap().build_id().unwrap().to_string()
-    }
-}
-
-pub(crate) fn frames(image: &ImageFile, at: ImageAddress) -> Vec<String> {
-    match &symbolize_image(image, &[at], &SymbolizeConfig::default())[0] {
-        Symbolized::Frames(frames) => frames.iter().map(|frame| frame.name.to_string()).collect(),
-        Symbolized::Unknown(_) => Vec::new(),
     }
 }
 
@@ -146,7 +122,7 @@ impl Drop for Workshop {
 }
 
 /// Where a package of debug information would put the file of that build id.
-pub(crate) fn by_build_id(id: &str) -> String {
+pub fn by_build_id(id: &str) -> String {
     let (directory, file) = id.split_at(2);
     Path::new(".build-id").join(directory).join(format!("{file}.debug")).display().to_string()
 }

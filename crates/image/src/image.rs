@@ -1,7 +1,7 @@
 //! Turns an ELF file into its identity, segments and sections.
 //!
 //! What the file says is not believed: every range is checked when it is used, and a part that
-//! makes no sense is as if it were absent. Names are found elsewhere ([`crate::symbolize_image`]).
+//! makes no sense is as if it were absent. Names for addresses are found elsewhere.
 //!
 //! Sources: elf(5), the ELF gABI chapters 4 and 5.
 
@@ -15,12 +15,13 @@ use std::sync::{Arc, OnceLock};
 
 use flame_pclntab::GoTable;
 use flame_profile::{BuildId, ByteLen, FileOffset, ImageAddress, Missing, SharedBytes};
+use gimli::RunTimeEndian;
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 
 use crate::companion::{find_companion, find_supplement, mini_debug_info};
 use crate::debug_search::DebugSearch;
-use crate::eh_frame::{self, FunctionTable};
 use crate::files::{FileStatus, OpenFile};
+use crate::function_table::{self, FunctionTable};
 use crate::go;
 use crate::map_file::map_file;
 use crate::plausible::has_plausible_tables;
@@ -44,7 +45,7 @@ struct Inner {
     file: Option<FoundFile>,
     search: DebugSearch,
     symbols: OnceLock<SymbolTable>,
-    functions: OnceLock<Option<FunctionTable>>,
+    functions: OnceLock<FunctionTable>,
     /// `None` in what is not a program of Go.
     go_table: OnceLock<Option<Arc<GoTable>>>,
     /// Set when it is found, and looked for anew until then: it may still be fetched.
@@ -244,6 +245,12 @@ impl ImageFile {
             .or_else(|| segments().find_map(|segment| segment.page_to_image_address(offset)))
     }
 
+    /// The order of the bytes of its numbers.
+    pub fn endian(&self) -> RunTimeEndian {
+        let is_big = self.elf().is_some_and(|elf| !elf.is_little_endian());
+        if is_big { RunTimeEndian::Big } else { RunTimeEndian::Little }
+    }
+
     /// Whether its addresses have 64 bits.
     pub fn is_64_bit(&self) -> bool {
         self.elf().is_some_and(|elf| elf.is_64())
@@ -252,7 +259,7 @@ impl ImageFile {
     /// The code: the bytes of the executable segment that has the most of them in the file.
     pub fn executable(&self) -> Option<Section> {
         let stored = |segment: &Segment| {
-            let bytes = self.stored(segment.offset.0, segment.file_len.0)?;
+            let bytes = self.stored(segment.offset, segment.file_len)?;
             Some(Section { address: segment.address, bytes })
         };
         let code = self.inner.segments.iter().filter(|segment| segment.executable);
@@ -272,10 +279,11 @@ impl ImageFile {
     }
 
     /// The same with its end.
-    pub(crate) fn function_range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
+    pub fn function_range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
         let functions = self.inner.functions.get_or_init(|| FunctionTable::open(self));
-        let by_frames = functions.as_ref().and_then(|functions| functions.range(address));
-        by_frames.or_else(|| self.go_table()?.function(address).map(|function| function.range()))
+        functions
+            .range(address)
+            .or_else(|| self.go_table()?.function(address).map(|function| function.range()))
     }
 
     /// The table that programs of Go keep when they are stripped; looked for at the first call.
@@ -286,13 +294,8 @@ impl ImageFile {
 
     /// The 8 bytes at an address as the file has them.
     pub(crate) fn loaded_word(&self, address: u64) -> Option<u64> {
-        let word = |segment: &Segment| {
-            let inside = address.checked_sub(segment.address.0)?;
-            let last = segment.file_len.0.checked_sub(8)?;
-            let bytes = self.stored(segment.offset.0.checked_add(inside)?, 8)?;
-            (inside <= last).then_some(u64::from_le_bytes(*bytes.first_chunk()?))
-        };
-        self.inner.segments.iter().find_map(word)
+        let section = self.loaded_from(ImageAddress(address))?;
+        Some(u64::from_le_bytes(*section.bytes.first_chunk()?))
     }
 
     /// The section of that name, such as `.eh_frame`; `.debug_*` also finds `.zdebug_*`. `None`
@@ -302,8 +305,8 @@ impl ImageFile {
     /// latter then extends to the end of its segment.
     pub fn section(&self, name: &str) -> Option<Section> {
         self.named_section(name).or_else(|| match name {
-            ".eh_frame_hdr" => eh_frame::header_by_segment(self),
-            ".eh_frame" => eh_frame::frames_by_segment(self),
+            ".eh_frame_hdr" => function_table::header_by_segment(self),
+            ".eh_frame" => function_table::frames_by_segment(self),
             _ => None,
         })
     }
@@ -327,45 +330,40 @@ impl ImageFile {
     }
 
     /// The loaded bytes from an address on to the end of its segment, or of the file.
-    pub(crate) fn loaded_from(&self, address: ImageAddress) -> Option<Section> {
+    pub fn loaded_from(&self, address: ImageAddress) -> Option<Section> {
         let from = |segment: &Segment| {
             let inside = address.0.checked_sub(segment.address.0)?;
             let len = segment.file_len.0.checked_sub(inside).filter(|len| *len > 0)?;
-            self.stored(segment.offset.0.checked_add(inside)?, len)
+            self.stored(FileOffset(segment.offset.0.checked_add(inside)?), ByteLen(len))
         };
         let bytes = self.inner.segments.iter().find_map(from)?;
         Some(Section { address, bytes })
     }
 
     /// That many bytes as the file has them, or as many as there are; `None` when it ends before.
-    pub fn stored_at(&self, offset: FileOffset, len: ByteLen) -> Option<SharedBytes> {
-        self.stored(offset.0, len.0)
-    }
-
-    /// That many bytes of the file, or as many as there are; `None` when it ends before.
-    pub(crate) fn stored(&self, offset: u64, len: u64) -> Option<SharedBytes> {
-        let start = usize::try_from(offset).ok()?;
-        let end = start.saturating_add(usize::try_from(len).ok()?);
+    pub fn stored(&self, offset: FileOffset, len: ByteLen) -> Option<SharedBytes> {
+        let start = usize::try_from(offset.0).ok()?;
+        let end = start.saturating_add(usize::try_from(len.0).ok()?);
         self.inner.bytes.slice(start..end.min(self.inner.bytes.len()))
     }
 
     /// The headers, parsed anew: it takes microseconds and keeps borrows out of the type.
-    pub(crate) fn elf(&self) -> Option<object::File<'_>> {
+    pub fn elf(&self) -> Option<object::File<'_>> {
         object::File::parse(&*self.inner.bytes).ok()
     }
 
     /// The symbols, read at the first call.
-    pub(crate) fn symbols(&self) -> &SymbolTable {
+    pub fn symbols(&self) -> &SymbolTable {
         self.inner.symbols.get_or_init(|| SymbolTable::read(self))
     }
 
     /// The file with what was stripped from this one; looked for until it is found.
-    pub(crate) fn companion(&self) -> Option<&ImageFile> {
+    pub fn companion(&self) -> Option<&ImageFile> {
         found(&self.inner.companion, || find_companion(self, &self.inner.search))
     }
 
     /// The file with what `dwz` moved out of this one; looked for until it is found.
-    pub(crate) fn supplement(&self) -> Option<&ImageFile> {
+    pub fn supplement(&self) -> Option<&ImageFile> {
         found(&self.inner.supplement, || find_supplement(self))
     }
 
@@ -380,7 +378,7 @@ impl ImageFile {
     }
 
     /// Where it was opened; `None` for one that was in memory.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&Path> {
         self.inner.file.as_ref().map(|file| &*file.path)
     }
 
@@ -419,7 +417,7 @@ impl ImageFile {
     }
 
     /// All bytes of the file.
-    pub(crate) fn bytes(&self) -> &SharedBytes {
+    pub fn bytes(&self) -> &SharedBytes {
         &self.inner.bytes
     }
 }
@@ -432,6 +430,14 @@ impl std::fmt::Debug for ImageFile {
             .field("build_id", &self.inner.build_id)
             .field("segments", &self.inner.segments)
             .finish_non_exhaustive()
+    }
+}
+
+impl Section {
+    /// The bytes before `address`, and those from there on; `None` outside the section.
+    pub fn split_at(&self, address: ImageAddress) -> Option<(&[u8], &[u8])> {
+        let offset = usize::try_from(address.0.checked_sub(self.address.0)?).ok()?;
+        self.bytes.split_at_checked(offset)
     }
 }
 

@@ -2,7 +2,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::*;
-use crate::test_elf::TestElf;
+use crate::testing::elf::TestElf;
 
 const BUILD_ID: &[u8] = b"\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0\xde\xad\xbe\xef";
 
@@ -64,7 +64,7 @@ fn sections_are_parts_of_the_file() {
     assert_eq!(&*section.bytes, b"unwind rules");
     let file = image.bytes().as_ptr_range();
     assert!(file.contains(&section.bytes.as_ptr()), "the bytes were copied");
-    assert_eq!(image.section(".text").unwrap().address, ImageAddress(crate::test_elf::TEXT));
+    assert_eq!(image.section(".text").unwrap().address, ImageAddress(crate::testing::elf::TEXT));
     assert!(image.section(".eh_frame_hdr").is_none());
 }
 
@@ -91,7 +91,7 @@ fn the_code_is_the_larger_executable_segment_as_far_as_the_file_has_it() {
     let image = elf(&two);
     let start = image.executable().unwrap().bytes.as_ptr();
     assert_eq!(start, image.bytes()[0x200..].as_ptr(), "the bytes were copied");
-    assert_eq!(image.entry(), ImageAddress(crate::test_elf::TEXT));
+    assert_eq!(image.entry(), ImageAddress(crate::testing::elf::TEXT));
 }
 
 /// A section in the compressed form of the gABI: type, size and alignment, then a zlib stream.
@@ -157,7 +157,7 @@ fn files_of_other_kinds_are_no_images() {
 
 #[test]
 fn a_file_damaged_at_any_byte_ends_no_process() {
-    let symbols = [("main", 0x2010, 16, crate::test_elf::GLOBAL_FUNC)];
+    let symbols = [("main", 0x2010, 16, crate::testing::elf::GLOBAL_FUNC)];
     let sections = [(".note.gnu.build-id", 2, BUILD_ID), (".zdebug_info", 0, b"ZLIB\0\0\0\x7f")];
     let segments = [(0, 0, 0x1000, 5)];
     let elf = TestElf {
@@ -181,12 +181,12 @@ fn a_file_damaged_at_any_byte_ends_no_process() {
         }
     }
     // The code itself, most of the file, does not matter to names.
-    assert!(same_name > 3 * crate::test_elf::TEXT_LEN as u32, "{same_name}");
+    assert!(same_name > 3 * crate::testing::elf::TEXT_LEN as u32, "{same_name}");
 }
 
 #[test]
 fn a_file_cut_at_any_byte_gives_an_error_or_less() {
-    let symbols = [("main", 0x2010, 16, crate::test_elf::GLOBAL_FUNC)];
+    let symbols = [("main", 0x2010, 16, crate::testing::elf::GLOBAL_FUNC)];
     let sections = [(".note.gnu.build-id", 2, BUILD_ID)];
     let segments = [(0, 0, 0x1000, 5)];
     let elf = TestElf {

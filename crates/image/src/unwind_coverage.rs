@@ -111,7 +111,7 @@ fn add_functions(image: &ImageFile, functions: &mut BTreeMap<u64, (u64, String)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_build::{SOURCE, Workshop, many_functions};
+    use crate::testing::build::{SOURCE, Workshop, many_functions};
 
     /// A function of 16 bytes beside those that the compiler makes tables for.
     const ASSEMBLY: &str = "

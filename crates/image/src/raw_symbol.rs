@@ -13,10 +13,13 @@ use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
 use object::{Object, ObjectSection};
 
 use crate::budget::{Budget, Claim};
-use crate::demangle::MAX_NAME_LEN;
 use crate::entry;
 use crate::image::ImageFile;
 use crate::plt::{self, Stub};
+
+/// The longest name in bytes, mangled or not. Names of deeply nested templates reach some
+/// thousands; the time that a demangler takes can grow faster than the length.
+pub const MAX_NAME_LEN: usize = 16 * 1024;
 
 /// What a symbol takes in memory, in bytes, with the tables that are made of it.
 const SYMBOL_LEN: u64 = 96;

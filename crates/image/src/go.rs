@@ -58,7 +58,7 @@ fn table_section(image: &ImageFile) -> Option<Section> {
 
 /// The segments with what the file has of them.
 fn all_segments(image: &ImageFile) -> impl Iterator<Item = (&Segment, SharedBytes)> {
-    let stored = |segment: &Segment| image.stored(segment.offset.0, segment.file_len.0);
+    let stored = |segment: &Segment| image.stored(segment.offset, segment.file_len);
     image.segments().iter().filter_map(move |segment| Some((segment, stored(segment)?)))
 }
 

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flame_profile::BuildId;
-use gimli::{EndianSlice, Reader as _, RunTimeEndian};
+use gimli::{EndianSlice, Reader as _};
 use lzma_rust2::XzReader;
 use object::Object;
 
@@ -48,7 +48,7 @@ pub(crate) fn find_companion(image: &ImageFile, search: &DebugSearch) -> Option<
 
 /// A file that has the name and the place of an image's debug information and does not belong to
 /// it; to be asked where no companion was found.
-pub(crate) fn refused_companion(image: &ImageFile) -> Option<PathBuf> {
+pub fn refused_companion(image: &ImageFile) -> Option<PathBuf> {
     let elf = image.elf()?;
     let (link, checksum) = elf.gnu_debuglink().ok().flatten()?;
     let search = image.search();
@@ -68,7 +68,7 @@ pub(crate) fn find_supplement(debug: &ImageFile) -> Option<ImageFile> {
 }
 
 /// The supplementary file that a debug file refers to: its path and its identity.
-pub(crate) fn alternate_link(debug: &ImageFile) -> Option<(PathBuf, BuildId)> {
+pub fn alternate_link(debug: &ImageFile) -> Option<(PathBuf, BuildId)> {
     if let Some((path, id)) = debug.elf()?.gnu_debugaltlink().ok().flatten() {
         return Some((path_of(path), BuildId::from_bytes(id)?));
     }
@@ -86,9 +86,7 @@ fn supplementary_id(file: &ImageFile) -> Option<BuildId> {
 /// identity that both have.
 fn debug_sup(file: &ImageFile) -> Option<(bool, PathBuf, BuildId)> {
     let section = file.section(".debug_sup")?;
-    let little = file.elf()?.is_little_endian();
-    let endian = if little { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let mut reader = EndianSlice::new(&section.bytes, endian);
+    let mut reader = EndianSlice::new(&section.bytes, file.endian());
     let _version = reader.read_u16().ok()?;
     let is_supplement = reader.read_u8().ok()? != 0;
     let path = path_of(reader.read_null_terminated_slice().ok()?.slice());
@@ -144,4 +142,43 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::testing::build::{SOURCE, Workshop};
+    use crate::testing::elf::TestElf;
+
+    #[test]
+    fn mini_debug_info_that_is_cut_or_damaged_is_as_if_absent() {
+        let shop = Workshop::new("mini-damaged");
+        shop.write("a.c", SOURCE);
+        if !shop.run_all("gcc -O2 -o mini a.c\nxz -9 mini") {
+            return;
+        }
+        let whole = std::fs::read(shop.path("mini.xz")).unwrap();
+        let open = |bytes: &[u8]| {
+            let sections = [(".gnu_debugdata", 0, bytes)];
+            let elf = TestElf { sections: &sections, ..Default::default() };
+            mini_debug_info(&ImageFile::from_bytes(elf.to_bytes()).unwrap()).is_some()
+        };
+        assert!(open(&whole));
+        let steps = (0..whole.len()).step_by(7);
+        assert_eq!(steps.filter(|len| open(&whole[..*len])).count(), 0);
+        let mut damaged = whole.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 0xff;
+        assert!(!open(&damaged), "the checks of the format are made");
+    }
+
+    #[test]
+    fn more_mini_debug_info_than_any_file_has_is_refused() {
+        let shop = Workshop::new("mini-bomb");
+        let file = std::fs::File::create(shop.path("zeros")).unwrap();
+        file.set_len(256 << 20).unwrap();
+        if shop.run("xz -0 zeros") {
+            let bytes = std::fs::read(shop.path("zeros.xz")).unwrap();
+            let sections = [(".gnu_debugdata", 0, &bytes[..])];
+            let elf = TestElf { sections: &sections, ..Default::default() };
+            assert!(mini_debug_info(&ImageFile::from_bytes(elf.to_bytes()).unwrap()).is_none());
+        }
+    }
+}

@@ -6,7 +6,7 @@
 
 use flame_profile::ImageAddress;
 
-use crate::section::Section;
+use crate::image::Section;
 
 /// Version 1; DW_EH_PE_pcrel|sdata4; DW_EH_PE_udata4; DW_EH_PE_datarel|sdata4.
 const USUAL_HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -18,6 +18,8 @@ const PROBES: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct SearchTable {
     section: Section,
+    /// Where `.eh_frame` is.
+    frames: ImageAddress,
     count: usize,
 }
 
@@ -42,7 +44,7 @@ impl SearchTable {
         let named = section.address.0.wrapping_add(4).wrapping_add_signed(eh_frame_distance);
         // A count that exceeds the bytes is cut down to them.
         let count = usize::try_from(count).ok()?.min(rest.len() / 8);
-        let table = SearchTable { section: section.clone(), count };
+        let table = SearchTable { section: section.clone(), frames: eh_frame.address, count };
         let is_usable = *form == USUAL_HEADER
             && named == eh_frame.address.0
             && count > 0
@@ -59,7 +61,7 @@ impl SearchTable {
 
     /// The last function that starts at or before `address`. Whether it reaches that far only its
     /// frame description tells.
-    pub(crate) fn lookup(&self, address: ImageAddress, eh_frame: &Section) -> Option<TableHit> {
+    pub(crate) fn lookup(&self, address: ImageAddress) -> Option<TableHit> {
         let base = self.section.address.0;
         let wanted = i64::try_from(i128::from(address.0) - i128::from(base)).ok()?;
         let entries = self.entries();
@@ -68,7 +70,7 @@ impl SearchTable {
         let frame = base.wrapping_add_signed(i64::from(frame_of(entry)));
         Some(TableHit {
             start: ImageAddress(base.wrapping_add_signed(i64::from(start_of(entry)))),
-            offset: usize::try_from(frame.checked_sub(eh_frame.address.0)?).ok()?,
+            offset: usize::try_from(frame.checked_sub(self.frames.0)?).ok()?,
         })
     }
 
@@ -123,7 +125,7 @@ mod tests {
     #[track_caller]
     fn check(address: u64, expect: Option<(u64, usize)>) {
         let table = open(hdr(USUAL_HEADER, 3, &ENTRIES)).unwrap();
-        let hit = table.lookup(ImageAddress(address), &section(EH_FRAME, vec![]));
+        let hit = table.lookup(ImageAddress(address));
         assert_eq!(hit.map(|hit| (hit.start.0, hit.offset)), expect);
     }
 
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn a_count_beyond_the_bytes_is_cut_down() {
         let table = open(hdr(USUAL_HEADER, u32::MAX, &ENTRIES)).unwrap();
-        let hit = table.lookup(ImageAddress(0x9000), &section(EH_FRAME, vec![])).unwrap();
+        let hit = table.lookup(ImageAddress(0x9000)).unwrap();
         assert_eq!(hit.start, ImageAddress(0x3000));
     }
 

@@ -1,28 +1,28 @@
 //! Small ELF files for tests, built byte by byte: 64 bits, little-endian.
 
 /// Section 1 of every [`TestElf`] is `.text`: this address, this length, executable.
-pub(crate) const TEXT: u64 = 0x2000;
-pub(crate) const TEXT_LEN: u64 = 0x1000;
+pub const TEXT: u64 = 0x2000;
+pub const TEXT_LEN: u64 = 0x1000;
 
 /// What `st_info` says of a symbol: its binding and its type.
-pub(crate) const LOCAL_FUNC: u8 = 0x02;
-pub(crate) const GLOBAL_FUNC: u8 = 0x12;
-pub(crate) const WEAK_FUNC: u8 = 0x22;
-pub(crate) const LOCAL_NOTYPE: u8 = 0x00;
-pub(crate) const GLOBAL_NOTYPE: u8 = 0x10;
-pub(crate) const GLOBAL_OBJECT: u8 = 0x11;
+pub const LOCAL_FUNC: u8 = 0x02;
+pub const GLOBAL_FUNC: u8 = 0x12;
+pub const WEAK_FUNC: u8 = 0x22;
+pub const LOCAL_NOTYPE: u8 = 0x00;
+pub const GLOBAL_NOTYPE: u8 = 0x10;
+pub const GLOBAL_OBJECT: u8 = 0x11;
 
 /// What goes into the file. Symbols are (name, address, size, info).
-#[derive(Default)]
-pub(crate) struct TestElf<'a> {
-    pub(crate) symbols: &'a [(&'a str, u64, u64, u8)],
-    pub(crate) dynamic_symbols: &'a [(&'a str, u64, u64, u8)],
+#[derive(Debug, Default)]
+pub struct TestElf<'a> {
+    pub symbols: &'a [(&'a str, u64, u64, u8)],
+    pub dynamic_symbols: &'a [(&'a str, u64, u64, u8)],
     /// (name, flags, bytes) of sections that are not loaded.
-    pub(crate) sections: &'a [(&'a str, u64, &'a [u8])],
+    pub sections: &'a [(&'a str, u64, &'a [u8])],
     /// (offset, address, length in the file, flags) of loaded segments.
-    pub(crate) segments: &'a [(u64, u64, u64, u32)],
+    pub segments: &'a [(u64, u64, u64, u32)],
     /// (offset, address, length) that the program header of `.eh_frame_hdr` says.
-    pub(crate) eh_frame_hdr: Option<(u64, u64, u64)>,
+    pub eh_frame_hdr: Option<(u64, u64, u64)>,
 }
 
 struct Header {
@@ -37,7 +37,7 @@ struct Header {
 }
 
 impl TestElf<'_> {
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut file = vec![0; 64 + self.program_headers().len() * 56];
         let mut names = vec![0];
         let mut headers = Vec::new();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_elf::{
+use crate::testing::elf::{
     GLOBAL_FUNC, GLOBAL_NOTYPE, GLOBAL_OBJECT, LOCAL_FUNC, LOCAL_NOTYPE, TEXT, TEXT_LEN, TestElf,
     WEAK_FUNC,
 };

@@ -19,7 +19,7 @@ const DEBUG_ROOT: &str = "usr/lib/debug";
 ///
 /// ```
 /// use std::path::Path;
-/// use flame_symbolize::DebugSearch;
+/// use flame_image::DebugSearch;
 ///
 /// let search = DebugSearch::of("/usr/bin/less".as_ref());
 /// assert_eq!(search.root, Path::new("/"));
@@ -132,7 +132,7 @@ impl DebugSearch {
     }
 
     /// The image's own place, as flame reaches it.
-    pub(crate) fn image_path(&self) -> PathBuf {
+    pub fn image_path(&self) -> PathBuf {
         self.path.strip_prefix("/").map_or_else(|_| self.path.clone(), |path| self.root.join(path))
     }
 

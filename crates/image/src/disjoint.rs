@@ -4,16 +4,19 @@ use std::collections::BinaryHeap;
 
 /// A range of addresses, its end excluded, that stands for `value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) value: u32,
+pub struct Span {
+    /// The first address.
+    pub start: u64,
+    /// The first one behind it.
+    pub end: u64,
+    /// What it stands for.
+    pub value: u32,
 }
 
 /// The spans as they look from above: sorted, disjoint, none empty, at most twice as many as were
 /// given. Where spans overlap the one that `rank` puts highest is seen; where it ends, those below
 /// it show again.
-pub(crate) fn flatten(mut spans: Vec<Span>, rank: impl Fn(&Span) -> u64) -> Vec<Span> {
+pub fn flatten(mut spans: Vec<Span>, rank: impl Fn(&Span) -> u64) -> Vec<Span> {
     spans.retain(|span| span.start < span.end);
     spans.sort_by_key(|span| span.start);
     let mut seen: Vec<Span> = Vec::with_capacity(spans.len());
