@@ -245,3 +245,13 @@ pub(crate) fn complete_share(stderr: &str) -> f64 {
     let word = line.and_then(|line| line.split_whitespace().next());
     word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{stderr}"))
 }
+
+/// How many stacks are not whole by what a summary says: the counts behind the share of those that are.
+#[track_caller]
+pub(crate) fn incomplete_stacks(stderr: &str) -> u64 {
+    let line = stderr.lines().find_map(|line| line.trim().strip_prefix("complete"));
+    let line = line.unwrap_or_else(|| panic!("{stderr}"));
+    let reasons = line.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    let reasons = reasons.map_or("", |(reasons, _)| reasons).split(", ");
+    reasons.filter_map(|reason| reason.split(' ').next()?.parse::<u64>().ok()).sum()
+}

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use flame_profile::{
-    Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Nanos, Profile, ThreadId,
+    Columns, FirstFrames, FoldedError, FoldedPart, FoldedParts, FoldedReader, Health, Nanos,
+    Profile, ThreadId,
 };
 
 use crate::head::Head;
@@ -236,10 +237,12 @@ fn read_folded(
     head: &[u8],
     options: &ReadOptions,
 ) -> Result<(InputContent, Skipped), ReadError> {
-    let columns = Columns::detect(head);
-    let result = match read_parts(source, columns, options) {
-        Err(FoldedError::OneCount) if source.is_seekable() => {
-            read_parts(source, Columns::One, options).map(|parts| (parts, Columns::One))
+    let (columns, first_frames) = (Columns::detect(head), FirstFrames::detect(head));
+    let is_seekable = source.is_seekable();
+    let mut read = |columns| read_parts(source, (columns, first_frames), options);
+    let result = match read(columns) {
+        Err(FoldedError::OneCount) if is_seekable => {
+            read(Columns::One).map(|parts| (parts, Columns::One))
         }
         result => result.map(|parts| (parts, columns)),
     };
@@ -263,12 +266,12 @@ fn read_folded(
 /// Reads the parts of a source side by side.
 fn read_parts(
     source: &mut Source,
-    columns: Columns,
+    (columns, first_frames): (Columns, FirstFrames),
     options: &ReadOptions,
 ) -> Result<FoldedParts, FoldedError> {
     let new_reader = || {
         let reader = FoldedReader::new(columns, options.tree.order);
-        reader.with_recursion(options.tree.recursion)
+        reader.with_recursion(options.tree.recursion).with_first_frames(first_frames)
     };
     if !source.is_seekable() {
         let mut reader = new_reader();
@@ -289,4 +292,32 @@ fn read_parts(
     let parts: Vec<FoldedPart> =
         flame_threads::map(parts, read_part).into_iter().collect::<Result<_, _>>()?;
     Ok(FoldedParts::new(parts).expect("a source has one part at least"))
+}
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{FrameKind, SiblingOrder, ValueType};
+
+    use super::*;
+
+    /// The kinds of the first frames of a folded text, by name.
+    fn first_frames(text: &str) -> Vec<(String, FrameKind)> {
+        let source = Source::of_bytes(text.as_bytes().to_vec()).unwrap();
+        let read = read_input(source, &ReadOptions::default()).unwrap();
+        let InputContent::Folded(parts, _) = read.content else { panic!("{text}") };
+        let tree = parts.finish(ValueType::samples(), SiblingOrder::Name);
+        let first = tree.nodes().iter().filter(|node| node.depth == 1);
+        let labels = first.map(|node| tree.label(node));
+        labels.map(|label| (label.name.clone(), label.kind)).collect()
+    }
+
+    #[test]
+    fn main_is_a_function_where_no_stack_begins_with_a_thread() {
+        let (thread, function) = (FrameKind::Mark, FrameKind::User);
+        let main = |kind| vec![("main".to_owned(), kind)];
+        assert_eq!(first_frames("main;parse 7\nmain;render;draw 3\n"), main(function));
+        assert_eq!(first_frames("main;parse 7\nmain;_start;main;parse 3\n"), main(thread));
+        let two = first_frames("clone3;start_thread;work 1\nmain;parse 7\n");
+        assert_eq!(two, [("clone3".to_owned(), function), ("main".to_owned(), function)]);
+    }
 }

@@ -14,4 +14,5 @@ mod write;
 
 pub use parts::{FoldedPart, FoldedParts};
 pub use read::{Columns, FoldedError, FoldedReader, NO_COUNT, SkippedLine};
+pub use root::FirstFrames;
 pub use write::{Annotations, write_folded};

@@ -63,8 +63,8 @@ pub use call_tree::{
 pub use call_tree::{BuilderNode, Lane, Run, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
 pub use completion::{Evidence, NotRead, StackCopies};
 pub use folded::{
-    Annotations, Columns, FoldedError, FoldedPart, FoldedParts, FoldedReader, NO_COUNT,
-    SkippedLine, write_folded,
+    Annotations, Columns, FirstFrames, FoldedError, FoldedPart, FoldedParts, FoldedReader,
+    NO_COUNT, SkippedLine, write_folded,
 };
 pub use frame::{Frame, FrameKind, Location, is_mark_name};
 pub use health::{Coverage, Health, Missing, Occurrences, StackEnd};

@@ -13,7 +13,7 @@ use super::count::{Count, MAX_DECIMALS};
 use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
 use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
-use super::root::is_function;
+use super::root::{FirstFrames, is_function};
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::{FrameKind, is_mark_name};
 use crate::readable::readable;
@@ -112,7 +112,8 @@ impl From<io::Error> for FoldedError {
 /// - `\r`, blanks and tabs around a line are left out, and so are blank lines and comments, which
 ///   start with `#` and a blank.
 /// - The first frame is taken for the name of a thread or process, as all collapsing tools that
-///   know it write it, unless no thread is called like that: `_start`, `std::thread::start`.
+///   know it write it, unless no thread is called like that: `_start`, `std::thread::start`; and
+///   `main` as [`FirstFrames`] says.
 /// - A name that ends in `_[k]`, `_[i]`, `_[j]` or `_[w]` is of that kind of code.
 /// - `; ` within open square brackets parts no frames: `<[u8; 8] as Debug>::fmt` is one.
 /// - A byte order mark at the start of an input is left out.
@@ -134,6 +135,7 @@ pub struct FoldedReader {
     columns: Columns,
     order: SiblingOrder,
     recursion: Recursion,
+    first_frames: FirstFrames,
     builder: TreeBuilder,
     /// Names as they stand in the text, with their annotation.
     names: Names,
@@ -164,6 +166,7 @@ impl FoldedReader {
             columns,
             order,
             recursion: Recursion::Keep,
+            first_frames: FirstFrames::Threads,
             builder: TreeBuilder::new(),
             names: Names::default(),
             first_names: Names::default(),
@@ -183,6 +186,13 @@ impl FoldedReader {
     #[must_use]
     pub fn with_recursion(mut self, recursion: Recursion) -> FoldedReader {
         self.recursion = recursion;
+        self
+    }
+
+    /// Takes first frames for that in all that is read from now on. All parts of a text need the same.
+    #[must_use]
+    pub fn with_first_frames(mut self, first_frames: FirstFrames) -> FoldedReader {
+        self.first_frames = first_frames;
         self
     }
 
@@ -410,7 +420,8 @@ impl FoldedReader {
         }
         let (bare, kind) = FrameKind::of_annotated(name.text);
         let text = readable(bare).into_owned();
-        let is_thread = is_first && kind == FrameKind::User && !is_function(&text);
+        let is_thread =
+            is_first && kind == FrameKind::User && !is_function(&text, self.first_frames);
         let is_mark = is_mark_name(bare) || is_thread;
         let kind = if is_mark { FrameKind::Mark } else { kind };
         let label = self.builder.new_label(text, kind);
