@@ -37,6 +37,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-unwind",
         ],
     ),
+    (
+        "flame-doctor",
+        &[
+            "flame-events",
+            "flame-image",
+            "flame-profile",
+            "flame-recorder",
+            "flame-render",
+            "flame-sampler",
+            "flame-symbolize",
+            "flame-unwind",
+        ],
+    ),
     ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
     ("flame-uboot", &["flame-profile"]),
     (
@@ -44,6 +57,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "flame-debuginfod",
             "flame-diff",
+            "flame-doctor",
             "flame-events",
             "flame-formats",
             "flame-image",
@@ -54,7 +68,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-symbolize",
             "flame-threads",
             "flame-uboot",
-            "flame-unwind",
         ],
     ),
     // Run by maintainers and by tests; nothing that ships uses them.
@@ -83,11 +96,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["flame", "xtask"]),
     ("anyhow", &["flame", "xtask"]),
-    ("caps", &["flame"]),
+    ("caps", &["flame", "flame-doctor"]),
     (
         "nix",
         &[
             "flame",
+            "flame-doctor",
             "flame-image",
             "flame-recorder",
             "flame-sampler",

@@ -1,22 +1,15 @@
 //! `flame doctor`: what this machine, this user and a target allow, and what mends what they do
 //! not.
 //!
-//! Whatever can be tried is tried. Each answer is a [`Check`]; two printers know their form.
+//! [`flame_doctor`] looks; two printers know the form of its answers.
 
-mod check;
-mod events;
-mod images;
 mod json;
-mod limits;
-mod process;
-mod rights;
-mod runtime;
-mod symbols;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use flame_doctor::{Process, examine};
 use flame_recorder::LiveFiles;
 use flame_sampler::SamplerError;
 
@@ -25,8 +18,6 @@ use crate::message::Failure;
 use crate::message::sampler::failure;
 use crate::privileges;
 use crate::terminal::{self, Paint};
-use check::{Check, Group, Report};
-use process::Process;
 
 /// The status when a profile would not be complete.
 const INCOMPLETE: u8 = 1;
@@ -58,21 +49,4 @@ pub(crate) fn run(args: &DoctorArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         _ if report.is_complete() => Ok(ExitCode::SUCCESS),
         _ => Ok(ExitCode::from(INCOMPLETE)),
     }
-}
-
-fn examine(target: Option<&Process>) -> Report {
-    let rings = limits::Rings::open();
-    let mut checks = Vec::new();
-    let mut add = |group: Group, found: Vec<Check>| {
-        checks.extend(found.into_iter().map(|check| (group, check)));
-    };
-    add(Group::Events, events::examine());
-    add(Group::Kernel, symbols::examine());
-    add(Group::Limits, limits::examine(&rings, target));
-    add(Group::Rights, rights::examine());
-    if let Some(process) = target {
-        add(Group::Process, process.examine());
-        add(Group::Images, images::examine(process));
-    }
-    Report { target: target.map(Process::facts), checks }
 }

@@ -6,6 +6,7 @@ pub(crate) mod sampler;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+pub(crate) use flame_doctor::{quoted, reason};
 use flame_render::clean_name;
 
 use crate::terminal::{Color, Paint};
@@ -117,14 +118,6 @@ pub(crate) fn cut(text: Cow<'_, str>, max: usize) -> String {
     head.chain(['…']).chain(text.chars().skip(len - tail)).collect()
 }
 
-/// The system's reason in lower case and without its number: `permission denied`.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
-}
-
 /// The words behind flame's own name; what is not text in them is replaced.
 fn own_words() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
@@ -158,24 +151,9 @@ pub(crate) fn this_command(subcommand: &str, option: &str) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reasons_are_lower_case_and_without_number() {
-        assert_eq!(reason(&io::Error::from_raw_os_error(13)), "permission denied");
-        assert_eq!(reason(&io::Error::from_raw_os_error(28)), "no space left on device");
-    }
 
     #[test]
     fn messages_steer_no_terminal_and_have_an_end() {
@@ -192,12 +170,5 @@ mod tests {
         assert_eq!([text.what, text.why.unwrap()], [expect.clone(), expect]);
         assert_eq!(printable(&"ä".repeat(1000)), "ä".repeat(1000));
         assert_eq!(printable_command(&"x".repeat(20_001)), None);
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell_where_they_must_be() {
-        assert_eq!(quoted("out.svg"), "out.svg");
-        assert_eq!(quoted("it's here"), r"'it'\''s here'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -21,11 +21,11 @@
 //! Sources: capabilities(7), proc(5) for what the files of a process need.
 
 use caps::{CapSet, Capability, CapsHashSet};
+use flame_doctor::rights::{more_rights, own_path, without};
 use flame_recorder::{Duty, Hooks, Job};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 use crate::message::Failure;
-use crate::message::rights::{more_rights, own_path};
 use crate::sudo;
 
 /// For opening events of CPUs that come online, with their rings, and for readers that go before what
@@ -249,21 +249,6 @@ pub(crate) fn raise_kept() {
     if let Err(error) = raised {
         tracing::debug!(%error, "capabilities cannot be raised");
     }
-}
-
-/// Runs `attempt` with these capabilities out of effect.
-pub(crate) fn without<T>(capabilities: &[Capability], attempt: impl FnOnce() -> T) -> T {
-    let Ok(before) = caps::read(None, CapSet::Effective) else { return attempt() };
-    let mut less = before.clone();
-    less.retain(|capability| !capabilities.contains(capability));
-    if less.len() == before.len() || caps::set(None, CapSet::Effective, &less).is_err() {
-        return attempt();
-    }
-    let result = attempt();
-    if let Err(error) = caps::set(None, CapSet::Effective, &before) {
-        tracing::debug!(%error, "capabilities cannot be raised");
-    }
-    result
 }
 
 /// Leaves in a set only what is among `kept`.

@@ -1,8 +1,7 @@
 //! The report as JSON, in a form that stays: docs/doctor.md describes it.
 
+use flame_doctor::{Check, Group, Report};
 use serde_json::{Value, json};
-
-use super::check::{Check, Group, Report};
 
 /// Raised when a field changes its meaning or goes; new ones may come without.
 const VERSION: u32 = 1;

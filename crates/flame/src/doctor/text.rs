@@ -1,11 +1,10 @@
 //! The report as a listing for people.
 
+use flame_doctor::{Check, Group, Report, Status, joined};
 use flame_recorder::host_name;
 use flame_render::clean_name;
 use nix::unistd::{Uid, User};
 
-use super::check::{Check, Group, Report, Status};
-use crate::packages::joined;
 use crate::terminal::Paint;
 
 /// Columns of a name; what is longer has a line of its own.
@@ -141,8 +140,8 @@ fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Facts;
     use super::*;
+    use flame_doctor::Facts;
 
     #[test]
     fn what_a_target_chose_steers_no_terminal() {

@@ -2,14 +2,13 @@
 
 use std::io;
 
+use flame_doctor::rights::{by_root, needs_admin, paranoid, user_name, why_refused};
 use flame_profile::{Hz, Tid};
 use flame_render::clean_name;
 use flame_sampler::{CgroupError, SamplerError};
 use nix::unistd::Uid;
 
-use super::rights::{
-    as_root, by_root, needs_admin, paranoid, user_name, why_refused, with_more_rights,
-};
+use super::rights::{as_root, with_more_rights};
 use super::{Failure, reason};
 
 /// The failure that an error of the sampler is for the user.

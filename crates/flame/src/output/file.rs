@@ -11,11 +11,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use caps::Capability;
+use flame_doctor::rights::user_name;
 use nix::libc;
 
 use super::place::{self, replace};
 use super::{Format, WriteWith};
-use crate::message::rights::user_name;
 use crate::message::{Failure, reason};
 use crate::own_files::{find, find_place, is_same, stranger};
 

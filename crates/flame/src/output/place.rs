@@ -26,7 +26,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::file::buffered;
 use super::{WriteWith, Written};
 use crate::own_files::{Place, find_place};
-use crate::{privileges, sudo};
+use crate::sudo;
 use flame_recorder::FoundFile;
 
 /// How often another name is tried where one is taken.
@@ -183,7 +183,7 @@ pub(super) fn save_elsewhere(path: &Path, write: WriteWith<'_>) -> io::Result<Wr
 pub(super) fn needed_capabilities(path: &Path) -> Vec<Capability> {
     let mut needed = Vec::new();
     let attempt = || find_place(path)?.probe();
-    if privileges::without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
+    if flame_doctor::rights::without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
         needed.push(Capability::CAP_DAC_OVERRIDE);
     }
     if sudo::invoking_user().is_some() {

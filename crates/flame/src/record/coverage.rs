@@ -1,12 +1,12 @@
 //! What of the target's CPU time the samples stand for, and why not for all of it.
 
+use flame_doctor::rights::{is_root, more_rights};
 use flame_profile::{Coverage, Health, Nanos, Occurrences, Profile};
 use flame_recorder::ProcessTimes;
 use flame_sampler::{PerTask, Privilege, Scope, Session};
 
 use super::notes::Note;
 use crate::message::Failure;
-use crate::message::rights::{is_root, more_rights};
 
 /// Less than this is worth a word, and is an error with `--strict`.
 const ENOUGH: f64 = 0.95;

@@ -10,12 +10,12 @@ mod fetching;
 #[cfg(feature = "debuginfod")]
 pub(super) use fetching::fetch_missing;
 
+use flame_doctor::mend_debug_files;
 use flame_profile::Weight;
 use flame_recorder::{SeenImage, image_name};
 use flame_symbolize::Sources;
 
 use super::notes::Note;
-use crate::image_advice::mend_debug_files;
 
 /// The share of samples from which on an image's debug files are worth a note.
 const MIN_SHARE: f64 = 0.01;

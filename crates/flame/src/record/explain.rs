@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
+use flame_doctor::rights::is_root;
+use flame_doctor::{Language, Packages, mend_debug_files};
 use flame_profile::{Health, Missing, Weight};
 use flame_recorder::{SeenImage, image_name};
 use flame_render::clean_name;
 use flame_symbolize::{Source, Sources};
 
-use crate::image_advice::{Language, mend_debug_files};
-use crate::message::rights::is_root;
-use crate::packages::Packages;
 use crate::terminal::Paint;
 
 /// Images that are listed although nothing of theirs is without a name, most frequent first.

@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::{self, Write};
 
+use flame_doctor::rights::{by_root, more_rights, paranoid};
 use flame_profile::{Health, Missing, Nanos};
 use flame_render::group_thousands;
 use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
 
-use crate::message::rights::{by_root, more_rights, paranoid};
 use crate::message::sampler::failure;
 use crate::message::{printable, printable_command};
 use crate::terminal::Paint;

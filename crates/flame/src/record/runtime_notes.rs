@@ -1,13 +1,13 @@
 //! What a runtime must be told for its code to have names and whole stacks.
 
+use flame_doctor::advice;
+use flame_doctor::rights::is_root;
 use flame_profile::Pid;
 use flame_recorder::{JitTarget, LiveFiles, Recorder, Runtime};
 
 use super::notes::Note;
 use crate::java::{self, JavaError};
-use crate::message::rights::is_root;
 use crate::message::this_command;
-use crate::runtime_advice::advice;
 
 /// How a VM that ends by itself is made to write down its methods.
 const DUMP_AT_EXIT: &str =

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rustc_hash::FxHashSet;
 
-use crate::message::quoted;
-use crate::message::rights::by_root;
+use crate::rights::by_root;
+use crate::words::quoted;
 
 /// Where dpkg keeps a list of files a package.
 const LISTS: &str = "/var/lib/dpkg/info";
@@ -19,14 +19,14 @@ const SPECIAL: &[(&str, &str)] = &[("libc6", "libc6-dbg"), ("libc6-i386", "libc6
 
 /// The packages of some files.
 #[derive(Debug, Default)]
-pub(crate) struct Packages(BTreeMap<String, String>);
+pub struct Packages(BTreeMap<String, String>);
 
 /// Where apt keeps the indices of the archives that it knows, one file each.
 const ARCHIVES: &str = "/var/lib/apt/lists";
 
 impl Packages {
     /// Looks for the packages of those files.
-    pub(crate) fn owning<'a>(paths: impl Iterator<Item = &'a str>) -> Packages {
+    pub fn owning<'a>(paths: impl Iterator<Item = &'a str>) -> Packages {
         let wanted: FxHashSet<&str> = paths.map(without_usr).collect();
         let mut owners = BTreeMap::new();
         if wanted.is_empty() {
@@ -47,7 +47,7 @@ impl Packages {
     }
 
     /// The package with a file's debug information, after Debian's rule.
-    pub(crate) fn debug_package(&self, path: &str) -> Option<String> {
+    pub fn debug_package(&self, path: &str) -> Option<String> {
         let package = self.0.get(without_usr(path))?;
         let special = SPECIAL.iter().find(|(name, _)| name == package);
         Some(special.map_or_else(|| format!("{package}-dbgsym"), |(_, debug)| (*debug).to_owned()))
@@ -55,7 +55,7 @@ impl Packages {
 
     /// Whether apt knows an archive of `-dbgsym` packages: Debian's and Ubuntu's have `debug` or
     /// `ddebs` in their names.
-    pub(crate) fn has_debug_archive(&self) -> bool {
+    pub fn has_debug_archive(&self) -> bool {
         let names = fs::read_dir(ARCHIVES).into_iter().flatten().flatten();
         names.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| {
             let is_index = name.contains("_Packages");
@@ -64,7 +64,7 @@ impl Packages {
     }
 
     /// The package of a file, and the command that installs its debug information.
-    pub(crate) fn debug_command(&self, path: &str) -> Option<(String, String)> {
+    pub fn debug_command(&self, path: &str) -> Option<(String, String)> {
         if let Some((package, debug)) = self.0.get(without_usr(path)).zip(self.debug_package(path))
         {
             return Some((package.clone(), by_root(&format!("{INSTALL}{debug}"))));
@@ -81,7 +81,7 @@ impl Packages {
 const INSTALL: &str = "apt-get install ";
 
 /// The commands, each once and in their order; those that install packages become one.
-pub(crate) fn joined(commands: &[&str]) -> Vec<String> {
+pub fn joined(commands: &[&str]) -> Vec<String> {
     let install = by_root(INSTALL);
     let mut joined: Vec<String> = Vec::new();
     for command in commands {

@@ -2,7 +2,7 @@
 
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub enum Status {
     /// It works.
     Ok,
     /// It works in part.
@@ -13,7 +13,7 @@ pub(super) enum Status {
 
 impl Status {
     /// The word for it, in listings and in JSON.
-    pub(super) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Status::Ok => "ok",
             Status::Limited => "limited",
@@ -24,18 +24,24 @@ impl Status {
 
 /// What a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Group {
+pub enum Group {
+    /// Which events the kernel opens.
     Events,
+    /// Names of kernel functions.
     Kernel,
+    /// The kernel's limits.
     Limits,
+    /// What this user may do besides opening events.
     Rights,
+    /// The target itself.
     Process,
+    /// The programs and libraries that it has mapped.
     Images,
 }
 
 impl Group {
     /// The word for it in JSON; stable.
-    pub(super) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Group::Events => "events",
             Group::Kernel => "kernel",
@@ -47,7 +53,7 @@ impl Group {
     }
 
     /// The headline in the listing.
-    pub(super) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Group::Events => "Events",
             Group::Kernel => "Kernel symbols",
@@ -61,16 +67,17 @@ impl Group {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Check {
+pub struct Check {
     /// What it is, such as `kernel stacks` or the path of a library.
-    pub(super) name: String,
-    pub(super) status: Status,
+    pub name: String,
+    /// How it is.
+    pub status: Status,
     /// What was found, and where it is not as it should be, why.
-    pub(super) found: String,
+    pub found: String,
     /// The command that mends it.
-    pub(super) fix: Option<String>,
+    pub fix: Option<String>,
     /// Whether a profile is incomplete without.
-    pub(super) needed: bool,
+    pub needed: bool,
 }
 
 impl Check {
@@ -79,57 +86,63 @@ impl Check {
     }
 
     /// It works.
-    pub(super) fn ok(name: impl Into<String>, found: impl Into<String>) -> Check {
+    pub fn ok(name: impl Into<String>, found: impl Into<String>) -> Check {
         Check::new(Status::Ok, name, found)
     }
 
     /// It works in part.
-    pub(super) fn limited(name: impl Into<String>, found: impl Into<String>) -> Check {
+    pub fn limited(name: impl Into<String>, found: impl Into<String>) -> Check {
         Check::new(Status::Limited, name, found)
     }
 
     /// It does not work.
-    pub(super) fn missing(name: impl Into<String>, found: impl Into<String>) -> Check {
+    pub fn missing(name: impl Into<String>, found: impl Into<String>) -> Check {
         Check::new(Status::Missing, name, found)
     }
 
     /// With the command that mends it.
-    pub(super) fn fix(mut self, command: impl Into<String>) -> Check {
+    pub fn fix(mut self, command: impl Into<String>) -> Check {
         self.fix = Some(command.into());
         self
     }
 
     /// A profile is complete without it.
-    pub(super) fn optional(mut self) -> Check {
+    pub fn optional(mut self) -> Check {
         self.needed = false;
         self
     }
 
     /// Whether it keeps a profile from being complete.
-    pub(super) fn is_in_the_way(&self) -> bool {
+    pub fn is_in_the_way(&self) -> bool {
         self.needed && self.status != Status::Ok
     }
 }
 
 /// A process in a line.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
-    pub(super) pid: u32,
-    pub(super) command: String,
-    pub(super) user: Option<u32>,
-    pub(super) threads: usize,
+pub struct Facts {
+    /// Its number.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+    /// Whom it belongs to.
+    pub user: Option<u32>,
+    /// How many it has.
+    pub threads: usize,
 }
 
 /// Everything that was found, in the order of the listing.
 #[derive(Clone, Debug)]
-pub(super) struct Report {
-    pub(super) target: Option<Facts>,
-    pub(super) checks: Vec<(Group, Check)>,
+pub struct Report {
+    /// The process that was looked at.
+    pub target: Option<Facts>,
+    /// Each check with what it belongs to.
+    pub checks: Vec<(Group, Check)>,
 }
 
 impl Report {
     /// Whether nothing is in the way of a complete profile.
-    pub(super) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         !self.checks.iter().any(|(_, check)| check.is_in_the_way())
     }
 }

@@ -11,10 +11,10 @@ use flame_recorder::open_file;
 use flame_render::group_thousands;
 use flame_symbolize::Sources;
 
-use super::check::Check;
-use super::process::Process;
+use crate::check::Check;
 use crate::image_advice::{Language, mend_debug_files};
 use crate::packages::Packages;
+use crate::process::Process;
 
 /// Said where `-dbgsym` packages are not to be had yet.
 const NO_DEBUG_ARCHIVE: &str = "; first add your distribution's debug archive to apt's sources";
@@ -128,7 +128,7 @@ impl Contents {
 }
 
 /// The checks of all images, in the order of their paths.
-pub(super) fn examine(process: &Process) -> Vec<Check> {
+pub(crate) fn examine(process: &Process) -> Vec<Check> {
     let Some(space) = process.processes.space(process.pid) else { return Vec::new() };
     let mut images: BTreeMap<String, (&ImageKey, Found)> = BTreeMap::new();
     for mapping in space.iter() {

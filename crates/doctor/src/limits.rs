@@ -12,10 +12,10 @@ use flame_sampler::{
 use flame_unwind::Architecture;
 use nix::sys::resource::{Resource, getrlimit};
 
-use super::check::Check;
-use super::process::Process;
-use crate::message::reason;
-use crate::message::rights::{by_root, needs_admin};
+use crate::check::Check;
+use crate::process::Process;
+use crate::rights::{by_root, needs_admin};
+use crate::words::reason;
 
 /// Fewer frames of a kernel stack than this cut ordinary ones.
 const KERNEL_FRAMES: u64 = 64;
@@ -24,11 +24,11 @@ const KERNEL_FRAMES: u64 = 64;
 const MANY_THREADS: u64 = 1000;
 
 /// The rings of a recording of flame's own thread, as they came out.
-pub(super) struct Rings(Result<Vec<Concession>, SamplerError>);
+pub(crate) struct Rings(Result<Vec<Concession>, SamplerError>);
 
 impl Rings {
     /// Opens events with their rings, and closes them.
-    pub(super) fn open() -> Rings {
+    pub(crate) fn open() -> Rings {
         let own = Tid(nix::unistd::gettid().as_raw().cast_unsigned());
         let mask = Architecture::NATIVE.perf_register_mask();
         let config = SamplerConfig::new(Target::Threads(vec![own]), mask);
@@ -83,12 +83,12 @@ fn lockable() -> String {
 }
 
 /// The value of `kernel.NAME`.
-pub(super) fn setting<T: FromStr>(name: &str) -> Option<T> {
+pub(crate) fn setting<T: FromStr>(name: &str) -> Option<T> {
     fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
 }
 
 /// The checks of all limits.
-pub(super) fn examine(rings: &Rings, target: Option<&Process>) -> Vec<Check> {
+pub(crate) fn examine(rings: &Rings, target: Option<&Process>) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     checks.extend(paranoid_level().map(paranoid));
     checks.push(rings.check());

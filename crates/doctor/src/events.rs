@@ -7,9 +7,9 @@ use std::path::Path;
 use flame_sampler::{Feature, Privilege, probe};
 use nix::errno::Errno;
 
-use super::check::Check;
-use crate::message::reason;
-use crate::message::rights::{by_root, paranoid_fix, why_refused};
+use crate::check::Check;
+use crate::rights::{by_root, paranoid_fix, why_refused};
+use crate::words::reason;
 
 /// How much of an event works.
 enum Answer {
@@ -36,7 +36,7 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// The checks of all events.
-pub(super) fn examine() -> Vec<Check> {
+pub(crate) fn examine() -> Vec<Check> {
     let clock = ask(Feature::CpuClock);
     let mut checks = vec![cpu_clock(&clock), kernel_stacks(&clock), stack_copies()];
     checks.push(cycles());
@@ -175,7 +175,7 @@ fn lost_counts() -> Check {
 }
 
 /// An event that the kernel does not open, and the highest perf_event_paranoid that allows it.
-pub(super) fn refused(name: &str, error: &io::Error, level: i32) -> Check {
+pub(crate) fn refused(name: &str, error: &io::Error, level: i32) -> Check {
     match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
         // The kernel's own check says EACCES; EPERM is what filters of containers say.
         Errno::EPERM if is_filtered() => {

@@ -6,15 +6,18 @@ use flame_symbolize::Sources;
 
 /// The language whose compiler made an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub enum Language {
+    /// By rustc.
     Rust,
+    /// By go.
     Go,
+    /// By any other, such as C.
     Other,
 }
 
 impl Language {
     /// By what compilers leave in their files.
-    pub(crate) fn of(file: &ImageFile) -> Language {
+    pub fn of(file: &ImageFile) -> Language {
         let comment = file.section(".comment").map(|section| section.bytes);
         let is_rust = comment.is_some_and(|bytes| bytes.windows(6).any(|text| text == b"rustc "));
         match file.section(".go.buildinfo") {
@@ -25,7 +28,7 @@ impl Language {
     }
 
     /// What brings the unwind tables of code that has none.
-    pub(crate) fn mend_tables(self) -> &'static str {
+    pub fn mend_tables(self) -> &'static str {
         match self {
             Language::Go => "go build without -ldflags '-s -w'",
             Language::Rust => "RUSTFLAGS='-C force-unwind-tables'",
@@ -37,7 +40,7 @@ impl Language {
 }
 
 /// What would bring debug files that are missing, or of another build.
-pub(crate) fn mend_debug_files(sources: &Sources) -> Option<String> {
+pub fn mend_debug_files(sources: &Sources) -> Option<String> {
     if let Some(path) = &sources.refused {
         return Some(format!("the {} of this build", clean_name(&path.display().to_string())));
     }

@@ -8,8 +8,8 @@ use std::path::Path;
 use flame_recorder::look_at_java;
 use flame_sampler::may_go_first;
 
-use super::check::Check;
-use super::process::Process;
+use crate::check::Check;
+use crate::process::Process;
 use crate::runtime_advice::{Advice, advice};
 
 /// The first Python that can name its functions for profilers.
@@ -33,7 +33,7 @@ enum Runtime {
 }
 
 /// The checks of the runtime, if there is one, and of code without a file.
-pub(super) fn examine(process: &Process) -> Vec<Check> {
+pub(crate) fn examine(process: &Process) -> Vec<Check> {
     let paths = mapped_paths(process);
     let map = perf_map(process);
     match recognise(&paths) {

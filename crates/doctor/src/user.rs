@@ -8,9 +8,9 @@ use flame_events::parse_maps;
 use flame_sampler::may_go_first;
 use nix::unistd::{AccessFlags, Uid, User, access};
 
-use super::check::Check;
-use super::limits::setting;
-use crate::message::rights::{by_root, has, more_rights, setcap_with};
+use crate::check::Check;
+use crate::limits::setting;
+use crate::rights::{by_root, has, more_rights, setcap_with};
 
 /// The capabilities that flame has a use for, and what for.
 const USEFUL: &[(Capability, &str)] = &[
@@ -25,7 +25,7 @@ const USEFUL: &[(Capability, &str)] = &[
 ];
 
 /// The checks of all rights.
-pub(super) fn examine() -> Vec<Check> {
+pub(crate) fn examine() -> Vec<Check> {
     vec![capabilities(), memory(), deep_stacks(), deleted_files(), bpf(), outputs()]
 }
 

@@ -7,9 +7,9 @@ use nix::unistd::Uid;
 
 use flame_sampler::kptr_restrict;
 
-use super::check::Check;
-use crate::message::reason;
-use crate::message::rights::{by_root, more_rights, paranoid};
+use crate::check::Check;
+use crate::rights::{by_root, more_rights, paranoid};
+use crate::words::reason;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 
@@ -18,7 +18,7 @@ const KALLSYMS: &str = "/proc/kallsyms";
 const PROBED_LEN: usize = 1 << 16;
 
 /// The check of kernel symbols.
-pub(super) fn examine() -> Vec<Check> {
+pub(crate) fn examine() -> Vec<Check> {
     let check = match starts_with_addresses() {
         Ok(true) => Check::ok("kallsyms", "kernel functions have names"),
         Ok(false) => hidden(),

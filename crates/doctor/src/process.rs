@@ -14,31 +14,30 @@ use flame_sampler::{
 use flame_unwind::Architecture;
 use nix::unistd::Uid;
 
-use super::check::{Check, Facts};
-use super::runtime;
-use crate::message::rights::{
-    by_root, more_rights, needs_admin, paranoid, paranoid_fix, user_name,
-};
-use crate::message::{quoted, reason};
+use crate::check::{Check, Facts};
+use crate::rights::{by_root, more_rights, needs_admin, paranoid, paranoid_fix, user_name};
+use crate::runtime;
+use crate::words::{quoted, reason};
 
 /// A process with what it has mapped.
-pub(super) struct Process {
-    pub(super) pid: Pid,
-    pub(super) owner: Option<u32>,
+#[derive(Debug)]
+pub struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) owner: Option<u32>,
     /// What it has mapped, as a recording would enter it.
-    pub(super) processes: Processes,
+    pub(crate) processes: Processes,
     threads: usize,
     command: String,
     /// The way to its files.
-    pub(super) files: Arc<dyn TargetFiles>,
+    pub(crate) files: Arc<dyn TargetFiles>,
     /// The way to its memory.
-    pub(super) memory: Arc<dyn TargetMemory>,
+    pub(crate) memory: Arc<dyn TargetMemory>,
 }
 
 impl Process {
     /// The process of that number, or that the thread of that number belongs to; `None` when there
     /// is none.
-    pub(super) fn find(pid: Pid, files: &LiveFiles) -> Option<Process> {
+    pub fn find(pid: Pid, files: &LiveFiles) -> Option<Process> {
         let pid = process_of(Tid(pid.0))?;
         let threads = threads_of(pid);
         if !is_alive(live_task_of(pid)) {
@@ -58,12 +57,12 @@ impl Process {
     }
 
     /// How many threads it has.
-    pub(super) fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
     /// What identifies it for the reader.
-    pub(super) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         Facts {
             pid: self.pid.0,
             command: self.command.clone(),
@@ -73,12 +72,12 @@ impl Process {
     }
 
     /// A file of its directory in /proc.
-    pub(super) fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         format!("/proc/{}/{name}", live_task_of(self.pid))
     }
 
     /// The checks of the process itself.
-    pub(super) fn examine(&self) -> Vec<Check> {
+    pub(crate) fn examine(&self) -> Vec<Check> {
         let mut checks = self.sampling();
         checks.push(self.memory());
         checks.extend(self.namespaces());
@@ -140,14 +139,12 @@ impl Process {
     }
 
     /// The same question with the rights that it needs.
-    pub(super) fn again(&self) -> String {
+    pub(crate) fn again(&self) -> String {
         match Uid::effective().is_root() {
             true => more_rights(),
-            false => by_root(&format!(
-                "{} doctor -p {}",
-                quoted(&crate::message::rights::own_path()),
-                self.pid
-            )),
+            false => {
+                by_root(&format!("{} doctor -p {}", quoted(&crate::rights::own_path()), self.pid))
+            }
         }
     }
 
@@ -175,12 +172,12 @@ impl Process {
     }
 
     /// Whether it sees the same files as flame under the same paths.
-    pub(super) fn shares_files(&self) -> bool {
+    pub(crate) fn shares_files(&self) -> bool {
         fs::read_link(self.path("ns/mnt")).ok() == fs::read_link("/proc/self/ns/mnt").ok()
     }
 
     /// Its number as it sees it itself, the innermost namespace's.
-    pub(super) fn inner_pid(&self) -> u32 {
+    pub(crate) fn inner_pid(&self) -> u32 {
         let status = fs::read_to_string(self.path("status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let inner = line.and_then(|line| line.split_ascii_whitespace().next_back()?.parse().ok());
@@ -188,7 +185,7 @@ impl Process {
     }
 
     /// The words of its command line or of its environment.
-    pub(super) fn words(&self, file: &str) -> io::Result<Vec<String>> {
+    pub(crate) fn words(&self, file: &str) -> io::Result<Vec<String>> {
         let bytes = self.files.text(self.pid, file)?;
         let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         Ok(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect())

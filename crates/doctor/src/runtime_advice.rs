@@ -5,22 +5,22 @@ use flame_recorder::Runtime;
 
 /// What is known of the code that a runtime makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Advice {
+pub struct Advice {
     /// What people call the runtime.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it compiles, in the plural.
-    pub(crate) code: &'static str,
+    pub code: &'static str,
     /// What brings names, where something does.
-    pub(crate) names: Option<&'static str>,
+    pub names: Option<&'static str>,
     /// What its code lacks for whole stacks, and what mends it.
-    pub(crate) stacks: Option<(&'static str, &'static str)>,
+    pub stacks: Option<(&'static str, &'static str)>,
 }
 
 /// What code lacks that is made for nobody to look at.
 const NOTHING: &str = "neither frame pointers nor unwind tables";
 
 /// The advice on a runtime's code.
-pub(crate) fn advice(runtime: Runtime) -> Advice {
+pub fn advice(runtime: Runtime) -> Advice {
     match runtime {
         Runtime::Java => Advice {
             name: "Java",
