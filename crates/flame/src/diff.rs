@@ -1,21 +1,18 @@
 //! `flame diff`: profiles compared.
 
-mod export;
 mod gate;
 mod inputs;
 mod mismatch;
 mod options;
-mod quality;
-mod report;
 mod sides;
-mod table;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffError, DiffTree, Gate, Names, Run, Scaling};
 use flame_profile::write_folded;
-use flame_render::{DiffPicture, clean_name, group_thousands, write_diff_svg};
+use flame_render::{Comparison, ComparisonConfig, DiffPicture, Page, ProfileQuality, Quality};
+use flame_render::{clean_name, marked_name, write_diff_svg};
 
 use crate::cli::{Cli, DiffArgs};
 use crate::message::{Failure, warn};
@@ -23,10 +20,7 @@ use crate::output::{Format, Outputs};
 use crate::render::say;
 use crate::terminal::{Paint, columns_of_stdout};
 use inputs::{Input, Inputs};
-use quality::Quality;
-use report::Report;
 use sides::Sides;
-use table::Page;
 
 /// Runs the command.
 pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
@@ -36,7 +30,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let matched = inputs.match_roots();
     let names = names_of(args);
     let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
-    let mut quality = Quality::of(&inputs);
+    let mut quality = quality_of(&inputs);
     let warnings = mismatch::check(&inputs, args)?;
     let tree = compare(inputs, args)?;
     let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
@@ -48,10 +42,17 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         let skipped = quality.skipped().collect::<Vec<String>>();
         skipped.iter().chain(&quality.warnings).for_each(|warning| warn(warning, cli.color));
     }
-    let report = Report::new(&tree, args, &quality);
+    let config = ComparisonConfig {
+        all: args.all,
+        limit: args.limit,
+        title: args.picture.title.clone(),
+        count_name: args.picture.countname.clone(),
+        no_metadata: args.picture.no_metadata,
+    };
+    let report = Comparison::new(&tree, &quality, &config);
     let (written, failures) = outputs.write_with(&|format, out| match format {
         Format::Svg => write_picture(&report, args, &outputs, out),
-        _ => write(&report, args, cli, &outputs, format, out),
+        _ => write(&report, cli, &outputs, format, out),
     });
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
@@ -69,6 +70,18 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     first.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
+/// How far the files can be trusted; nothing doubtful in the comparison yet.
+fn quality_of(inputs: &Inputs) -> Quality {
+    let file = |input: &Input| ProfileQuality {
+        name: input.run.name.clone(),
+        meta: input.meta.clone(),
+        health: input.health.clone(),
+    };
+    let files = |inputs: &[Input]| inputs.iter().map(file).collect();
+    let (before, after) = (files(&inputs.before), files(&inputs.after));
+    Quality { before, after, warnings: Vec::new() }
+}
+
 /// Functions of bounds that no profile has, as failures or, where they are allowed, as warnings:
 /// such a bound is never exceeded, whatever happens.
 fn unknown_functions(
@@ -76,7 +89,7 @@ fn unknown_functions(
     gates: &[Gate],
     are_allowed: bool,
 ) -> (Vec<Failure>, Vec<String>) {
-    let missing = gates.iter().filter_map(|gate| gate.missing(tree, &report::shown));
+    let missing = gates.iter().filter_map(|gate| gate.missing(tree, &marked_name));
     let said = missing
         .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)));
     if are_allowed {
@@ -132,8 +145,7 @@ fn refused(error: &DiffError) -> Failure {
 }
 
 fn write(
-    report: &Report<'_>,
-    args: &DiffArgs,
+    report: &Comparison<'_>,
     cli: &Cli,
     outputs: &Outputs,
     format: Format,
@@ -143,8 +155,8 @@ fn write(
         Format::Folded => {
             write_folded(&report.tree.to_call_tree(), outputs.annotations(), &mut out)
         }
-        Format::Json => export::write_json(report.tree, report.quality, args.limit, out),
-        Format::Markdown => export::write_markdown(report, args.picture.title.as_deref(), out),
+        Format::Json => report.write_json(out),
+        Format::Markdown => report.write_markdown(out),
         Format::Terminal => {
             let columns = Some(columns_of_stdout() as usize);
             Page { paint: Paint(cli.color.on_stdout()), columns }.write(report, out)
@@ -155,7 +167,7 @@ fn write(
 
 /// Draws the comparison.
 fn write_picture(
-    report: &Report<'_>,
+    report: &Comparison<'_>,
     args: &DiffArgs,
     outputs: &Outputs,
     mut out: &mut dyn Write,
@@ -166,9 +178,4 @@ fn write_picture(
     };
     let config = outputs.svg_config(Some("Differential Flame Graph"), &report.quality.lines());
     write_diff_svg(report.tree, &picture, &config, &mut out)
-}
-
-/// A number of things with its noun.
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", group_thousands(number), if number == 1 { one } else { many })
 }

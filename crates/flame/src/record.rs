@@ -38,7 +38,7 @@ use crate::{java, message, privileges};
 use plan::Plan;
 use progress::Progress;
 use signals::StopSignals;
-pub(crate) use summary::{footer, shortened};
+pub(crate) use summary::footer;
 
 /// How long to wait for the kernel at most between two looks at the clock and the target.
 const LOOK: Duration = Duration::from_millis(100);

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+pub(crate) use flame_render::Paint;
 use flame_render::{ColourDepth, Palette};
 use nix::sys::stat::{fstat, major, minor};
 use terminal_size::terminal_size_of;
@@ -97,40 +98,6 @@ fn is_console(major: u64, minor: u64) -> bool {
         // USB modems, USB serial converters, serial ports of boards, hypervisor consoles
         166 | 188 | 204 | 229 => true,
         _ => false,
-    }
-}
-
-/// Styles text, or leaves it as it is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paint(pub(crate) bool);
-
-impl Paint {
-    fn style(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.style("1", text)
-    }
-
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.style("2", text)
-    }
-
-    pub(crate) fn red(self, text: &str) -> String {
-        self.style("1;31", text)
-    }
-
-    pub(crate) fn green(self, text: &str) -> String {
-        self.style("32", text)
-    }
-
-    pub(crate) fn yellow(self, text: &str) -> String {
-        self.style("33", text)
-    }
-
-    pub(crate) fn orange(self, text: &str) -> String {
-        self.style("38;5;208", text)
     }
 }
 

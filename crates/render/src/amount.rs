@@ -173,6 +173,11 @@ pub fn group_thousands(number: u64) -> String {
     text
 }
 
+/// This many of something, of which there may be one.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", group_thousands(number), if number == 1 { one } else { many })
+}
+
 /// Appends what [`group_thousands`] gives.
 pub(crate) fn push_grouped(number: u64, out: &mut String) {
     if number < 1000 {

@@ -37,6 +37,7 @@ mod amount;
 mod char_width;
 mod chart;
 mod colours;
+mod comparison;
 mod diff;
 mod export;
 mod heat_map;
@@ -44,6 +45,7 @@ mod label;
 mod layout;
 mod lines;
 mod name;
+mod paint;
 mod svg;
 mod terminal;
 mod text;
@@ -53,16 +55,21 @@ mod whole;
 #[cfg(test)]
 mod test_trees;
 
-pub use amount::{ValueScale, format_share, group_thousands};
+pub use amount::{ValueScale, counted, format_share, group_thousands};
 pub use chart::{Chart, write_chart};
 pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
+};
+pub use comparison::{
+    Comparison, ComparisonConfig, DEFAULT_LIMIT, Page, ProfileQuality, Quality, marked_name,
+    probability,
 };
 pub use diff::{ColourBy, DiffPicture, DiffView};
 pub use export::{markdown_text, write_csv, write_json, write_markdown};
 pub use heat_map::{HeatMap, write_heat_map};
 pub use label::Shorten;
-pub use name::clean_name;
+pub use name::{clean_name, shortened};
+pub use paint::Paint;
 pub use svg::{
     BoxAttributes, DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE,
     DEFAULT_ROW_HEIGHT, DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth,

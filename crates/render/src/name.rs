@@ -27,6 +27,19 @@ pub fn clean_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
+/// A name with its middle left out where it is too long; control characters, which a hostile
+/// program could steer the terminal with, are replaced.
+pub fn shortened(name: &str, room: usize) -> String {
+    let clean: Vec<char> = clean_name(name).chars().collect();
+    if clean.len() <= room {
+        return clean.into_iter().collect();
+    }
+    let keep = room.saturating_sub(1);
+    let (head, tail) = (keep / 2, keep - keep / 2);
+    let head: String = clean[..head].iter().collect();
+    head + "…" + &clean[clean.len() - tail..].iter().collect::<String>()
+}
+
 fn clean_char(c: char) -> char {
     match c {
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
@@ -58,6 +71,12 @@ pub(crate) fn tooltip_name(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_keep_both_ends_and_control_characters_are_shown() {
+        assert_eq!(shortened("abcdefghij", 5), "ab…ij");
+        assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
+    }
 
     #[test]
     fn ordinary_names_stay_as_they_are() {

@@ -1,10 +1,8 @@
 //! `--fail-if`: what is said where a change exceeds its bound.
 
 use flame_diff::{DiffTree, Excess, Gate, Part, Scaling};
-use flame_render::clean_name;
+use flame_render::{clean_name, counted, marked_name, probability};
 
-use super::counted;
-use super::report::{probability, shown};
 use crate::message::{Failure, quoted};
 
 /// The exit status of a comparison that exceeds a bound.
@@ -12,7 +10,7 @@ const EXCEEDED: u8 = 3;
 
 /// What is said where a named function exceeds the bound, but by what could be noise.
 pub(super) fn doubt(gate: &Gate, tree: &DiffTree) -> Option<String> {
-    let excess = gate.doubtful(tree, &shown)?;
+    let excess = gate.doubtful(tree, &marked_name)?;
     Some(format!(
         "{} exceeds --fail-if {}, but that could be noise: it changed by {:+.2}; longer recordings, or \
          more of them, would tell",
@@ -24,7 +22,7 @@ pub(super) fn doubt(gate: &Gate, tree: &DiffTree) -> Option<String> {
 
 /// What exceeds a bound and is real, as a failure.
 pub(super) fn check(gate: &Gate, tree: &DiffTree) -> Option<Failure> {
-    let excesses = gate.exceeded(tree, &shown);
+    let excesses = gate.exceeded(tree, &marked_name);
     let worst = excesses.first()?;
     Some(failure(gate, tree, worst, excesses.len() - 1))
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use flame_profile::{CallTree, FrameKind, FunctionShare, LabelId, Node, Weight, functions};
 
-use super::summary::{percent, shortened};
+use flame_render::shortened;
+
+use super::summary::percent;
 use crate::terminal::{self, Paint};
 
 /// Functions that are listed.

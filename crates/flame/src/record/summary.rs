@@ -290,19 +290,6 @@ fn unnamed_share(tree: &CallTree) -> f64 {
     unnamed.map(|share| share.self_weight).sum::<Weight>().share_of(tree.total())
 }
 
-/// A name with its middle left out where it is too long; control characters, which a hostile
-/// program could steer the terminal with, are replaced.
-pub(crate) fn shortened(name: &str, room: usize) -> String {
-    let clean: Vec<char> = clean_name(name).chars().collect();
-    if clean.len() <= room {
-        return clean.into_iter().collect();
-    }
-    let keep = room.saturating_sub(1);
-    let (head, tail) = (keep / 2, keep - keep / 2);
-    let head: String = clean[..head].iter().collect();
-    head + "…" + &clean[clean.len() - tail..].iter().collect::<String>()
-}
-
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -327,12 +314,6 @@ fn bytes(len: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_names_keep_both_ends_and_control_characters_are_shown() {
-        assert_eq!(shortened("abcdefghij", 5), "ab…ij");
-        assert_eq!(shortened("a\x1b[2Jb", 10), "a␛[2Jb");
-    }
 
     #[test]
     fn samples_of_uneven_weight_are_said_to_tell_less() {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use flame_profile::{ValueType, Weight};
+pub(super) use flame_render::counted as count;
 use flame_render::{ValueScale, group_thousands};
 use flame_uboot::{Chunk, ChunkKind, Facts, Followed, Functions, SymbolMap, Trace};
 
@@ -14,11 +15,6 @@ use crate::terminal::Color;
 /// Microseconds as people read them: `80 µs`, `9.00 s`.
 pub(super) fn duration(micros: u64) -> String {
     ValueScale::of(&ValueType::new("time", "microseconds")).amount(Weight(micros))
-}
-
-/// This many of something, of which there may be one.
-pub(super) fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", group_thousands(number), if number == 1 { one } else { many })
 }
 
 /// How much a trace holds, and what was mended: one line.

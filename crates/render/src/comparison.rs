@@ -1,15 +1,19 @@
 //! What of a comparison is shown to people: functions, what matters first, and what to know of them.
 
-use flame_diff::{DiffTree, Evidence, FunctionChange, Presence, Scaling, Side, Weights};
-use flame_profile::{FrameKind, Label, ValueType, Weight};
-use flame_render::{ValueScale, clean_name, group_thousands};
+mod export;
+mod quality;
+mod table;
 
-use super::counted;
-use super::quality::Quality;
-use crate::cli::{DiffArgs, PictureArgs};
+use flame_diff::{DiffTree, Evidence, FunctionChange, Presence, Scaling, Side, Weights};
+use flame_profile::{FrameKind, Label, ValueType, Weight, whole};
+
+use crate::amount::{ValueScale, counted, group_thousands};
+use crate::name::clean_name;
+pub use quality::{ProfileQuality, Quality};
+pub use table::Page;
 
 /// About a screen, with what stands above and below.
-const DEFAULT_LIMIT: usize = 40;
+pub const DEFAULT_LIMIT: usize = 40;
 
 /// What one run a side cannot say.
 const ONE_RUN: &str = "with one recording per side, nothing is called real. What is listed differs between \
@@ -18,61 +22,81 @@ const ONE_RUN: &str = "with one recording per side, nothing is called real. What
                        (docs/diff.md). Three recordings per side tell real changes from noise: flame \
                        record --repeat 3, then flame diff --before ... --after ...";
 
+/// What of a comparison is to be shown. The default: real changes, [`DEFAULT_LIMIT`] at most.
+#[derive(Clone, Debug, Default)]
+pub struct ComparisonConfig {
+    /// Whether changes that could be noise are listed as well.
+    pub all: bool,
+    /// How many functions are listed; `None` = [`DEFAULT_LIMIT`].
+    pub limit: Option<usize>,
+    /// What stands above it.
+    pub title: Option<String>,
+    /// What the weights are called, in place of the profile's own word.
+    pub count_name: Option<String>,
+    /// Whether nothing is said of how far the data can be trusted.
+    pub no_metadata: bool,
+}
+
 /// What of a comparison is shown.
 #[derive(Debug)]
-pub(super) struct Report<'t> {
-    pub(super) tree: &'t DiffTree,
+pub struct Comparison<'t> {
+    /// What is compared.
+    pub tree: &'t DiffTree,
     /// How far the data can be trusted.
-    pub(super) quality: &'t Quality,
-    pub(super) picture: &'t PictureArgs,
+    pub quality: &'t Quality,
+    config: &'t ComparisonConfig,
     /// Lines of the table.
-    pub(super) rows: Vec<Row>,
+    rows: Vec<Row>,
     /// Functions with real changes that are beyond the limit.
-    pub(super) more: usize,
+    more: usize,
     /// Functions that changed by what could be noise and are not shown.
-    pub(super) noise: usize,
+    noise: usize,
     /// How weights are written.
     scale: ValueScale,
 }
 
 /// One function as it is shown.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) name: String,
+struct Row {
+    name: String,
     /// Which side alone has it, where it is not on both.
-    pub(super) mark: String,
-    pub(super) own: Change,
-    pub(super) total: Change,
+    mark: String,
+    own: Change,
+    total: Change,
 }
 
 /// How much something was, is and changed, as text.
 #[derive(Debug)]
-pub(super) struct Change {
-    pub(super) before: String,
-    pub(super) after: String,
+struct Change {
+    before: String,
+    after: String,
     /// With a sign; `=` where nothing changed.
-    pub(super) change: String,
-    pub(super) evidence: Evidence,
-    pub(super) grew: bool,
+    change: String,
+    evidence: Evidence,
+    grew: bool,
 }
 
-impl<'t> Report<'t> {
+impl<'t> Comparison<'t> {
     /// Chooses the functions: those with a real change, or all that changed.
-    pub(super) fn new(tree: &'t DiffTree, args: &'t DiffArgs, quality: &'t Quality) -> Report<'t> {
+    pub fn new(
+        tree: &'t DiffTree,
+        quality: &'t Quality,
+        config: &'t ComparisonConfig,
+    ) -> Comparison<'t> {
         let is_real = |f: &&FunctionChange| is_listed(tree, f);
         let changed: Vec<&FunctionChange> =
             tree.functions().iter().filter(|function| has_changed(tree, function)).collect();
         let real = changed.iter().copied().filter(|function| is_real(function)).count();
-        let wanted = if args.all { changed.len() } else { real };
-        let shown = wanted.min(args.limit.unwrap_or(DEFAULT_LIMIT));
-        let mut report = Report {
+        let wanted = if config.all { changed.len() } else { real };
+        let shown = wanted.min(config.limit.unwrap_or(DEFAULT_LIMIT));
+        let mut report = Comparison {
             tree,
             quality,
-            picture: &args.picture,
+            config,
             rows: Vec::new(),
             more: wanted - shown,
             noise: changed.len() - wanted,
-            scale: scale(tree, &tree.after().value_type, args.picture.countname.as_deref()),
+            scale: scale(tree, &tree.after().value_type, config.count_name.as_deref()),
         };
         // Real changes come first among the functions.
         report.rows = changed[..shown].iter().map(|function| report.row(function)).collect();
@@ -84,11 +108,11 @@ impl<'t> Report<'t> {
         let (before, after) = (function.before, function.after);
         let own = self.change(before.self_weight, after.self_weight, function.self_evidence);
         let total = self.change(before.total, after.total, function.total_evidence);
-        Row { name: shown(label), mark: self.mark(presence(function)), own, total }
+        Row { name: marked_name(label), mark: self.mark(presence(function)), own, total }
     }
 
     /// What stands over the columns of the sides: their values, where those differ.
-    pub(super) fn heads(&self) -> [String; 2] {
+    fn heads(&self) -> [String; 2] {
         let [before, after] = [self.tree.before(), self.tree.after()].map(|side| &side.value_type);
         if before == after {
             return ["before", "after"].map(str::to_owned);
@@ -113,7 +137,7 @@ impl<'t> Report<'t> {
         let change = self.tree.scale().change(before, after);
         let text = |before: f64| match self.tree.scaling() {
             Scaling::Total => format!("{:.2}%", self.tree.points(before)),
-            _ => self.scale.number(Weight(before.round() as u64)),
+            _ => self.scale.number(Weight(whole(before.round()))),
         };
         let points = self.tree.points(change);
         Change {
@@ -126,16 +150,16 @@ impl<'t> Report<'t> {
     }
 
     /// What was compared, a line each.
-    pub(super) fn header(&self) -> Vec<String> {
+    fn header(&self) -> Vec<String> {
         let tree = self.tree;
-        let side = |which, side| side_line(tree, which, side, self.picture.countname.as_deref());
+        let side = |which, side| side_line(tree, which, side, self.config.count_name.as_deref());
         vec![side("before", tree.before()), side("after", tree.after()), scaling(tree)]
     }
 
     /// What the table does not say itself, and how far its data can be trusted.
-    pub(super) fn footer(&self) -> Vec<String> {
+    fn footer(&self) -> Vec<String> {
         let mut lines = self.about_table();
-        if !self.picture.no_metadata {
+        if !self.config.no_metadata {
             lines.extend(self.quality.lines());
         }
         lines
@@ -213,7 +237,7 @@ impl<'t> Report<'t> {
     }
 
     /// The result in a line, for those who do not see the table.
-    pub(super) fn verdict(&self) -> String {
+    pub fn verdict(&self) -> String {
         let has_any = self.tree.functions().iter().any(|f| is_listed(self.tree, f));
         let Some(first) = self.rows.first().filter(|row| has_any && row.is_real()) else {
             return self.nothing().to_owned();
@@ -240,7 +264,7 @@ impl<'t> Report<'t> {
     }
 
     /// What stands in place of an empty table.
-    pub(super) fn nothing(&self) -> &'static str {
+    fn nothing(&self) -> &'static str {
         match (self.noise, self.more) {
             (0, 0) => "nothing changed",
             (_, 0) if self.tree.is_one_run_a_side() => {
@@ -258,14 +282,14 @@ impl Row {
     }
 
     /// The stronger evidence of the two.
-    pub(super) fn p(&self) -> f64 {
+    fn p(&self) -> f64 {
         self.own.evidence.p().min(self.total.evidence.p())
     }
 }
 
 impl Change {
     /// In brackets if it could be noise.
-    pub(super) fn marked(&self) -> String {
+    fn marked(&self) -> String {
         if self.evidence.is_real() || self.change == "=" {
             self.change.clone()
         } else {
@@ -275,7 +299,7 @@ impl Change {
 }
 
 /// A p-value to read.
-pub(super) fn probability(p: f64) -> String {
+pub fn probability(p: f64) -> String {
     match p {
         p if p >= 1.0 => "-".to_owned(),
         p if p < 0.000_1 => "<0.0001".to_owned(),
@@ -303,7 +327,7 @@ fn scale(tree: &DiffTree, value: &ValueType, count_name: Option<&str>) -> ValueS
 }
 
 /// Which sides have a function.
-pub(super) fn presence(function: &FunctionChange) -> Presence {
+fn presence(function: &FunctionChange) -> Presence {
     match (function.before.total, function.after.total) {
         (Weight(0), _) => Presence::New,
         (_, Weight(0)) => Presence::Vanished,
@@ -312,7 +336,7 @@ pub(super) fn presence(function: &FunctionChange) -> Presence {
 }
 
 /// A name with a mark for its kind.
-pub(super) fn shown(label: &Label) -> String {
+pub fn marked_name(label: &Label) -> String {
     let mark = match label.kind {
         FrameKind::Kernel | FrameKind::Waiting => " [k]",
         FrameKind::Inlined => " [i]",
@@ -331,7 +355,7 @@ fn side_line(tree: &DiffTree, which: &str, side: &Side, count_name: Option<&str>
         [] => String::new(),
     };
     let amount = scale(tree, &side.value_type, count_name).amount(side.total);
-    let samples = counted(side.samples.round() as u64, "sample", "samples");
+    let samples = counted(whole(side.samples.round()), "sample", "samples");
     let samples = if amount == samples { String::new() } else { format!(", {samples}") };
     let time = side.duration.map(|time| format!(" in {:.1} s", time.as_secs_f64()));
     format!("{which:<7} {names}: {amount}{samples}{}", time.unwrap_or_default())
@@ -362,14 +386,19 @@ fn scaling(tree: &DiffTree) -> String {
 }
 
 /// The weights of a function as numbers, for machines.
-pub(super) fn numbers(tree: &DiffTree, before: Weight, after: Weight) -> [f64; 4] {
-    let unit = 10_f64.powi(tree.decimals() as i32);
+fn numbers(tree: &DiffTree, before: Weight, after: Weight) -> [f64; 4] {
+    let unit = unit(tree);
     let change = tree.scale().change(before, after);
     [before.0 as f64 / unit, after.0 as f64 / unit, change / unit, tree.points(change)]
 }
 
+/// What weights are divided by, for machines: their decimal places.
+fn unit(tree: &DiffTree) -> f64 {
+    10_f64.powi(i32::try_from(tree.decimals()).unwrap_or(i32::MAX))
+}
+
 /// Both weights of a function with its evidence: self, then total.
-pub(super) fn both(function: &FunctionChange) -> [(Weight, Weight, Evidence); 2] {
+fn both(function: &FunctionChange) -> [(Weight, Weight, Evidence); 2] {
     let Weights { total, self_weight } = function.before;
     [
         (self_weight, function.after.self_weight, function.self_evidence),

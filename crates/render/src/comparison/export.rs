@@ -4,50 +4,61 @@ use std::io::{self, Write};
 
 use flame_diff::{DiffTree, FunctionChange, Presence, Scaling, Side};
 use flame_profile::is_direction_mark;
-use flame_render::markdown_text;
 use serde_json::{Value, json};
 
-use super::quality::Quality;
-use super::report::{Report, both, numbers, presence, probability};
+use super::{Comparison, both, numbers, presence, probability, unit};
+use crate::export::markdown_text;
 
-/// Writes one JSON object: both sides, the scaling, and all functions, what matters first.
-pub(super) fn write_json(
-    tree: &DiffTree,
-    quality: &Quality,
-    limit: Option<usize>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let unit = 10_f64.powi(tree.decimals() as i32);
-    let side = |side: &Side, runs: &Value| {
+impl Comparison<'_> {
+    /// Writes one JSON object: both sides, the scaling, and all functions, what matters first.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", shown(&self.json().to_string()))
+    }
+
+    /// Writes a comment for a pull request.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_markdown(self, self.config.title.as_deref(), out)
+    }
+
+    fn json(&self) -> Value {
+        let (tree, quality, limit) = (self.tree, self.quality, self.config.limit);
+        let unit = unit(tree);
+        let side = |side: &Side, runs: &Value| {
+            json!({
+                "profiles": side.names,
+                "runs": runs,
+                "value": side.value_type.name,
+                "unit": side.value_type.unit,
+                "total": side.total.0 as f64 / unit,
+                "samples": side.samples,
+                "seconds": side.duration.map(|time| time.as_secs_f64()),
+            })
+        };
+        let functions = tree.functions().iter().take(limit.unwrap_or(usize::MAX));
+        let functions: Vec<Value> = functions.map(|change| function(tree, change)).collect();
+        let [before, after] = quality.json();
         json!({
-            "profiles": side.names,
-            "runs": runs,
-            "value": side.value_type.name,
-            "unit": side.value_type.unit,
-            "total": side.total.0 as f64 / unit,
-            "samples": side.samples,
-            "seconds": side.duration.map(|time| time.as_secs_f64()),
+            "before": side(tree.before(), &before),
+            "after": side(tree.after(), &after),
+            "warnings": quality.warnings,
+            "scaling": match tree.scaling() {
+                Scaling::Total => "total",
+                Scaling::None => "none",
+                Scaling::Time => "time",
+                Scaling::Function(_) => "function",
+            },
+            "factor": tree.scale().factor(),
+            "alpha": tree.alpha(),
+            "tested": tree.tested(),
+            "functions": functions,
         })
-    };
-    let functions = tree.functions().iter().take(limit.unwrap_or(usize::MAX));
-    let functions: Vec<Value> = functions.map(|change| function(tree, change)).collect();
-    let [before, after] = quality.json();
-    let object = json!({
-        "before": side(tree.before(), &before),
-        "after": side(tree.after(), &after),
-        "warnings": quality.warnings,
-        "scaling": match tree.scaling() {
-            Scaling::Total => "total",
-            Scaling::None => "none",
-            Scaling::Time => "time",
-            Scaling::Function(_) => "function",
-        },
-        "factor": tree.scale().factor(),
-        "alpha": tree.alpha(),
-        "tested": tree.tested(),
-        "functions": functions,
-    });
-    writeln!(out, "{}", shown(&object.to_string()))
+    }
 }
 
 /// The same JSON without characters that steer a terminal or turn text: names are anybody's.
@@ -86,9 +97,8 @@ fn function(tree: &DiffTree, change: &FunctionChange) -> Value {
     json!({ "name": name, "kind": kind, "presence": presence, "self": own, "total": total })
 }
 
-/// Writes a comment for a pull request.
-pub(super) fn write_markdown(
-    report: &Report<'_>,
+fn write_markdown(
+    report: &Comparison<'_>,
     title: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {

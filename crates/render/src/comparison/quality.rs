@@ -3,11 +3,10 @@
 //! It says what the files say of themselves, and what in the comparison makes little sense.
 
 use flame_profile::{Health, Meta};
-use flame_render::{clean_name, group_thousands};
 use serde_json::{Value, json};
 
-use super::counted;
-use super::inputs::{Input, Inputs};
+use crate::amount::{counted, group_thousands};
+use crate::name::clean_name;
 
 /// This many good files of a side share a line.
 const MANY: usize = 3;
@@ -17,41 +16,36 @@ const GOOD: f64 = 0.95;
 
 /// What is known of all files, in their order, besides what they weigh.
 #[derive(Debug)]
-pub(super) struct Quality {
-    before: Vec<File>,
-    after: Vec<File>,
+pub struct Quality {
+    /// Files of the side before.
+    pub before: Vec<ProfileQuality>,
+    /// Files of the side after.
+    pub after: Vec<ProfileQuality>,
     /// What of the comparison is doubtful.
-    pub(super) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
+/// What a file says of itself.
 #[derive(Clone, Debug)]
-struct File {
-    name: String,
-    meta: Meta,
-    health: Health,
+pub struct ProfileQuality {
+    /// Its name, for people.
+    pub name: String,
+    /// How it was recorded.
+    pub meta: Meta,
+    /// What was lost or is uncertain.
+    pub health: Health,
 }
 
 impl Quality {
-    /// Of files, nothing doubtful in them yet.
-    pub(super) fn of(inputs: &Inputs) -> Quality {
-        let file = |input: &Input| File {
-            name: input.run.name.clone(),
-            meta: input.meta.clone(),
-            health: input.health.clone(),
-        };
-        let files = |inputs: &[Input]| inputs.iter().map(file).collect();
-        let (before, after) = (files(&inputs.before), files(&inputs.after));
-        Quality { before, after, warnings: Vec::new() }
-    }
-
     /// A line for each file of which there is something to say, one for many that are good, one for
     /// what all say, and the warnings.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let common = self.common_notes();
         let mut lines: Vec<String> = Vec::new();
         for side in [&self.before, &self.after] {
-            let (good, others): (Vec<&File>, _) = side.iter().partition(|f| f.is_good(&common));
-            let is_like = |file: &&File| file.rate() == good[0].rate();
+            let (good, others): (Vec<&ProfileQuality>, _) =
+                side.iter().partition(|f| f.is_good(&common));
+            let is_like = |file: &&ProfileQuality| file.rate() == good[0].rate();
             let are_many = good.len() >= MANY && good.iter().all(is_like);
             let together = are_many.then(|| together(&good));
             let one_by_one = if are_many { others } else { side.iter().collect() };
@@ -68,7 +62,7 @@ impl Quality {
         lines
     }
 
-    fn files(&self) -> impl Iterator<Item = &File> {
+    fn files(&self) -> impl Iterator<Item = &ProfileQuality> {
         self.before.iter().chain(&self.after)
     }
 
@@ -83,7 +77,7 @@ impl Quality {
     }
 
     /// How many lines of each file could not be read, where there are any.
-    pub(super) fn skipped(&self) -> impl Iterator<Item = String> {
+    pub fn skipped(&self) -> impl Iterator<Item = String> {
         self.files().filter(|file| file.health.skipped_lines > 0).map(|file| {
             let lines = counted(file.health.skipped_lines, "line is", "lines are");
             format!("{lines} left out of {}: no stack with a count at the end", file.name)
@@ -92,11 +86,11 @@ impl Quality {
 
     /// The runs of both sides for machines.
     pub(super) fn json(&self) -> [Value; 2] {
-        [&self.before, &self.after].map(|files| files.iter().map(File::json).collect())
+        [&self.before, &self.after].map(|files| files.iter().map(ProfileQuality::json).collect())
     }
 }
 
-impl File {
+impl ProfileQuality {
     fn says_health(&self) -> bool {
         self.health.walked().next().is_some() || self.health.has_losses()
     }
@@ -164,8 +158,8 @@ impl File {
 }
 
 /// A line for many files of one side that are good.
-fn together(files: &[&File]) -> String {
-    let least = |share: fn(&File) -> Option<f64>| {
+fn together(files: &[&ProfileQuality]) -> String {
+    let least = |share: fn(&ProfileQuality) -> Option<f64>| {
         let least = files.iter().filter_map(|file| share(file)).fold(f64::INFINITY, f64::min);
         (least * 1000.0).floor() / 10.0
     };
@@ -191,7 +185,7 @@ mod tests {
 
     #[track_caller]
     fn check(meta: Meta, health: Health, expect: Option<&str>) {
-        let file = File { name: "a.pb.gz".to_owned(), meta, health };
+        let file = ProfileQuality { name: "a.pb.gz".to_owned(), meta, health };
         assert_eq!(file.line(&[]).as_deref(), expect);
     }
 
@@ -205,7 +199,7 @@ mod tests {
         let file = |name: &str, notes: &[&str]| {
             let notes = notes.iter().map(|note| (*note).to_owned()).collect();
             let health = Health { notes, ..Health::default() };
-            File { name: name.to_owned(), meta: Meta::default(), health }
+            ProfileQuality { name: name.to_owned(), meta: Meta::default(), health }
         };
         let quality = Quality {
             before: vec![file("a", &["no counters", "short"])],
@@ -228,7 +222,7 @@ mod tests {
                 frequency: Some(Hz(999)),
                 ..Meta::default()
             };
-            File { name: name.to_owned(), meta, health }
+            ProfileQuality { name: name.to_owned(), meta, health }
         };
         let before = vec![
             file("a1", 1000, 990),

@@ -2,27 +2,29 @@
 
 use std::io::{self, Write};
 
-use flame_render::clean_name;
-
-use super::report::{Change, Report, Row, probability};
-use crate::record::shortened;
-use crate::terminal::Paint;
+use super::{Change, Comparison, Row, probability};
+use crate::name::{clean_name, shortened};
+use crate::paint::Paint;
 
 /// Names of functions, with what stands behind them, are not cut below this.
 const LEAST_ROOM: usize = 16;
 
 /// Where a table is written to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
-    pub(super) paint: Paint,
+pub struct Page {
+    /// How it is coloured.
+    pub paint: Paint,
     /// The columns that it has; `None` where lines may have any length.
-    pub(super) columns: Option<usize>,
+    pub columns: Option<usize>,
 }
 
 impl Page {
-    /// Writes a report for people.
-    pub(super) fn write(&self, report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-        if let Some(title) = &report.picture.title {
+    /// Writes a comparison for people.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, report: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(title) = &report.config.title {
             writeln!(out, "{}\n", clean_name(title))?;
         }
         for line in report.header() {
@@ -41,7 +43,7 @@ impl Page {
         Ok(())
     }
 
-    fn write_table(&self, report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn write_table(&self, report: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
         let cells: Vec<[String; 7]> = report.rows.iter().map(cells).collect();
         let [before, after] = &report.heads();
         let heads = [before, after, "change", before, after, "change", "p"];
