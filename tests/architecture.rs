@@ -102,6 +102,7 @@ const RESERVED: &[(&str, &[&str])] = &[
         &[
             "flame",
             "flame-doctor",
+            "flame-formats",
             "flame-image",
             "flame-recorder",
             "flame-sampler",

@@ -45,6 +45,7 @@ mod blocks;
 mod counted;
 mod csv;
 mod decompress;
+mod disk_usage;
 mod error;
 mod folder;
 mod head;
@@ -105,6 +106,7 @@ mod xdebug;
 pub use flame_perf_data::Names;
 
 pub use decompress::{is_packed, read_unpacked};
+pub use disk_usage::{DiskUsage, DiskUsageError, MAX_DEPTH, disk_usage};
 pub use error::{NoSuchEvent, ReadError};
 pub use folder::files_in;
 pub use merge::{Merge, MergeError};

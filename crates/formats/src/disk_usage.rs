@@ -5,7 +5,9 @@
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
+use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flame_profile::{FrameKind, Location, Profile, StackId, Thread, ThreadId, ValueType, readable};
@@ -15,68 +17,83 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use rustc_hash::FxBuildHasher;
 
-use crate::inputs::shown_path;
-use crate::message::{Failure, reason};
+/// What folders take on a disk, and what of them is not in it.
+#[derive(Debug)]
+pub struct DiskUsage {
+    /// Bytes on the disk, sizes and numbers of files, by their paths.
+    pub profile: Profile,
+    /// The first paths that could not be read, and why.
+    pub unreadable: Vec<(String, io::Error)>,
+    /// How many there were.
+    pub unreadable_count: u64,
+    /// Where other file systems are mounted.
+    pub others: Vec<String>,
+    /// How many folders stand within more than [`MAX_DEPTH`].
+    pub too_deep: u64,
+    /// Further names of files that were counted already.
+    pub again: u64,
+}
+
+/// A folder that was asked for cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", folder.display())]
+pub struct DiskUsageError {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
 
 /// How many folders may stand within one another; deeper ones are counted. Each has an open file.
-const MAX_DEPTH: usize = 256;
+pub const MAX_DEPTH: usize = 256;
 /// What `st_blocks` counts, in bytes: stat(2).
 const BLOCK: u64 = 512;
 
 /// A walk through folders.
 struct Walk {
-    profile: Profile,
+    found: DiskUsage,
     thread: ThreadId,
     device: u64,
     /// Files with several names that were met: device and inode.
     met: HashSet<(u64, u64), FxBuildHasher>,
-    again: u64,
-    unreadable: Vec<String>,
-    unreadable_count: u64,
-    others: Vec<String>,
-    too_deep: u64,
 }
 
 /// The usage of these folders.
-pub(super) fn of_folders(folders: &[PathBuf]) -> Result<Profile, Failure> {
-    if folders.is_empty() {
-        return Err(Failure::usage("no folder to look into").or_try("flame fold --files /var"));
-    }
+///
+/// # Errors
+/// When one of them cannot be read at all.
+pub fn disk_usage(folders: &[PathBuf]) -> Result<DiskUsage, DiskUsageError> {
     let values = [("disk", "bytes"), ("size", "bytes"), ("files", "count")];
     let values = values.map(|(name, unit)| ValueType::new(name, unit)).to_vec();
     let mut profile = Profile::new(values);
     profile.default_value = 0;
     let name = profile.intern("[files]");
     let thread = profile.add_whole_thread(Thread { name, process: None, pid: None, tid: None });
-    let mut walk = Walk {
+    let found = DiskUsage {
         profile,
-        thread,
-        device: 0,
-        met: HashSet::default(),
-        again: 0,
         unreadable: Vec::new(),
         unreadable_count: 0,
         others: Vec::new(),
         too_deep: 0,
+        again: 0,
     };
+    let mut walk = Walk { found, thread, device: 0, met: HashSet::default() };
     folders.iter().try_for_each(|folder| walk.begin(folder))?;
-    Ok(walk.finish())
+    Ok(walk.found)
 }
 
 impl Walk {
-    fn begin(&mut self, folder: &Path) -> Result<(), Failure> {
-        let shown = shown_path(folder);
-        let refused = |error: Errno| {
-            let reason = reason(&error.into());
-            Failure::new(format!("cannot read {shown}: {reason}"))
-        };
+    fn begin(&mut self, folder: &Path) -> Result<(), DiskUsageError> {
+        let shown = readable(folder.as_os_str().as_bytes()).into_owned();
+        let refused =
+            |error: Errno| DiskUsageError { folder: folder.to_owned(), source: error.into() };
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = Dir::open(folder, flags, Mode::empty()).map_err(refused)?;
         let status = fstat(dir.as_fd()).map_err(refused)?;
         self.device = status.st_dev;
-        let name = self.profile.intern(&shown);
+        let name = self.found.profile.intern(&shown);
         let thread = Thread { name, process: None, pid: None, tid: None };
-        self.thread = self.profile.add_whole_thread(thread);
+        self.thread = self.found.profile.add_whole_thread(thread);
         self.folder(dir, &status, StackId::EMPTY, &shown, 1);
         Ok(())
     }
@@ -115,24 +132,24 @@ impl Walk {
             Err(error) => return self.cannot_read(&whole(), error),
         };
         if status.st_dev != self.device {
-            self.others.push(whole());
+            self.found.others.push(whole());
             return;
         }
         let is_folder = kind(&status) == SFlag::S_IFDIR;
         if !is_folder && status.st_nlink > 1 && !self.met.insert((status.st_dev, status.st_ino)) {
-            self.again += 1;
+            self.found.again += 1;
             return;
         }
-        let frame = self.profile.add_frame(&shown, FrameKind::User);
-        let location = self.profile.add_location(Location::named(frame));
-        let stack = self.profile.push_stack(stack, location);
+        let frame = self.found.profile.add_frame(&shown, FrameKind::User);
+        let location = self.found.profile.add_location(Location::named(frame));
+        let stack = self.found.profile.push_stack(stack, location);
         if !is_folder {
             let size = u64::try_from(status.st_size).unwrap_or(0);
             self.add(stack, [blocks(&status), size, 1]);
             return;
         }
         if depth >= MAX_DEPTH {
-            self.too_deep += 1;
+            self.found.too_deep += 1;
             return self.add(stack, [blocks(&status), 0, 0]);
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -147,34 +164,15 @@ impl Walk {
     }
 
     fn add(&mut self, stack: StackId, values: [u64; 3]) {
-        self.profile.add_sample(self.thread, stack, &values);
+        self.found.profile.add_sample(self.thread, stack, &values);
     }
 
     fn cannot_read(&mut self, path: &str, error: Errno) {
         const NAMED: usize = 3;
-        self.unreadable_count += 1;
-        if self.unreadable.len() < NAMED {
-            self.unreadable.push(format!("{path} ({})", reason(&error.into())));
+        self.found.unreadable_count += 1;
+        if self.found.unreadable.len() < NAMED {
+            self.found.unreadable.push((path.to_owned(), error.into()));
         }
-    }
-
-    fn finish(mut self) -> Profile {
-        let notes = &mut self.profile.health.notes;
-        if self.unreadable_count > 0 {
-            let named = self.unreadable.join(", ");
-            notes.push(format!("cannot be read: {}: {named}", self.unreadable_count));
-        }
-        if !self.others.is_empty() {
-            let (count, first) = (self.others.len(), &self.others[0]);
-            notes.push(format!("other file systems left out: {count}, {first} among them"));
-        }
-        if self.too_deep > 0 {
-            notes.push(format!("folders within more than {MAX_DEPTH}: {}", self.too_deep));
-        }
-        if self.again > 0 {
-            notes.push(format!("further names of files that were already counted: {}", self.again));
-        }
-        self.profile
     }
 }
 
