@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Folded, Scratch, assert_share, complete_share, finish, flame, live};
+use crate::support::{
+    Folded, Scratch, assert_share, complete_share, finish, flame, live, unread_stacks,
+};
 
 /// Whether Go is there; if not, says so, or fails with `FLAME_REQUIRE_RUNTIMES=1`.
 pub(crate) fn has_go() -> bool {
@@ -52,13 +54,21 @@ fn record(scratch: &Scratch, options: &[&str], command: &[&str]) -> (Folded, Str
     (Folded::parse(&fs::read_to_string(&path).unwrap()), ended.stderr)
 }
 
+/// What the runtime did in threads of its own and in signal handlers. It looks after the program by the
+/// clock, and has it give way each 10 ms: the longer a program takes for its CPU time, the more that is.
+fn of_runtime(folded: &Folded) -> u64 {
+    folded.with_any(|frame| {
+        frame.starts_with("runtime.mstart") || frame.starts_with("runtime.sigtramp")
+    })
+}
+
 /// The shares of what the goroutine did, below its root.
 #[track_caller]
 fn check_rounds(folded: &Folded, stderr: &str) {
     // A statement `go` that has arguments is a function of its own.
     let root = ["runtime.goexit", "main.main.func1", "main.(*worker).rounds"];
     let rounds = folded.with(&root);
-    assert_share(rounds, folded.total(), 1.0, 0.05);
+    assert_share(rounds, folded.total() - of_runtime(folded), 1.0, 0.05);
     for (name, share) in [("main.alpha", 0.5), ("main.beta", 0.3), ("main.gamma", 0.2)] {
         assert_share(folded.with(&[root[2], name]), rounds, share, 0.05);
     }
@@ -66,7 +76,10 @@ fn check_rounds(folded: &Folded, stderr: &str) {
     assert_share(spin, rounds, 0.8, 0.05);
     let inlined = folded.with(&["main.gamma", "main.whirl_[i]"]);
     assert_share(inlined, rounds, 0.2, 0.05);
-    assert!(complete_share(stderr) > 97.0, "{stderr}");
+    // Handlers have a stack of their own, for which a reader may come too late.
+    let handlers = folded.with_any(|frame| frame == "runtime.sigtramp");
+    let least = 97.0 - 100.0 * handlers as f64 / folded.total() as f64;
+    assert!(complete_share(stderr) > least, "{stderr}");
     // gcc links in C code of its own, stripped like the rest.
     let unnamed = folded.with_any(|frame| frame.starts_with('[') && frame.contains("+0x"));
     assert!(unnamed * 50 <= folded.total(), "{stderr}");
@@ -121,11 +134,28 @@ fn lines_of_a_go_program_without_symbols_are_those_of_its_source() {
         line.map(|line| line + 1).unwrap_or_else(|| panic!("no line has {text}"))
     };
     let call = |name: &str, text: &str| format!("main.{name} (rounds.go:{})", line_of(text));
+    let own = folded.total() - of_runtime(&folded);
     let (alpha, gamma) = (call("alpha", "func alpha()"), call("gamma", "func gamma()"));
-    assert_share(folded.with(&[&alpha]), folded.total(), 0.5, 0.06);
-    assert_share(folded.with(&[&gamma]), folded.total(), 0.2, 0.06);
+    assert_share(folded.with(&[&alpha]), own, 0.5, 0.06);
+    assert_share(folded.with(&[&gamma]), own, 0.2, 0.06);
     let caller = format!("main.(*worker).rounds (rounds.go:{})", line_of("\t\tbeta()"));
-    assert_share(folded.with(&[&caller]), folded.total(), 0.3, 0.06);
+    assert_share(folded.with(&[&caller]), own, 0.3, 0.06);
+}
+
+/// A source that takes the compiler a second, and nothing of Go's library.
+fn many_functions() -> String {
+    let function = |n: usize| {
+        format!(
+            "func f{n}(a []int, m map[int]string) (s int) {{
+                for i, x := range a {{
+                    if x > {n} {{ s += len(m[i]) * x }} else {{ s ^= f{}(a[i:], m) }}
+                }}
+                return
+            }}\n",
+            n / 2
+        )
+    };
+    "package many\n".to_owned() + &(0..1500).map(function).collect::<String>()
 }
 
 #[test]
@@ -134,13 +164,16 @@ fn debians_stripped_go_compiler_has_names_and_whole_stacks() {
         return;
     }
     let scratch = Scratch::new();
+    let source = scratch.file("many.go");
+    fs::write(&source, many_functions()).unwrap();
     let (folded, stderr) =
-        record(&scratch, &[], &["go", "build", "-a", "-o", "/dev/null", "strconv"]);
+        record(&scratch, &[], &["go", "tool", "compile", "-o", "/dev/null", &source]);
     let in_compiler = folded.with_any(|frame| frame.starts_with("cmd/compile/internal/"));
     assert!(in_compiler * 5 > folded.total(), "{in_compiler} of {}", folded.total());
     let nameless = folded.with_any(|frame| frame.starts_with("[compile+"));
     assert!(nameless * 500 < folded.total(), "{nameless} of {}", folded.total());
-    assert!(complete_share(&stderr) > 85.0, "{stderr}");
+    let unread = 100.0 * unread_stacks(&stderr) as f64 / folded.total() as f64;
+    assert!(complete_share(&stderr) + unread > 95.0, "{stderr}");
 }
 
 #[test]

@@ -60,7 +60,8 @@ fn nothing_is_read_on_where_the_target_may_go_on_meanwhile() {
     assert!(ended.stderr.contains(why), "{}", ended.stderr);
 }
 
-/// What lies beyond the copy is read while the thread stands still, and told apart in the profile.
+/// What lies beyond the copy is read while the thread stands still, and told apart in the profile: 600
+/// levels of at least 16 bytes, of which a copy of 4,096 bytes has 60 to 256.
 #[test]
 fn stacks_beyond_their_copy_are_read_on_and_marked() {
     if !can_record() || !live_as_root() {
@@ -85,7 +86,8 @@ fn stacks_beyond_their_copy_are_read_on_and_marked() {
     assert_share(folded.with(&["main", "descend"]), whole, 1.0, 0.05);
     for (frames, _) in folded.stacks().filter(|(frames, _)| frames.contains(&"bottom".to_owned())) {
         let levels = frames.iter().filter(|frame| *frame == "descend").count();
-        assert_eq!(levels == 600, frames[1] != "[truncated stack]", "{levels} levels: {said}");
+        let is_truncated = frames[1] == "[truncated stack]";
+        assert!(levels == if is_truncated { levels.min(256) } else { 600 }, "{levels}: {said}");
     }
 }
 

@@ -10,7 +10,7 @@ mod statistics;
 mod target;
 
 pub(crate) use flame::{Ended, NOWHERE, Running};
-pub(crate) use flame::{complete_share, incomplete_stacks};
+pub(crate) use flame::{complete_share, incomplete_stacks, unread_stacks};
 pub(crate) use flame::{finish, flame, record, record_nowhere, run, start};
 pub(crate) use folded::Folded;
 pub(crate) use live::{live, live_as_root};

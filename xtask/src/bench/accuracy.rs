@@ -179,7 +179,7 @@ fn rows(case: &Case, outcomes: &[Outcome], table: &mut Table) {
     row("rooted", case.bars.rooted, Unit::Complete, |o| o.seen.rooted_percent());
     if !case.bars.copied.is_empty() {
         let copied = |o: &Outcome| Some(o.copied_kib? / 1024.0);
-        row("stack copied a sample", case.bars.copied, Unit::MiB, copied);
+        row("stack copied per sample", case.bars.copied, Unit::MiB, copied);
     }
     row("data on disk", "", Unit::MiB, |o| Some(o.bytes as f64 / f64::from(1 << 20)));
     row("own CPU in all", "", Unit::Seconds, |o| Some(o.usage.cpu_seconds));

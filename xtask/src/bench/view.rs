@@ -197,7 +197,7 @@ impl Bench {
         {
             self.missed.push(format!("{name} ({:.2} of it)", ours / theirs));
         }
-        table.row(&name, &format!("{most} of it"), unit, vec![ours, theirs]);
+        table.row(&name, &format!("{most} of flamegraph.pl"), unit, vec![ours, theirs]);
     }
 
     fn largest(&mut self, ours: &Picture, as_: Option<f64>, table: &mut Table) -> Result<()> {
@@ -211,7 +211,7 @@ impl Bench {
         if ready.zip(as_).is_some_and(|(ready, bar)| ready > bar) {
             self.missed.push(format!("ready, {LARGEST} frames"));
         }
-        let bar = format!("its with {READY_AS}");
+        let bar = format!("flamegraph.pl with {READY_AS}");
         let name = format!("ready, {LARGEST} frames");
         table.row(&name, &bar, Unit::Milliseconds, vec![ready, as_]);
         for (name, _, time) in &TIMES[1..] {

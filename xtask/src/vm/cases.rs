@@ -322,7 +322,7 @@ fn hidden_kernel() -> Case {
         let said = answer.said()?;
         ensure!(said.contains("kernel.kptr_restrict is 2") && !said.contains("sudo"), "{said}");
         ensure!(answer.text("doctor")?.contains("kernel.kptr_restrict is 2"), "doctor");
-        Ok("said by record and by doctor".to_owned())
+        Ok("reported by record and by doctor".to_owned())
     })
 }
 

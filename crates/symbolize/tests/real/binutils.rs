@@ -78,6 +78,30 @@ fn rust_names_are_those_of_binutils() {
     check(&program, &program, &limits);
 }
 
+/// With line tables only no function has a linkage name. binutils then gives the innermost inlined
+/// function the name of the symbol, and the function around it, `main::{{closure}}`, that of its entry,
+/// `{closure#0}`. The entries themselves (`llvm-dwarfdump --lookup`) and llvm-addr2line say what flame says.
+#[test]
+fn rust_names_with_line_tables_only_are_those_of_binutils() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/closures.rs");
+    let program = scratch("closures");
+    let mut compiler = Command::new("rustc");
+    compiler.args(["-O", "-Cdebuginfo=line-tables-only", "--edition=2024", "-o"]);
+    if !compiler.arg(&program).arg(source).status().is_ok_and(|status| status.success()) {
+        return skip("no rustc");
+    }
+    let limits = [
+        (Why::Outside, 4.0),
+        (Why::Alias, 1.0),
+        (Why::Scopes, 2.0),
+        (Why::SymbolForInlined, 2.0),
+        (Why::Spelling, 0.5),
+        (Why::File, 12.0),
+    ];
+    check(&program, &program, &limits);
+    std::fs::remove_file(program).unwrap();
+}
+
 /// The C library and the file with its debug information.
 fn libc() -> Option<(PathBuf, PathBuf)> {
     let path = PathBuf::from("/lib/x86_64-linux-gnu/libc.so.6");
@@ -243,6 +267,8 @@ fn why(ours: &str, theirs: &str, mangled: &str, inlined: bool, symbols: &[String
         Some(Why::Scopes)
     } else if inlined {
         is_symbol(theirs).then_some(Why::SymbolForInlined)
+    } else if is_symbol(ours) && ours.ends_with("::{{closure}}") && is_closure(theirs) {
+        Some(Why::Scopes)
     } else if is_symbol(ours) && is_symbol(theirs) {
         Some(Why::Alias)
     } else if base == Some(ours) || base == ours.split('.').next() {
@@ -252,6 +278,11 @@ fn why(ours: &str, theirs: &str, mangled: &str, inlined: bool, symbols: &[String
     } else {
         None
     }
+}
+
+/// Whether a name is what debug information alone calls a closure of Rust: `{closure#0}<u8>`.
+fn is_closure(name: &str) -> bool {
+    name.starts_with("{closure#")
 }
 
 /// The name of the function that a symbol with a suffix is a part of.
