@@ -265,7 +265,7 @@ fn inputs_that_cannot_be_compared_are_named() {
     diff(&scratch, &["a"]).error(2, &["only a to compare", "try: flame diff a OTHER"]);
     diff(&scratch, &[]).error(2, &["nothing to compare"]);
     diff(&scratch, &["a", "a", "a"]).error(2, &["two profiles are compared, not 3"]);
-    diff(&scratch, &["-", "-"]).error(2, &["stdin can be read once only"]);
+    diff(&scratch, &["-", "-"]).error(2, &["stdin can be read only once"]);
     diff(&scratch, &["a", "a", "-o", "x.pb.gz"]).error(2, &["cannot be written as pprof"]);
     diff(&scratch, &["a", "a", "--factor", "2"]).error(2, &["--factor is not for comparisons"]);
     diff(&scratch, &["a", "--values", "x,y"]).error(2, &["a has one value only"]);

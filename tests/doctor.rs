@@ -197,7 +197,7 @@ fn stripped_go_has_its_own_table() {
         return;
     }
     let (status, found, _) = image_of(&Target::start(&path, &[]), &path);
-    assert!(status == "ok" && found.starts_with("frame sizes of Go, "), "{status}: {found}");
+    assert!(status == "ok" && found.starts_with("Go's frame sizes, "), "{status}: {found}");
     assert!(found.ends_with(" functions in Go's own table"), "{found}");
 }
 
@@ -256,7 +256,7 @@ fn debug_information_that_is_torn_is_in_the_way() {
     }
     let (status, found, _) = image_of(&target, &path);
     assert_eq!(status, "limited");
-    assert!(found.contains(".dwo is not found"), "{found}");
+    assert!(found.contains(".dwo was not found"), "{found}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn what_was_left_out_is_said() {
     let missing = fold(&scratch, &["in.perf", "--event", "faults"]);
     missing.error(
         1,
-        &["no sample of faults in it: it has cycles:k (1), cycles:u (2), instructions:u (1)"],
+        &["it has no sample of faults, but of cycles:k (1), cycles:u (2), instructions:u (1)"],
     );
     fs::write(scratch.file("odd.perf"), PERF.replace("    55d3", "    what")).unwrap();
     let odd = fold(&scratch, &["odd.perf"]).success();

@@ -119,7 +119,7 @@ fn several_inputs_are_merged() {
     assert_eq!(titles(&ended.stdout)[..3], expect);
     fs::write(scratch.file("diff.folded"), "a;c 3 4\n").unwrap();
     let mixed = render(&scratch, &["diff.folded"]);
-    mixed.error(1, &["cannot merge diff.folded", "why: one has two counts a line"]);
+    mixed.error(1, &["cannot merge diff.folded", "why: one has two counts per line"]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: it is binary"]);
     finish(flame().args(["render", "/no/such/file"]))
         .error(1, &["cannot read /no/such/file: no such file or directory"]);
-    finish(flame().args(["render", "-", "-"])).error(2, &["stdin can be read once only"]);
+    finish(flame().args(["render", "-", "-"])).error(2, &["stdin can be read only once"]);
     assert_eq!(finish(flame().arg("render")).code(), 2);
 }
 
@@ -266,7 +266,8 @@ fn a_picture_can_be_compressed() {
 #[test]
 fn a_picture_is_no_profile() {
     let scratch = scratch_with(svg_of(FOLDED, &[]));
-    render(&scratch, &[]).error(1, &["cannot read in.folded as a profile", "a picture or a page"]);
+    render(&scratch, &[])
+        .error(1, &["cannot read in.folded as a profile", "a picture or a web page"]);
     let scratch = scratch_with("PERFILE2\0\0main 5\n");
     render(&scratch, &[]).error(1, &["it is not a perf.data file that can be read"]);
     // A frame may well start like that.

@@ -208,7 +208,7 @@ fn what_is_missing_of_a_file_is_said_and_the_rest_is_used() {
     let ended =
         uboot(&scratch, &["timing", "-t", "trace", "-o", "-", "--format", "folded"]).success();
     assert_eq!(ended.stdout, "initf_dm 6\ninitf_dm;dm_init 20\ninitf_dm;dm_init;puts 10\n");
-    let expect = "warning: the file is cut off: 2 records are missing of its 9\n";
+    let expect = "warning: the file is truncated: 2 records are missing of its 9\n";
     assert!(ended.stderr.starts_with(expect), "{}", ended.stderr);
     uboot(&scratch, &["timing", "-t", "trace", "--compat", "-o", "out.folded"])
         .error(1, &["cannot read trace as proftool does", "without --compat"]);
@@ -247,7 +247,7 @@ fn a_trace_may_come_from_a_pipe_or_be_packed() {
     }
     for twice in ["timing -t - -m -", "ftrace -t - -m - -o x.dat", "info -t - -m -"] {
         let words: Vec<&str> = twice.split(' ').collect();
-        uboot(&scratch, &words).error(2, &["stdin can be read once only"]);
+        uboot(&scratch, &words).error(2, &["stdin can be read only once"]);
     }
 }
 
@@ -259,13 +259,17 @@ fn a_packed_trace_that_is_cut_off_is_used_as_far_as_it_goes() {
     fs::write(scratch.file("trace"), trace(&events)).unwrap();
     shell(&scratch, "gzip -c trace > whole.gz; head -c 40000 whole.gz > cut.gz").success();
     let ended = uboot(&scratch, &["calls", "-t", "cut.gz", "-o", "c.folded"]).success();
-    assert!(ended.stderr.contains("its compressed data is broken or cut off"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("its compressed data is damaged or truncated"),
+        "{}",
+        ended.stderr
+    );
     assert!(ended.stderr.contains("records are missing of its 60,000"), "{}", ended.stderr);
     let calls = read(&scratch, "c.folded");
     let calls: u64 = calls.trim_end().strip_prefix("initf_dm ").unwrap().parse().unwrap();
     assert!((1_000..30_000).contains(&calls), "{calls}");
     uboot(&scratch, &["calls", "-t", "cut.gz", "--compat", "-o", "d.folded"])
-        .error(1, &["cannot read cut.gz", "broken or cut off", "without --compat"]);
+        .error(1, &["cannot read cut.gz", "damaged or truncated", "without --compat"]);
 }
 
 #[test]
@@ -287,7 +291,7 @@ fn paths_that_would_fill_a_disk_are_not_written() {
     fs::write(scratch.file("trace"), trace(&deep)).unwrap();
     for name in ["o.folded", "o.txt", "o.md", "o.pb.gz"] {
         uboot(&scratch, &["calls", "-t", "trace", "-o", name])
-            .error(1, &["the calls are 50,000 levels deep", "have 5 GB", "FILE.svg"]);
+            .error(1, &["the calls are 50,000 levels deep", "take 5 GB", "FILE.svg"]);
         assert!(!Path::new(&scratch.file(name)).exists(), "{name}");
     }
     uboot(&scratch, &["calls", "-t", "trace", "-o", "o.svg", "-o", "o.csv"]).success();
@@ -327,7 +331,7 @@ paused     1.00 s in 1 pause
 depth      3 levels at most
 dropped    3 calls of 7, too deep, or when the buffer was full
 note       5 bytes after the last chunk left out: no chunk starts there
-functions  4 functions, 0 not in the map; 2 of 3 calls come from where it has their callers
+functions  4 functions, 0 not in the map; 2 of 3 calls come from inside the caller that it names
 ";
     assert_eq!(ended.stdout, expect);
 }
@@ -346,7 +350,7 @@ fn compat_writes_what_proftool_writes() {
     fs::write(scratch.file("trace"), trace(&long)).unwrap();
     let ftrace = ["ftrace", "-t", "trace", "-o", "trace.dat"];
     uboot(&scratch, &[&ftrace[..], &["--compat"]].concat())
-        .error(1, &["trace.dat is not whole", "cannot represent time delta", "without --compat"]);
+        .error(1, &["trace.dat is incomplete", "cannot represent time delta", "without --compat"]);
     uboot(&scratch, &ftrace).success();
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn examine() -> Vec<Check> {
     let clock = ask(Feature::CpuClock);
     let mut checks = vec![cpu_clock(&clock), kernel_stacks(&clock), stack_copies()];
     checks.push(cycles());
-    checks.push(plain("task-clock", Feature::TaskClock, "CPU time, to hold samples against"));
+    checks.push(plain("task-clock", Feature::TaskClock, "CPU time, to compare samples with"));
     checks.push(plain("page-faults", Feature::PageFaults, "where memory is first touched"));
     checks.push(context_switches());
     checks.push(plain("switch records", Feature::SwitchRecords, "when a thread leaves its CPU"));
@@ -108,7 +108,7 @@ fn context_switches() -> Check {
 
 fn all_tasks() -> Check {
     match probe(Feature::AllTasks, Privilege::All) {
-        Ok(()) => Check::ok("by CPU (-a)", "tasks shorter than a sampling period are seen, too"),
+        Ok(()) => Check::ok("by CPU (-a)", "even tasks shorter than a sampling period are seen"),
         Err(error) if is_refusal(&error) => {
             let why =
                 format!("{}. Tasks shorter than a sampling period are not seen", why_refused(0));
@@ -153,7 +153,7 @@ fn is_hidden() -> bool {
 
 fn uprobes() -> Check {
     let check = match probe(Feature::Uprobes, Privilege::All) {
-        Ok(()) => Check::ok("uprobes", "calls of functions, and what malloc is asked for"),
+        Ok(()) => Check::ok("uprobes", "function calls, and memory requested from malloc"),
         Err(error) if is_refusal(&error) => {
             Check::missing("uprobes", "only root may set them").fix(by_root("flame record"))
         }
@@ -179,7 +179,7 @@ pub(crate) fn refused(name: &str, error: &io::Error, level: i32) -> Check {
     match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
         // The kernel's own check says EACCES; EPERM is what filters of containers say.
         Errno::EPERM if is_filtered() => {
-            let why = "a seccomp filter, as containers have them, forbids perf_event_open";
+            let why = "a seccomp filter, as used by containers, forbids perf_event_open";
             let fix = "docker run --security-opt seccomp=unconfined --cap-add PERFMON ...";
             Check::missing(name, why).fix(fix)
         }

@@ -91,7 +91,7 @@ impl Contents {
             None if !self.has_tables() => {
                 format!("unwind tables, but none for {share:.0} % of code")
             }
-            None if self.go_functions > 0 => "frame sizes of Go".to_owned(),
+            None if self.go_functions > 0 => "Go's frame sizes".to_owned(),
             None => "unwind tables".to_owned(),
         }
     }
@@ -119,8 +119,10 @@ impl Contents {
             (None, false) => String::new(),
         };
         let torn = match (&self.sources.refused, &self.sources.split) {
-            (Some(path), _) => format!("; {} is of another build and not used", path.display()),
-            (None, Some(file)) => format!(", of which {file} is not found"),
+            (Some(path), _) => {
+                format!("; {} belongs to another build and is not used", path.display())
+            }
+            (None, Some(file)) => format!(", but {file} was not found"),
             (None, None) => String::new(),
         };
         format!("{tables}, {names}{debug}{torn}")

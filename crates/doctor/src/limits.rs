@@ -48,7 +48,7 @@ impl Rings {
                     Some((ring, wanted)) => Check::limited(
                         name,
                         format!(
-                            "{} KiB a CPU instead of {}, samples may be lost ({})",
+                            "{} KiB per CPU instead of {}, samples may be lost ({})",
                             ring / 1024,
                             wanted / 1024,
                             lockable()
@@ -103,10 +103,10 @@ pub(crate) fn examine(rings: &Rings, target: Option<&Process>) -> Vec<Check> {
 fn paranoid(level: i32) -> Check {
     let meaning = match level {
         ..=-1 => "everybody may sample everything",
-        0 => "everybody may sample by CPU, and the kernel",
-        1 => "everybody may sample own processes, and the kernel within them",
-        3.. if needs_admin() => "who has CAP_SYS_ADMIN may sample",
-        _ => "everybody may sample user code of own processes",
+        0 => "everybody may sample whole CPUs, and the kernel",
+        1 => "everybody may sample their own processes, including the kernel",
+        3.. if needs_admin() => "only processes with CAP_SYS_ADMIN may sample",
+        _ => "everybody may sample user code of their own processes",
     };
     Check::ok("paranoid level", format!("{level}: {meaning}")).optional()
 }
@@ -116,7 +116,7 @@ fn sample_rate(limit: Hz) -> Check {
     if limit >= DEFAULT_FREQUENCY {
         return Check::ok(name, format!("up to {} Hz", group_thousands(limit.0)));
     }
-    let why = format!("up to {} Hz only, {} are the default", limit.0, DEFAULT_FREQUENCY.0);
+    let why = format!("up to {} Hz only; the default is {}", limit.0, DEFAULT_FREQUENCY.0);
     Check::limited(name, why).fix(by_root("sysctl kernel.perf_event_max_sample_rate=100000"))
 }
 

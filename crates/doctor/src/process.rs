@@ -125,7 +125,7 @@ impl Process {
         let name = "memory of it";
         let space = self.processes.space(self.pid);
         let Some(mapping) = space.and_then(|space| space.iter().next()) else {
-            let why = "its mappings cannot be read, so no address of it gets a name";
+            let why = "its mappings cannot be read, so none of its addresses get names";
             return Check::missing(name, why).fix(self.again());
         };
         match self.memory.read(self.pid, mapping.start, &mut [0]) {

@@ -112,10 +112,10 @@ fn perf_map(process: &Process) -> Result<String, String> {
         return Err(format!("there is no {path}"));
     };
     if !status.is_file() {
-        return Err(format!("{path} is a link or no file, and is not believed"));
+        return Err(format!("{path} is not a regular file, and is ignored"));
     }
     if status.uid() != 0 && Some(status.uid()) != process.owner {
-        return Err(format!("{path} belongs to another user, and is not believed"));
+        return Err(format!("{path} belongs to another user, and is ignored"));
     }
     Ok(path)
 }
@@ -131,7 +131,7 @@ fn java(process: &Process, map: Result<String, String>) -> Vec<Check> {
             return vec![Check::ok("Java methods", found)];
         }
         Some(Err(why)) => format!("the VM cannot be read: {why}"),
-        None => "the VM has not begun to work".to_owned(),
+        None => "the VM has not started up yet".to_owned(),
     };
     let words = options(process, &["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"]);
     let frames = match words.iter().any(|word| word.contains("+PreserveFramePointer")) {
@@ -161,7 +161,7 @@ fn node(process: &Process, map: Result<String, String>) -> Check {
 /// Functions that are read from memory; the error is the same check where they cannot be.
 fn read(process: &Process, name: &'static str) -> Result<Check, Check> {
     if may_go_first() {
-        let found = "functions are read while it runs, as far as readers come in time";
+        let found = "functions are read while it runs, if readers are in time";
         return Ok(Check::ok(name, found));
     }
     let why = "functions are read by who may go before the program: CAP_SYS_NICE, or a limit of \
@@ -171,8 +171,8 @@ fn read(process: &Process, name: &'static str) -> Result<Check, Check> {
 
 fn luajit(process: &Process) -> Check {
     let name = "LuaJIT names";
-    let found = "functions are read while it runs, as far as readers come in time; of compiled ones that in \
-                 which the trace began, not those compiled into it (luajit -joff, or jit.off())";
+    let found = "functions are read while it runs, if readers are in time; of a trace, the function \
+                 that it began in, not those compiled into it (luajit -joff, or jit.off())";
     read(process, name).map_or_else(|missing| missing, |_| Check::ok(name, found))
 }
 
@@ -240,7 +240,7 @@ fn generated(advice: &Advice, map: Result<String, String>) -> Vec<Check> {
     let names = match (map, advice.names) {
         (Ok(path), _) => Check::ok(name, format!("in {path}")),
         (Err(why), Some(mend)) => Check::missing(name, why).fix(mend),
-        (Err(why), None) => Check::missing(name, format!("{why}, and nothing that writes one")),
+        (Err(why), None) => Check::missing(name, format!("{why}, and nothing writes one")),
     };
     let stacks = advice.stacks.map(|(lack, mend)| {
         let why = format!("{} have {lack}: stacks end there", advice.code);

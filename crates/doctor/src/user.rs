@@ -49,8 +49,8 @@ fn memory() -> Check {
         .ok()
         .and_then(|text| text.trim().parse().ok());
     let check = match scope {
-        _ if has(Capability::CAP_SYS_PTRACE) => Check::ok(name, "of all: readable"),
-        None | Some(0) => Check::ok(name, "of your own: readable"),
+        _ if has(Capability::CAP_SYS_PTRACE) => Check::ok(name, "readable, of all processes"),
+        None | Some(0) => Check::ok(name, "readable, of your own processes"),
         Some(level @ 1..=2) => Check::limited(
             name,
             format!(
@@ -72,7 +72,7 @@ fn deep_stacks() -> Check {
     let name = "deep stacks";
     let check = match may_go_first() {
         true => {
-            Check::ok(name, "read whole at the moment of the sample, where events see all tasks")
+            Check::ok(name, "read completely at the moment of the sample, if events see all tasks")
         }
         false => Check::limited(
             name,

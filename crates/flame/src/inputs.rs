@@ -38,7 +38,7 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
         };
     }
     if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        return Err(Failure::usage("stdin can be read once only"));
+        return Err(Failure::usage("stdin can be read only once"));
     }
     let mut files = Vec::new();
     for path in paths {
@@ -170,7 +170,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {}", shown_path(path), reason(error)));
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            failure.why("its compressed data is broken or cut off")
+            failure.why("its compressed data is damaged or truncated")
         }
         _ => failure,
     }

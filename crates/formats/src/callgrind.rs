@@ -136,11 +136,11 @@ impl Parser {
             *last = cost(word, *last).ok_or("a cost is not a number")?;
             costs[at] = *last;
         }
-        let Some(function) = self.function else { return Err("no function has this cost") };
+        let Some(function) = self.function else { return Err("the cost belongs to no function") };
         match (is_call, self.called) {
             (false, _) => self.graph.add_own(function, &costs),
             (true, Some(called)) => self.graph.add_call(function, called, &costs),
-            (true, None) => return Err("a call of no function"),
+            (true, None) => return Err("a call without a function"),
         }
         Ok(())
     }

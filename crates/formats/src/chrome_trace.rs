@@ -68,7 +68,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         });
     };
     if !is_whole {
-        sink.note("the list of events breaks off: what was whole is read");
+        sink.note("the list of events is truncated; its complete part was read");
     }
     let mut trace = Trace::default();
     let mut events: Vec<(usize, &Value)> = events.iter().enumerate().collect();
@@ -171,7 +171,7 @@ impl Trace {
         for (key, mut thread) in std::mem::take(&mut self.threads) {
             unended += thread.open.len();
             for (name, _, at) in &thread.early_ends {
-                let reason = "it ends what has not begun";
+                let reason = "it ends a span that has not begun";
                 sink.skip(Place::Record(*at as u64 + 1), reason, name.as_bytes())?;
             }
             for (name, start, order) in std::mem::take(&mut thread.open) {
@@ -187,12 +187,12 @@ impl Trace {
         }
         if unended > 0 {
             sink.note(format!(
-                "spans without an end: {unended}; they last to the end of the trace here"
+                "spans without an end: {unended}; they are drawn to the end of the trace"
             ));
         }
         if overlapping > 0 {
             sink.note(format!(
-                "spans that end after the one they began in: {overlapping}; they end with it here"
+                "spans that outlast the one they began in: {overlapping}; they are drawn to its end"
             ));
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Trace {
                 }
             }
             if stack.is_empty() {
-                let reason = "it has no frame of stackFrames";
+                let reason = "its frame is not in stackFrames";
                 sink.skip(Place::Record(at as u64 + 1), reason, sample.to_string().as_bytes())?;
                 continue;
             }

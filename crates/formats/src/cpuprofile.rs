@@ -145,7 +145,7 @@ fn add_samples(
     for (at, id) in samples.iter().enumerate() {
         time = time.saturating_add(delta(at).unwrap_or_default());
         let Some(node) = integer(id).and_then(|id| by_id.get(&id)) else {
-            let reason = "it is of a node that is not in the file";
+            let reason = "its node is not in the file";
             sink.skip(Place::Record(at as u64 + 1), reason, id.to_string().as_bytes())?;
             continue;
         };

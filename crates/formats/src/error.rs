@@ -17,11 +17,11 @@ pub enum ReadError {
     /// No format was recognised; here is what it looks like.
     #[error("it is in no format that flame knows: it {looks}")]
     UnknownFormat {
-        /// A phrase that goes on after "it": `is a picture or a page already`.
+        /// A phrase that goes on after "it": `is already a picture or a web page`.
         looks: String,
     },
     /// The format is known, but what is there breaks its rules altogether.
-    #[error("it is no {format} that can be read: {what}")]
+    #[error("it cannot be read as {format}: {what}")]
     Broken {
         /// The format's name.
         format: &'static str,
@@ -40,7 +40,7 @@ pub enum ReadError {
     #[error(transparent)]
     NoSuchEvent(#[from] NoSuchEvent),
     /// Samples are to be selected by what the input does not say of them.
-    #[error("no samples can be chosen by {option}: {why}")]
+    #[error("{option} cannot choose samples: {why}")]
     NotSaid {
         /// The option that chooses: `--time`.
         option: &'static str,
@@ -57,7 +57,7 @@ pub enum ReadError {
 
 /// An input has no sample of the event that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no sample of {asked} in it: it has {others}")]
+#[error("it has no sample of {asked}, but of {others}")]
 pub struct NoSuchEvent {
     /// What was asked for.
     pub asked: String,

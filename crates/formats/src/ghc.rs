@@ -133,7 +133,7 @@ fn add_node(
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
     let Some(frame) = integer(&node["id"]).and_then(|id| names.get(&id)) else {
-        let reason = "it is of a cost centre that is not in the file";
+        let reason = "its cost centre is not in the file";
         return sink.skip(Place::Record(0), reason, node["id"].to_string().as_bytes());
     };
     stack.push(*frame);

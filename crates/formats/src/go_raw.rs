@@ -94,7 +94,11 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                     Part::Mappings => take_mapping(text, &mut mappings),
                 };
                 if !is_read {
-                    sink.skip(Place::Line(line.number), "it is not in the form of its part", text)?;
+                    sink.skip(
+                        Place::Line(line.number),
+                        "it does not have the form of its section",
+                        text,
+                    )?;
                 }
                 part
             }

@@ -17,7 +17,7 @@ pub(crate) fn parse(input: &mut Input<'_>, format: &'static str) -> Result<Value
 pub(crate) fn parse_bytes(bytes: &[u8], format: &'static str) -> Result<Value, ReadError> {
     serde_json::from_slice(bytes).map_err(|error| ReadError::Broken {
         format,
-        what: format!("its JSON breaks off or is wrong: {error}"),
+        what: format!("its JSON is truncated or invalid: {error}"),
     })
 }
 

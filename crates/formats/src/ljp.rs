@@ -59,7 +59,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                 name
             }
             None if stack.is_empty() => {
-                sink.skip(Place::Line(line.number), "it is of no trace", text)?;
+                sink.skip(Place::Line(line.number), "it belongs to no trace", text)?;
                 continue;
             }
             None => text,

@@ -11,7 +11,7 @@ use crate::stacks::Stacks;
 #[non_exhaustive]
 pub enum MergeError {
     /// A comparison beside plain stacks.
-    #[error("one has two counts a line, another has one")]
+    #[error("one has two counts per line, another has one")]
     Columns,
     /// Weights of two kinds.
     #[error("it counts {} in {}, they count {} in {}", .it.name, .it.unit, .they.name, .they.unit)]

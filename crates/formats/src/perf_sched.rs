@@ -141,11 +141,16 @@ impl Waits {
         left.sort_unstable_by_key(|(tid, _)| *tid);
         left.iter().for_each(|(_, waiting)| self.end(sink, waiting));
         if self.without_end > 0 {
-            sink.note(format!("waits whose end is not in it: {}; left out", self.without_end));
+            sink.note(format!(
+                "waits whose end is not in the file: {}; left out",
+                self.without_end
+            ));
         }
         if self.without_next > 0 {
             let count = self.without_next;
-            sink.note(format!("switches that do not say to whom: {count}; perf script -F +trace"));
+            sink.note(format!(
+                "switches that do not name the next thread: {count}; use perf script -F +trace"
+            ));
         }
     }
 }

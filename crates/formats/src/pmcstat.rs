@@ -77,9 +77,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                 sink.set_values(vec![ValueType::new(name, "count")]);
                 is_named = true;
             } else {
-                sink.note(
-                    "several events are summed up: pmcstat -G for one of them tells them apart",
-                );
+                sink.note("several events are added up; pmcstat -G for one of them separates them");
             }
         } else if let Some((depth, count, name, module)) = node(text) {
             reader

@@ -83,7 +83,7 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
     let mut notes = Vec::new();
     let (content, skipped) = match &format.reader {
         Reader::Folded => {
-            refuse(options.samples.first_choice(), "folded text has names and counts alone")?;
+            refuse(options.samples.first_choice(), "folded text has only names and counts")?;
             read_folded(&mut source, &head, options)?
         }
         Reader::Pprof => return read_binary(source, format, &head, options),
@@ -99,7 +99,7 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
     };
     notes.extend(broken_end(source.trouble(), options)?);
     if !options.samples.roots.is_empty() {
-        notes.push("only pprof has labels: --root says nothing of other formats".to_owned());
+        notes.push("only pprof has labels: --root has no effect on other formats".to_owned());
     }
     Ok(ReadInput { format, content, skipped, notes })
 }
@@ -110,7 +110,7 @@ pub(crate) fn broken_end(
     options: &ReadOptions,
 ) -> Result<Option<String>, ReadError> {
     let Some(trouble) = trouble else { return Ok(None) };
-    let what = format!("its compressed data is broken or cut off: {trouble}");
+    let what = format!("its compressed data is damaged or truncated: {trouble}");
     match options.strict {
         true => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what).into()),
         false => Ok(Some(format!("{what}; everything before that was read"))),
@@ -124,7 +124,7 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
     }
     let format = InputFormat::detect(head.bytes());
     if format.is_none() && head.is_json() {
-        let looks = "is JSON, but of no profiler that flame knows".to_owned();
+        let looks = "is JSON, but not from a profiler that flame knows".to_owned();
         return Err(ReadError::UnknownFormat { looks });
     }
     // What no format claims is read as folded text, whose stacks may start late; where it has none,
@@ -138,14 +138,14 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
 fn looks_like(head: &Head<'_>) -> Option<String> {
     let text = head.text();
     let starts: [(&[u8], &str); 8] = [
-        (b"<!DOCTYPE", "is a picture or a page already"),
-        (b"<html", "is a picture or a page already"),
+        (b"<!DOCTYPE", "is already a picture or a web page"),
+        (b"<html", "is already a picture or a web page"),
         (b"\x7fELF", "is an executable or a library"),
         (b"PK\x03\x04", "is a zip archive; unpack it first"),
-        (b"BZh", "is compressed by bzip2; flame unpacks gzip, zstd and xz"),
+        (b"BZh", "is compressed with bzip2; flame unpacks gzip, zstd and xz"),
         (b"\x89PNG", "is a picture"),
         (b"%PDF", "is a PDF document"),
-        (b"SQLite format 3", "is an SQLite database; its profiler can export another format"),
+        (b"SQLite format 3", "is an SQLite database; export another format with its profiler"),
     ];
     let is_known = |(start, _): &&(&[u8], &str)| text.starts_with(start);
     if let Some((_, looks)) = starts.iter().find(is_known) {
@@ -155,7 +155,7 @@ fn looks_like(head: &Head<'_>) -> Option<String> {
     let is_svg = text.starts_with(b"<svg") && head.contains(b"xmlns");
     let is_xml = text.starts_with(b"<?xml");
     let is_format = || InputFormat::detect(head.bytes()).is_some_and(|f| f.name != "folded");
-    (is_svg || (is_xml && !is_format())).then(|| "is a picture or a page already".to_owned())
+    (is_svg || (is_xml && !is_format())).then(|| "is already a picture or a web page".to_owned())
 }
 
 /// Reads what is not text: pprof, or folded text with control characters in its names.
@@ -198,9 +198,9 @@ fn select(profile: &mut Profile, samples: &SampleOptions) -> Result<(), ReadErro
     let selection = &samples.selection;
     let Selection { pids, threads, comms, cpus, from, to } = selection;
     let of_event = samples.event.is_some().then_some("--event");
-    refuse(of_event, "of pprof files --value chooses what is shown")?;
+    refuse(of_event, "in pprof files, --value chooses what is shown")?;
     let below = (!samples.skip_after.is_empty()).then_some("--skip-after");
-    refuse(below, "pprof files are read with whole stacks")?;
+    refuse(below, "stacks of pprof files are always read whole")?;
     let on_cpu = (!cpus.is_empty()).then_some("--cpu");
     refuse(on_cpu, "it does not say on which CPUs samples were taken")?;
     if !(pids.is_empty() && threads.is_empty() && comms.is_empty()) {

@@ -107,7 +107,7 @@ const PPROF: InputFormat = InputFormat {
 
 const FOLDED: InputFormat = InputFormat {
     name: "folded",
-    description: "folded text, one or two counts a line (stackcollapse-*, inferno-collapse-*, bcc -f)",
+    description: "folded text with one or two counts (stackcollapse-*, inferno-collapse-*, bcc -f)",
     content: Content::Text,
     detect: |head| head.has_counts(),
     reader: Reader::Folded,

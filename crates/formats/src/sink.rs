@@ -362,7 +362,7 @@ impl Sink {
     pub(crate) fn finish(mut self) -> (Stacks, Skipped, Vec<String>) {
         if self.not_selected > 0 {
             let count = self.not_selected;
-            self.note(format!("{count} samples were not asked for"));
+            self.note(format!("{count} samples did not match the options and were left out"));
         }
         self.stacks.frames = self.frames.into_iter().collect();
         self.stacks.tasks = self.tasks.into_iter().map(|task| task.task).collect();

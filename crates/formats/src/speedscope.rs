@@ -48,7 +48,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     for profile in profiles {
         if unit(text(&profile["unit"])).1 != unit(first).1 {
             let name = text(&profile["name"]);
-            sink.note(format!("profile {name} is left out: it has another unit than the first"));
+            sink.note(format!(
+                "profile {name} is left out: its unit differs from that of the first"
+            ));
             continue;
         }
         let scale =
@@ -139,7 +141,7 @@ impl OneProfile<'_> {
                 continue;
             };
             if at < last {
-                self.skip("it is before the event that it follows", event)?;
+                self.skip("its time is before that of the previous event", event)?;
                 continue;
             }
             self.add(&stack, at - last);

@@ -147,14 +147,14 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         });
     }
     if has_sums {
-        sink.note("sums of zones are not stacks, and hold the time of zones within: csvexport -u");
+        sink.note("sums of zones are not stacks, and include nested zones: use csvexport -u");
     }
     if plots > 0 {
         sink.note(format!("values of plots, which are not zones: {plots}"));
     }
     if overlapping > 0 {
         sink.note(format!(
-            "zones that end after the one they began in: {overlapping}; they end with it here"
+            "zones that outlast the one they began in: {overlapping}; they are drawn to its end"
         ));
     }
     Ok(())

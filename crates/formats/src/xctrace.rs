@@ -69,7 +69,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                 .collect()
         });
         let Some(mut frames) = frames else {
-            let reason = "it refers to what is not in the file";
+            let reason = "it refers to something that is not in the file";
             sink.skip(Place::Record(at as u64 + 1), reason, b"")?;
             continue;
         };

@@ -133,7 +133,10 @@ pub fn read_profile(
     said.extend(files.live.notes().into_iter().chain(debug_places.note()));
     said.extend(notes::of_names(&profile));
     if source.left_out > 0 {
-        said.push(format!("{} samples were not asked for", source.left_out));
+        said.push(format!(
+            "{} samples did not match the options and were left out",
+            source.left_out
+        ));
     }
     describe(&mut profile, &source);
     Ok(ReadProfile { profile, notes: said, left: source.file.left() })

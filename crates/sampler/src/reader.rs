@@ -211,9 +211,7 @@ impl Work {
     /// Takes note of a thread that was sampled; what was read of it is handed over by now.
     fn note(&mut self, pid: Pid, wanted: &Wanted) {
         let (tid, start) = (wanted.tid(), wanted.start());
-        if self.ends.of(tid, start).is_none() {
-            self.ends.note((pid, tid), start, &mut self.scratch);
-        }
+        self.ends.note((pid, tid), start, &mut self.scratch);
     }
 }
 

@@ -10,9 +10,12 @@
 //! process that means ill may let those wait for ever who ask for its mappings, and a reader can be left
 //! behind.
 //!
+//! Go's heap, in which goroutines have their stacks, grows behind its end, and a stack may come to lie
+//! across what was the end when it was looked up. So an end where such a heap can end is none.
+//!
 //! Where this is not so any more, a stack is read too far, or comes out truncated and says so.
 //!
-//! Source: proc_pid_maps(5).
+//! Sources: proc_pid_maps(5); Go's runtime/mheap.go (`grow`).
 
 use std::fs::File;
 use std::io::Read;
@@ -31,6 +34,9 @@ const SAMPLES: u32 = 8;
 
 /// How much longer than a look no other one is taken: the thread waits for it.
 const REST: u64 = 50;
+
+/// Go's heap grows by multiples of this many bytes, at addresses that are multiples of it.
+const GO_GROWS_BY: u64 = 4 << 20;
 
 /// What is known of threads.
 #[derive(Debug)]
@@ -65,21 +71,30 @@ impl Default for StackEnds {
 }
 
 impl StackEnds {
-    /// Where the mapping ends that the stack of a thread lies in, if that is known.
+    /// Where the mapping ends that the stack of a thread lies in, if that is known and does not move.
     pub(crate) fn of(&self, tid: Tid, stack_pointer: ProcessAddress) -> Option<ProcessAddress> {
+        let end = self.looked_up(tid, stack_pointer)?;
+        (!end.0.is_multiple_of(GO_GROWS_BY)).then_some(end)
+    }
+
+    /// Where it ended when it was looked up.
+    fn looked_up(&self, tid: Tid, stack_pointer: ProcessAddress) -> Option<ProcessAddress> {
         let place = self.places.get(tid.0 as usize % PLACES)?;
         let is_there = (place.start..place.end).contains(&stack_pointer.0);
         (place.tid == tid && is_there).then_some(ProcessAddress(place.end))
     }
 
-    /// Takes note of a sample of a thread whose stack has no known end; looks it up if it comes often.
-    /// `room` is for what /proc says.
+    /// Takes note of a sample of a thread; looks the end of its stack up if that is not known and the
+    /// thread comes often. `room` is for what /proc says.
     pub(crate) fn note(
         &mut self,
         (pid, tid): (Pid, Tid),
         stack_pointer: ProcessAddress,
         room: &mut [u8],
     ) {
+        if self.looked_up(tid, stack_pointer).is_some() {
+            return;
+        }
         let Some(place) = self.places.get_mut(tid.0 as usize % PLACES) else { return };
         if place.tid != tid {
             *place = Place::of(tid);
@@ -173,6 +188,19 @@ mod tests {
             assert_eq!(ends.of(Tid(own().1.0 + PLACES as u32), here), None);
         });
         found.join().unwrap();
+    }
+
+    #[test]
+    fn the_end_of_a_heap_that_may_grow_is_none() {
+        let (tid, within) = (Tid(7), ProcessAddress(0xc0_003f_0000));
+        let mut ends = StackEnds::default();
+        let mut end_at = |end| {
+            ends.places[7] = Place { start: 0xc0_0000_0000, end, ..Place::of(tid) };
+            (ends.looked_up(tid, within), ends.of(tid, within))
+        };
+        let (moves, stays) = (ProcessAddress(0xc0_0040_0000), ProcessAddress(0xc0_0040_1000));
+        assert_eq!(end_at(moves.0), (Some(moves), None));
+        assert_eq!(end_at(stays.0), (Some(stays), Some(stays)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::functions::{FunctionId, Functions};
 use crate::graph::{Measure, PAUSED, kind};
 use crate::replay::{Moment, Step};
 
-/// Where the time between calls that nothing traced made stands.
+/// The frame for the time between calls from outside of any traced function.
 pub const OUTSIDE: &str = "[outside]";
 
 /// A box that may still grow to the right.

@@ -123,7 +123,7 @@ pub fn proftool_rules(text: &[u8]) -> Result<Rules, UbootError> {
 struct Node {
     parent: u32,
     symbol: u32,
-    /// In the order in which they were first met.
+    /// In the order of their first appearance.
     children: Vec<u32>,
     count: u64,
     duration: u64,
@@ -205,14 +205,14 @@ impl FlameGraph {
         self.nodes.len() - 1
     }
 
-    /// Writes one line for each path, callers first, siblings in the order in which they were met.
+    /// Writes one line for each path, callers first, siblings in the order of their appearance.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write<R>(&self, proftool: &Proftool<R>, out: &mut dyn Write) -> io::Result<()> {
         let name = |node: &Node| proftool.map.symbols[node.symbol as usize].name.as_str();
         let mut path = String::new();
-        // Each node with the length of its caller's path.
+        // Each node, with the length of its caller's path.
         let mut pending: Vec<(u32, usize)> =
             self.nodes[0].children.iter().rev().map(|child| (*child, 0)).collect();
         while let Some((at, len)) = pending.pop() {

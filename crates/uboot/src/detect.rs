@@ -52,14 +52,14 @@ pub(crate) fn detect<R: Read + Seek>(input: &mut R, len: u64) -> Result<Layout, 
     best.map(|(_, layout)| layout).ok_or_else(|| UbootError::NotATrace(why_not(&start)))
 }
 
-/// What is known of bytes that are not a trace.
+/// What is known about bytes that are not a trace.
 fn why_not(start: &[u8]) -> String {
     let word =
         |at: usize| start.get(at..at + 4).map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]]);
     if let (Some([1, 0, 0, 0] | [0, 0, 0, 1]), Some(version)) = (word(0), word(4)) {
         let version = u32::from_le_bytes(version).min(u32::from_be_bytes(version));
         if start.len() == 32 && (2..100).contains(&version) {
-            return format!("it is of version {version}, and flame knows version 1");
+            return format!("it has version {version}; flame knows version 1");
         }
         if start.len() < 32 && version == 1 {
             return format!("it ends within its first header, after {} bytes", start.len());

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Something of the input is not what it has to be.
+/// Part of the input is not as it has to be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UbootError {
@@ -12,7 +12,7 @@ pub enum UbootError {
     /// The bytes are not those of a trace.
     #[error("{0}")]
     NotATrace(String),
-    /// The file is not what it was when its records were counted.
+    /// The file has changed since its records were counted.
     #[error("it changed while it was read")]
     Changed,
     /// There is no calls chunk of that number, counted from 1.

@@ -16,7 +16,7 @@ const CALLERS_LOOKED_AT: u64 = 1 << 16;
 /// Fewer say nothing.
 const FEW_CALLERS: u64 = 50;
 
-/// What is made of the calls.
+/// What to build from the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Making {
     /// Nothing but facts.
@@ -32,7 +32,7 @@ pub enum Making {
 /// Whether calls come from where the map says that their callers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Callers {
-    /// Calls whose return address lies in the function that was open.
+    /// Calls whose return address is in the function that was open.
     pub fitting: u64,
     /// All that were looked at.
     pub looked_at: u64,
@@ -108,7 +108,7 @@ struct Calls<'f, 'm> {
 }
 
 impl Calls<'_, '_> {
-    /// Goes through all records that are calls. Each use has a loop of its own, for speed.
+    /// Visits all records that are calls. Each use has a loop of its own, for speed.
     fn each<R: Read + Seek>(
         &mut self,
         trace: &mut Trace<R>,

@@ -6,7 +6,7 @@ use crate::map::SymbolMap;
 use crate::recent::Recent;
 use crate::rules::Rules;
 
-/// The number of a function of a trace, in the order in which they are first met.
+/// The number of a function in a trace, in the order of their first appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionId(pub(crate) u32);
 

@@ -57,7 +57,7 @@ pub struct CallGraph {
     children: FxHashMap<(u32, u32), u32>,
     /// Of the children those that were called last.
     recent: Recent<u32>,
-    /// The node of each open call; that of its caller for one which the rules exclude.
+    /// The node of each open call; for a call that the rules exclude, that of its caller.
     open: Vec<u32>,
     paused: u64,
     excluded_calls: u64,
@@ -121,7 +121,7 @@ impl CallGraph {
         self.nodes.len() - 1
     }
 
-    /// Microseconds in which no function was open that is shown, those of pauses left out.
+    /// Microseconds during which no function that is shown was open, not counting pauses.
     pub fn outside(&self) -> u64 {
         self.nodes[0].micros
     }
@@ -131,7 +131,7 @@ impl CallGraph {
         self.excluded_calls
     }
 
-    /// The call tree. Pauses stand under `[paused]` beside all functions, for they are none's time;
+    /// The call tree. Pauses are under `[paused]` next to all functions, since their time belongs to none;
     /// what was in no function is left out.
     pub fn tree(
         &self,
@@ -193,7 +193,7 @@ impl CallGraph {
     }
 }
 
-/// Functions without a name are marks, so that they are not taken for what they look like.
+/// Functions without a name are marks, so that they are not mistaken for real ones.
 pub(crate) fn kind(traits: Traits) -> FrameKind {
     if traits.is_named { FrameKind::User } else { FrameKind::Mark }
 }

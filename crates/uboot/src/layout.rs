@@ -121,7 +121,7 @@ impl Layout {
         if self.header == HeaderFormat::Versioned { 16 } else { 4 }
     }
 
-    /// The header at the start of `bytes`; `None` for what is not a chunk.
+    /// The header at the start of `bytes`; `None` if it is not a chunk.
     ///
     /// # Panics
     /// When there are fewer bytes than a header has.

@@ -42,7 +42,7 @@ fn rank(class: u8) -> u8 {
 
 impl SymbolMap {
     /// Reads a map for traces whose sites have this many bytes. Lines in another form are counted,
-    /// but for those of undefined symbols, which have no address.
+    /// except for those of undefined symbols, which have no address.
     ///
     /// # Errors
     /// [`UbootError::NoTextSymbols`].
@@ -96,7 +96,7 @@ impl SymbolMap {
         Some(self.starts[found].1)
     }
 
-    /// The function that an offset from the start of the text lies in; `None` beyond the text.
+    /// The function that contains an offset from the start of the text; `None` beyond the text.
     pub fn function_around(&self, offset: u32) -> Option<usize> {
         let site = u64::from(offset) / self.site_len;
         let behind = self.starts.partition_point(|(start, _)| *start <= site);
@@ -134,7 +134,7 @@ fn parse_line(line: &[u8]) -> Line {
     }
 }
 
-/// A map as proftool reads it: in the order of its lines, without the last one if it has no end.
+/// A map as proftool reads it: in the order of its lines, without the last one if it has no line end.
 #[derive(Clone, Debug)]
 pub(crate) struct ProftoolMap {
     pub(crate) symbols: Vec<Symbol>,
@@ -193,7 +193,7 @@ impl ProftoolMap {
         None
     }
 
-    /// The function around that site, but for the last one of the map, which is never met.
+    /// The function around that site, except for the last one in the map, which is never found.
     pub(crate) fn function_around(&self, offset: u32) -> usize {
         let (mut low, mut high) = (0, self.symbols.len() - 1);
         while high > low + 1 {

@@ -1,4 +1,4 @@
-//! What was looked up last, so that most records need no search.
+//! The most recent lookups, so that most records need no search.
 
 /// The hash of a key has this many bits; there is one place for each.
 const BITS: u32 = 12;

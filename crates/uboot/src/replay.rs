@@ -70,11 +70,11 @@ pub(crate) enum Step {
     Entered,
     /// This many calls ended, at least one; the outermost of them is the one that the exit is of.
     Left { calls: usize, outermost: usize, start: u64 },
-    /// An exit of what is not open.
+    /// An exit from a function that is not open.
     Unmatched,
 }
 
-/// What passed before a record, and what it did.
+/// How much time passed before a record, and what the record did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     /// Microseconds since the record before.
@@ -89,7 +89,7 @@ pub(crate) struct Moment {
 #[derive(Debug)]
 pub(crate) struct Replay {
     open: Vec<Open>,
-    /// For each function how many of its calls are open, so that exits of others cost no search.
+    /// The number of open calls of each function, so that exits from others need no search.
     open_calls: Vec<u32>,
     /// That of the last record; more than any before the first one.
     last_time: u32,
@@ -113,7 +113,7 @@ impl Default for Replay {
 
 impl Replay {
     /// Takes one record; `None` for those that are not calls.
-    // What it returns would go through memory otherwise, which takes as long as all else here.
+    // Otherwise the return value would go through memory, which takes as long as everything else here.
     #[inline(always)]
     pub(crate) fn take(&mut self, record: Record, functions: &mut Functions<'_>) -> Option<Moment> {
         let is_entry = match record.kind {
@@ -169,7 +169,7 @@ impl Replay {
         }
         self.facts.wraps += u64::from(time < last);
         if step > self.facts.longest_gap.0 {
-            // The record is counted only once it is known what it did.
+            // The record is counted only when it is known what it did.
             let records = self.facts.entries + self.facts.exits + self.facts.others + 1;
             self.facts.longest_gap = (step, records);
         }

@@ -10,7 +10,7 @@ use crate::error::UbootError;
 /// proftool reads lines in pieces of this many bytes.
 const PROFTOOL_LINE: usize = 199;
 
-/// This much of what is not a rule is shown.
+/// How much of a line that is not a rule is shown.
 const SHOWN: usize = 40;
 
 /// Which functions are kept.
@@ -31,7 +31,7 @@ enum Keep {
 pub enum Reading {
     /// Lines of any length, which may end with CR LF.
     Whole,
-    /// As proftool: what is beyond 199 bytes is a line of its own, and CR is part of a pattern.
+    /// Like proftool: anything after 199 bytes is a line of its own, and CR is part of a pattern.
     Proftool,
 }
 
@@ -63,7 +63,7 @@ impl Rules {
         self.rules.len()
     }
 
-    /// Whether there is no rule, so that all functions are kept.
+    /// Whether there are no rules, so that all functions are kept.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -88,7 +88,7 @@ fn parse_line(line: &[u8], reading: Reading) -> Result<Option<(Keep, Regex)>, St
             return Err(format!("{shown}{rest} is neither include-func nor exclude-func"));
         }
     };
-    let pattern = words.next().ok_or("there is no pattern behind the rule")?;
+    let pattern = words.next().ok_or("there is no pattern after the rule")?;
     let shown = String::from_utf8_lossy(pattern);
     let regex = Regex::parse(pattern).map_err(|error| format!("pattern {shown}: {error}"))?;
     Ok(Some((keep, regex)))
@@ -135,7 +135,7 @@ mod tests {
     fn a_line_that_is_no_rule_is_named() {
         let whole = Reading::Whole;
         refuses(b"\nexclude main\n", whole, 2, "exclude is neither include-func nor exclude-func");
-        refuses(b"exclude-func \n", whole, 1, "there is no pattern behind the rule");
+        refuses(b"exclude-func \n", whole, 1, "there is no pattern after the rule");
         refuses(b"exclude-func a\\(b\n", whole, 1, "pattern a\\(b: there is a \\( without its \\)");
     }
 
@@ -143,7 +143,7 @@ mod tests {
     fn proftool_takes_the_rest_of_a_long_line_for_another_line() {
         let long = format!("exclude-func {}\n", "a".repeat(300));
         assert!(Rules::parse(long.as_bytes(), Reading::Whole).is_ok());
-        // The start of it is quoted.
+        // Its beginning is quoted.
         let problem = format!("{}... is neither include-func nor exclude-func", "a".repeat(40));
         refuses(long.as_bytes(), Reading::Proftool, 2, &problem);
         let windows = Rules::parse(b"exclude-func puts$\r\n", Reading::Proftool).unwrap();

@@ -1,6 +1,6 @@
 //! A trace file: its chunks, found without reading their records, and the records as a stream.
 //!
-//! What is whole of a file that was cut off is used, and the rest counted. The file is not held in
+//! The complete part of a truncated file is used, and the rest counted. The file is not held in
 //! memory.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -154,7 +154,7 @@ pub(crate) struct Walk<'r, R> {
 
 impl<R: Read + Seek> Walk<'_, R> {
     /// The next chunk; `None` where there is none, and `at` stays then. Headers that are nothing
-    /// but zeros are passed over: they hold nothing, and buffers are saved with their unused end.
+    /// but zeros are skipped: they contain nothing, and buffers are saved including their unused end.
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let header_len = self.layout.header_len();
         let mut buffer = [0; 32];

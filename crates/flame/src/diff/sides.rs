@@ -37,7 +37,7 @@ impl Sides {
         };
         let stdin = sides.paths().filter(|path| *path == Path::new("-")).count();
         if stdin > 1 {
-            return Err(Failure::usage("stdin can be read once only"));
+            return Err(Failure::usage("stdin can be read only once"));
         }
         Ok(sides)
     }

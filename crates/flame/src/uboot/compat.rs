@@ -44,7 +44,7 @@ pub(super) fn graph(
 ) -> Result<ExitCode, Failure> {
     if outputs.formats().any(|format| format != Format::Folded) {
         return Err(Failure::usage("--compat writes folded text only")
-            .why("that is all that proftool writes, with values that no picture can have")
+            .why("that is all that proftool writes, with values that a picture cannot show")
             .or_try("-o FILE.folded"));
     }
     // proftool reads them, and does not apply them to flame graphs.

@@ -36,7 +36,7 @@ pub(super) fn run(args: &UbootFtraceArgs, cli: &Cli) -> Result<ExitCode, Failure
     // A reader that closes its pipe has seen enough.
     let Some(written) = write(args, kind, &output, cli)? else { return Ok(ExitCode::SUCCESS) };
     if let Some(why) = written.failure {
-        return Err(Failure::new(format!("{} is not whole", input::shown(&args.output)))
+        return Err(Failure::new(format!("{} is incomplete", input::shown(&args.output)))
             .why(format!("proftool gives up here, and leaves the same file: {why}"))
             .or_try("the same without --compat"));
     }

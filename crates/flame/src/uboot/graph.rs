@@ -91,7 +91,7 @@ fn nothing(args: &UbootGraphArgs, followed: &Followed) -> Failure {
             failure.why("its calls chunk has no records: nothing was traced, or it was wiped")
         }
         (0, _) => failure.why("its records are neither entries nor exits"),
-        _ => failure.why("no function was entered, there are exits only"),
+        _ => failure.why("no function was entered; there are only exits"),
     }
     .or_try("flame uboot info, to see what is in it")
 }
@@ -179,7 +179,7 @@ fn no_weight(made: &Made<'_>) -> Failure {
     match (made.rules, made.measure) {
         (Some(_), _) => Failure::new("nothing is left to show")
             .why("the rules exclude all functions that were called")
-            .or_try("an include-func rule behind them, since the last that matches decides"),
+            .or_try("an include-func rule after them, since the last match decides"),
         (None, _) => Failure::new("nothing to show: all calls took less than a microsecond")
             .or_try("flame uboot calls"),
     }
@@ -194,8 +194,8 @@ fn too_deep(tree: &CallTree, outputs: &Outputs) -> Option<Failure> {
     (outputs.formats().any(names_paths) && bytes > MOST_PATHS).then(|| {
         let depth = group_thousands(u64::from(tree.max_depth()));
         Failure::new(format!("the calls are {depth} levels deep: too many to name all callers"))
-            .why(format!("the names of all paths have {} GB", bytes >> 30))
-            .or_try("-o FILE.svg, FILE.json or FILE.csv, or flame uboot info to see what is amiss")
+            .why(format!("the names of all paths take {} GB", bytes >> 30))
+            .or_try("-o FILE.svg, FILE.json or FILE.csv, or flame uboot info to see what is wrong")
     })
 }
 

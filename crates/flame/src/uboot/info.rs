@@ -170,7 +170,7 @@ fn time(facts: &Facts) -> String {
     if facts.wraps > 0 {
         let _ = write!(
             text,
-            ", the clock of 30 bits started over {}",
+            ", the 30-bit clock wrapped around {}",
             count(facts.wraps, "time", "times")
         );
     }
@@ -207,7 +207,7 @@ fn names(functions: &Functions<'_>, followed: &Followed, has_map: bool) -> Strin
     }
     let callers = followed.callers;
     format!(
-        "{all}, {} not in the map; {} of {} calls come from where it has their callers",
+        "{all}, {} not in the map; {} of {} calls come from inside the caller that it names",
         group_thousands(unnamed as u64),
         group_thousands(callers.fitting),
         group_thousands(callers.looked_at)

@@ -32,7 +32,7 @@ pub(super) fn shown(path: &Path) -> String {
 pub(super) fn check_stdin(paths: &[Option<&Path>]) -> Result<(), Failure> {
     match paths.iter().flatten().filter(|path| **path == Path::new("-")).count() {
         0 | 1 => Ok(()),
-        _ => Err(Failure::usage("stdin can be read once only")),
+        _ => Err(Failure::usage("stdin can be read only once")),
     }
 }
 
@@ -72,7 +72,7 @@ fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn broken_end(trouble: &str) -> String {
-    format!("its compressed data is broken or cut off: {trouble}")
+    format!("its compressed data is damaged or truncated: {trouble}")
 }
 
 /// Recognises a trace, and says what is wrong with its end if it is packed.

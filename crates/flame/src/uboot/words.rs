@@ -49,7 +49,7 @@ pub(super) fn of_file(
     if used.whole < used.declared {
         let missing = count(used.declared - used.whole, "record is", "records are");
         let declared = group_thousands(used.declared);
-        complaints.push(format!("the file is cut off: {missing} missing of its {declared}"));
+        complaints.push(format!("the file is truncated: {missing} missing of its {declared}"));
     }
     if trace.left_over() > 0 {
         let left = count(trace.left_over(), "byte", "bytes");
@@ -91,15 +91,15 @@ pub(super) fn of_map(
     if unnamed > 0 {
         let records = count(followed.facts.unnamed, "record", "records");
         complaints.push(format!(
-            "{unnamed} of {all} functions ({records}) are not in {name}: is it of the build that \
+            "{unnamed} of {all} functions ({records}) are not in {name}: is it from the build that \
              made the trace?"
         ));
     }
     if followed.callers.contradict() {
         let callers = followed.callers;
         complaints.push(format!(
-            "only {} of {} calls come from where {name} has their callers: is it of the build that \
-             made the trace? Names may be wrong",
+            "only {} of {} calls come from inside the caller that {name} names: is it from the build \
+             that made the trace? Names may be wrong",
             group_thousands(callers.fitting),
             group_thousands(callers.looked_at)
         ));

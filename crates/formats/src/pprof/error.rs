@@ -9,7 +9,7 @@ use flame_profile::ByteLen;
 #[non_exhaustive]
 pub enum PprofError {
     /// The file is gzipped, and the compressed data is broken or cut off.
-    #[error("the file's compressed data is broken or cut off")]
+    #[error("the file's compressed data is damaged or truncated")]
     Gzip {
         /// What the decompressor says.
         #[source]

@@ -213,7 +213,7 @@ impl<'t, 'b> Reader<'t, 'b> {
         match Timeline::from_bytes(bytes, self.rows.len()) {
             Some(timeline) => self.profile.timeline = Some(timeline.with_rows(&self.rows)),
             None => {
-                let note = "pprof: when samples were taken cannot be read".to_owned();
+                let note = "pprof: the times of samples cannot be read".to_owned();
                 self.profile.health.notes.push(note);
             }
         }

@@ -281,7 +281,7 @@ fn cut_values_note(profile: &Profile) -> Option<String> {
     let too_large = |value: &&u64| i64::try_from(**value).is_err();
     let count: usize =
         profile.samples().map(|sample| sample.values.iter().filter(too_large).count()).sum();
-    (count > 0).then(|| format!("pprof: {count} values were cut to 63 bits"))
+    (count > 0).then(|| format!("pprof: {count} values were limited to 63 bits"))
 }
 
 fn saturate(value: u64) -> i64 {

@@ -54,7 +54,7 @@ fn values_beyond_63_bits_are_cut_and_the_file_says_so() {
     let read = read_pprof(&written(&profile)).unwrap();
     let last = read.samples().last().unwrap();
     assert_eq!(last.values, [i64::MAX as u64, i64::MAX as u64]);
-    assert_eq!(read.health.notes, ["pprof: 2 values were cut to 63 bits"]);
+    assert_eq!(read.health.notes, ["pprof: 2 values were limited to 63 bits"]);
 }
 
 #[test]
@@ -108,6 +108,6 @@ fn files_of_other_kinds_are_refused() {
     check(b"", "not a pprof file: no sample types");
     check(b"server;main 7\n", "not a pprof file: byte 0 is not part of a profile message");
     check(b"\x7fELF\x02\x01\x01", "not a pprof file: byte 0 is not part of a profile message");
-    check(b"\x1f\x8bnot gzip", "the file's compressed data is broken or cut off");
+    check(b"\x1f\x8bnot gzip", "the file's compressed data is damaged or truncated");
     assert!(matches!(read_pprof(b"\x0a\x7f"), Err(PprofError::Wire { offset: 0, .. })));
 }

@@ -43,7 +43,7 @@ pub(super) enum Node {
     Assert(Assertion),
     Group(usize, Box<Node>),
     Reference(usize),
-    /// At least so often, at most so often.
+    /// The smallest and the largest number of repetitions.
     Repeat(Box<Node>, u32, Option<u32>),
     Sequence(Vec<Node>),
     Either(Vec<Node>),

@@ -121,7 +121,7 @@ fn push_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// Microseconds are told to readers as a clock of which each tick is 1000 ns.
+/// Readers are told that the clock ticks once per 1000 ns, which gives microseconds.
 fn push_options(out: &mut Vec<u8>) {
     let mut tsc = Vec::new();
     tsc.extend_from_slice(&1000_u32.to_le_bytes());

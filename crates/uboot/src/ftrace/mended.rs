@@ -1,6 +1,6 @@
 //! A trace.dat of the mended calls: any depth, any gap, exits with the time of their own call.
 //!
-//! Of the depths, that of an exit is one more than that of its entry, as proftool has it. Time never
+//! The depth of an exit is one more than that of its entry, as in proftool's files. Time never
 //! goes back. Records of functions that the map does not have are left out, since readers would take
 //! the symbol before for their name.
 
@@ -138,7 +138,7 @@ impl<'w> Events<'w> {
         Ok(())
     }
 
-    /// The address of the function that an offset lies in, or its own outside of the text.
+    /// The address of the function that contains an offset, or the offset's own outside of the text.
     fn caller(&mut self, offset: u32, functions: &Functions<'_>) -> u64 {
         self.callers.find(u64::from(offset)).unwrap_or_else(|| {
             let address = functions.address_around(offset);

@@ -19,19 +19,19 @@ const BLOCK: usize = 1 << 16;
 /// The process of the name `u-boot`.
 const PROCESS: u32 = 1;
 
-/// What is in an event of a function and its caller.
+/// The contents of an event for a function and its caller.
 pub(super) fn function(function: u64, caller: u64) -> [u32; FUNCTION] {
     let ([f, g], [c, d]) = (halves(function), halves(caller));
     [1, PROCESS, f, g, c, d]
 }
 
-/// What is in an event of an entry.
+/// The contents of an event for an entry.
 pub(super) fn entry(function: u64, depth: u32) -> [u32; ENTRY] {
     let [f, g] = halves(function);
     [11, PROCESS, f, g, depth]
 }
 
-/// What is in an event of an exit after this many nanoseconds.
+/// The contents of an event for an exit after this many nanoseconds.
 pub(super) fn exit(function: u64, depth: u32, nanos: u64) -> [u32; EXIT] {
     let ([f, g], [n, o]) = (halves(function), halves(nanos));
     [10, PROCESS, f, g, depth, 0, 0, 0, n, o]

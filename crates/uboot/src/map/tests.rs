@@ -70,7 +70,7 @@ fn proftool_reads_lines_as_scanf_does() {
 fn proftool_fails_on_lines_without_address() {
     let error = ProftoolMap::parse(b"1000 T a\n         U b\n").unwrap_err();
     assert!(matches!(error, UbootError::MapLine(2)));
-    // What is beyond 499 bytes is a line of its own, which is none.
+    // Anything after 499 bytes counts as a line of its own, which is not a symbol.
     let long = format!("1000 T {}\n", "n".repeat(600));
     assert!(matches!(ProftoolMap::parse(long.as_bytes()), Err(UbootError::MapLine(2))));
 }

@@ -129,7 +129,7 @@ fn other_files_are_refused_with_a_reason() {
         (b"U-Boot 2026.10-rc2 (Nov 22 2026)\nDRAM: 256 MiB\n", "it does not start with a chunk"),
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0", "it does not start with a chunk"),
         (&[0; 64], "it starts with zeros only"),
-        (&version_2, "it is of version 2, and flame knows version 1"),
+        (&version_2, "it has version 2; flame knows version 1"),
         (&short, "it ends within its first header, after 20 bytes"),
     ];
     for (bytes, why) in cases {
