@@ -5,7 +5,6 @@ mod coverage;
 mod debug_files;
 mod events;
 mod explain;
-mod hottest;
 mod modes;
 mod names;
 mod no_samples;

@@ -41,6 +41,8 @@ mod comparison;
 mod diff;
 mod export;
 mod heat_map;
+mod hottest;
+mod index_page;
 mod label;
 mod layout;
 mod lines;
@@ -67,6 +69,8 @@ pub use comparison::{
 pub use diff::{ColourBy, DiffPicture, DiffView};
 pub use export::{markdown_text, write_csv, write_json, write_markdown};
 pub use heat_map::{HeatMap, write_heat_map};
+pub use hottest::hottest;
+pub use index_page::{INDEX_MARK, IndexEntry, index_page};
 pub use label::Shorten;
 pub use name::{clean_name, shortened};
 pub use paint::Paint;

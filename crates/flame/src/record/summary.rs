@@ -10,9 +10,8 @@ use flame_profile::{
 use flame_render::{clean_name, group_thousands};
 use flame_sampler::{ExitReport, Taken};
 
-use super::hottest;
 use crate::output::Written;
-use crate::terminal::Paint;
+use crate::terminal::{self, Paint};
 
 /// Images with unnamed frames that the summary lists one by one.
 const UNNAMED: usize = 3;
@@ -93,7 +92,7 @@ pub(super) fn print(
         text += &format!("  {:<10}{taken}\n", "target");
     }
     text += &health(&profile.health, profile.samples().len(), unnamed_share(tree), paint);
-    text += &hottest::table(tree, paint);
+    text += &flame_render::hottest(tree, paint, terminal::width());
     if let Some(exit) = target.exit.filter(|exit| !exit.status().success()) {
         text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
     }

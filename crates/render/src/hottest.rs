@@ -1,13 +1,12 @@
-//! The table at the end of the summary: where the samples are.
+//! The table at the end of a recording: where the samples are.
 
 use std::collections::BTreeMap;
 
 use flame_profile::{CallTree, FrameKind, FunctionShare, LabelId, Node, Weight, functions};
 
-use flame_render::shortened;
-
-use super::summary::percent;
-use crate::terminal::{self, Paint};
+use crate::name::shortened;
+use crate::paint::Paint;
+use crate::whole::position;
 
 /// Functions that are listed.
 const TOP: usize = 10;
@@ -15,8 +14,8 @@ const TOP: usize = 10;
 /// Columns of the bar beside a function.
 const BAR: usize = 10;
 
-/// The functions with the most weight; empty where there is none.
-pub(super) fn table(tree: &CallTree, paint: Paint) -> String {
+/// The functions with the most weight, for a terminal of that many columns; empty where there is none.
+pub fn hottest(tree: &CallTree, paint: Paint, columns: usize) -> String {
     let total = tree.total();
     // All waits are in the scheduler: what counts is from where the program went there.
     let heading = match tree.value_type().name.as_str() {
@@ -42,9 +41,9 @@ pub(super) fn table(tree: &CallTree, paint: Paint) -> String {
     let Some(most) = top.first().map(|(_, weight)| *weight) else { return String::new() };
     let heading = heading.unwrap_or("   self   function");
     let mut text = format!("\n  {}\n", paint.dim(heading));
-    let room = terminal::width().saturating_sub(BAR + 14);
+    let room = columns.saturating_sub(BAR + 14);
     for (function, weight) in top {
-        let percentage = percent(weight.share_of(total));
+        let percentage = format!("{:.1} %", weight.share_of(total) * 100.0);
         let bar = paint.orange(&bar(weight.share_of(most)));
         text += &format!("  {percentage:>8} {bar} {}\n", shortened(&function, room));
     }
@@ -109,7 +108,7 @@ fn name(tree: &CallTree, label: LabelId) -> &str {
 
 /// A bar of eighths of a column, padded to its full width.
 fn bar(share: f64) -> String {
-    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let eighths = position((share * (BAR * 8) as f64).round());
     let mut text = "█".repeat(eighths / 8);
     text.extend([' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|c| **c != ' '));
     let width = text.chars().count();
