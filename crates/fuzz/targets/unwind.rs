@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flame_image::Section;
 use flame_pclntab::GoTable;
 use flame_pclntab::testing::TEXT;
-use flame_profile::{ImageAddress, ProcessAddress, SharedBytes};
+use flame_profile::{Bias, ImageAddress, ProcessAddress, SharedBytes};
 use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, Registers};
 use flame_unwind::{StackCopy, StackLimit, UnwindSections, Unwinder};
 
@@ -38,7 +38,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     };
     let mut unwinder = CfiUnwinder::new(architecture);
     let module = unwinder.add_module(sections);
-    let mut find = |address| Code::Module(CodeAddress::new(module, address, 0));
+    let mut find = |address| Code::Module(CodeAddress::new(module, address, Bias::default()));
     let values = flame_fuzz::words(parts.next().unwrap_or_default());
     let mask = architecture.perf_register_mask();
     let registers = Registers::from_perf(architecture, mask, values);

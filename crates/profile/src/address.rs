@@ -41,3 +41,24 @@ address!(
     /// A position in a file, in bytes from its start.
     FileOffset
 );
+
+/// How far above the addresses of an image a process has it, modulo 2^64: it may be below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bias(u64);
+
+impl Bias {
+    /// That of an image of which the one address is the other in a process.
+    pub fn between(process: ProcessAddress, image: ImageAddress) -> Bias {
+        Bias(process.0.wrapping_sub(image.0))
+    }
+
+    /// What the image calls an address of the process.
+    pub fn to_image_address(self, address: ProcessAddress) -> ImageAddress {
+        ImageAddress(address.0.wrapping_sub(self.0))
+    }
+
+    /// Where the process has an address of the image.
+    pub fn to_process_address(self, address: ImageAddress) -> ProcessAddress {
+        ProcessAddress(address.0.wrapping_add(self.0))
+    }
+}

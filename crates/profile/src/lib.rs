@@ -56,7 +56,7 @@ mod top;
 mod units;
 mod whole;
 
-pub use address::{FileOffset, ImageAddress, ProcessAddress};
+pub use address::{Bias, FileOffset, ImageAddress, ProcessAddress};
 pub use call_tree::{
     Before, CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame, RootName,
 };

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use flame_events::{Found, ImageKey, parse_maps};
 use flame_image::ImageFile;
-use flame_profile::{ByteLen, ImageAddress, ImageId, Missing, Pid, ProcessAddress};
+use flame_profile::{Bias, ByteLen, ImageAddress, ImageId, Missing, Pid, ProcessAddress};
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, UnwindSections};
 use rustc_hash::FxHashMap;
 
@@ -126,7 +126,7 @@ impl Images {
         Some(match self.open.get(&found.mapping.image)? {
             OpenImage::File(file, module) => match image_address(file, found) {
                 Some(address) => {
-                    let bias = found.address.0.wrapping_sub(address.0);
+                    let bias = Bias::between(found.address, address);
                     Code::Module(CodeAddress::new(*module, found.address, bias))
                 }
                 None => Code::Executable,

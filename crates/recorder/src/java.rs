@@ -5,7 +5,7 @@ use std::cell::Cell;
 use flame_events::{Found, Processes};
 use flame_hotspot::{EXPORTS, Layout, Memory, Names, Shown, Tables, Thread, Unknown, Vm};
 use flame_image::ImageFile;
-use flame_profile::{Nanos, Pid, ProcessAddress, StackEnd};
+use flame_profile::{Bias, Nanos, Pid, ProcessAddress, StackEnd};
 use flame_unwind::{Left, Registers, RuntimeCaller, RuntimeFrame, StackCopy};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -292,10 +292,10 @@ pub fn look_at_java(
 fn open(memory: &Of<'_>, file: &ImageFile, found: &Found) -> Result<Option<Vm>, Unknown> {
     let exports = file.exported(EXPORTS);
     let start = file.to_image_address(found.mapping.offset).ok_or(Unknown::NoTables)?;
-    let bias = found.mapping.start.0.wrapping_sub(start.0);
+    let bias = Bias::between(found.mapping.start, start);
     let mut addresses = [0; EXPORTS.len()];
     for (address, export) in addresses.iter_mut().zip(exports) {
-        *address = export.ok_or(Unknown::NoTables)?.address.0.wrapping_add(bias);
+        *address = bias.to_process_address(export.ok_or(Unknown::NoTables)?.address).0;
     }
     // It may not have been linked so far.
     let Some(tables) = Tables::read(memory, &addresses)? else { return Ok(None) };

@@ -20,7 +20,7 @@ use flame_interpreters::{
     Outcome, Placed, join,
 };
 use flame_profile::{
-    Health, ImageAddress, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
+    Bias, Health, ImageAddress, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
 };
 use flame_unwind::{Architecture, Registers, StackCopy, StackLimit};
 use indexmap::IndexSet;
@@ -266,13 +266,13 @@ impl Scripts {
             let Some(interpreter) = self.interpreter(mapping.image, code) else { continue };
             let Some(OpenImage::File(file, _)) = code.images.get(mapping.image) else { continue };
             let Some(address) = file.to_image_address(mapping.offset) else { continue };
-            let runtime =
-                mapping.start.0.wrapping_sub(address.0).wrapping_add(interpreter.runtime().0);
+            let bias = Bias::between(mapping.start, address);
+            let runtime = bias.to_process_address(interpreter.runtime());
             let Some(layout) = interpreter.layout() else { continue };
             let mut head = vec![0; DEBUG_OFFSETS];
-            let _ = code.images.memory().read(pid, ProcessAddress(runtime), &mut head);
+            let _ = code.images.memory().read(pid, runtime, &mut head);
             if let Some(layout) = layout.as_it_says(&head)
-                && known.add(pid.0, &layout, runtime)
+                && known.add(pid.0, &layout, runtime.0)
             {
                 return;
             }

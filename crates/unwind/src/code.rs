@@ -1,6 +1,6 @@
 //! Where addresses of a process point to, and what kind of address a frame has.
 
-use flame_profile::{ImageAddress, ProcessAddress, StackEnd};
+use flame_profile::{Bias, ImageAddress, ProcessAddress, StackEnd};
 
 use crate::epilogue::Epilogue;
 use crate::registers::Registers;
@@ -24,19 +24,19 @@ pub struct CodeAddress {
     pub module: ModuleId,
     /// The address as the image's own tables state it.
     pub address: ImageAddress,
-    /// Process address minus image address, wrapping.
-    pub bias: u64,
+    /// Where the process has the image.
+    pub bias: Bias,
 }
 
 impl CodeAddress {
     /// The image address of `address` in a module that is mapped with that bias.
-    pub fn new(module: ModuleId, address: ProcessAddress, bias: u64) -> CodeAddress {
-        CodeAddress { module, address: ImageAddress(address.0.wrapping_sub(bias)), bias }
+    pub fn new(module: ModuleId, address: ProcessAddress, bias: Bias) -> CodeAddress {
+        CodeAddress { module, address: bias.to_image_address(address), bias }
     }
 
     /// Another process address, seen through the mapping of this one.
     pub(crate) fn to_image_address(self, address: ProcessAddress) -> ImageAddress {
-        ImageAddress(address.0.wrapping_sub(self.bias))
+        self.bias.to_image_address(address)
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
 
     use flame_image::Section;
     use flame_pclntab::testing::{Sample, TEXT, sample_table};
-    use flame_profile::{SharedBytes, StackEnd};
+    use flame_profile::{Bias, SharedBytes, StackEnd};
 
     use super::*;
     use crate::arch::Architecture;
@@ -186,7 +186,7 @@ mod tests {
         let sections = UnwindSections { text: Some(text), go_table, ..Default::default() };
         let module = unwinder.add_module(sections);
         let mut find = |address: ProcessAddress| match address.0 {
-            0x1000..0x1080 => Code::Module(CodeAddress::new(module, address, 0)),
+            0x1000..0x1080 => Code::Module(CodeAddress::new(module, address, Bias::default())),
             _ => Code::NotCode,
         };
         let mut registers = Registers::default();

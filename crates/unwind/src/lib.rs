@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use flame_image::Section;
-//! use flame_profile::{ImageAddress, ProcessAddress, SharedBytes, StackEnd};
+//! use flame_profile::{Bias, ImageAddress, ProcessAddress, SharedBytes, StackEnd};
 //! use flame_unwind::{Architecture, CfiUnwinder, Code, CodeAddress, FrameAddress, Registers};
 //! use flame_unwind::{StackCopy, StackLimit, UnwindSections, Unwinder};
 //!
@@ -20,8 +20,9 @@
 //! let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
 //! let text = Section { address: ImageAddress(0x1000), bytes: SharedBytes::from(vec![0x90; 64]) };
 //! let module = unwinder.add_module(UnwindSections { text: Some(text), ..Default::default() });
+//! let bias = Bias::between(ProcessAddress(0x55d2_0000_1000), ImageAddress(0x1000));
 //! let mut find = |address: ProcessAddress| match address.0.wrapping_sub(0x55d2_0000_0000) {
-//!     0x1000..0x1040 => Code::Module(CodeAddress::new(module, address, 0x55d2_0000_0000)),
+//!     0x1000..0x1040 => Code::Module(CodeAddress::new(module, address, bias)),
 //!     _ => Code::NotCode,
 //! };
 //! let mask = Architecture::X86_64.perf_register_mask();

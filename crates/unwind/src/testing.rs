@@ -5,7 +5,7 @@
 //! which has no caller. All are mapped at [`BIAS`].
 
 use flame_image::Section;
-use flame_profile::{ImageAddress, ProcessAddress, SharedBytes, StackEnd};
+use flame_profile::{Bias, ImageAddress, ProcessAddress, SharedBytes, StackEnd};
 
 use crate::{
     Architecture, CfiUnwinder, Code, CodeAddress, FrameAddress, Registers, StackCopy, StackLimit,
@@ -23,6 +23,11 @@ pub(crate) const FUNCTION_LEN: u32 = 0x100;
 pub(crate) const JIT: u64 = 0x1234_0000;
 /// The stack pointer of the sample.
 pub(crate) const SP: u64 = 0x7ffc_0000_1000;
+
+/// [`BIAS`] as what it is.
+fn bias() -> Bias {
+    Bias::between(ProcessAddress(BIAS), ImageAddress(0))
+}
 
 const HDR: u64 = 0x8000;
 const EH_FRAME: u64 = 0x9000;
@@ -181,7 +186,7 @@ impl Sample<'_> {
         let module = unwinder.add_module(self.sections.clone());
         let mut find = |address: ProcessAddress| {
             if (BIAS + CODE..BIAS + HDR).contains(&address.0) {
-                Code::Module(CodeAddress::new(module, address, BIAS))
+                Code::Module(CodeAddress::new(module, address, bias()))
             } else if (JIT..JIT + 0x1000).contains(&address.0) {
                 Code::Executable
             } else {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use flame_image::Section;
-use flame_profile::{ImageAddress, Nanos, ProcessAddress, SharedBytes};
+use flame_profile::{Bias, ImageAddress, Nanos, ProcessAddress, SharedBytes};
 use flame_symbolize::{CodeEntry, CodeUnwinding};
 use flame_unwind::{CfiUnwinder, Code, CodeAddress, ModuleId, UnwindSections};
 use rustc_hash::FxHashMap;
@@ -97,7 +97,7 @@ impl JitTables {
             None | Some(Piece { table: Table::Unusable, .. }) => TableLookup::None,
             Some(Piece { table: Table::Unread, .. }) => TableLookup::Unread,
             Some(Piece { table: Table::Known(module), entry }) => {
-                let bias = entry.start.0.wrapping_sub(MODULE_START);
+                let bias = Bias::between(entry.start, ImageAddress(MODULE_START));
                 TableLookup::Known(Code::Module(CodeAddress::new(*module, address, bias)))
             }
         }
