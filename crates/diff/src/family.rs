@@ -148,4 +148,16 @@ mod tests {
         // One change is left: twice 2^-6 is below 5 %. Two would need 7 samples.
         assert_eq!(testable_counts.testable(even, 0.05), (6.0, 1));
     }
+
+    #[test]
+    fn each_is_multiplied_by_how_many_were_left() {
+        let holm = Holm::new(vec![0.001, 0.02, 0.024, 0.049], 10, 0.05);
+        for (p, expect, is_real) in [(0.001, 0.01, true), (0.02, 0.18, false), (0.5, 1.0, false)] {
+            let (corrected, real) = holm.corrected(p);
+            assert!(
+                (corrected - expect).abs() < 1e-6 && real == is_real,
+                "{p}: {corrected} {real}"
+            );
+        }
+    }
 }

@@ -412,17 +412,17 @@ fn each_set_of_samples_is_tested_once() {
     assert_eq!(tested("m;a;x 500\nm;b;x 500\n"), 6);
 }
 
+/// A value of a recording, of which nothing is known but samples.
+fn value(text: &str, name: &str) -> Run {
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+    reader.read(&mut text.as_bytes()).unwrap();
+    let tree = reader.finish(ValueType { name: name.into(), unit: "count".into() });
+    Run { tree, ..run("") }
+}
+
 /// Of two values of one recording nothing is known but samples.
 #[test]
 fn a_change_that_is_hardly_real_has_its_exact_chance() {
-    let value = |text: &str, value: &str| {
-        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
-        reader.read(&mut text.as_bytes()).unwrap();
-        Run {
-            tree: reader.finish(ValueType { name: value.into(), unit: "count".into() }),
-            ..run("")
-        }
-    };
     let before = value("x 407\nrest 9593\n", "hits");
     let after = value("x 493\nrest 9507\n", "misses");
     let tree = DiffTree::new(&[before], &[after], &DiffConfig::default()).unwrap();
@@ -434,4 +434,54 @@ fn a_change_that_is_hardly_real_has_its_exact_chance() {
     assert!((exact - normal).abs() > 0.005 * exact, "{exact} {normal}");
     let found = tree.functions().iter().map(|function| function.self_evidence.p());
     found.for_each(|p| assert!((p - exact).abs() < 1e-4 * exact, "{p} {exact}"));
+}
+
+/// The change would be real if it were the only one; but the rest, of which it makes a smaller share,
+/// changed by as many samples, so that neither can be.
+#[test]
+fn what_has_too_few_samples_to_be_real_is_not_tested() {
+    let alpha = DiffConfig::default().alpha;
+    let margins = Margins::Shares { before: 10_000.0, after: 10_000.0 };
+    let few = (1..100_u32).find(|few| margins.least_p_value(f64::from(*few)) <= alpha).unwrap();
+    let after = format!("rest {}\nx {few}\n", 10_000 - few);
+    let both = [value("rest 10000\n", "hits"), value(&after, "misses")];
+    let tree = DiffTree::new(&both[..1], &both[1..], &DiffConfig::default()).unwrap();
+    assert_eq!(tree.tested(), 0);
+    assert_eq!(real(&tree), [""; 0]);
+    assert!(tree.functions().iter().all(|function| function.self_evidence.p() >= 1.0));
+}
+
+/// Nodes are judged in chunks: a caller that is the last of its chunk has the evidence of its only callee,
+/// the first of the next one.
+#[test]
+fn a_caller_at_the_end_of_a_chunk_has_the_evidence_of_its_callee() {
+    let text = |callee: u64| {
+        // The root is the first node.
+        let leaves = (0..CHUNK - 2).map(|leaf| format!("leaf{leaf:05} 10\n"));
+        leaves.chain([format!("zcaller;callee {callee}\n")]).collect::<String>()
+    };
+    let both = [value(&text(20_000), "hits"), value(&text(30_000), "misses")];
+    let tree = DiffTree::new(&both[..1], &both[1..], &DiffConfig::default()).unwrap();
+    let [caller, callee] = [CHUNK - 1, CHUNK].map(|at| tree.nodes()[at]);
+    assert_eq!(path(&tree, &callee), "zcaller;callee");
+    assert!(callee.total_evidence.is_real());
+    assert!(caller.total_evidence.is_real());
+    assert_eq!(caller.total_evidence.p(), callee.total_evidence.p());
+    let leaf = &tree.nodes()[CHUNK - 2];
+    assert!(!leaf.total_evidence.is_real());
+}
+
+/// Recordings of one program differ by more than samples do, so a change that is none by chance of samples
+/// alone may be one by that of recordings.
+#[test]
+fn one_recording_a_side_is_as_sure_as_recordings_in_general_are() {
+    let tree = diff("x 407\nrest 9593\n", "x 493\nrest 9507\n", Scaling::Total);
+    assert!(tree.is_one_run_a_side());
+    let margins = Margins::Shares { before: 10_000.0, after: 10_000.0 };
+    let of_samples = 2.0 * margins.p_value(407.0, 493.0, 100.0);
+    let general = 2.0 * Prior::ONE_RUN.p_value_alone(margins.distance(407.0, 493.0));
+    assert!(of_samples < tree.alpha() && general > tree.alpha(), "{of_samples} {general}");
+    for p in tree.functions().iter().map(|function| function.self_evidence.p()) {
+        assert!((p - general).abs() < 1e-4 * general, "{p} {general}");
+    }
 }
