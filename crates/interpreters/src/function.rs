@@ -35,6 +35,7 @@ enum Table {
     Lua(LuaLines),
     Ruby,
     Php,
+    Native,
 }
 
 impl Function {
@@ -44,6 +45,8 @@ impl Function {
             Layout::Python(layout) => Some(Table::Python(layout.lines)),
             Layout::Lua(layout) => Some(Table::Lua(layout.lines)),
             Layout::LuaJit(_) => Some(Table::Lua(LuaLines::Whole)),
+            // A method in C has no lines, but the address of its function.
+            Layout::Ruby(_) if defined.first_line == 0 => Some(Table::Native),
             Layout::Ruby(_) => Some(Table::Ruby),
             Layout::Php(_) => Some(Table::Php),
             Layout::Perl(_) => None,
@@ -66,9 +69,16 @@ impl Function {
             Some(Table::Lua(lines)) => lua::lines::line(lines, &self.table, position),
             Some(Table::Ruby) => ruby::lines::line(&self.table, position),
             Some(Table::Php) => lua::lines::line(LuaLines::Whole, &self.table, position),
+            Some(Table::Native) => None,
             None => u32::try_from(position).ok().filter(|line| *line != 0),
         };
         line.unwrap_or(self.first_line)
+    }
+
+    /// Where the native code of a function starts that is not of the program, in its process.
+    pub fn native(&self) -> Option<u64> {
+        let address = u64::from_le_bytes(*self.table.first_chunk()?);
+        (self.lines == Some(Table::Native)).then_some(address)
     }
 
     /// The position that runs, where a native frame that runs it keeps the next one in a register rather than

@@ -3,7 +3,6 @@
 //! What a sample copied is unwound at once and thrown away: only addresses stay, and of those each
 //! distinct stack once. Names are looked up when the recording is over.
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::sync::Arc;
 
 use flame_events::{Event, EventKind, ImageKey, SampleEvent};
@@ -24,7 +23,8 @@ use crate::location::CodeLocation;
 use crate::locator::Locator;
 use crate::off_cpu::{OffCpu, Seen};
 use crate::on_cpu::{OnCpu, Ran};
-use crate::scripts::{Natives, Scripted, Scripts};
+use crate::scripted::Scripted;
+use crate::scripts::{Natives, Scripts};
 use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
 use crate::wakings::Wakings;
@@ -232,7 +232,7 @@ impl Collector {
         self.locator.jit.finish();
         self.intern_settled(true);
         let nothing = Aggregator::new(self.events, self.keeps_times);
-        let aggregator = mem::replace(&mut self.aggregator, nothing);
+        let aggregator = std::mem::replace(&mut self.aggregator, nothing);
         self.rows_of(aggregator)
     }
 

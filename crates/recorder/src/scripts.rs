@@ -20,7 +20,7 @@ use flame_interpreters::{
     Outcome, Placed, join,
 };
 use flame_profile::{
-    Bias, Health, ImageAddress, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
+    Bias, Health, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
 };
 use flame_unwind::{Architecture, Registers, StackCopy, StackLimit};
 use indexmap::IndexSet;
@@ -31,7 +31,9 @@ use crate::images::OpenImage;
 use crate::interpreter::Interpreter;
 use crate::location::{CodeLocation, ScriptId};
 use crate::locator::Locator;
+use crate::native_functions::{NativeFunctions, image_address};
 use crate::script_frame::ScriptFrame;
+use crate::scripted::Scripted;
 
 /// How many bytes functions take at most. Those of more are not named.
 const MOST_BYTES: usize = 64 << 20;
@@ -57,17 +59,6 @@ const NEXT_INSTRUCTION: u8 = 3;
 
 /// The general registers, by DWARF number.
 const REGISTERS: u8 = 32;
-
-/// What is to be shown of a sample's native frames.
-#[derive(Debug, Default)]
-pub(crate) struct Scripted {
-    /// The frames that a native frame is replaced by, innermost first, with its position.
-    pub(crate) frames: Vec<(usize, Vec<CodeLocation>)>,
-    /// The positions of native frames that are left out: what an interpreter does to call.
-    pub(crate) hidden: Vec<usize>,
-    /// Whether native frames that run others stay beside those.
-    pub(crate) keeps_native: bool,
-}
 
 /// A sample's native frames, as far as they were unwound.
 #[derive(Clone, Copy, Debug)]
@@ -185,8 +176,9 @@ impl Scripts {
         let end = match joined {
             Ok((placed, caught)) => {
                 let is_in_trace = is_in_trace(&caught, &image);
-                let end =
-                    self.show(&caught.entries(), placed, (natives, is_in_trace), &mut scripted);
+                let of_pid = NativeFunctions::of(sample.pid, code, met);
+                let natives = (natives, is_in_trace, &of_pid);
+                let end = self.show(&caught.entries(), placed, natives, &mut scripted);
                 self.ask_again(&known);
                 // Code that a runtime makes to call another function, and that has no file.
                 let calls = |index: usize| {
@@ -198,7 +190,7 @@ impl Scripts {
                     let only_calls = |address| image.only_calls(address, *index == 0);
                     calls(*index) || address.is_some_and(only_calls)
                 };
-                scripted.hidden = (0..locations.len()).filter(hides).collect();
+                scripted.hidden.extend((0..locations.len()).filter(hides));
                 end
             }
             Err(ScriptEnd::NotRead) if is_unread(sample) => ScriptEnd::NotRead,
@@ -310,10 +302,11 @@ impl Scripts {
         &mut self,
         entries: &[ChainEntry],
         placed: Vec<Placed>,
-        (natives, is_in_trace): (Natives<'_>, bool),
+        (natives, is_in_trace, code): (Natives<'_>, bool, &NativeFunctions<'_>),
         scripted: &mut Scripted,
     ) -> ScriptEnd {
         let mut is_named = true;
+        let mut inside = 0;
         for (nth, Placed { native, frames }) in placed.into_iter().enumerate() {
             let entries = entries.get(frames).unwrap_or_default();
             let registers = natives.registers.get(native).filter(|_| nth == 0);
@@ -328,8 +321,11 @@ impl Scripts {
                 }
             };
             let frames = entries.iter().filter(|entry| !entry.is_boundary());
-            let locations = frames.map(locate).collect();
-            scripted.frames.push((native, locations));
+            let locations: Vec<CodeLocation> = frames.clone().map(locate).collect();
+            let starts = frames.map(|entry| self.functions.get(&entry.function)?.native());
+            let frames: Vec<_> = locations.into_iter().zip(starts).collect();
+            code.place(frames.into_iter(), inside..native, scripted);
+            inside = native + 1;
         }
         match (is_named, natives.end) {
             (false, _) => ScriptEnd::Unnamed,
@@ -381,43 +377,6 @@ impl Scripts {
             self.asked = Some(self.now);
             known.define_again();
         }
-    }
-}
-
-impl Scripted {
-    /// Puts a mark in place of native frames that run others: one for those that follow each other.
-    fn mark(&mut self, runs: &[bool], mark: CodeLocation) {
-        let mut last = None;
-        for (index, _) in runs.iter().enumerate().filter(|(_, runs)| **runs) {
-            let follows = last.is_some_and(|last: usize| last + 1 == index);
-            self.frames.push((index, if follows { Vec::new() } else { vec![mark] }));
-            last = Some(index);
-        }
-    }
-
-    /// What stands for a native frame, outermost first.
-    pub(crate) fn of_native(
-        &self,
-        index: usize,
-        native: CodeLocation,
-    ) -> impl Iterator<Item = CodeLocation> + '_ {
-        let found = self.frames.iter().find(|(position, _)| *position == index);
-        let is_hidden = !self.keeps_native && (found.is_some() || self.hidden.contains(&index));
-        let frames = found.map_or(&[][..], |(_, frames)| frames);
-        (!is_hidden).then_some(native).into_iter().chain(frames.iter().rev().copied())
-    }
-}
-
-/// Where in an interpreter's image a location is.
-fn image_address(
-    location: CodeLocation,
-    code: &Locator,
-    interpreter: Option<ImageId>,
-) -> Option<ImageAddress> {
-    let CodeLocation::Image(id, offset) = location else { return None };
-    match code.images.get(id)? {
-        OpenImage::File(file, _) if Some(id) == interpreter => file.to_image_address(offset),
-        _ => None,
     }
 }
 

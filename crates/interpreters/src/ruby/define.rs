@@ -5,8 +5,8 @@ use std::hash::Hasher;
 use rustc_hash::FxHasher;
 
 use super::layout::{
-    DEFINITION, FILE, FIRST_LINE, INSTRUCTIONS, LABEL, LINES_INDEX, LINES_LEN, METHOD_LABEL,
-    ORIGINAL_NAME, OWNER, WORDS,
+    DEFINITION, DEFINITION_KIND, DEFINITION_LEN, FILE, FIRST_LINE, INSTRUCTIONS, KIND_IN_C, LABEL,
+    LINES_INDEX, LINES_LEN, METHOD_LABEL, NATIVE, ORIGINAL_NAME, OWNER, WORDS,
 };
 use super::lines;
 use super::objects::{MOST_TEXT, Objects};
@@ -77,19 +77,33 @@ fn write(catcher: &mut Catcher, objects: &Objects<'_>, (function, frame): (u64, 
     let (texts, lines_room) = scratch.split_at_mut(8 * MOST_TEXT);
     let (name_room, file_room) = texts.split_at_mut(7 * MOST_TEXT);
     let name = name(objects, frame, name_room);
+    let native;
     let (file, first_line, lines) = match frame {
         Frame::Of { body, .. } => {
             let file = objects.path(word(body, FILE).unwrap_or(0), file_room);
             let len = table(objects, body, lines_room).unwrap_or(0);
             (file, first_line(objects, body), lines_room.get(..len).unwrap_or_default())
         }
-        Frame::OfC { .. } => (&b"[C]"[..], 0, &[][..]),
+        Frame::OfC { method } => {
+            native = definition(objects, method).and_then(|definition| {
+                let kind = word(&definition, 0)? & DEFINITION_KIND;
+                word(&definition, NATIVE).filter(|_| kind == KIND_IN_C).map(u64::to_le_bytes)
+            });
+            (&b"[C]"[..], 0, native.as_ref().map_or(&[][..], |native| native))
+        }
     };
     let defined = Defined { function, first_line, name: (UTF_8, name), file: (UTF_8, file), lines };
     if defined.write(&mut catcher.definitions) {
         catcher.note_defined(function);
     }
     catcher.scratch = scratch;
+}
+
+/// What a method does.
+fn definition(objects: &Objects<'_>, method: &[u8]) -> Option<[u8; DEFINITION_LEN]> {
+    let mut bytes = [0; DEFINITION_LEN];
+    let at = word(method, DEFINITION).filter(|at| *at != 0)?;
+    objects.memory.fill(at, &mut bytes).then_some(bytes)
 }
 
 /// What it is called: as Ruby's own backtraces call it from 3.4 on, with the class before the name of the method,
@@ -100,11 +114,8 @@ fn name<'r>(objects: &Objects<'_>, frame: Frame<'_>, room: &'r mut [u8]) -> &'r 
     let (label_room, method_room) = room.split_at_mut(MOST_TEXT);
     let class = |method: &[u8], room| objects.class(word(method, OWNER).unwrap_or(0), room);
     let symbol = |method: &[u8], room| {
-        let definition = word(method, DEFINITION).unwrap_or(0);
-        let mut number = [0; 8];
-        let at = definition.wrapping_add(ORIGINAL_NAME);
-        let is_read = definition != 0 && objects.memory.fill(at, &mut number);
-        objects.symbol(if is_read { u64::from_le_bytes(number) } else { 0 }, room)
+        let number = definition(objects, method).and_then(|bytes| word(&bytes, ORIGINAL_NAME));
+        objects.symbol(number.unwrap_or(0), room)
     };
     let (body, method, is_method) = match frame {
         Frame::OfC { method } => {

@@ -70,8 +70,12 @@ pub(crate) const DEFINITION: u32 = 16;
 pub(crate) const OWNER: u32 = 32;
 pub(crate) const METHOD_LEN: usize = 40;
 
-/// Of what it does: its name.
-pub(crate) const ORIGINAL_NAME: u64 = 32;
+/// Of what it does: which kind that is, in its first bits, the function of one in C, its name.
+pub(crate) const DEFINITION_KIND: u64 = 0xf;
+pub(crate) const KIND_IN_C: u64 = 1;
+pub(crate) const NATIVE: u32 = 8;
+pub(crate) const ORIGINAL_NAME: u32 = 32;
+pub(crate) const DEFINITION_LEN: usize = 40;
 
 impl RubyLayout {
     /// That of a build; `None` for versions that are not known.
