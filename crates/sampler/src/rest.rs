@@ -20,10 +20,11 @@ use flame_profile::{Nanos, NotRead, ProcessAddress, Tid};
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 
+use crate::other_stack::{self, Found};
 use crate::realtime;
 use crate::scripts::Scripts;
+use crate::signal_frame;
 use crate::stack_ends::StackEnds;
-use crate::{other_stack, signal_frame};
 
 /// How much is read at most of a stack. Those that go further stay truncated.
 pub(crate) const MOST: usize = 1 << 20;
@@ -75,8 +76,8 @@ pub(crate) struct Wanted {
     /// The last bytes that were, the first `known` of them.
     last: [u8; KNOWN],
     known: usize,
-    /// Another stack that this one may go on.
-    other: Option<Other>,
+    /// Other stacks that this one may go on.
+    others: [Option<Other>; 2],
 }
 
 /// Where a stack may go on behind its own end: on that which a signal has interrupted, or that which the
@@ -90,22 +91,28 @@ struct Other {
     holds: ProcessAddress,
     /// Whether `holds` may just as well lie further out on the same stack.
     may_be_same: bool,
+    /// The last address of this stack that leads there; nothing if a register does.
+    led_by: Option<ProcessAddress>,
+    /// Whether it is only looked for where a goroutine runs: else the register may have any number.
+    is_of_go: bool,
 }
 
 impl Other {
-    fn interrupted(start: ProcessAddress) -> Other {
-        Other { start, most: MOST_INTERRUPTED, holds: start, may_be_same: false }
+    fn interrupted(signal_frame: ProcessAddress, start: ProcessAddress) -> Other {
+        let (most, led_by) = (MOST_INTERRUPTED, Some(signal_frame));
+        Other { start, most, holds: start, may_be_same: false, led_by, is_of_go: false }
     }
 
     fn behind(inner: &Range<u64>) -> Other {
-        let start = ProcessAddress(inner.end);
-        Other { start, most: MOST_ELSEWHERE, holds: start, may_be_same: false }
+        let (start, most) = (ProcessAddress(inner.end), MOST_ELSEWHERE);
+        Other { start, most, holds: start, may_be_same: false, led_by: None, is_of_go: false }
     }
 
     /// That of a caller, whose frame pointer is known.
-    fn of_caller(frame_pointer: ProcessAddress) -> Option<Other> {
+    fn of_caller(Found { frame_pointer, saved_at }: Found) -> Option<Other> {
         let start = ProcessAddress(frame_pointer.0.checked_sub(BELOW_FRAME_POINTER)?);
-        Some(Other { start, most: MOST_ELSEWHERE, holds: frame_pointer, may_be_same: true })
+        let (most, led_by, is_of_go) = (MOST_ELSEWHERE, saved_at, saved_at.is_none());
+        Some(Other { start, most, holds: frame_pointer, may_be_same: true, led_by, is_of_go })
     }
 
     /// Whether it is not just what lies up to there on the same stack.
@@ -147,24 +154,24 @@ impl Wanted {
         let end = head.iter().chain(tail).skip(len - known);
         last.iter_mut().zip(end).for_each(|(to, from)| *to = *from);
         let sp = stack.stack_pointer;
-        let interrupted = [head, tail].into_iter().find_map(|part| signal_frame::find(part, sp));
+        let signal = [(head, 0), (tail, head.len())].into_iter().find_map(|(part, before)| {
+            let (at, start) = signal_frame::find(part, sp)?;
+            Some(Other::interrupted(ProcessAddress(sp.0.checked_add((before + at) as u64)?), start))
+        });
         let from = ProcessAddress(sp.0.checked_add(len as u64)?);
         let most = match ends.of(stack.tid, sp) {
             Some(end) => MOST.min(usize::try_from(end.0.saturating_sub(from.0)).unwrap_or(MOST)),
             None => MOST,
         };
-        let caller = || other_stack::find((head, tail), sp, stack.frame_pointer?);
-        let other = match interrupted {
-            Some(start) => Some(Other::interrupted(start)),
-            None => caller().and_then(Other::of_caller),
-        };
+        let caller = stack.frame_pointer.and_then(|at| other_stack::find((head, tail), sp, at));
+        let others = [signal, caller.and_then(Other::of_caller)];
         let (time, tid) = (stack.time, stack.tid);
         let [instruction, next, base, goroutine] = stack.others;
         // arm64 has another one there.
         let frame = if cfg!(target_arch = "aarch64") { 0 } else { goroutine };
         let registers = SampledRegisters { instruction, next, base, frame };
         let start = sp;
-        Some(Wanted { time, tid, start, registers, from, most, goroutine, last, known, other })
+        Some(Wanted { time, tid, start, registers, from, most, goroutine, last, known, others })
     }
 
     /// When the sample was taken.
@@ -197,11 +204,12 @@ impl Wanted {
         let before = usize::try_from(inner.start.saturating_sub(self.from.0)).unwrap_or(usize::MAX);
         let behind = inner.end.saturating_sub(self.from.0);
         let all = self.start.0..self.from.0.saturating_add(self.most as u64);
-        let leads_elsewhere = self.other.is_some_and(|other| other.is_beyond(all));
+        let leads = |other: &Other| !other.is_of_go && other.is_beyond(all.clone());
+        let leads_elsewhere = self.others.iter().flatten().any(leads);
         if leads_elsewhere || before >= self.most || behind == 0 {
             return *self;
         }
-        Wanted { most: before, other: Some(Other::behind(&inner)), ..*self }
+        Wanted { most: before, others: [Some(Other::behind(&inner)), None], ..*self }
     }
 
     /// Reads it into `scratch`, of at least [`SCRATCH`] bytes.
@@ -212,14 +220,23 @@ impl Wanted {
         if realtime::is_ahead(self.tid) {
             return Err(NotRead::RealTime);
         }
-        let (first, others) = scratch.split_at_mut(MOST);
-        let rest = match self.most_on_this_stack() {
+        let (first, second) = scratch.split_at_mut(MOST);
+        let of_go = self.end_of_goroutine();
+        let end = of_go.unwrap_or(self.from.0.saturating_add(self.most as u64));
+        let most = usize::try_from(end.saturating_sub(self.from.0)).unwrap_or(MOST).min(self.most);
+        let rest = match most {
             0 => 0,
             most => self.read_rest(&mut first[..(most + self.known).min(MOST)])?,
         };
-        let own = self.start.0..self.from.0.saturating_add(rest as u64);
-        let other = self.other.filter(|other| other.is_beyond(own)).and_then(|other| {
-            Some((other.start, self.read_at(other.start, others.get_mut(..other.most)?).ok()?))
+        // What was copied beyond the end is of other stacks.
+        let own = self.start.0..self.from.0.saturating_add(rest as u64).min(end);
+        let leads = |other: &&Other| {
+            let is_led = other.led_by.is_none_or(|at| at.0 < end);
+            is_led && (of_go.is_some() || !other.is_of_go) && other.is_beyond(own.clone())
+        };
+        let other = self.others.iter().flatten().filter(leads).find_map(|other| {
+            let into = second.get_mut(..other.most)?;
+            Some((other.start, self.read_at(other.start, into).ok()?))
         });
         if let Some((_, len)) = other {
             scratch.copy_within(MOST..MOST + len, rest);
@@ -238,26 +255,20 @@ impl Wanted {
         Ok(read - self.known)
     }
 
-    /// How much follows the copy. The memory that goroutines have their stacks in does not end with one
-    /// of them; where each does stands in front of what the runtime of Go knows of it.
-    fn most_on_this_stack(&self) -> usize {
+    /// Where the stack of a goroutine ends, if one runs. The memory that goroutines have their stacks in does
+    /// not end with one of them; where each does stands in front of what the runtime of Go knows of it.
+    fn end_of_goroutine(&self) -> Option<u64> {
         let mut bounds = [0; 16];
+        let is_wanted = self.is_long() || self.others.iter().flatten().any(|other| other.is_of_go);
         let is_address = self.goroutine != 0 && self.goroutine.is_multiple_of(8);
-        let is_read = self.most > LARGE
+        let is_read = is_wanted
             && is_address
             && self.read_at(ProcessAddress(self.goroutine), &mut bounds) == Ok(bounds.len());
         let [low, high] = [0, 8].map(|at| {
-            bounds
-                .get(at..)
-                .and_then(<[u8]>::first_chunk)
-                .map_or(0, |word| u64::from_ne_bytes(*word))
+            let word = bounds.get(at..).and_then(<[u8]>::first_chunk);
+            word.map_or(0, |word| u64::from_ne_bytes(*word))
         });
-        match is_read && (low..high).contains(&self.start.0) {
-            true => {
-                usize::try_from(high.saturating_sub(self.from.0)).unwrap_or(MOST).min(self.most)
-            }
-            false => self.most,
-        }
+        (is_read && (low..high).contains(&self.start.0)).then_some(high)
     }
 
     fn read_at(&self, base: ProcessAddress, into: &mut [u8]) -> Result<usize, NotRead> {
@@ -294,7 +305,7 @@ mod tests {
             goroutine: 0,
             last,
             known,
-            other: None,
+            others: [None; 2],
         }
     }
 
@@ -311,7 +322,8 @@ mod tests {
         assert_eq!(scratch[4096 - 128..][..MOST_ELSEWHERE], stack[MOST..][..MOST_ELSEWHERE]);
         // It lies further out than is read, or the stack leads to another one already.
         assert_eq!(whole.around(at(2 * MOST)..at(3 * MOST)).most, MOST);
-        let signal = Wanted { other: Some(Other::interrupted(ProcessAddress(at(64)))), ..whole };
+        let start = ProcessAddress(at(64));
+        let signal = Wanted { others: [Some(Other::interrupted(start, start)), None], ..whole };
         assert_eq!(signal.around(at(4096)..at(MOST)).most, MOST);
     }
 
@@ -370,7 +382,9 @@ mod tests {
     fn an_interrupted_stack_follows_the_rest() {
         let (stack, other, mut scratch) = (stack(), vec![9; MOST_INTERRUPTED], scratch());
         let start = ProcessAddress(other.as_ptr() as u64);
-        let wanted = Wanted { other: Some(Other::interrupted(start)), ..wanted(&stack, 1000) };
+        let led_by = ProcessAddress(stack.as_ptr() as u64 + 8);
+        let others = [Some(Other::interrupted(led_by, start)), None];
+        let wanted = Wanted { others, ..wanted(&stack, 1000) };
         let (rest, len) = (MOST - KNOWN, MOST_INTERRUPTED);
         let read = wanted.read(&mut scratch);
         assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)), script: 0 }));
@@ -386,13 +400,41 @@ mod tests {
         for (offset, is_other) in [(from + 200, false), (from + 301, true), (from + 9000, true)] {
             let bounds = [at(0), at(from + 300)];
             let goroutine = bounds.as_ptr() as u64;
-            let other = Other::of_caller(ProcessAddress(at(offset)));
-            let wanted = Wanted { goroutine, other, ..wanted(&stack, from) };
+            let frame_pointer = ProcessAddress(at(offset));
+            let saved_at = Some(ProcessAddress(at(8)));
+            let others = [None, Other::of_caller(Found { frame_pointer, saved_at })];
+            let wanted = Wanted { goroutine, others, ..wanted(&stack, from) };
             let read = wanted.read(&mut scratch).unwrap();
             let start = ProcessAddress(at(offset) - BELOW_FRAME_POINTER);
             assert_eq!(read.rest, 300);
             assert_eq!(read.interrupted, is_other.then_some((start, MOST_ELSEWHERE)), "{offset}");
         }
+    }
+
+    #[test]
+    fn what_was_copied_of_other_stacks_leads_nowhere() {
+        let (stack, mut scratch) = (stack(), scratch());
+        let at = |offset: usize| ProcessAddress(stack.as_ptr() as u64 + offset as u64);
+        let bounds = [at(0).0, at(300).0];
+        let others = |led_by, register| {
+            let caller = Found { frame_pointer: at(MOST), saved_at: register };
+            [Some(Other::interrupted(led_by, at(5000))), Other::of_caller(caller)]
+        };
+        let mut start_of_other = |goroutine: &[u64], others| {
+            let goroutine = goroutine.as_ptr() as u64;
+            let wanted = Wanted { goroutine, others, ..wanted(&stack, 1000) };
+            wanted.read(&mut scratch).unwrap().interrupted.map(|(start, _)| start)
+        };
+        let caller = Some(ProcessAddress(at(MOST).0 - BELOW_FRAME_POINTER));
+        assert_eq!(start_of_other(&bounds, others(at(296), Some(at(8)))), Some(at(5000)));
+        // An old signal's frame behind the stack, and one that leads nowhere.
+        assert_eq!(start_of_other(&bounds, others(at(304), Some(at(8)))), caller);
+        let nowhere = Some(Other::interrupted(at(8), ProcessAddress(0x1000)));
+        let [_, of_caller] = others(at(8), Some(at(8)));
+        assert_eq!(start_of_other(&bounds, [nowhere, of_caller]), caller);
+        // A register leads to the caller's stack where a goroutine runs.
+        assert_eq!(start_of_other(&bounds, others(at(304), None)), caller);
+        assert_eq!(start_of_other(&[0, 0], [None, others(at(8), None)[1]]), None);
     }
 
     #[test]

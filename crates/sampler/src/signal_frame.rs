@@ -20,12 +20,15 @@ const STACK_POINTER: usize = if cfg!(target_arch = "aarch64") { 54 } else { 20 }
 /// The largest value of uc_flags.
 const FLAGS: u64 = 0xff;
 
+/// No stack lies further down.
+const LOWEST: u64 = 0x1_0000;
+
 /// The largest alternate stack that is believed.
 const LARGEST: u64 = 1 << 30;
 
-/// The stack pointer of what was interrupted, if these bytes of a stack (from `stack_pointer` or
-/// above upwards) have the frame of a handler on an alternate stack, and the other is elsewhere.
-pub(crate) fn find(bytes: &[u8], stack_pointer: ProcessAddress) -> Option<ProcessAddress> {
+/// Where in these bytes of a stack (from `stack_pointer` or above upwards) the frame of a handler on an
+/// alternate stack stands, and the stack pointer of what it has interrupted, if that is elsewhere.
+pub(crate) fn find(bytes: &[u8], stack_pointer: ProcessAddress) -> Option<(usize, ProcessAddress)> {
     let word = |index: usize| {
         let bytes = bytes.get(index * 8..)?.first_chunk()?;
         Some(u64::from_ne_bytes(*bytes))
@@ -40,8 +43,9 @@ pub(crate) fn find(bytes: &[u8], stack_pointer: ProcessAddress) -> Option<Proces
         }
         let (start, len, interrupted) = (word(at + 2)?, word(at + 4)?, word(at + STACK_POINTER)?);
         let is_frame = len <= LARGEST && is_within(stack_pointer.0, start, len);
-        let leaves = is_frame && interrupted != 0 && !is_within(interrupted, start, len);
-        leaves.then_some(ProcessAddress(interrupted))
+        let is_stack = interrupted.is_multiple_of(8) && interrupted > LOWEST;
+        let leaves = is_frame && is_stack && !is_within(interrupted, start, len);
+        leaves.then_some((8 * at, ProcessAddress(interrupted)))
     })
 }
 
@@ -65,7 +69,8 @@ mod tests {
     fn the_interrupted_stack_is_found_if_it_is_another() {
         let sp = ProcessAddress(STACK + 0x800);
         let found = |interrupted, len| find(&bytes(interrupted, len), sp);
-        assert_eq!(found(0x7ffe_0000, 0x2000), Some(ProcessAddress(0x7ffe_0000)));
+        assert_eq!(found(0x7ffe_0000, 0x2000), Some((96, ProcessAddress(0x7ffe_0000))));
+        assert_eq!([8, 0x7ffe_0001].map(|no_stack| found(no_stack, 0x2000)), [None, None]);
         // The handler's own, a thread without an alternate stack, one that the handler is not on.
         assert_eq!(found(STACK + 0x900, 0x2000), None);
         assert_eq!(found(0x7ffe_0000, 0), None);
