@@ -103,10 +103,10 @@ fn nothing_is_chosen_from_folded_text() {
     for choice in ["--time=0..1", "--cpu=0", "--process=1", "--thread=main", "--comm=main"] {
         let option = choice.split('=').next().unwrap();
         let what = format!("by {option}");
-        run(&["fold", &folded, "-o", "-", choice]).error(2, &[&what, "folded text has names"]);
+        run(&["fold", &folded, "-o", "-", choice]).error(2, &[&what, "folded text has only names"]);
     }
     for choice in ["--event=cycles", "--skip-after=main"] {
-        run(&["fold", &folded, "-o", "-", choice]).error(2, &["folded text has names"]);
+        run(&["fold", &folded, "-o", "-", choice]).error(2, &["folded text has only names"]);
     }
 }
 
