@@ -225,6 +225,29 @@ fn what_methods_in_c_call_back_stands_below_them() {
     }
 }
 
+/// Only what does nothing but call is left out in front of a method in C.
+#[test]
+fn functions_that_call_methods_in_c_stay() {
+    if !live_as_root() || !has(RUBY) {
+        return;
+    }
+    let program = "P = Struct.new(:a, :b)
+        keys = (1..500).map { |i| P.new(i, 'k') }
+        found = keys.to_h { |key| [key, 1] }
+        3000.times { keys.each { |key| found[key] } }";
+    let (folded, said) = record(&["--", RUBY, "--disable-gems", "-e", program]);
+    let hashed = |frame: &str| frame == "Struct#hash ([C])_[s]";
+    let in_order = |stack: &[String]| {
+        let at = |name: &str| stack.iter().position(|frame| frame == name);
+        let found = at("rb_hash_aref");
+        found.is_some() && found < stack.iter().position(|frame| hashed(frame))
+    };
+    let both: u64 = folded.stacks().filter(|(stack, _)| in_order(stack)).map(|(_, w)| w).sum();
+    let all = folded.with_any(hashed);
+    assert!(all * 5 > folded.total(), "{all} of {}: {said}", folded.total());
+    assert!(both * 10 > all * 9, "{both} of {all}: {said}");
+}
+
 #[test]
 fn lines_are_those_that_ran() {
     if !live_as_root() || !has(RUBY) {

@@ -2,8 +2,8 @@
 //!
 //! They are known by the loop over instructions that calls them, and their native code has frames of its own
 //! further in. Where that code starts is written down with their names, so each is put right outside of its
-//! own native frame, in the place of the interpreter's function that called it; and between the loop and the
-//! outermost of them the interpreter does nothing but call.
+//! own native frame, in the place of the interpreter's function that called it. What does nothing but call
+//! between the loop and the outermost of them is left out; a function that does work there stays.
 //!
 //! ```text
 //!   vm_exec_core                      Object#sort
@@ -19,75 +19,98 @@ use std::ops::Range;
 use flame_profile::{ImageAddress, ImageId, Pid, ProcessAddress};
 
 use crate::images::OpenImage;
+use crate::interpreter::Interpreter;
 use crate::location::CodeLocation;
 use crate::locator::Locator;
 use crate::scripted::Scripted;
 
+/// What the names of Ruby's functions begin with that carry out instructions and calls.
+const CALLS: [&[u8]; 3] = [b"vm_", b"call_cfunc", b"ractor_safe_call_cfunc"];
+
+/// The image and address that a function starts at.
+type Start = (ImageId, ImageAddress);
+
 /// The native functions of a sample's stack.
 pub(crate) struct NativeFunctions<'l> {
-    pid: Pid,
-    code: &'l Locator,
-    interpreter: Option<ImageId>,
+    pub(crate) pid: Pid,
+    pub(crate) code: &'l Locator,
+    pub(crate) image: Option<ImageId>,
+    pub(crate) interpreter: &'l Interpreter,
 }
 
-impl<'l> NativeFunctions<'l> {
-    pub(crate) fn of(pid: Pid, code: &'l Locator, interpreter: Option<ImageId>) -> Self {
-        NativeFunctions { pid, code, interpreter }
-    }
-
+impl NativeFunctions<'_> {
     /// Places the frames of a loop, innermost first, each with where its native code starts, if it has some.
     /// The native frames further in than the loop, up to the next one, are those `inside`.
     pub(crate) fn place(
         &self,
-        frames: impl DoubleEndedIterator<Item = (CodeLocation, Option<u64>)>,
+        frames: &[(CodeLocation, Option<u64>)],
         inside: Range<usize>,
         scripted: &mut Scripted,
     ) {
         let of_loop = inside.end;
         let (mut place, mut placed) = (of_loop, Vec::new());
         let mut called_by = of_loop;
-        for (location, start) in frames.rev() {
-            let found = start.and_then(|start| self.find(start, inside.start..called_by));
+        let starts = match frames.iter().any(|(_, start)| start.is_some()) {
+            true => self.starts(inside.clone()),
+            false => Vec::new(),
+        };
+        for (location, start) in frames.iter().rev() {
+            let found = start.and_then(|start| self.start_of(start)).and_then(|wanted| {
+                starts
+                    .get(..called_by - inside.start)?
+                    .iter()
+                    .rposition(|start| *start == Some(wanted))
+            });
             if let Some(found) = found {
+                let found = inside.start + found;
                 let caller = found + 1;
-                if caller < called_by && self.is_of_interpreter(caller) {
+                if caller < called_by && self.only_calls(caller) {
                     scripted.put(place, std::mem::take(&mut placed));
                     let is_first = called_by == of_loop;
-                    if is_first && (caller..of_loop).all(|index| self.is_of_interpreter(index)) {
+                    if is_first && (caller..of_loop).all(|index| self.only_calls(index)) {
                         scripted.hidden.extend(caller + 1..of_loop);
                     }
                     place = caller;
                 }
                 called_by = found;
             }
-            placed.push(location);
+            placed.push(*location);
         }
         scripted.put(place, placed);
     }
 
-    /// The outermost of native frames whose function starts there.
-    fn find(&self, start: u64, within: Range<usize>) -> Option<usize> {
-        let found = self.code.processes.find(self.pid, ProcessAddress(start))?;
-        let offset = found.mapping.to_file_offset(found.address);
-        let image = found.mapping.image;
-        let wanted = self.function_start(CodeLocation::Image(image, offset))?;
-        let locations = self.code.located().0;
-        let is_it = |index: &usize| {
-            let location = locations.get(*index).copied();
-            location.and_then(|location| self.function_start(location)) == Some(wanted)
-        };
-        within.rev().find(is_it)
+    /// Where the functions of native frames start.
+    fn starts(&self, of: Range<usize>) -> Vec<Option<Start>> {
+        let locations = self.code.located().0.get(of).unwrap_or_default();
+        locations.iter().map(|location| self.function_start(*location)).collect()
     }
 
-    fn function_start(&self, location: CodeLocation) -> Option<(ImageId, ImageAddress)> {
+    fn start_of(&self, address: u64) -> Option<Start> {
+        let found = self.code.processes.find(self.pid, ProcessAddress(address))?;
+        let offset = found.mapping.to_file_offset(found.address);
+        self.function_start(CodeLocation::Image(found.mapping.image, offset))
+    }
+
+    fn function_start(&self, location: CodeLocation) -> Option<Start> {
         let CodeLocation::Image(id, offset) = location else { return None };
         let OpenImage::File(file, _) = self.code.images.get(id)? else { return None };
         Some((id, file.function_start(file.to_image_address(offset)?)?))
     }
 
-    fn is_of_interpreter(&self, index: usize) -> bool {
-        let location = self.code.located().0.get(index);
-        location.is_some_and(|at| image_address(*at, self.code, self.interpreter).is_some())
+    /// Whether a native frame is one of an interpreter's function that does nothing but call: one that is known to,
+    /// is named so, or has no name, as all that are not exported where the library is stripped.
+    fn only_calls(&self, index: usize) -> bool {
+        let only_calls = || {
+            let location = *self.code.located().0.get(index)?;
+            let address = image_address(location, self.code, self.image)?;
+            let OpenImage::File(file, _) = self.code.images.get(self.image?)? else { return None };
+            let carries_out = match file.symbols().lookup(address) {
+                Some(symbol) => CALLS.iter().any(|start| symbol.name.starts_with(start)),
+                None => true,
+            };
+            Some(carries_out || self.interpreter.only_calls(address, index == 0))
+        };
+        only_calls().unwrap_or(false)
     }
 }
 

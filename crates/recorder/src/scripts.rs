@@ -176,7 +176,8 @@ impl Scripts {
         let end = match joined {
             Ok((placed, caught)) => {
                 let is_in_trace = is_in_trace(&caught, &image);
-                let of_pid = NativeFunctions::of(sample.pid, code, met);
+                let of_pid =
+                    NativeFunctions { pid: sample.pid, code, image: met, interpreter: &image };
                 let natives = (natives, is_in_trace, &of_pid);
                 let end = self.show(&caught.entries(), placed, natives, &mut scripted);
                 self.ask_again(&known);
@@ -324,7 +325,7 @@ impl Scripts {
             let locations: Vec<CodeLocation> = frames.clone().map(locate).collect();
             let starts = frames.map(|entry| self.functions.get(&entry.function)?.native());
             let frames: Vec<_> = locations.into_iter().zip(starts).collect();
-            code.place(frames.into_iter(), inside..native, scripted);
+            code.place(&frames, inside..native, scripted);
             inside = native + 1;
         }
         match (is_named, natives.end) {

@@ -260,7 +260,9 @@ impl Wanted {
     fn end_of_goroutine(&self) -> Option<u64> {
         let mut bounds = [0; 16];
         let is_wanted = self.is_long() || self.others.iter().flatten().any(|other| other.is_of_go);
-        let is_address = self.goroutine != 0 && self.goroutine.is_multiple_of(8);
+        // The register has any number in programs that are not of Go; user space lies in this half.
+        let is_address =
+            (1 << 16..1 << 48).contains(&self.goroutine) && self.goroutine.is_multiple_of(8);
         let is_read = is_wanted
             && is_address
             && self.read_at(ProcessAddress(self.goroutine), &mut bounds) == Ok(bounds.len());
