@@ -2,7 +2,8 @@
 //!
 //! Whatever can be tried is tried. Each answer is a [`Check`]; who prints them knows their form. The
 //! advice itself serves whoever else lacks something: on [`rights`], on the [`Packages`] that bring
-//! debug information, on the code of runtimes and of images. Nothing is printed, changed or sent.
+//! debug information, on the code of runtimes and of images, and for a [`failure`] of the sampler.
+//! Nothing is printed, changed or sent.
 //!
 //! ```no_run
 //! let report = flame_doctor::examine(None);
@@ -13,6 +14,7 @@
 
 mod check;
 mod events;
+mod failure;
 mod image_advice;
 mod images;
 mod limits;
@@ -23,14 +25,13 @@ mod runtime;
 mod runtime_advice;
 mod symbols;
 mod user;
-mod words;
 
 pub use check::{Check, Facts, Group, Report, Status};
+pub use failure::{cgroup_failure, failure};
 pub use image_advice::{Language, mend_debug_files};
 pub use packages::{Packages, joined};
 pub use process::Process;
 pub use runtime_advice::{Advice, advice};
-pub use words::{quoted, reason};
 
 /// Looks at everything: the machine, the user, and the target if there is one. Opens events, and
 /// closes them.

@@ -15,7 +15,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use crate::check::Check;
 use crate::process::Process;
 use crate::rights::{by_root, needs_admin};
-use crate::words::reason;
+use flame_render::reason;
 
 /// Fewer frames of a kernel stack than this cut ordinary ones.
 const KERNEL_FRAMES: u64 = 64;

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustc_hash::FxHashSet;
 
 use crate::rights::by_root;
-use crate::words::quoted;
+use flame_render::quoted;
 
 /// Where dpkg keeps a list of files a package.
 const LISTS: &str = "/var/lib/dpkg/info";

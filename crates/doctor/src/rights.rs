@@ -14,7 +14,7 @@ use caps::{CapSet, Capability};
 use flame_sampler::{Feature, Privilege, paranoid_level, probe};
 use nix::unistd::{Uid, User};
 
-use crate::words::quoted;
+use flame_render::quoted;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 

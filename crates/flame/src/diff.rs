@@ -15,7 +15,7 @@ use flame_render::{Comparison, ComparisonConfig, DiffPicture, Page, ProfileQuali
 use flame_render::{clean_name, marked_name, write_diff_svg};
 
 use crate::cli::{Cli, DiffArgs};
-use crate::message::{Failure, warn};
+use crate::message::{Failure, first_of, say_line, warn};
 use crate::output::{Format, Outputs};
 use crate::render::say;
 use crate::terminal::{Paint, columns_of_stdout};
@@ -57,17 +57,15 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
         if !written.is_empty() {
-            let _ = writeln!(std::io::stderr(), "{}", report.verdict());
+            say_line(&report.verdict());
         }
     }
     // An output that could not be written counts more than what it would have said, and a gate
     // that guards nothing more than one that held or broke.
     let exceeded = gates.iter().filter_map(|gate| gate::check(gate, &tree));
-    let mut failures = failures.into_iter().chain(unknown).chain(exceeded);
-    let first = failures.next();
-    failures.for_each(|failure| failure.print(cli.color));
+    let failed = first_of(failures.into_iter().chain(unknown).chain(exceeded), cli.color);
     std::mem::forget(tree);
-    first.map_or(Ok(ExitCode::SUCCESS), Err)
+    failed.map(|()| ExitCode::SUCCESS)
 }
 
 /// How far the files can be trusted; nothing doubtful in the comparison yet.

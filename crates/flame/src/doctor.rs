@@ -6,16 +6,15 @@
 mod json;
 mod text;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use flame_doctor::{Process, examine};
+use flame_doctor::{Process, examine, failure};
 use flame_recorder::LiveFiles;
 use flame_sampler::SamplerError;
 
 use crate::cli::{Cli, DoctorArgs};
-use crate::message::Failure;
-use crate::message::sampler::failure;
+use crate::message::{Failure, print_result};
 use crate::privileges;
 use crate::terminal::{self, Paint};
 
@@ -42,11 +41,6 @@ pub(crate) fn run(args: &DoctorArgs, cli: &Cli) -> Result<ExitCode, Failure> {
             text::print(&report, Paint(cli.color.on_stdout()), width)
         }
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(crate::io_failure("write to stdout", &error))
-        }
-        _ if report.is_complete() => Ok(ExitCode::SUCCESS),
-        _ => Ok(ExitCode::from(INCOMPLETE)),
-    }
+    let printed = print_result(&text)?;
+    Ok(if report.is_complete() { printed } else { ExitCode::from(INCOMPLETE) })
 }

@@ -1,6 +1,5 @@
 //! `flame fold`: the output of any profiler as folded stacks, or as what is asked for.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,20 +7,16 @@ use flame_formats::{DiskUsage, MAX_DEPTH, ReadOptions, disk_usage};
 use flame_profile::Profile;
 
 use crate::cli::{Cli, FoldArgs};
+use crate::inputs;
 use crate::inputs::shown_path;
-use crate::message::{Failure, reason};
+use crate::message::{Failure, print_result, reason};
 use crate::output::{Defaults, Format};
 use crate::render::{Job, show};
-use crate::{inputs, io_failure};
 
 /// Runs the command.
 pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     if args.list_formats {
-        let list = inputs::list_of_formats();
-        let printed = std::io::stdout().write_all(list.as_bytes());
-        return printed
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| io_failure("write to stdout", &error));
+        return print_result(&inputs::list_of_formats());
     }
     let on_stdout = Format::Folded;
     let defaults = Defaults {

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     match privileges::refuse_set_user_id().and_then(|()| run(&cli)) {
         Ok(code) => code,
         Err(failure) => {
-            failure.print(cli.color);
+            message::print(&failure, cli.color);
             ExitCode::from(failure.code)
         }
     }

@@ -24,13 +24,13 @@ use std::mem;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use flame_doctor::failure;
 use flame_profile::{Meta, Profile};
 use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name};
 use flame_sampler::{ExitReport, Sessions};
 
 use crate::cli::{Cli, RecordArgs};
-use crate::message::Failure;
-use crate::message::sampler::failure;
+use crate::message::{Failure, Note, first_of};
 use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::terminal::Paint;
 use crate::{java, message, privileges};
@@ -113,7 +113,7 @@ fn record(
     outputs.check_value(&values.collect::<Vec<_>>())?;
     let paint = Paint(cli.color.on_stderr());
     let mut notes = first_notes(plan, target, recorder.source());
-    tell(&notes, cli);
+    message::note(&notes, cli);
     let told = notes.len();
     target.take(recorder.source().first().taken());
     target.release().map_err(|error| failure(&error))?;
@@ -130,7 +130,7 @@ fn record(
     privileges::keep_for_naming();
     let (seen, samples) = (recorder.images(), recorder.samples());
     let missing = debug_files::fetch_missing(&seen, samples, cli.quiet, paint, signals);
-    notes.extend(missing.map(notes::Note::plain));
+    notes.extend(missing.map(Note::plain));
     notes.extend(debug_files::notes(&seen, samples));
     let images = plan.explains.then(|| explain::Images::of(&seen, samples));
     let finished = recorder.finish_whole().map_err(|error| failure(&error))?;
@@ -143,8 +143,8 @@ fn record(
     notes.extend(notes::of_hidden_kernel(&profile.health));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
-    notes.extend(left_out.chain(recorded).map(notes::Note::plain));
-    tell(&notes[told..], cli);
+    notes.extend(left_out.chain(recorded).map(Note::plain));
+    message::note(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     let exit = target.finish(signals);
     let unseen = coverage::unseen(&profile, session, &times, ended_tasks);
@@ -182,14 +182,8 @@ fn show_times(config: &mut RecorderConfig, outputs: &Outputs) -> Result<(), Fail
     Ok(())
 }
 
-fn tell(notes: &[notes::Note], cli: &Cli) {
-    if !cli.quiet {
-        notes.iter().for_each(|note| note.print(Paint(cli.color.on_stderr())));
-    }
-}
-
 /// What is to be said before anything is sampled.
-fn first_notes(plan: &Plan, target: &target::Started, sessions: &Sessions) -> Vec<notes::Note> {
+fn first_notes(plan: &Plan, target: &target::Started, sessions: &Sessions) -> Vec<Note> {
     let mut notes = target.notes().to_vec();
     notes.extend(plan.asks_for_stacks.then(notes::of_stacks));
     notes.extend(notes::of_sessions(sessions));
@@ -206,7 +200,7 @@ fn exit_without_samples(
     if exit.is_none() || !forwards_exit {
         return Err(failure);
     }
-    failure.print(cli.color);
+    message::print(&failure, cli.color);
     Ok(exit)
 }
 
@@ -217,7 +211,7 @@ struct Done {
     /// How many processes and threads were found.
     taken: Option<String>,
     /// What of the CPU time was not seen.
-    unseen: Option<notes::Note>,
+    unseen: Option<Note>,
     /// The images, if they are to be explained.
     images: Option<explain::Images>,
     /// Why it is not good enough for `--strict`.
@@ -237,15 +231,13 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     if !cli.quiet {
         outputs.idle_options(&tree).iter().for_each(|idle| message::warn(idle, cli.color));
         summary::print(&profile, &tree, &written, summary::Target { exit, taken }, paint);
-        unseen.iter().for_each(|note| note.print(paint));
     }
+    message::note(&unseen, cli);
     if let Some(images) = images {
         images.print(&profile.health, paint);
     }
-    let mut failures = failures.into_iter().chain(not_shaped).chain(strict);
-    let first = failures.next();
-    failures.for_each(|failure| failure.print(cli.color));
-    first.map_or(Ok(exit), Err)
+    let failed = first_of(failures.into_iter().chain(not_shaped).chain(strict), cli.color);
+    failed.map(|()| exit)
 }
 
 /// Records until something ends it.

@@ -12,7 +12,7 @@ use flame_render::{clean_name, group_thousands};
 
 use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
 use crate::inputs::{self, say_skipped};
-use crate::message::{Failure, warn};
+use crate::message::{Failure, first_of, warn};
 use crate::output::{Defaults, Format, Outputs, Shown, Written, write_index};
 use crate::record::footer;
 use crate::terminal::Paint;
@@ -126,10 +126,8 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
     if !cli.quiet {
         say(&written, Paint(cli.color.on_stderr()));
     }
-    let mut failures = failures.into_iter();
-    let first = failures.next();
-    failures.for_each(|failure| failure.print(cli.color));
-    first.map_or(Ok(ExitCode::SUCCESS), Err)
+    let failed = first_of(failures, cli.color);
+    failed.map(|()| ExitCode::SUCCESS)
 }
 
 /// What is known of folded text: where it came from, and what of it could not be read.

@@ -46,6 +46,7 @@ mod index_page;
 mod label;
 mod layout;
 mod lines;
+mod message;
 mod name;
 mod paint;
 mod svg;
@@ -53,6 +54,7 @@ mod terminal;
 mod text;
 mod towers;
 mod whole;
+mod words;
 
 #[cfg(test)]
 mod test_trees;
@@ -72,6 +74,7 @@ pub use heat_map::{HeatMap, write_heat_map};
 pub use hottest::hottest;
 pub use index_page::{INDEX_MARK, IndexEntry, index_page};
 pub use label::Shorten;
+pub use message::{Failure, Note, printable};
 pub use name::{clean_name, shortened};
 pub use paint::Paint;
 pub use svg::{
@@ -81,3 +84,4 @@ pub use svg::{
 };
 pub use terminal::{ColourDepth, TerminalConfig, write_terminal};
 pub use text::{DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, Report, TextConfig, write_text};
+pub use words::{quoted, reason};

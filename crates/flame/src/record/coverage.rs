@@ -5,8 +5,7 @@ use flame_profile::{Coverage, Health, Nanos, Occurrences, Profile};
 use flame_recorder::ProcessTimes;
 use flame_sampler::{PerTask, Privilege, Scope, Session};
 
-use super::notes::Note;
-use crate::message::Failure;
+use crate::message::{Failure, Note};
 
 /// Less than this is worth a word, and is an error with `--strict`.
 const ENOUGH: f64 = 0.95;

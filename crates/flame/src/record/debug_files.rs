@@ -15,7 +15,7 @@ use flame_profile::Weight;
 use flame_recorder::{SeenImage, image_name};
 use flame_symbolize::Sources;
 
-use super::notes::Note;
+use crate::message::Note;
 
 /// The share of samples from which on an image's debug files are worth a note.
 const MIN_SHARE: f64 = 0.01;

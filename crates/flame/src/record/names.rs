@@ -6,9 +6,8 @@ use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, TargetFiles, all_processes, command_line};
 use flame_sampler::{parent_of, process_of};
 
-use super::notes::Note;
 use crate::cli::ProcessName;
-use crate::message::Failure;
+use crate::message::{Failure, Note};
 
 /// Processes of a name that are listed at most.
 const LISTED: usize = 8;

@@ -11,7 +11,7 @@ use flame_sampler::{Session, is_stopped};
 use nix::unistd::Uid;
 
 use super::plan::Plan;
-use crate::message::{Failure, this_command_with};
+use crate::message::Failure;
 
 const WAITS: &str = "--mode off-cpu, to see where it waits (needs the right to sample the kernel)";
 
@@ -45,7 +45,7 @@ impl NoSamples<'_> {
                     "{path} runs with other rights than the user has who starts it (set-user-id or \
                      capabilities): the kernel does not let that user sample it"
                 ))
-                .or_try(this_command_with("sudo"));
+                .or_again_with("sudo");
         }
         let slept = format!(
             "it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every \

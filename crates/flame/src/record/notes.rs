@@ -1,64 +1,15 @@
 //! What had to give way, said once on stderr and kept with the profile.
 
 use std::fs;
-use std::io::{self, Write};
 
+use flame_doctor::failure;
 use flame_doctor::rights::{by_root, more_rights, paranoid};
 use flame_profile::{Health, Missing, Nanos};
-use flame_render::group_thousands;
+use flame_render::{Note, group_thousands};
 use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
-
-use crate::message::sampler::failure;
-use crate::message::{printable, printable_command};
-use crate::terminal::Paint;
 
 /// Samples a second from which on what they cost is worth a word: a tenth of a CPU.
 const COSTLY: u64 = 8000;
-
-/// A note for the user; its texts may reach a terminal.
-#[derive(Clone, Debug)]
-pub(super) struct Note {
-    text: String,
-    mend: Option<String>,
-}
-
-impl Note {
-    /// A note with what would mend it.
-    pub(super) fn new(text: impl Into<String>, mend: impl Into<String>) -> Note {
-        Note { text: printable(&text.into()), mend: printable_command(&mend.into()) }
-    }
-
-    /// A note on something that nothing can be done about here.
-    pub(super) fn plain(text: impl Into<String>) -> Note {
-        Note { text: printable(&text.into()), mend: None }
-    }
-
-    /// Adds what would mend it, where something would.
-    pub(super) fn or_try(mut self, mend: Option<String>) -> Note {
-        self.mend = mend.and_then(|mend| printable_command(&mend));
-        self
-    }
-
-    /// What happened.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// What would mend it.
-    pub(super) fn mend(&self) -> Option<&str> {
-        self.mend.as_deref()
-    }
-
-    /// Prints it to stderr.
-    pub(super) fn print(&self, paint: Paint) {
-        let mut text = format!("{} {}\n", paint.yellow("note:"), self.text);
-        if let Some(mend) = &self.mend {
-            text += &format!("  {} {mend}\n", paint.bold("try:"));
-        }
-        // There is nowhere to complain that stderr is gone.
-        let _ = io::stderr().write_all(text.as_bytes());
-    }
-}
 
 /// A word about kernel functions that have no names because their addresses are hidden.
 pub(super) fn of_hidden_kernel(health: &Health) -> Option<Note> {

@@ -5,9 +5,8 @@ use flame_doctor::rights::is_root;
 use flame_profile::Pid;
 use flame_recorder::{JitTarget, LiveFiles, Recorder, Runtime};
 
-use super::notes::Note;
 use crate::java::{self, JavaError};
-use crate::message::this_command;
+use crate::message::{Note, this_command};
 
 /// How a VM that ends by itself is made to write down its methods.
 const DUMP_AT_EXIT: &str =

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flame_doctor::{cgroup_failure, failure};
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, command_line};
 use flame_sampler::{
@@ -15,12 +16,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::dup2_stdout;
 
 use super::names;
-use super::notes::Note;
 use super::signals::StopSignals;
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
-use crate::message::Failure;
-use crate::message::sampler::{cgroup_failure, failure};
+use crate::message::{Failure, Note};
 use crate::sudo;
 
 /// Between two looks whether a program that was asked to end has.

@@ -7,7 +7,7 @@ use flame_uboot::{Measure, Proftool, Reading, UbootError};
 use super::input::{self, Bytes};
 use super::words;
 use crate::cli::{Cli, UbootGraphArgs};
-use crate::message::{Failure, warn};
+use crate::message::{self, Failure, warn};
 use crate::output::{Format, Outputs};
 use crate::render::say;
 use crate::terminal::Paint;
@@ -58,7 +58,10 @@ pub(super) fn graph(
             let records = words::count(graph.missing(), "record", "records");
             warn(&format!("{records} left out: their functions are not in the map"), cli.color);
         }
-        words::say(&format!("{} of proftool", words::count(graph.lines() as u64, "line", "lines")));
+        message::say_line(&format!(
+            "{} of proftool",
+            words::count(graph.lines() as u64, "line", "lines")
+        ));
         say(&written, Paint(cli.color.on_stderr()));
     }
     failures.into_iter().next().map_or(Ok(ExitCode::SUCCESS), Err)

@@ -10,7 +10,7 @@ use flame_uboot::{
 
 use super::{compat, input, words};
 use crate::cli::{Cli, FtraceEvents, UbootFtraceArgs};
-use crate::message::{Failure, warn};
+use crate::message::{self, Failure, warn};
 use crate::output::{Format, RawOutput};
 use crate::render::say;
 use crate::terminal::Paint;
@@ -81,7 +81,7 @@ fn write_mended(
     complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
     if !cli.quiet {
         words::complain(&complaints, cli.color);
-        words::say(&words::summary(&followed.facts));
+        message::say_line(&words::summary(&followed.facts));
     }
     let plan = followed.plan.expect("events were asked for");
     write(output, cli, &mut |out| write_ftrace(&mut trace, chunk, &mut functions, plan, out))
@@ -108,7 +108,7 @@ fn write(output: &RawOutput, cli: &Cli, writing: Writing<'_>) -> Result<Option<W
                 format!(", {} left out by the rules", words::count(excluded, "record", "records"))
             }
         };
-        words::say(&format!("{events}{excluded}"));
+        message::say_line(&format!("{events}{excluded}"));
         say(file.as_slice(), Paint(cli.color.on_stderr()));
     }
     Ok(written)

@@ -10,7 +10,7 @@ use flame_uboot::{Followed, Functions, Making, Measure, Reading, Rules, follow};
 use super::input::{self, shown};
 use super::{compat, words};
 use crate::cli::{Cli, OutputArgs, UbootGraphArgs};
-use crate::message::{Failure, warn};
+use crate::message::{self, Failure, first_of, warn};
 use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::render::say;
 use crate::terminal::Paint;
@@ -165,13 +165,11 @@ fn write(
     });
     failures.extend(outputs.keep_colours(&tree));
     if !cli.quiet {
-        words::say(&words::summary(&followed.facts));
+        message::say_line(&words::summary(&followed.facts));
         say(&written, Paint(cli.color.on_stderr()));
     }
-    let mut failures = failures.into_iter();
-    let first = failures.next();
-    failures.for_each(|failure| failure.print(cli.color));
-    first.map_or(Ok(ExitCode::SUCCESS), Err)
+    let failed = first_of(failures, cli.color);
+    failed.map(|()| ExitCode::SUCCESS)
 }
 
 /// There are calls, and all of them are excluded or took no time.

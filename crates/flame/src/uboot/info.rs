@@ -1,7 +1,7 @@
 //! `flame uboot info`: what is in a trace, on stdout.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use flame_render::group_thousands;
@@ -13,7 +13,7 @@ use flame_uboot::{
 use super::input::{self, Bytes, shown};
 use super::words::{self, count, duration};
 use crate::cli::UbootInfoArgs;
-use crate::message::Failure;
+use crate::message::{Failure, print_result};
 
 /// Chunks that are listed one by one.
 const LISTED: usize = 100;
@@ -53,12 +53,7 @@ pub(super) fn run(args: &UbootInfoArgs) -> Result<ExitCode, Failure> {
     for (what, line) in lines {
         let _ = writeln!(text, "{what:<11}{line}");
     }
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(crate::io_failure("write to stdout", &error))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    print_result(&text)
 }
 
 fn format_of(layout: Layout) -> String {

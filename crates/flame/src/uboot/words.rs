@@ -1,6 +1,5 @@
 //! What is said of a trace, in messages and at the foot of pictures.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use flame_profile::{ValueType, Weight};
@@ -114,10 +113,4 @@ pub(super) fn of_map(
 /// Prints complaints as warnings.
 pub(super) fn complain(complaints: &[String], color: Color) {
     complaints.iter().for_each(|complaint| warn(complaint, color));
-}
-
-/// Prints a line of facts to stderr.
-pub(super) fn say(line: &str) {
-    // There is nowhere to complain that stderr is gone.
-    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -2,17 +2,18 @@
 
 use std::io;
 
-use flame_doctor::rights::{by_root, needs_admin, paranoid, user_name, why_refused};
 use flame_profile::{Hz, Tid};
-use flame_render::clean_name;
+use flame_render::{Failure, clean_name, reason};
 use flame_sampler::{CgroupError, SamplerError};
 use nix::unistd::Uid;
 
-use super::rights::{as_root, with_more_rights};
-use super::{Failure, reason};
+use crate::rights::{
+    by_root, is_root, lower_paranoid, more_rights, needs_admin, paranoid, setcap_command,
+    user_name, why_refused,
+};
 
 /// The failure that an error of the sampler is for the user.
-pub(crate) fn failure(error: &SamplerError) -> Failure {
+pub fn failure(error: &SamplerError) -> Failure {
     match error {
         SamplerError::NoSuchProcess { pid } => {
             Failure::new(format!("cannot sample process {pid}: no such process"))
@@ -86,7 +87,7 @@ fn not_found(program: &str) -> Failure {
 }
 
 /// The failure that a control group which cannot be sampled is for the user.
-pub(crate) fn cgroup_failure(error: &CgroupError) -> Failure {
+pub fn cgroup_failure(error: &CgroupError) -> Failure {
     match error {
         CgroupError::NotMounted => Failure::new("cannot sample a control group: there are none")
             .why("no cgroup file system with the perf_event controller is mounted")
@@ -150,10 +151,25 @@ fn task_denied(tid: Tid, owner: Option<u32>) -> Failure {
     with_more_rights(Failure::new(what).why(why), level)
 }
 
+/// Everything that would lift a refusal: `level` is the highest that allows it to everybody, if any
+/// does.
+fn with_more_rights(failure: Failure, level: Option<i32>) -> Failure {
+    let failure = match is_root() {
+        true => failure.or_try(more_rights()),
+        false => as_root(failure).or_try(setcap_command()),
+    };
+    level.into_iter().fold(failure, |failure, level| failure.or_try(lower_paranoid(level)))
+}
+
+/// Advises to run the same command as root, unless root ran it.
+fn as_root(failure: Failure) -> Failure {
+    if is_root() { failure } else { failure.or_again_with("sudo") }
+}
+
 #[cfg(test)]
 mod tests {
-
     use flame_profile::ByteLen;
+    use flame_render::Paint;
 
     use super::*;
 
@@ -176,7 +192,7 @@ mod tests {
     #[test]
     fn nobody_is_advised_to_become_who_they_are() {
         for failure in refusals() {
-            let sudo = failure.tries.iter().any(|command| command.starts_with("sudo "));
+            let sudo = failure.text(Paint(false), "flame").contains("try: sudo ");
             assert_eq!(sudo, !Uid::effective().is_root(), "{failure:?}");
         }
     }
