@@ -1,6 +1,6 @@
 //! What this machine, this user and a process allow, and what mends what they do not.
 //!
-//! Whatever can be tried is tried. Each answer is a [`Check`]; who prints them knows their form. The
+//! Whatever can be tried is tried. Each answer is a [`Check`]; a [`listing`] and [`to_json`] know their form. The
 //! advice itself serves whoever else lacks something: on [`rights`], on the [`Packages`] that bring
 //! debug information, on the code of runtimes and of images, and for a [`failure`] of the sampler.
 //! Nothing is printed, changed or sent.
@@ -17,7 +17,9 @@ mod events;
 mod failure;
 mod image_advice;
 mod images;
+mod json;
 mod limits;
+mod listing;
 mod packages;
 mod process;
 pub mod rights;
@@ -29,6 +31,8 @@ mod user;
 pub use check::{Check, Facts, Group, Report, Status};
 pub use failure::{cgroup_failure, failure};
 pub use image_advice::{Language, mend_debug_files};
+pub use json::to_json;
+pub use listing::listing;
 pub use packages::{Packages, joined};
 pub use process::Process;
 pub use runtime_advice::{Advice, advice};

@@ -1,15 +1,12 @@
 //! `flame doctor`: what this machine, this user and a target allow, and what mends what they do
 //! not.
 //!
-//! [`flame_doctor`] looks; two printers know the form of its answers.
-
-mod json;
-mod text;
+//! [`flame_doctor`] looks, and knows the form of its answers.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use flame_doctor::{Process, examine, failure};
+use flame_doctor::{Process, examine, failure, listing, to_json};
 use flame_recorder::LiveFiles;
 use flame_sampler::SamplerError;
 
@@ -33,12 +30,12 @@ pub(crate) fn run(args: &DoctorArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     };
     let report = examine(target.as_ref());
     let text = match args.json {
-        true => json::print(&report),
+        true => to_json(&report),
         false if cli.quiet => String::new(),
         false => {
             let stdout = io::stdout();
             let width = stdout.is_terminal().then(terminal::width);
-            text::print(&report, Paint(cli.color.on_stdout()), width)
+            listing(&report, Paint(cli.color.on_stdout()), width)
         }
     };
     let printed = print_result(&text)?;

@@ -1,13 +1,14 @@
 //! The report as JSON, in a form that stays: docs/doctor.md describes it.
 
-use flame_doctor::{Check, Group, Report};
 use serde_json::{Value, json};
+
+use crate::check::{Check, Group, Report};
 
 /// Raised when a field changes its meaning or goes; new ones may come without.
 const VERSION: u32 = 1;
 
 /// The report, one line.
-pub(super) fn print(report: &Report) -> String {
+pub fn to_json(report: &Report) -> String {
     let target = report.target.as_ref().map(|target| {
         json!({
             "pid": target.pid,
@@ -76,7 +77,7 @@ mod tests {
                   "found": "not allowed", "fix": null },
             ],
         });
-        let printed: Value = serde_json::from_str(&print(&report)).unwrap();
+        let printed: Value = serde_json::from_str(&to_json(&report)).unwrap();
         assert_eq!(printed, expect);
     }
 
@@ -84,7 +85,7 @@ mod tests {
     fn names_keep_their_characters_and_print_none_that_steer() {
         let name = "/tmp/\u{9b}31m\u{7f}\u{202e}\u{1f525}\n\u{1b}[2J";
         let checks = vec![(Group::Images, Check::ok(name, "fine"))];
-        let text = print(&Report { target: None, checks });
+        let text = to_json(&Report { target: None, checks });
         assert!(text.trim_end().bytes().all(|byte| (b' '..0x7f).contains(&byte)), "{text:?}");
         let parsed: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(parsed["checks"][0]["name"], name);

@@ -1,11 +1,11 @@
 //! The report as a listing for people.
 
-use flame_doctor::{Check, Group, Report, Status, joined};
 use flame_recorder::host_name;
-use flame_render::clean_name;
+use flame_render::{Paint, clean_name};
 use nix::unistd::{Uid, User};
 
-use crate::terminal::Paint;
+use crate::check::{Check, Group, Report, Status};
+use crate::packages::joined;
 
 /// Columns of a name; what is longer has a line of its own.
 const NAME: usize = 20;
@@ -15,7 +15,7 @@ const MARGIN: usize = 11;
 
 /// The listing. Paths and names of the target are shown without what could steer a terminal.
 /// Lines are broken where `width` says how wide they may be.
-pub(super) fn print(report: &Report, paint: Paint, width: Option<usize>) -> String {
+pub fn listing(report: &Report, paint: Paint, width: Option<usize>) -> String {
     let mut text = format!("{}\n", machine());
     if let Some(target) = &report.target {
         let user = target.user.map_or_else(|| "?".to_owned(), name_of);
@@ -141,13 +141,13 @@ fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flame_doctor::Facts;
+    use crate::check::Facts;
 
     #[test]
     fn what_a_target_chose_steers_no_terminal() {
         let check = Check::missing("lib\x1b[2J.so", "gone\r").fix("restart \x07it");
         let report = Report { target: None, checks: vec![(Group::Images, check)] };
-        let text = print(&report, Paint(false), None);
+        let text = listing(&report, Paint(false), None);
         assert!(text.contains("  missing  lib␛[2J.so            gone␍\n"), "{text}");
         assert!(!text.contains(['\x1b', '\r', '\x07']), "{text:?}");
     }
