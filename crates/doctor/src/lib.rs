@@ -1,4 +1,4 @@
-//! What this machine, this user and a process allow, and what mends what they do not.
+//! What this machine, this user and a process allow, what a recording of them lacks, and what mends it.
 //!
 //! Whatever can be tried is tried. Each answer is a [`Check`]; a [`listing`] and [`to_json`] know their form. The
 //! advice itself serves whoever else lacks something: on [`rights`], on the [`Packages`] that bring
@@ -20,8 +20,10 @@ mod images;
 mod json;
 mod limits;
 mod listing;
+mod names;
 mod packages;
 mod process;
+pub mod recording;
 pub mod rights;
 mod runtime;
 mod runtime_advice;
@@ -33,6 +35,7 @@ pub use failure::{cgroup_failure, failure};
 pub use image_advice::{Language, mend_debug_files};
 pub use json::to_json;
 pub use listing::listing;
+pub use names::{ProcessName, process_called};
 pub use packages::{Packages, joined};
 pub use process::Process;
 pub use runtime_advice::{Advice, advice};

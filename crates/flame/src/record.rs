@@ -1,14 +1,10 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
 mod allocator;
-mod coverage;
-mod debug_files;
 mod events;
-mod explain;
+#[cfg(feature = "debuginfod")]
+mod fetching;
 mod modes;
-mod names;
-mod no_samples;
-mod notes;
 mod plan;
 mod priority;
 mod progress;
@@ -24,7 +20,7 @@ use std::mem;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use flame_doctor::failure;
+use flame_doctor::{failure, recording};
 use flame_profile::{Meta, Profile};
 use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name};
 use flame_sampler::{ExitReport, Sessions};
@@ -50,6 +46,9 @@ const DEFAULTS: Defaults = Defaults {
     on_stdout: Format::Folded,
     is_recording: true,
 };
+
+/// For users of perf.
+const STACKS: &str = "-g is not needed: stacks are always recorded (--call-graph says how)";
 
 /// Runs the command.
 pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
@@ -124,37 +123,39 @@ fn record(
     let ended_tasks = recorder.ended_tasks();
     let accounted = recorder.accounted();
     tracing::info!("recording over");
-    notes.extend(notes::of_refusals(recorder.source()));
+    notes.extend(recording::of_refusals(recorder.source()));
     let options = &plan.recorder.options;
     notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &plan.files));
     privileges::keep_for_naming();
     let (seen, samples) = (recorder.images(), recorder.samples());
-    let missing = debug_files::fetch_missing(&seen, samples, cli.quiet, paint, signals);
-    notes.extend(missing.map(Note::plain));
-    notes.extend(debug_files::notes(&seen, samples));
-    let images = plan.explains.then(|| explain::Images::of(&seen, samples));
+    #[cfg(feature = "debuginfod")]
+    notes.extend(fetching::fetch_missing(&seen, samples, cli.quiet, paint, signals));
+    notes.extend(recording::torn_debug_files(&seen, samples));
+    let images = plan.explains.then(|| recording::Images::of(&seen, samples));
     let finished = recorder.finish_whole().map_err(|error| failure(&error))?;
     let Finished { mut profile, source: sessions, times } = finished;
     tracing::info!("named");
-    notes.extend(notes::of_cost(&sessions, times.all()));
+    notes.extend(recording::of_cost(&sessions, times.all()));
     let session = sessions.first();
     describe(&mut profile.meta, target.describe());
     titles::add(&mut profile, &plan.files);
-    notes.extend(notes::of_hidden_kernel(&profile.health));
+    notes.extend(recording::of_hidden_kernel(&profile.health));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
     notes.extend(left_out.chain(recorded).map(Note::plain));
     message::note(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
     let exit = target.finish(signals);
-    let unseen = coverage::unseen(&profile, session, &times, ended_tasks);
+    let unseen = recording::unseen(&profile, session, &times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
-        let empty = no_samples::NoSamples { profile: &profile, session, plan };
+        let cpus = plan.recorder.sampler.cpus.as_deref();
+        let program = plan.program.as_deref();
+        let empty = recording::NoSamples { profile: &profile, session, cpus, program };
         let failure = empty.failure(accounted.unwrap_or_default());
         return exit_without_samples(failure, exit, plan.forwards_exit, cli);
     }
-    let strict = plan.is_strict.then(|| coverage::strict(&profile, session)).flatten();
+    let strict = plan.is_strict.then(|| recording::strict(&profile, session)).flatten();
     let taken = summary::taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
 }
@@ -185,8 +186,8 @@ fn show_times(config: &mut RecorderConfig, outputs: &Outputs) -> Result<(), Fail
 /// What is to be said before anything is sampled.
 fn first_notes(plan: &Plan, target: &target::Started, sessions: &Sessions) -> Vec<Note> {
     let mut notes = target.notes().to_vec();
-    notes.extend(plan.asks_for_stacks.then(notes::of_stacks));
-    notes.extend(notes::of_sessions(sessions));
+    notes.extend(plan.asks_for_stacks.then(|| Note::plain(STACKS)));
+    notes.extend(recording::of_sessions(sessions));
     notes
 }
 
@@ -213,7 +214,7 @@ struct Done {
     /// What of the CPU time was not seen.
     unseen: Option<Note>,
     /// The images, if they are to be explained.
-    images: Option<explain::Images>,
+    images: Option<recording::Images>,
     /// Why it is not good enough for `--strict`.
     strict: Option<Failure>,
 }
@@ -234,7 +235,9 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     }
     message::note(&unseen, cli);
     if let Some(images) = images {
-        images.print(&profile.health, paint);
+        // Servers that are named are asked for debug files.
+        let has_servers = std::env::var_os("DEBUGINFOD_URLS").is_some();
+        message::say(&images.table(&profile.health, has_servers, paint));
     }
     let failed = first_of(failures.into_iter().chain(not_shaped).chain(strict), cli.color);
     failed.map(|()| exit)

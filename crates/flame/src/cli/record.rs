@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use flame_doctor::ProcessName;
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_recorder::DEFAULT_MAX_DEPTH;
 use flame_sampler::{
@@ -97,13 +98,6 @@ impl TargetArgs {
         let launches = !self.command.is_empty() && !self.names_a_target();
         launches.then_some(self.command.as_slice())
     }
-}
-
-/// A process as it is typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ProcessName {
-    Number(Pid),
-    Name(String),
 }
 
 /// A list in one word, separated by commas or white space; a type of its own, since clap would take

@@ -1,7 +1,5 @@
 //! `--mode alloc`: what is asked of malloc and its like, by the calls' arguments.
 
-use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::IntoRawFd;
@@ -57,7 +55,7 @@ struct Allocator {
 pub(super) fn set(
     config: &mut RecorderConfig,
     sampling: &SamplingArgs,
-    command: Option<&[OsString]>,
+    program: Option<&Path>,
     files: &LiveFiles,
 ) -> Result<(), Failure> {
     let mut copied = None;
@@ -66,7 +64,7 @@ pub(super) fn set(
         (Some(path), _) => of_file(path, path),
         (None, Target::Processes(pids)) => pids.first().and_then(|pid| of_process(*pid)),
         (None, Target::Threads(tids)) => tids.first().and_then(|tid| of_process(Pid(tid.0))),
-        (None, _) => command.map_or_else(of_this_machine, of_program),
+        (None, _) => program.map_or_else(of_this_machine, of_program),
     };
     let allocator = allocator.ok_or_else(|| none_was_found(copied))?;
     let mut starts = Vec::new();
@@ -214,18 +212,9 @@ impl<'m> Mapped<'m> {
 
 /// That of a program that will be started: its own, or that of its C library. A script's is that of what
 /// runs it, which has the C library of this machine.
-fn of_program(command: &[OsString]) -> Option<Allocator> {
-    let program = Path::new(command.first()?);
-    let found = match program.components().count() {
-        1 => {
-            let directories = env::var_os("PATH")?;
-            let in_each = env::split_paths(&directories).map(|directory| directory.join(program));
-            in_each.into_iter().find(|path| path.is_file())?
-        }
-        _ => program.to_owned(),
-    };
-    let Ok(image) = ImageFile::open(&found) else { return of_this_machine() };
-    of_file(&found, &found).or_else(|| {
+fn of_program(program: &Path) -> Option<Allocator> {
+    let Ok(image) = ImageFile::open(program) else { return of_this_machine() };
+    of_file(program, program).or_else(|| {
         // Without one it is linked statically: no library has what it calls.
         let interpreter = image.section(".interp")?;
         let path = interpreter.bytes.split(|byte| *byte == 0).next()?;

@@ -1,6 +1,9 @@
 //! The options of `flame record` as what the recorder and the rest of the command work by.
 
+use std::env;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +27,8 @@ pub(super) struct Plan {
     pub(super) files: LiveFiles,
     /// When to end at the latest.
     pub(super) duration: Option<Duration>,
-    /// The program that is the target.
-    pub(super) command: Option<Vec<OsString>>,
+    /// The file of the program that is the target.
+    pub(super) program: Option<PathBuf>,
     /// Whether Java VMs are asked for the names of their code.
     pub(super) java: bool,
     /// Whether it is said of each image what it lacks.
@@ -68,15 +71,16 @@ impl Plan {
         }
         recorder.others.extend(further_events(sampling));
         modes::set(&mut recorder, sampling)?;
+        let program = args.target.launched().and_then(program_of);
         if sampling.mode == Some(Mode::Alloc) {
-            allocator::set(&mut recorder, sampling, args.target.launched(), &files)?;
+            allocator::set(&mut recorder, sampling, program.as_deref(), &files)?;
         }
         check_functions(&mut recorder)?;
         Ok(Plan {
             recorder,
             files,
             duration: sampling.duration,
-            command: args.target.launched().map(<[OsString]>::to_vec),
+            program,
             java: sampling.java,
             explains: args.symbols.explain,
             is_strict: sampling.strict,
@@ -84,6 +88,16 @@ impl Plan {
             asks_for_stacks: sampling.with_stacks,
         })
     }
+}
+
+/// The file of a program that is launched: as the command says, or in a directory of PATH.
+fn program_of(command: &[OsString]) -> Option<PathBuf> {
+    let program = command.first()?;
+    if program.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(program));
+    }
+    let directories = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    env::split_paths(&directories).map(|directory| directory.join(program)).find(|it| it.is_file())
 }
 
 /// Functions are sampled in the target's processes alone: in others their breakpoints would cost time.

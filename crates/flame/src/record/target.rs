@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flame_doctor::{cgroup_failure, failure};
+use flame_doctor::{cgroup_failure, failure, process_called};
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, command_line};
 use flame_sampler::{
@@ -15,7 +15,6 @@ use flame_sampler::{
 use nix::sys::signal::Signal;
 use nix::unistd::dup2_stdout;
 
-use super::names;
 use super::signals::StopSignals;
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
@@ -116,7 +115,7 @@ impl Started {
         let mut pids = Vec::new();
         let mut notes = Vec::new();
         for name in args.pids.iter().flat_map(|list| &list.0) {
-            let (pid, note) = names::find(name, files)?;
+            let (pid, note) = process_called(name, files)?;
             pids.push(pid);
             notes.extend(note);
         }

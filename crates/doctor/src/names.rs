@@ -4,10 +4,8 @@ use std::fs;
 
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, TargetFiles, all_processes, command_line};
+use flame_render::{Failure, Note};
 use flame_sampler::{parent_of, process_of};
-
-use crate::cli::ProcessName;
-use crate::message::{Failure, Note};
 
 /// Processes of a name that are listed at most.
 const LISTED: usize = 8;
@@ -15,8 +13,23 @@ const LISTED: usize = 8;
 /// Characters of a process's name that the kernel keeps.
 const NAME: usize = 15;
 
+/// A process as it is typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessName {
+    /// Its number, or that of one of its threads.
+    Number(Pid),
+    /// Its name, or that of what it runs.
+    Name(String),
+}
+
 /// The process that is meant, with what is to be said of it.
-pub(super) fn find(name: &ProcessName, files: &LiveFiles) -> Result<(Pid, Option<Note>), Failure> {
+///
+/// # Errors
+/// No process has that name, or several that are not one tree.
+pub fn process_called(
+    name: &ProcessName,
+    files: &LiveFiles,
+) -> Result<(Pid, Option<Note>), Failure> {
     match name {
         ProcessName::Number(number) => Ok(by_number(*number, files)),
         ProcessName::Name(name) => {

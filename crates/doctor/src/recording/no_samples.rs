@@ -1,31 +1,32 @@
 //! Why there are no samples, and what shows more.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use flame_profile::{Nanos, Pid, Profile, Tid};
-use flame_render::group_thousands;
+use flame_profile::{Cpu, Nanos, Pid, Profile, Tid};
+use flame_render::{Failure, group_thousands};
 use flame_sampler::{Session, is_stopped};
 use nix::unistd::Uid;
-
-use super::plan::Plan;
-use crate::message::Failure;
 
 const WAITS: &str = "--mode off-cpu, to see where it waits (needs the right to sample the kernel)";
 
 /// A recording without samples.
 #[derive(Debug)]
-pub(super) struct NoSamples<'a> {
-    pub(super) profile: &'a Profile,
-    pub(super) session: &'a Session,
-    pub(super) plan: &'a Plan,
+pub struct NoSamples<'a> {
+    /// What is known all the same.
+    pub profile: &'a Profile,
+    /// What was sampled.
+    pub session: &'a Session,
+    /// The CPUs that were chosen.
+    pub cpus: Option<&'a [Cpu]>,
+    /// The file of the program that was launched.
+    pub program: Option<&'a Path>,
 }
 
 impl NoSamples<'_> {
     /// The failure that it is, for a target that was given so much CPU time by the kernel.
-    pub(super) fn failure(&self, accounted: Nanos) -> Failure {
+    pub fn failure(&self, accounted: Nanos) -> Failure {
         let failure = Failure::new("no samples were taken");
         if !self.session.event().is_clock() {
             return self.without_events(failure);
@@ -51,7 +52,7 @@ impl NoSamples<'_> {
             "it used {used:.1} ms of CPU time in {duration:.1} s, and a sample is taken every \
              {interval:.1} ms of it"
         );
-        if let Some(cpus) = &self.plan.recorder.sampler.cpus {
+        if let Some(cpus) = self.cpus {
             let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
             return failure
                 .why(format!("only CPU {} is recorded; there {slept}", cpus.join(",")))
@@ -59,7 +60,7 @@ impl NoSamples<'_> {
         }
         // What hardly runs at all is not seen better by looking more often.
         let is_idle = used < duration * 1e3 / 20.0;
-        match (is_idle, self.plan.command.is_some()) {
+        match (is_idle, self.program.is_some()) {
             (_, true) if duration * 1e3 < 20.0 * interval => failure
                 .why(format!("the program was short-lived: {slept}"))
                 .or_try("a higher frequency: -F 4999"),
@@ -101,21 +102,8 @@ impl NoSamples<'_> {
     }
 
     /// The program that was launched, if the kernel hides it from this user.
-    fn hidden_program(&self) -> Option<PathBuf> {
-        let command = self.plan.command.as_ref()?.first()?;
-        if Uid::effective().is_root() {
-            return None;
-        }
-        let found = match command.as_bytes().contains(&b'/') {
-            true => Some(PathBuf::from(command)),
-            false => {
-                let path = std::env::var_os("PATH")?;
-                std::env::split_paths(&path)
-                    .map(|dir| dir.join(command))
-                    .find(|path| path.is_file())
-            }
-        };
-        found.filter(|path| has_other_rights(path))
+    fn hidden_program(&self) -> Option<&Path> {
+        self.program.filter(|path| !Uid::effective().is_root() && has_other_rights(path))
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::fs;
 
-use flame_doctor::failure;
-use flame_doctor::rights::{by_root, more_rights, paranoid};
 use flame_profile::{Health, Missing, Nanos};
 use flame_render::{Note, group_thousands};
 use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
+
+use crate::failure::failure;
+use crate::rights::{by_root, more_rights, paranoid};
 
 /// Samples a second from which on what they cost is worth a word: a tenth of a CPU.
 const COSTLY: u64 = 8000;
 
 /// A word about kernel functions that have no names because their addresses are hidden.
-pub(super) fn of_hidden_kernel(health: &Health) -> Option<Note> {
+pub fn of_hidden_kernel(health: &Health) -> Option<Note> {
     let hidden = |(_, missing): &(String, Missing)| *missing == Missing::KernelHidden;
     if !health.unnamed.keys().any(hidden) {
         return None;
@@ -38,7 +39,7 @@ fn rights_for_kernel_code() -> String {
 }
 
 /// What of a recording in progress was refused.
-pub(super) fn of_refusals(sessions: &Sessions) -> Vec<Note> {
+pub fn of_refusals(sessions: &Sessions) -> Vec<Note> {
     let note = |refusal: &Refusal| {
         let why = failure(&refusal.error);
         Note::plain(match refusal.what {
@@ -66,7 +67,7 @@ const OCCURRENCE: f64 = 0.25e-6;
 const SLOWED: f64 = 0.05;
 
 /// What counting the occurrences of events has cost the target, if it did.
-pub(super) fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
+pub fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
     let happened = |is_function: bool| -> u64 {
         let all = sessions.all().iter().filter(|one| one.event().is_function() == is_function);
         all.filter_map(Session::happened).sum()
@@ -93,13 +94,8 @@ pub(super) fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note
     notes
 }
 
-/// A note for users of perf.
-pub(super) fn of_stacks() -> Note {
-    Note::plain("-g is not needed: stacks are always recorded (--call-graph says how)".to_owned())
-}
-
 /// The notes on what was opened; what was refused for several events is said once.
-pub(super) fn of_sessions(sessions: &Sessions) -> Vec<Note> {
+pub fn of_sessions(sessions: &Sessions) -> Vec<Note> {
     let mut conceded: Vec<&Concession> = Vec::new();
     for concession in sessions.all().iter().flat_map(Session::concessions) {
         if !conceded.contains(&concession) {

@@ -1,4 +1,7 @@
 //! Debug information that is not on this machine: which images lack it, and its way here.
+//!
+//! Servers are asked only when DEBUGINFOD_URLS names some, and only for images that enough samples
+//! are in: a download takes seconds, and nobody looks for the names of a thousandth.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +14,8 @@ use flame_profile::BuildId;
 use flame_recorder::SeenImage;
 use flame_symbolize::Sources;
 
-use super::super::signals::StopSignals;
+use super::signals::StopSignals;
+use crate::message::Note;
 use crate::privileges;
 use crate::symbols::debuginfod_cache;
 use crate::terminal::Paint;
@@ -25,13 +29,13 @@ const ERASE: &str = "\r\x1b[2K";
 
 /// Fetches debug information that images with a visible share lack; a sentence where not all of it
 /// could be had. It ends at the latest with the deadline, and at once when a signal asks for it.
-pub(in crate::record) fn fetch_missing(
+pub(super) fn fetch_missing(
     images: &[SeenImage<'_>],
     samples: u64,
     quiet: bool,
     paint: Paint,
     signals: &StopSignals,
-) -> Option<String> {
+) -> Option<Note> {
     let config = config()?;
     // The signal that ended the recording is not the one that ends this.
     signals.listen_anew();
@@ -58,7 +62,7 @@ pub(in crate::record) fn fetch_missing(
     if show {
         write(ERASE);
     }
-    sentence(&outcomes)
+    sentence(&outcomes).map(Note::plain)
 }
 
 /// What could not be had; `None` where nothing is missing that a server has.

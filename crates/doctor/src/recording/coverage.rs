@@ -1,11 +1,11 @@
 //! What of the target's CPU time the samples stand for, and why not for all of it.
 
-use flame_doctor::rights::{is_root, more_rights};
 use flame_profile::{Coverage, Health, Nanos, Occurrences, Profile};
 use flame_recorder::ProcessTimes;
+use flame_render::{Failure, Note};
 use flame_sampler::{PerTask, Privilege, Scope, Session};
 
-use crate::message::{Failure, Note};
+use crate::rights::{is_root, more_rights};
 
 /// Less than this is worth a word, and is an error with `--strict`.
 const ENOUGH: f64 = 0.95;
@@ -13,7 +13,7 @@ const ENOUGH: f64 = 0.95;
 /// How far below 1 the coverage may be by chance alone: two standard errors. Of a CPU's random
 /// moments, as many hit the target as it has a share of the CPU, more or less; a target that never
 /// leaves its CPUs is met every time.
-pub(super) fn chance(profile: &Profile, session: &Session) -> f64 {
+fn chance(profile: &Profile, session: &Session) -> f64 {
     let (Some(coverage), Some(duration)) = (profile.health.coverage, profile.meta.duration) else {
         return 0.0;
     };
@@ -28,7 +28,7 @@ pub(super) fn chance(profile: &Profile, session: &Session) -> f64 {
 
 /// Says which share of the CPU time was not seen and why, where it is worth a word. So many tasks
 /// of the target have ended.
-pub(super) fn unseen(
+pub fn unseen(
     profile: &Profile,
     session: &Session,
     times: &ProcessTimes,
@@ -100,7 +100,7 @@ fn short_lived(health: &Health, scope: Scope, ended_tasks: u64) -> Option<String
 
 /// What `--strict` does not let pass: a coverage that is below 95 % by more than chance can explain,
 /// and any loss.
-pub(super) fn strict(profile: &Profile, session: &Session) -> Option<Failure> {
+pub fn strict(profile: &Profile, session: &Session) -> Option<Failure> {
     let sees_all = session.scope() == Scope::Cpus && session.privilege() != Privilege::User;
     let health = &profile.health;
     (!is_whole(health, chance(profile, session))).then(|| not_whole(health, sees_all))

@@ -1,22 +1,20 @@
 //! `--explain`: for each image what names are missing, and what would bring them.
 
-use std::io::{self, Write};
-
-use flame_doctor::rights::is_root;
-use flame_doctor::{Language, Packages, mend_debug_files};
 use flame_profile::{Health, Missing, Weight};
 use flame_recorder::{SeenImage, image_name};
-use flame_render::clean_name;
+use flame_render::{Paint, clean_name};
 use flame_symbolize::{Source, Sources};
 
-use crate::terminal::Paint;
+use crate::image_advice::{Language, mend_debug_files};
+use crate::packages::Packages;
+use crate::rights::is_root;
 
 /// Images that are listed although nothing of theirs is without a name, most frequent first.
 const MAX_ROWS: usize = 30;
 
 /// The images of a recording, as they are before anything has a name.
 #[derive(Debug)]
-pub(super) struct Images {
+pub struct Images {
     samples: u64,
     /// Most frequent first.
     images: Vec<Image>,
@@ -43,7 +41,7 @@ struct Row {
 
 impl Images {
     /// What is known at the end of a recording.
-    pub(super) fn of(seen: &[SeenImage<'_>], samples: u64) -> Images {
+    pub fn of(seen: &[SeenImage<'_>], samples: u64) -> Images {
         let image = |seen: &SeenImage<'_>| Image {
             name: image_name(seen.key),
             samples: seen.samples,
@@ -55,18 +53,17 @@ impl Images {
         Images { samples, images }
     }
 
-    /// Prints the table to stderr.
-    pub(super) fn print(&self, health: &Health, paint: Paint) {
+    /// The table; `has_servers` says whether servers of debug files are named.
+    pub fn table(&self, health: &Health, has_servers: bool, paint: Paint) -> String {
         let lacking = self.images.iter().filter(|image| self.is_incomplete(image, health));
         let packages = Packages::owning(lacking.map(|image| image.name.as_str()));
         let mut text = table(&self.rows(health, &packages), paint);
         let lacks = |image: &Image| image.sources.as_ref().is_some_and(|s| !s.lacking.is_empty());
-        if std::env::var_os("DEBUGINFOD_URLS").is_none() && self.images.iter().any(lacks) {
+        if !has_servers && self.images.iter().any(lacks) {
             text += "  packages of debug symbols may be in an archive of their own; with the \
                      distribution's server in DEBUGINFOD_URLS flame fetches the files itself\n";
         }
-        // A table that nobody can read is not a failure of the recording.
-        let _ = io::stderr().write_all(text.as_bytes());
+        text
     }
 
     fn is_incomplete(&self, image: &Image, health: &Health) -> bool {

@@ -1,0 +1,13 @@
+//! What is said of a recording: what had to give way, what of the target was not seen, and why.
+
+mod coverage;
+mod debug_files;
+mod explain;
+mod no_samples;
+mod notes;
+
+pub use coverage::{strict, unseen};
+pub use debug_files::torn_debug_files;
+pub use explain::Images;
+pub use no_samples::NoSamples;
+pub use notes::{of_cost, of_hidden_kernel, of_refusals, of_sessions};
