@@ -54,11 +54,9 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         Format::Svg => write_picture(&report, args, &outputs, out),
         _ => write(&report, cli, &outputs, format, out),
     });
-    if !cli.quiet {
-        say(&written, Paint(cli.color.on_stderr()));
-        if !written.is_empty() {
-            say_line(&report.verdict());
-        }
+    say(&written, cli);
+    if !cli.quiet && !written.is_empty() {
+        say_line(&report.verdict());
     }
     // An output that could not be written counts more than what it would have said, and a gate
     // that guards nothing more than one that held or broke.

@@ -12,7 +12,7 @@ use flame_formats::{
 };
 use flame_profile::{Health, Profile, ValueType, Weight};
 use flame_recorder::LiveFiles;
-use flame_render::{clean_name, group_thousands};
+use flame_render::{clean_name, counted};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};
@@ -104,7 +104,7 @@ pub(crate) fn say_skipped(all: &[SkippedOf], cli: &Cli) {
     if count == 0 || cli.quiet {
         return;
     }
-    let mut text = format!("{} left out: they cannot be read", lines(count));
+    let mut text = format!("{} left out: they cannot be read", counted(count, "line", "lines"));
     if count == 1 {
         text = "1 line left out: it cannot be read".to_owned();
     }
@@ -117,11 +117,6 @@ pub(crate) fn say_skipped(all: &[SkippedOf], cli: &Cli) {
         details.push(format!("{path}, {}: {}{excerpt}", part.place, part.reason));
     }
     warn_with(&text, &details, cli.color);
-}
-
-/// This many lines.
-pub(crate) fn lines(count: u64) -> String {
-    format!("{} {}", group_thousands(count), if count == 1 { "line" } else { "lines" })
 }
 
 /// The table of formats, as `flame fold --list-formats` prints it.

@@ -10,9 +10,7 @@ mod priority;
 mod progress;
 mod repeat;
 mod runtime_notes;
-mod scripts;
 mod signals;
-mod summary;
 mod target;
 mod titles;
 
@@ -23,17 +21,18 @@ use std::time::{Duration, Instant};
 use flame_doctor::{failure, recording};
 use flame_profile::{Meta, Profile};
 use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name};
-use flame_sampler::{ExitReport, Sessions};
+use flame_render::{counted, recording_footer, recording_summary};
+use flame_sampler::{ExitReport, Sessions, Taken};
 
 use crate::cli::{Cli, RecordArgs};
 use crate::message::{Failure, Note, first_of};
 use crate::output::{Defaults, Format, Outputs, Shown};
-use crate::terminal::Paint;
+use crate::render::wrote;
+use crate::terminal::{self, Paint};
 use crate::{java, message, privileges};
 use plan::Plan;
 use progress::Progress;
 use signals::StopSignals;
-pub(crate) use summary::footer;
 
 /// How long to wait for the kernel at most between two looks at the clock and the target.
 const LOOK: Duration = Duration::from_millis(100);
@@ -156,7 +155,7 @@ fn record(
         return exit_without_samples(failure, exit, plan.forwards_exit, cli);
     }
     let strict = plan.is_strict.then(|| recording::strict(&profile, session)).flatten();
-    let taken = summary::taken(session.taken());
+    let taken = taken(session.taken());
     publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
 }
 
@@ -225,13 +224,20 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     let paint = Paint(cli.color.on_stderr());
     let (tree, not_shaped) = outputs.tree(&profile);
     tracing::info!(nodes = tree.nodes().len(), "call tree built");
-    let footer = footer(&profile);
+    let footer = recording_footer(&profile);
     let shown = Shown { tree: &tree, profile: Some(&profile), title: None, footer: &footer };
     let (written, failures) = outputs.write(&shown);
     tracing::info!("written");
     if !cli.quiet {
         outputs.idle_options(&tree).iter().for_each(|idle| message::warn(idle, cli.color));
-        summary::print(&profile, &tree, &written, summary::Target { exit, taken }, paint);
+        let columns = terminal::width();
+        let mut text = recording_summary(&profile, &tree, taken.as_deref(), paint, columns);
+        if let Some(exit) = exit.filter(|exit| !exit.status().success()) {
+            let note = paint.yellow("note:");
+            text += &format!("{note} the program ended with {}\n", exit.status());
+        }
+        written.iter().for_each(|file| text += &wrote(file, bytes(file.len), paint));
+        message::say(&text);
     }
     message::note(&unseen, cli);
     if let Some(images) = images {
@@ -241,6 +247,21 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     }
     let failed = first_of(failures.into_iter().chain(not_shaped).chain(strict), cli.color);
     failed.map(|()| exit)
+}
+
+/// How many processes and threads were found, of a target that was there.
+fn taken(taken: &Taken) -> Option<String> {
+    let processes = counted(taken.processes.len() as u64, "process", "processes");
+    let threads = counted(taken.threads as u64, "thread", "threads");
+    (!taken.processes.is_empty()).then(|| format!("{processes}, {threads}"))
+}
+
+fn bytes(len: u64) -> String {
+    match len {
+        0..10_000 => format!("{len} bytes"),
+        10_000..10_000_000 => format!("{} KB", len / 1000),
+        _ => format!("{} MB", len / 1_000_000),
+    }
 }
 
 /// Records until something ends it.

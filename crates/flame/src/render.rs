@@ -2,19 +2,18 @@
 
 mod input;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flame_formats::ReadOptions;
 use flame_profile::{Annotations, CallTree, Health, Profile};
-use flame_render::{clean_name, group_thousands};
+use flame_render::{counted, group_thousands, recording_footer};
 
 use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
-use crate::inputs::{self, say_skipped};
-use crate::message::{Failure, first_of, warn};
+use crate::inputs::{self, say_skipped, shown_path};
+use crate::message::{self, Failure, first_of, warn};
 use crate::output::{Defaults, Format, Outputs, Shown, Written, write_index};
-use crate::record::footer;
 use crate::terminal::Paint;
 use input::Inputs;
 
@@ -77,9 +76,7 @@ fn index(folder: &Path, force: bool, cli: &Cli) -> Result<ExitCode, Failure> {
         let noun = if others == 1 { "file is" } else { "files are" };
         warn(&format!("{others} .svg {noun} no pictures of flame's"), cli.color);
     }
-    if !cli.quiet {
-        say(&[written], Paint(cli.color.on_stderr()));
-    }
+    say(&[written], cli);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -110,22 +107,16 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
         outputs.idle_options(&tree).iter().for_each(|idle| warn(idle, cli.color));
     }
     let tree = outputs.shape(tree)?;
-    let names: Vec<String> = job
-        .profiles
-        .iter()
-        .map(|path| clean_name(&path.display().to_string()).into_owned())
-        .collect();
+    let names: Vec<String> = job.profiles.iter().map(|path| shown_path(path)).collect();
     let footer = match &profile {
-        Some(profile) => footer(profile),
+        Some(profile) => recording_footer(profile),
         None => footer_of_text(&names, &health, &tree),
     };
     let shown = Shown { tree: &tree, profile: profile.as_ref(), title: None, footer: &footer };
     let (written, failures) = outputs.write(&shown);
     // Taking a large tree apart takes time, and the process is about to end.
     std::mem::forget(tree);
-    if !cli.quiet {
-        say(&written, Paint(cli.color.on_stderr()));
-    }
+    say(&written, cli);
     let failed = first_of(failures, cli.color);
     failed.map(|()| ExitCode::SUCCESS)
 }
@@ -142,7 +133,7 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
     line += concat!(", flame ", env!("CARGO_PKG_VERSION"));
     let mut lines = vec![line];
     if health.skipped_lines > 0 {
-        lines.push(format!("{} not readable", inputs::lines(health.skipped_lines)));
+        lines.push(format!("{} not readable", counted(health.skipped_lines, "line", "lines")));
     }
     let gone = |before: &[flame_profile::Before]| {
         let both = tree.nodes().iter().zip(before);
@@ -150,9 +141,8 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
     };
     match tree.before().map(gone) {
         Some(gone) if gone > 0 => {
-            let noun = if gone == 1 { "stack is" } else { "stacks are" };
-            let gone = group_thousands(gone);
-            lines.push(format!("{gone} {noun} gone: no width here; swap the counts to see it"));
+            let gone = counted(gone, "stack is", "stacks are");
+            lines.push(format!("{gone} gone: no width here; swap the counts to see it"));
         }
         _ => {}
     }
@@ -160,9 +150,15 @@ fn footer_of_text(names: &[String], health: &Health, tree: &CallTree) -> Vec<Str
     lines
 }
 
-pub(crate) fn say(written: &[Written], paint: Paint) {
-    for file in written {
-        let path = paint.bold(&clean_name(&file.path.display().to_string()));
-        let _ = writeln!(std::io::stderr(), "wrote {path} ({} bytes)", group_thousands(file.len));
+/// Says what was written.
+pub(crate) fn say(written: &[Written], cli: &Cli) {
+    let paint = Paint(cli.color.on_stderr());
+    for file in written.iter().filter(|_| !cli.quiet) {
+        message::say(&wrote(file, format!("{} bytes", group_thousands(file.len)), paint));
     }
+}
+
+/// The line on a file that was written.
+pub(crate) fn wrote(file: &Written, size: String, paint: Paint) -> String {
+    format!("wrote {} ({size})\n", paint.bold(&shown_path(&file.path)))
 }

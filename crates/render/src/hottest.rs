@@ -15,7 +15,7 @@ const TOP: usize = 10;
 const BAR: usize = 10;
 
 /// The functions with the most weight, for a terminal of that many columns; empty where there is none.
-pub fn hottest(tree: &CallTree, paint: Paint, columns: usize) -> String {
+pub(crate) fn hottest(tree: &CallTree, paint: Paint, columns: usize) -> String {
     let total = tree.total();
     // All waits are in the scheduler: what counts is from where the program went there.
     let heading = match tree.value_type().name.as_str() {

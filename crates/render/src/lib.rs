@@ -49,6 +49,8 @@ mod lines;
 mod message;
 mod name;
 mod paint;
+mod scripts;
+mod summary;
 mod svg;
 mod terminal;
 mod text;
@@ -71,12 +73,12 @@ pub use comparison::{
 pub use diff::{ColourBy, DiffPicture, DiffView};
 pub use export::{markdown_text, write_csv, write_json, write_markdown};
 pub use heat_map::{HeatMap, write_heat_map};
-pub use hottest::hottest;
 pub use index_page::{INDEX_MARK, IndexEntry, index_page};
 pub use label::Shorten;
 pub use message::{Failure, Note, printable};
 pub use name::{clean_name, shortened};
 pub use paint::Paint;
+pub use summary::{recording_footer, recording_summary};
 pub use svg::{
     BoxAttributes, DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE,
     DEFAULT_ROW_HEIGHT, DEFAULT_SEARCH_COLOUR, DEFAULT_TITLE, DEFAULT_WIDTH, Direction, MinWidth,

@@ -13,7 +13,7 @@ use flame_render::clean_name;
 use super::names_of;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
-use crate::inputs::{self, nothing, nothing_in, read, too_large};
+use crate::inputs::{self, nothing, nothing_in, read, shown_path as shown, too_large};
 use crate::message::Failure;
 use crate::output::Outputs;
 
@@ -294,8 +294,4 @@ fn value_named(name: &str, profile: &Profile, path: &Path) -> Result<usize, Fail
 fn one_value(path: &Path) -> Failure {
     Failure::usage(format!("{} has one value only", shown(path)))
         .why("folded text has one number per stack; pprof files may have several values")
-}
-
-fn shown(path: &Path) -> String {
-    clean_name(&path.display().to_string()).into_owned()
 }

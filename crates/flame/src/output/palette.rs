@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use caps::Capability;
 use flame_render::Rgb;
 
-use super::picture::{cannot, shown};
+use super::picture::cannot;
 use super::place;
+use crate::inputs::shown_path as shown;
 use crate::message::Failure;
 use crate::own_files::read;
 

@@ -19,6 +19,7 @@ use flame_sampler::Credentials;
 use super::filters::Filters;
 use super::palette::PaletteFile;
 use crate::cli::{PictureArgs, Width};
+use crate::inputs::shown_path as shown;
 use crate::message::{Failure, reason};
 use crate::own_files::read;
 use crate::sudo;
@@ -278,10 +279,6 @@ fn attributes(
     let (attributes, found) = NameAttributes::parse(&String::from_utf8_lossy(&text));
     complaints.extend(found.iter().map(|what| format!("{}, {}", shown(path), clean_name(what))));
     Ok(attributes)
-}
-
-pub(super) fn shown(path: &Path) -> String {
-    clean_name(&path.display().to_string()).into_owned()
 }
 
 pub(super) fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {

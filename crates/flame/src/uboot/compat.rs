@@ -10,7 +10,6 @@ use crate::cli::{Cli, UbootGraphArgs};
 use crate::message::{self, Failure, warn};
 use crate::output::{Format, Outputs};
 use crate::render::say;
-use crate::terminal::Paint;
 
 /// Opens a trace and a map as proftool does.
 pub(super) fn open(
@@ -62,7 +61,7 @@ pub(super) fn graph(
             "{} of proftool",
             words::count(graph.lines() as u64, "line", "lines")
         ));
-        say(&written, Paint(cli.color.on_stderr()));
+        say(&written, cli);
     }
     failures.into_iter().next().map_or(Ok(ExitCode::SUCCESS), Err)
 }

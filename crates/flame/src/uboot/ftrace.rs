@@ -13,7 +13,6 @@ use crate::cli::{Cli, FtraceEvents, UbootFtraceArgs};
 use crate::message::{self, Failure, warn};
 use crate::output::{Format, RawOutput};
 use crate::render::say;
-use crate::terminal::Paint;
 
 /// Runs the command.
 pub(super) fn run(args: &UbootFtraceArgs, cli: &Cli) -> Result<ExitCode, Failure> {
@@ -109,7 +108,7 @@ fn write(output: &RawOutput, cli: &Cli, writing: Writing<'_>) -> Result<Option<W
             }
         };
         message::say_line(&format!("{events}{excluded}"));
-        say(file.as_slice(), Paint(cli.color.on_stderr()));
+        say(file.as_slice(), cli);
     }
     Ok(written)
 }

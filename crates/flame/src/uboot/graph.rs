@@ -13,7 +13,6 @@ use crate::cli::{Cli, OutputArgs, UbootGraphArgs};
 use crate::message::{self, Failure, first_of, warn};
 use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::render::say;
-use crate::terminal::Paint;
 
 /// More bytes of paths than a disk should be filled with.
 const MOST_PATHS: u64 = 4 << 30;
@@ -166,7 +165,7 @@ fn write(
     failures.extend(outputs.keep_colours(&tree));
     if !cli.quiet {
         message::say_line(&words::summary(&followed.facts));
-        say(&written, Paint(cli.color.on_stderr()));
+        say(&written, cli);
     }
     let failed = first_of(failures, cli.color);
     failed.map(|()| ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ use flame_formats::{is_packed, read_unpacked};
 use flame_render::clean_name;
 use flame_uboot::{Reading, Rules, SymbolMap, Trace, UbootError};
 
+use crate::inputs::shown_path;
 use crate::message::{Failure, reason};
 
 /// Bytes of which any can be read.
@@ -25,7 +26,7 @@ pub(super) fn shown(path: &Path) -> String {
     if path == Path::new("-") {
         return "stdin".to_owned();
     }
-    clean_name(&path.display().to_string()).into_owned()
+    shown_path(path)
 }
 
 /// Refuses stdin for more than one of the files that are read.

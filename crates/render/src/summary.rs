@@ -1,17 +1,17 @@
-//! What is said when a recording is over.
+//! What is said of a profile when its recording is over, and at the foot of its pictures.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use flame_profile::{
     ByteLen, CallTree, Health, Meta, Missing, Nanos, Occurrences, Profile, StackEnd, Weight,
     functions,
 };
-use flame_render::{clean_name, group_thousands};
-use flame_sampler::{ExitReport, Taken};
 
-use crate::output::Written;
-use crate::terminal::{self, Paint};
+use crate::amount::group_thousands;
+use crate::hottest::hottest;
+use crate::name::clean_name;
+use crate::paint::Paint;
+use crate::scripts;
 
 /// Images with unnamed frames that the summary lists one by one.
 const UNNAMED: usize = 3;
@@ -24,7 +24,7 @@ const MIN_UNNAMED: f64 = 0.001;
 const COMMAND: usize = 400;
 
 /// The lines at the foot of pictures: how the profile was taken, and how far to trust it.
-pub(crate) fn footer(profile: &Profile) -> Vec<String> {
+pub fn recording_footer(profile: &Profile) -> Vec<String> {
     let mut lines = vec![how(&profile.meta)];
     lines.extend(profile.meta.command.as_deref().map(cut_command));
     lines.push(profile.health.one_line());
@@ -60,48 +60,18 @@ fn how(meta: &Meta) -> String {
     text
 }
 
-/// What is said of the target.
-#[derive(Debug)]
-pub(super) struct Target {
-    /// How it ended, if it was launched.
-    pub(super) exit: Option<ExitReport>,
-    /// How much of it was found, if it was there.
-    pub(super) taken: Option<String>,
-}
-
-/// How many processes and threads were found, of a target that was there.
-pub(super) fn taken(taken: &Taken) -> Option<String> {
-    let count = |count: usize, one: &str, several: &str| {
-        format!("{} {}", group_thousands(count as u64), if count == 1 { one } else { several })
-    };
-    let processes = count(taken.processes.len(), "process", "processes");
-    let threads = count(taken.threads, "thread", "threads");
-    (!taken.processes.is_empty()).then(|| format!("{processes}, {threads}"))
-}
-
-/// Prints the summary to stderr.
-pub(super) fn print(
+/// The summary for a terminal of that many columns; `taken` says how much of the target was found.
+pub fn recording_summary(
     profile: &Profile,
     tree: &CallTree,
-    written: &[Written],
-    target: Target,
+    taken: Option<&str>,
     paint: Paint,
-) {
-    let mut text = headline(profile, paint);
-    if let Some(taken) = target.taken {
-        text += &format!("  {:<10}{taken}\n", "target");
-    }
-    text += &health(&profile.health, profile.samples().len(), unnamed_share(tree), paint);
-    text += &flame_render::hottest(tree, paint, terminal::width());
-    if let Some(exit) = target.exit.filter(|exit| !exit.status().success()) {
-        text += &format!("{} the program ended with {}\n", paint.yellow("note:"), exit.status());
-    }
-    for file in written {
-        let path = paint.bold(&clean_name(&file.path.display().to_string()));
-        text += &format!("wrote {path} ({})\n", bytes(file.len));
-    }
-    // A summary that nobody can read is not a failure of the recording.
-    let _ = io::stderr().write_all(text.as_bytes());
+    columns: usize,
+) -> String {
+    let taken = taken.map_or_else(String::new, |taken| format!("  {:<10}{taken}\n", "target"));
+    let distinct = profile.samples().len();
+    let health = health(&profile.health, distinct, unnamed_share(tree), paint);
+    format!("{}{taken}{health}{}", headline(profile, paint), hottest(tree, paint, columns))
 }
 
 fn headline(profile: &Profile, paint: Paint) -> String {
@@ -123,7 +93,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
     }
     if let Some(seen) = health.occurrences {
-        line("counted", counted(seen, health.samples, paint));
+        line("counted", occurrences(seen, health.samples, paint));
     }
     if let Some(off_cpu) = health.off_cpu {
         line("off CPU", off_cpu.to_string());
@@ -146,7 +116,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     if let Some(text) = beyond_copies(health) {
         line("copied", text);
     }
-    super::scripts::lines(health).iter().for_each(|(name, text)| line(name, text.clone()));
+    scripts::lines(health).iter().for_each(|(name, text)| line(name, text.clone()));
     line("lost", lost(health, paint));
     if health.throttled > 0 {
         let time = health.throttled_time.as_secs_f64();
@@ -198,7 +168,7 @@ fn lost(health: &Health, paint: Paint) -> String {
 
 /// How many of the occurrences the samples alone stood for, and whether a few samples stood for most:
 /// while other programs flood a CPU with the event, fewer are sampled there, and each weighs more.
-fn counted(seen: Occurrences, samples: u64, paint: Paint) -> String {
+fn occurrences(seen: Occurrences, samples: u64, paint: Paint) -> String {
     let share = percent(seen.fraction());
     let share = if seen.fraction() < 0.99 { paint.yellow(&share) } else { share };
     let text = format!("{share} of {} that happened", group_thousands(seen.happened));
@@ -289,7 +259,7 @@ fn unnamed_share(tree: &CallTree) -> f64 {
     unnamed.map(|share| share.self_weight).sum::<Weight>().share_of(tree.total())
 }
 
-pub(super) fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -302,14 +272,6 @@ fn seconds(time: Nanos) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-fn bytes(len: u64) -> String {
-    match len {
-        0..10_000 => format!("{len} bytes"),
-        10_000..10_000_000 => format!("{} KB", len / 1000),
-        _ => format!("{} MB", len / 1_000_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,7 +280,7 @@ mod tests {
     fn samples_of_uneven_weight_are_said_to_tell_less() {
         let text = |effective| {
             let seen = Occurrences { sampled: 6000, happened: 6024, effective };
-            counted(seen, 1700, Paint(false))
+            occurrences(seen, 1700, Paint(false))
         };
         assert_eq!(text(900), "99.6 % of 6,024 that happened");
         let uneven = "99.6 % of 6,024 that happened; weights differ: as precise as 420 samples of \

@@ -1,10 +1,11 @@
 //! What the summary and footers say of interpreted programs.
 
 use flame_profile::{Health, ScriptEnd};
-use flame_render::group_thousands;
+
+use crate::amount::group_thousands;
 
 /// For each language how much is known of its programs' stacks.
-pub(super) fn lines(health: &Health) -> Vec<(String, String)> {
+pub(crate) fn lines(health: &Health) -> Vec<(String, String)> {
     let mut languages: Vec<&String> = health.scripts.keys().map(|(language, _)| language).collect();
     languages.dedup();
     languages.into_iter().map(|language| (language.clone(), line(health, language))).collect()
