@@ -51,7 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
-    ("flame-uboot", &["flame-profile"]),
+    ("flame-uboot", &["flame-profile", "flame-render"]),
     (
         "flame",
         &[

@@ -6,7 +6,8 @@
 //! mends what is missing; [`write_ftrace`] makes what `trace-cmd report` reads. [`Proftool`] does
 //! all that as U-Boot's own tool does, byte for byte.
 //!
-//! This crate reads from and writes to what it is given, and opens no files.
+//! This crate reads from and writes to what it is given, and opens no files. What it finds it also has
+//! words for: [`info`], [`summary`], [`footer`], complaints, and failures.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -40,10 +41,12 @@ mod chart;
 mod compat;
 mod detect;
 mod error;
+mod failure;
 mod follow;
 mod ftrace;
 mod functions;
 mod graph;
+mod info;
 mod layout;
 mod map;
 mod recent;
@@ -53,17 +56,24 @@ mod rules;
 #[cfg(test)]
 mod test_traces;
 mod trace;
+mod words;
 
 pub use chart::{Chart, OUTSIDE};
 pub use compat::{FlameGraph, Proftool, proftool_rules};
 pub use error::UbootError;
+pub use failure::{
+    broken_trace, no_calls, no_weight, too_deep, unreadable, unreadable_map, wrong_for_proftool,
+    wrong_map, wrong_rules, wrong_trace,
+};
 pub use follow::{Callers, Followed, Making, follow};
 pub use ftrace::{FtraceKind, FtracePlan, Written, write_ftrace};
 pub use functions::{FunctionId, Functions};
 pub use graph::{CallGraph, Measure};
+pub use info::info;
 pub use layout::{ByteOrder, ChunkKind, HeaderFormat, Layout};
 pub use map::{Symbol, SymbolMap};
 pub use record::{Record, RecordKind};
 pub use replay::{Facts, LONGEST_PAUSE};
 pub use rules::{Reading, Rules};
 pub use trace::{Chunk, Trace};
+pub use words::{complaints_of_file, complaints_of_map, footer, summary};

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use flame_uboot::{Measure, Proftool, Reading, UbootError};
+use flame_render::counted;
+use flame_uboot::{Measure, Proftool, Reading, broken_trace, wrong_for_proftool, wrong_trace};
 
-use super::input::{self, Bytes};
-use super::words;
+use super::input::{self, Bytes, shown};
 use crate::cli::{Cli, UbootGraphArgs};
 use crate::message::{self, Failure, warn};
 use crate::output::{Format, Outputs};
@@ -19,19 +19,10 @@ pub(super) fn open(
     let text = input::map_text(map)?;
     let (bytes, broken_end) = input::open(trace)?;
     if let Some(why) = broken_end {
-        return Err(Failure::new(format!("cannot read {}", input::shown(trace)))
-            .why(why)
-            .or_try("the same without --compat, which uses all complete records"));
+        return Err(broken_trace(&shown(trace), why));
     }
-    Proftool::open(bytes, &text).map_err(|error| match error {
-        UbootError::MapLine(_) | UbootError::NoTextSymbols => input::wrong_map(map, &error),
-        UbootError::Proftool(what) => {
-            Failure::new(format!("cannot read {} as proftool does", input::shown(trace)))
-                .why(format!("proftool fails here, too: {what}"))
-                .or_try("the same without --compat, which uses all complete records")
-        }
-        error => input::wrong_trace(trace, &error),
-    })
+    let wrong = |error| wrong_for_proftool(&shown(trace), &shown(map), &error);
+    Proftool::open(bytes, &text).map_err(wrong)
 }
 
 /// Writes proftool's flame graph.
@@ -50,16 +41,16 @@ pub(super) fn graph(
     input::rules(args.config.as_deref(), Reading::Proftool)?;
     let mut proftool = open(&args.input.trace, &args.map)?;
     let graph = proftool.flame_graph(measure);
-    let graph = graph.map_err(|error| input::wrong_trace(&args.input.trace, &error.into()))?;
+    let graph = graph.map_err(|error| wrong_trace(&shown(&args.input.trace), &error.into()))?;
     let (written, failures) = outputs.write_with(&|_, out| graph.write(&proftool, out));
     if !cli.quiet {
         if graph.missing() > 0 {
-            let records = words::count(graph.missing(), "record", "records");
+            let records = counted(graph.missing(), "record", "records");
             warn(&format!("{records} left out: their functions are not in the map"), cli.color);
         }
         message::say_line(&format!(
             "{} of proftool",
-            words::count(graph.lines() as u64, "line", "lines")
+            counted(graph.lines() as u64, "line", "lines")
         ));
         say(&written, cli);
     }

@@ -4,11 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use flame_render::counted;
 use flame_uboot::{
-    FtraceKind, Functions, Making, Reading, UbootError, Written, follow, write_ftrace,
+    FtraceKind, Functions, Making, Reading, UbootError, Written, complaints_of_file,
+    complaints_of_map, follow, summary, write_ftrace, wrong_trace,
 };
 
-use super::{compat, input, words};
+use super::input::{self, shown};
+use super::{compat, complain};
 use crate::cli::{Cli, FtraceEvents, UbootFtraceArgs};
 use crate::message::{self, Failure, warn};
 use crate::output::{Format, RawOutput};
@@ -20,7 +23,7 @@ pub(super) fn run(args: &UbootFtraceArgs, cli: &Cli) -> Result<ExitCode, Failure
         return Err(Failure::usage("trace.dat is not for terminals").or_try("-o trace.dat"));
     }
     if Format::of_ending(&args.output).is_some() {
-        let name = input::shown(&args.output);
+        let name = shown(&args.output);
         return Err(Failure::usage(format!("{name}: ftrace writes trace.dat, and nothing else"))
             .or_try(format!("flame uboot timing -o {name}")));
     }
@@ -35,7 +38,7 @@ pub(super) fn run(args: &UbootFtraceArgs, cli: &Cli) -> Result<ExitCode, Failure
     // A reader that closes its pipe has seen enough.
     let Some(written) = write(args, kind, &output, cli)? else { return Ok(ExitCode::SUCCESS) };
     if let Some(why) = written.failure {
-        return Err(Failure::new(format!("{} is incomplete", input::shown(&args.output)))
+        return Err(Failure::new(format!("{} is incomplete", shown(&args.output)))
             .why(format!("proftool gives up here, and leaves the same file: {why}"))
             .or_try("the same without --compat"));
     }
@@ -56,7 +59,7 @@ fn write_compat(
     let written = write(output, cli, &mut |out| proftool.write_ftrace(kind, rules.as_ref(), out))?;
     let missing = written.as_ref().map_or(0, |written| written.missing);
     if missing > 0 && !cli.quiet {
-        let records = words::count(missing, "record", "records");
+        let records = counted(missing, "record", "records");
         warn(&format!("{records} left out: their functions are not in the map"), cli.color);
     }
     Ok(written)
@@ -70,17 +73,17 @@ fn write_mended(
 ) -> Result<Option<Written>, Failure> {
     let rules = input::rules(args.config.as_deref(), Reading::Whole)?;
     let (mut trace, broken_end) = input::trace(&args.input.trace)?;
-    let wrong_trace = |error| input::wrong_trace(&args.input.trace, &error);
+    let wrong_trace = |error| wrong_trace(&shown(&args.input.trace), &error);
     let chunk = trace.calls(args.input.chunk).map_err(wrong_trace)?;
     let map = input::map(&args.map, trace.layout().site_len())?;
     let mut functions = Functions::new(Some(&map), rules.as_ref());
     let followed = follow(&mut trace, chunk, &mut functions, Making::Events(kind));
     let followed = followed.map_err(wrong_trace)?;
-    let mut complaints = words::of_file(&trace, chunk, broken_end);
-    complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
+    let mut complaints = complaints_of_file(&trace, chunk, broken_end);
+    complaints.extend(complaints_of_map(&map, &shown(&args.map), &functions, &followed)?);
+    complain(&complaints, cli);
     if !cli.quiet {
-        words::complain(&complaints, cli.color);
-        message::say_line(&words::summary(&followed.facts));
+        message::say_line(&summary(&followed.facts));
     }
     let plan = followed.plan.expect("events were asked for");
     write(output, cli, &mut |out| write_ftrace(&mut trace, chunk, &mut functions, plan, out))
@@ -100,11 +103,11 @@ fn write(output: &RawOutput, cli: &Cli, writing: Writing<'_>) -> Result<Option<W
         Ok(())
     })?;
     if let Some(written) = written.as_ref().filter(|_| !cli.quiet) {
-        let events = words::count(written.events, "event", "events");
+        let events = counted(written.events, "event", "events");
         let excluded = match written.excluded {
             0 => String::new(),
             excluded => {
-                format!(", {} left out by the rules", words::count(excluded, "record", "records"))
+                format!(", {} left out by the rules", counted(excluded, "record", "records"))
             }
         };
         message::say_line(&format!("{events}{excluded}"));

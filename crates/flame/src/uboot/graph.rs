@@ -4,18 +4,17 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use flame_profile::{CallTree, SiblingOrder};
-use flame_render::group_thousands;
-use flame_uboot::{Followed, Functions, Making, Measure, Reading, Rules, follow};
+use flame_uboot::{
+    Followed, Functions, Making, Measure, Reading, Rules, complaints_of_file, complaints_of_map,
+    follow, footer, no_calls, no_weight, summary, too_deep, wrong_trace,
+};
 
 use super::input::{self, shown};
-use super::{compat, words};
+use super::{compat, complain};
 use crate::cli::{Cli, OutputArgs, UbootGraphArgs};
 use crate::message::{self, Failure, first_of, warn};
 use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::render::say;
-
-/// More bytes of paths than a disk should be filled with.
-const MOST_PATHS: u64 = 4 << 30;
 
 /// Runs the command.
 pub(super) fn run(args: &UbootGraphArgs, measure: Measure, cli: &Cli) -> Result<ExitCode, Failure> {
@@ -27,21 +26,20 @@ pub(super) fn run(args: &UbootGraphArgs, measure: Measure, cli: &Cli) -> Result<
     }
     let rules = rules(args, cli)?;
     let (mut trace, broken_end) = input::trace(&args.input.trace)?;
-    let wrong_trace = |error| input::wrong_trace(&args.input.trace, &error);
+    let name = shown(&args.input.trace);
+    let wrong_trace = |error| wrong_trace(&name, &error);
     let chunk = trace.calls(args.input.chunk).map_err(wrong_trace)?;
     let map = input::map(&args.map, trace.layout().site_len())?;
     let mut functions = Functions::new(Some(&map), rules.as_ref());
     let making = if args.picture.flamechart { Making::Chart } else { Making::Graph };
     let followed = follow(&mut trace, chunk, &mut functions, making).map_err(wrong_trace)?;
     if followed.facts.entries == 0 {
-        return Err(nothing(args, &followed));
+        return Err(no_calls(&name, &followed.facts));
     }
-    let mut complaints = words::of_file(&trace, chunk, broken_end);
-    complaints.extend(words::of_map(&map, &args.map, &functions, &followed)?);
-    if !cli.quiet {
-        words::complain(&complaints, cli.color);
-    }
-    let footer = footer(args, &followed, complaints);
+    let mut complaints = complaints_of_file(&trace, chunk, broken_end);
+    complaints.extend(complaints_of_map(&map, &shown(&args.map), &functions, &followed)?);
+    complain(&complaints, cli);
+    let footer = footer(&name, &shown(&args.map), &followed, complaints);
     let made = Made { measure, functions: &functions, rules: rules.as_ref() };
     write(followed, &made, &footer, &outputs, cli)
 }
@@ -83,37 +81,6 @@ fn rules(args: &UbootGraphArgs, cli: &Cli) -> Result<Option<Rules>, Failure> {
     Ok(rules.filter(|_| args.apply_filter))
 }
 
-fn nothing(args: &UbootGraphArgs, followed: &Followed) -> Failure {
-    let failure = Failure::new(format!("no calls in {}", shown(&args.input.trace)));
-    match (followed.facts.exits, followed.facts.others) {
-        (0, 0) => {
-            failure.why("its calls chunk has no records: nothing was traced, or it was wiped")
-        }
-        (0, _) => failure.why("its records are neither entries nor exits"),
-        _ => failure.why("no function was entered; there are only exits"),
-    }
-    .or_try("flame uboot info, to see what is in it")
-}
-
-/// What is known of the trace, for the foot of pictures.
-fn footer(args: &UbootGraphArgs, followed: &Followed, complaints: Vec<String>) -> Vec<String> {
-    let (trace, map) = (shown(&args.input.trace), shown(&args.map));
-    let mut lines = vec![
-        format!(concat!("from {}, {}, flame ", env!("CARGO_PKG_VERSION")), trace, map),
-        words::summary(&followed.facts),
-    ];
-    let outside = followed.graph.outside();
-    if outside > 0 {
-        lines.push(format!("{} were in no traced function", words::duration(outside)));
-    }
-    if followed.graph.excluded_calls() > 0 {
-        let calls = words::count(followed.graph.excluded_calls(), "call", "calls");
-        lines.push(format!("{calls} of excluded functions left out"));
-    }
-    lines.extend(complaints);
-    lines
-}
-
 /// What outputs are made with.
 struct Made<'a> {
     measure: Measure,
@@ -134,13 +101,15 @@ fn write(
     let order = if is_chart { SiblingOrder::First } else { order };
     let tree = followed.graph.tree(made.measure, made.functions, order);
     if tree.total().0 == 0 {
-        return Err(no_weight(made));
+        return Err(no_weight(made.rules.is_some()));
     }
     if let Some(failure) = outputs.missing(&tree) {
         return Err(failure);
     }
     let tree = outputs.shape(tree)?;
-    if let Some(failure) = too_deep(&tree, outputs) {
+    let names_paths =
+        |format| matches!(format, Format::Folded | Format::Text | Format::Markdown | Format::Pprof);
+    if let Some(failure) = outputs.formats().any(names_paths).then(|| too_deep(&tree)).flatten() {
         return Err(failure);
     }
     let chart: Option<CallTree> = chart.map(|chart| outputs.shape(chart)).transpose()?;
@@ -164,46 +133,9 @@ fn write(
     });
     failures.extend(outputs.keep_colours(&tree));
     if !cli.quiet {
-        message::say_line(&words::summary(&followed.facts));
+        message::say_line(&summary(&followed.facts));
         say(&written, cli);
     }
     let failed = first_of(failures, cli.color);
     failed.map(|()| ExitCode::SUCCESS)
-}
-
-/// There are calls, and all of them are excluded or took no time.
-fn no_weight(made: &Made<'_>) -> Failure {
-    match (made.rules, made.measure) {
-        (Some(_), _) => Failure::new("nothing is left to show")
-            .why("the rules exclude all functions that were called")
-            .or_try("an include-func rule after them, since the last match decides"),
-        (None, _) => Failure::new("nothing to show: all calls took less than a microsecond")
-            .or_try("flame uboot calls"),
-    }
-}
-
-/// Formats that name the callers of each function, for which a trace of nothing but entries would
-/// need the square of its length.
-fn too_deep(tree: &CallTree, outputs: &Outputs) -> Option<Failure> {
-    let names_paths =
-        |format| matches!(format, Format::Folded | Format::Text | Format::Markdown | Format::Pprof);
-    let bytes = path_bytes(tree);
-    (outputs.formats().any(names_paths) && bytes > MOST_PATHS).then(|| {
-        let depth = group_thousands(u64::from(tree.max_depth()));
-        Failure::new(format!("the calls are {depth} levels deep: too many to name all callers"))
-            .why(format!("the names of all paths take {} GB", bytes >> 30))
-            .or_try("-o FILE.svg, FILE.json or FILE.csv, or flame uboot info to see what is wrong")
-    })
-}
-
-/// The bytes of all paths as folded text has them.
-fn path_bytes(tree: &CallTree) -> u64 {
-    let (mut bytes, mut above) = (0, Vec::new());
-    for node in tree.nodes() {
-        above.truncate(node.depth as usize);
-        let len = above.last().unwrap_or(&0) + tree.label(node).name.len() as u64 + 1;
-        bytes += len;
-        above.push(len);
-    }
-    bytes
 }

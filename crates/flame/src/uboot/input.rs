@@ -5,11 +5,13 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use flame_formats::{is_packed, read_unpacked};
-use flame_render::clean_name;
-use flame_uboot::{Reading, Rules, SymbolMap, Trace, UbootError};
+use flame_uboot::{
+    Reading, Rules, SymbolMap, Trace, unreadable, unreadable_map, wrong_map, wrong_rules,
+    wrong_trace,
+};
 
 use crate::inputs::shown_path;
-use crate::message::{Failure, reason};
+use crate::message::Failure;
 
 /// Bytes of which any can be read.
 pub(super) trait ReadSeek: Read + Seek {}
@@ -57,7 +59,7 @@ pub(super) fn open(path: &Path) -> Result<(Bytes, Option<String>), Failure> {
         Some(file) => Ok((file, None)),
         None => whole(path),
     });
-    opened.map_err(|error| unreadable(path, &error))
+    opened.map_err(|error| unreadable(&shown(path), &error))
 }
 
 fn reader(path: &Path) -> io::Result<Box<dyn Read + Send>> {
@@ -79,62 +81,25 @@ fn broken_end(trouble: &str) -> String {
 /// Recognises a trace, and says what is wrong with its end if it is packed.
 pub(super) fn trace(path: &Path) -> Result<(Trace<Bytes>, Option<String>), Failure> {
     let (bytes, trouble) = open(path)?;
-    let trace = Trace::open(bytes).map_err(|error| wrong_trace(path, &error))?;
+    let trace = Trace::open(bytes).map_err(|error| wrong_trace(&shown(path), &error))?;
     Ok((trace, trouble))
 }
 
 /// Reads a map for sites of this many bytes.
 pub(super) fn map(path: &Path, site_len: u32) -> Result<SymbolMap, Failure> {
     let text = map_text(path)?;
-    SymbolMap::parse(&text, site_len).map_err(|error| wrong_map(path, &error))
+    SymbolMap::parse(&text, site_len).map_err(|error| wrong_map(&shown(path), &error))
 }
 
 /// The text of a map.
 pub(super) fn map_text(path: &Path) -> Result<Vec<u8>, Failure> {
-    read_whole(path).map_err(|error| {
-        let failure = unreadable(path, &error);
-        match error.kind() {
-            io::ErrorKind::NotFound => failure
-                .why("the map names the functions; U-Boot's build writes it beside the image")
-                .or_try("-m PATH/System.map, of the build that made the trace"),
-            _ => failure,
-        }
-    })
+    read_whole(path).map_err(|error| unreadable_map(&shown(path), &error))
 }
 
 /// Reads the rules of a file, if there is one.
 pub(super) fn rules(path: Option<&Path>, reading: Reading) -> Result<Option<Rules>, Failure> {
     let Some(path) = path else { return Ok(None) };
-    let text = read_whole(path).map_err(|error| unreadable(path, &error))?;
-    Rules::parse(&text, reading).map(Some).map_err(|error| {
-        Failure::new(format!("cannot use the rules of {}", shown(path)))
-            .why(clean_name(&error.to_string()))
-            .or_try("lines such as exclude-func ^mem, or include-func printf")
-    })
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot read {}: {}", shown(path), reason(error)))
-}
-
-/// A trace that cannot be used.
-pub(super) fn wrong_trace(path: &Path, error: &UbootError) -> Failure {
-    match error {
-        UbootError::Io(error) => unreadable(path, error),
-        UbootError::NoSuchChunk { have: 0, .. } => {
-            Failure::new(format!("no calls in {}", shown(path)))
-                .why("it has lists of functions only, as `trace funclist` writes them")
-                .or_try("trace calls, on the target")
-        }
-        UbootError::NoSuchChunk { .. } => Failure::new(error.to_string()),
-        _ => Failure::new(format!("cannot read {} as a U-Boot trace", shown(path)))
-            .why(error.to_string()),
-    }
-}
-
-/// A map that cannot be used.
-pub(super) fn wrong_map(path: &Path, error: &UbootError) -> Failure {
-    Failure::new(format!("cannot use the map {}", shown(path)))
-        .why(error.to_string())
-        .or_try("-m with the System.map of the build that made the trace")
+    let text = read_whole(path).map_err(|error| unreadable(&shown(path), &error))?;
+    let rules = Rules::parse(&text, reading);
+    rules.map(Some).map_err(|error| wrong_rules(&shown(path), &error))
 }

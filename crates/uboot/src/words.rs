@@ -1,23 +1,25 @@
 //! What is said of a trace, in messages and at the foot of pictures.
 
-use std::path::Path;
+use std::io::{Read, Seek};
 
 use flame_profile::{ValueType, Weight};
-pub(super) use flame_render::counted as count;
-use flame_render::{ValueScale, group_thousands};
-use flame_uboot::{Chunk, ChunkKind, Facts, Followed, Functions, SymbolMap, Trace};
+use flame_render::{Failure, ValueScale, counted as count, group_thousands};
 
-use super::input::{Bytes, shown};
-use crate::message::{Failure, warn};
-use crate::terminal::Color;
+use crate::failure::strange_map;
+use crate::follow::Followed;
+use crate::functions::Functions;
+use crate::layout::ChunkKind;
+use crate::map::SymbolMap;
+use crate::replay::Facts;
+use crate::trace::{Chunk, Trace};
 
 /// Microseconds as people read them: `80 µs`, `9.00 s`.
-pub(super) fn duration(micros: u64) -> String {
+pub(crate) fn duration(micros: u64) -> String {
     ValueScale::of(&ValueType::new("time", "microseconds")).amount(Weight(micros))
 }
 
 /// How much a trace holds, and what was mended: one line.
-pub(super) fn summary(facts: &Facts) -> String {
+pub fn summary(facts: &Facts) -> String {
     let Facts { entries, exits, unmatched_exits, open_at_end, .. } = *facts;
     let records = entries + exits + facts.others;
     let mut parts = vec![
@@ -38,9 +40,10 @@ pub(super) fn summary(facts: &Facts) -> String {
     parts.join(", ")
 }
 
-/// What the user should know of the file: what is missing of it, or not used.
-pub(super) fn of_file(
-    trace: &Trace<Bytes>,
+/// What the user should know of the file: what is missing of it, or not used. `broken_end` says what
+/// is wrong with its end if it was packed.
+pub fn complaints_of_file<R: Read + Seek>(
+    trace: &Trace<R>,
     used: Chunk,
     broken_end: Option<String>,
 ) -> Vec<String> {
@@ -65,27 +68,20 @@ pub(super) fn of_file(
     complaints
 }
 
-/// What the user should know of the map.
-pub(super) fn of_map(
+/// What the user should know of the map of that name.
+///
+/// # Errors
+/// It names no function of the trace.
+pub fn complaints_of_map(
     map: &SymbolMap,
-    path: &Path,
+    name: &str,
     functions: &Functions<'_>,
     followed: &Followed,
 ) -> Result<Vec<String>, Failure> {
     let mut complaints = Vec::new();
-    let name = shown(path);
     let (all, unnamed) = functions.counts();
     if unnamed == all && all > 0 {
-        let what = match all {
-            1 => format!("the only function of the trace is not in {name}"),
-            _ => format!(
-                "none of the {} functions of the trace is in {name}",
-                group_thousands(all as u64)
-            ),
-        };
-        return Err(Failure::new(what)
-            .why("it is the map of another build, or of another program")
-            .or_try("-m with the System.map of the build that made the trace"));
+        return Err(strange_map(name, all));
     }
     if unnamed > 0 {
         let records = count(followed.facts.unnamed, "record", "records");
@@ -110,7 +106,20 @@ pub(super) fn of_map(
     Ok(complaints)
 }
 
-/// Prints complaints as warnings.
-pub(super) fn complain(complaints: &[String], color: Color) {
-    complaints.iter().for_each(|complaint| warn(complaint, color));
+/// What is known of a trace, for the foot of pictures, with what the user should know of it.
+pub fn footer(trace: &str, map: &str, followed: &Followed, complaints: Vec<String>) -> Vec<String> {
+    let mut lines = vec![
+        format!(concat!("from {}, {}, flame ", env!("CARGO_PKG_VERSION")), trace, map),
+        summary(&followed.facts),
+    ];
+    let outside = followed.graph.outside();
+    if outside > 0 {
+        lines.push(format!("{} were in no traced function", duration(outside)));
+    }
+    if followed.graph.excluded_calls() > 0 {
+        let calls = count(followed.graph.excluded_calls(), "call", "calls");
+        lines.push(format!("{calls} of excluded functions left out"));
+    }
+    lines.extend(complaints);
+    lines
 }

@@ -1,49 +1,56 @@
-//! `flame uboot info`: what is in a trace, on stdout.
+//! What is in a trace, as lines to read.
 
 use std::fmt::Write as _;
-use std::io;
-use std::process::ExitCode;
+use std::io::{self, Read, Seek};
 
-use flame_render::group_thousands;
-use flame_uboot::{
-    ByteOrder, Chunk, ChunkKind, Facts, Followed, Functions, HeaderFormat, Layout, Making, Trace,
-    follow,
-};
+use flame_render::{Failure, counted as count, group_thousands};
 
-use super::input::{self, Bytes, shown};
-use super::words::{self, count, duration};
-use crate::cli::UbootInfoArgs;
-use crate::message::{Failure, print_result};
+use crate::failure::wrong_trace;
+use crate::follow::{Followed, Making, follow};
+use crate::functions::Functions;
+use crate::layout::{ByteOrder, ChunkKind, HeaderFormat, Layout};
+use crate::map::SymbolMap;
+use crate::replay::Facts;
+use crate::trace::Trace;
+use crate::words::{complaints_of_file, duration};
 
 /// Chunks that are listed one by one.
 const LISTED: usize = 100;
 
-/// Runs the command.
-pub(super) fn run(args: &UbootInfoArgs) -> Result<ExitCode, Failure> {
-    let path = &args.input.trace;
-    input::check_stdin(&[Some(path), args.map.as_deref()])?;
-    let (mut trace, broken_end) = input::trace(path)?;
+/// Says what is in the trace of that name. Of its calls the chunk of that number counts, or the last
+/// one; `broken_end` says what is wrong with its end if it was packed, and `read_map` reads the map, if
+/// there is one, for sites of so many bytes.
+///
+/// # Errors
+/// Neither the trace nor the map can be used.
+pub fn info<R: Read + Seek>(
+    trace: &mut Trace<R>,
+    name: &str,
+    broken_end: Option<String>,
+    number: Option<usize>,
+    read_map: impl FnOnce(u32) -> Result<Option<SymbolMap>, Failure>,
+) -> Result<String, Failure> {
     let mut lines = vec![
-        ("file", format!("{}, {}", shown(path), count(trace.len(), "byte", "bytes"))),
+        ("file", format!("{name}, {}", count(trace.len(), "byte", "bytes"))),
         ("format", format_of(trace.layout())),
     ];
-    lines.extend(chunks(&trace));
-    let wrong_trace = |error| input::wrong_trace(path, &error);
-    let used = match trace.calls(args.input.chunk) {
+    lines.extend(chunks(trace));
+    let wrong_trace = |error| wrong_trace(name, &error);
+    let used = match trace.calls(number) {
         Ok(chunk) => Some(chunk),
-        Err(error) if args.input.chunk.is_some() => return Err(wrong_trace(error)),
+        Err(error) if number.is_some() => return Err(wrong_trace(error)),
         Err(_) => None,
     };
-    let listed = listed_calls(&mut trace).map_err(|error| wrong_trace(error.into()))?;
+    let listed = listed_calls(trace).map_err(|error| wrong_trace(error.into()))?;
     if let Some(chunk) = used {
-        let map = args.map.as_deref();
-        let map = map.map(|map| input::map(map, trace.layout().site_len())).transpose()?;
+        let map = read_map(trace.layout().site_len())?;
         let mut functions = Functions::new(map.as_ref(), None);
-        let followed = follow(&mut trace, chunk, &mut functions, Making::Facts);
+        let followed = follow(trace, chunk, &mut functions, Making::Facts);
         let followed = followed.map_err(wrong_trace)?;
         lines.extend(calls(&followed.facts, map.is_some()));
         lines.push(("dropped", dropped(&followed.facts, listed)));
-        lines.extend(missing(&trace, chunk, broken_end));
+        let missing = complaints_of_file(trace, chunk, broken_end);
+        lines.extend(missing.into_iter().map(|complaint| ("note", complaint)));
         lines.push(("functions", names(&functions, &followed, map.is_some())));
     } else {
         lines.push(("records", "no calls, lists of functions only".to_owned()));
@@ -53,7 +60,7 @@ pub(super) fn run(args: &UbootInfoArgs) -> Result<ExitCode, Failure> {
     for (what, line) in lines {
         let _ = writeln!(text, "{what:<11}{line}");
     }
-    print_result(&text)
+    Ok(text)
 }
 
 fn format_of(layout: Layout) -> String {
@@ -69,7 +76,7 @@ fn format_of(layout: Layout) -> String {
     format!("{version}, {order}, sites of {} bytes", layout.site_len())
 }
 
-fn chunks(trace: &Trace<Bytes>) -> Vec<(&'static str, String)> {
+fn chunks<R: Read + Seek>(trace: &Trace<R>) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let mut calls = 0;
     for chunk in trace.chunks() {
@@ -98,7 +105,7 @@ fn chunks(trace: &Trace<Bytes>) -> Vec<(&'static str, String)> {
 }
 
 /// All calls that lists of functions count.
-fn listed_calls(trace: &mut Trace<Bytes>) -> io::Result<Option<u64>> {
+fn listed_calls<R: Read + Seek>(trace: &mut Trace<R>) -> io::Result<Option<u64>> {
     // Each list holds the totals up to then, so the last one has them all.
     let lists = trace.chunks().iter().filter(|chunk| chunk.kind == ChunkKind::FunctionList);
     let Some(list) = lists.copied().next_back() else { return Ok(None) };
@@ -184,14 +191,6 @@ fn dropped(facts: &Facts, listed: Option<u64>) -> String {
             format!("{dropped} of {}, too deep, or when the buffer was full", group_thousands(all))
         }
     }
-}
-
-fn missing(
-    trace: &Trace<Bytes>,
-    used: Chunk,
-    broken_end: Option<String>,
-) -> impl Iterator<Item = (&'static str, String)> {
-    words::of_file(trace, used, broken_end).into_iter().map(|complaint| ("note", complaint))
 }
 
 fn names(functions: &Functions<'_>, followed: &Followed, has_map: bool) -> String {
