@@ -9,6 +9,21 @@ const BLOCK: usize = 1 << 18;
 /// No sample is longer; one that is gets cut in two.
 const MAX_SAMPLE: usize = 1 << 26;
 
+/// A run of whole samples. Its memory is used again for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    len: usize,
+    /// How many lines stand before it.
+    pub(crate) lines: u64,
+}
+
+impl Block {
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// The blocks of an input.
 #[derive(Debug)]
 pub(crate) struct Blocks<R> {
@@ -24,32 +39,41 @@ impl<R: Read> Blocks<R> {
         Blocks { reader, rest: Vec::new(), lines: 0 }
     }
 
-    /// The next block into `block`, which is cleared first, and how many lines stand before it;
-    /// `None` behind the last.
-    pub(crate) fn next_block(&mut self, block: &mut Vec<u8>) -> io::Result<Option<u64>> {
-        block.clear();
-        std::mem::swap(block, &mut self.rest);
-        let mut size = BLOCK;
-        loop {
-            let filled = block.len();
-            let wanted = (size - filled.min(size)) as u64;
-            (&mut self.reader).take(wanted).read_to_end(block)?;
-            let is_ended = ((block.len() - filled) as u64) < wanted;
-            let end = if is_ended { Some(block.len()) } else { sample_end(block) };
-            let end = end.or_else(|| (size >= MAX_SAMPLE).then_some(block.len()));
+    /// The next block into `block`: false behind the last.
+    pub(crate) fn next_block(&mut self, block: &mut Block) -> io::Result<bool> {
+        let mut filled = self.rest.len();
+        let mut size = BLOCK.max(filled);
+        block.bytes.resize(block.bytes.len().max(size), 0);
+        block.bytes[..filled].copy_from_slice(&self.rest);
+        let len = loop {
+            let is_ended = self.fill(&mut block.bytes[..size], &mut filled)?;
+            let text = &block.bytes[..filled];
+            let end = if is_ended { Some(filled) } else { sample_end(text) };
+            let end = end.or_else(|| (size >= MAX_SAMPLE).then_some(filled));
             if let Some(end) = end {
-                self.rest.extend_from_slice(&block[end..]);
-                block.truncate(end);
-                break;
+                self.rest.clear();
+                self.rest.extend_from_slice(&text[end..]);
+                break end;
             }
             size *= 2;
+            block.bytes.resize(block.bytes.len().max(size), 0);
+        };
+        (block.len, block.lines) = (len, self.lines);
+        self.lines += memchr::memchr_iter(b'\n', block.text()).count() as u64;
+        Ok(len > 0)
+    }
+
+    /// Reads until nothing is left to be filled: whether the input has ended before.
+    fn fill(&mut self, into: &mut [u8], filled: &mut usize) -> io::Result<bool> {
+        while *filled < into.len() {
+            match self.reader.read(&mut into[*filled..]) {
+                Ok(0) => return Ok(true),
+                Ok(count) => *filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
-        if block.is_empty() {
-            return Ok(None);
-        }
-        let before = self.lines;
-        self.lines += memchr::memchr_iter(b'\n', block).count() as u64;
-        Ok(Some(before))
+        Ok(false)
     }
 }
 
@@ -81,11 +105,12 @@ mod tests {
         let sample = format!("a 1 1.0: cycles:\n\t  7f main (/x)\n{}\r\n", " ".repeat(40));
         let text = sample.repeat(40_000);
         let mut blocks = Blocks::new(text.as_bytes());
-        let (mut block, mut all, mut count) = (Vec::new(), Vec::new(), 0);
-        while let Some(lines) = blocks.next_block(&mut block).unwrap() {
-            assert_eq!(lines, memchr::memchr_iter(b'\n', &all).count() as u64);
-            assert!(block.len() <= BLOCK && block.len() % sample.len() == 0);
-            all.extend_from_slice(&block);
+        let (mut block, mut all, mut count) = (Block::default(), Vec::new(), 0);
+        while blocks.next_block(&mut block).unwrap() {
+            assert_eq!(block.lines, memchr::memchr_iter(b'\n', &all).count() as u64);
+            let len = block.text().len();
+            assert!(len <= BLOCK && len.is_multiple_of(sample.len()));
+            all.extend_from_slice(block.text());
             count += 1;
         }
         assert!(count > 2 && all == text.as_bytes());

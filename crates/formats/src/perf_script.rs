@@ -7,6 +7,7 @@
 //! Source: tools/perf/builtin-script.c of Linux.
 
 mod frame;
+mod guesses;
 mod header;
 mod parser;
 mod usual;
@@ -16,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use flame_perf_data::{base_name, is_meant};
 use flame_profile::{FrameKind, ValueType};
 
-use crate::blocks::Blocks;
+use crate::blocks::{Block, Blocks};
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::is_hex;
@@ -55,27 +56,28 @@ fn detect(head: &Head<'_>) -> bool {
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let threads = if sink.keeps_order() { 1 } else { input.threads() };
     let mut blocks = Blocks::new(input.reader());
-    let mut block = Vec::new();
-    let Some(lines) = blocks.next_block(&mut block)? else { return Ok(()) };
-    let asked = ask(&block, sink);
+    let mut first = Block::default();
+    if !blocks.next_block(&mut first)? {
+        return Ok(());
+    }
+    let asked = ask(first.text(), sink);
     let mut left = Left::default();
-    let first = (block, lines);
     let blocks = Mutex::new((blocks, Some(first)));
-    let next = |block: &mut Vec<u8>| -> std::io::Result<Option<u64>> {
+    let next = |block: &mut Block| -> std::io::Result<bool> {
         let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
         match blocks.1.take() {
-            Some((first, lines)) => {
+            Some(first) => {
                 *block = first;
-                Ok(Some(lines))
+                Ok(true)
             }
             None => blocks.0.next_block(block),
         }
     };
     let work = |sink: &mut Sink, left: &mut Left| -> Result<(), ReadError> {
         let mut parser = Parser::new(sink, &asked, left);
-        let mut block = Vec::new();
-        while let Some(lines) = next(&mut block)? {
-            parser.read(&block, lines)?;
+        let mut block = Block::default();
+        while next(&mut block)? {
+            parser.read(block.text(), block.lines)?;
         }
         Ok(())
     };
@@ -106,9 +108,9 @@ pub(crate) fn for_each(
     let asked = Asked { event: Vec::new(), is_given: false, has_period: false };
     let mut left = Left::default();
     let mut parser = Parser::new(sink, &asked, &mut left).with_taker(take);
-    let mut block = Vec::new();
-    while let Some(lines) = blocks.next_block(&mut block)? {
-        parser.read(&block, lines)?;
+    let mut block = Block::default();
+    while blocks.next_block(&mut block)? {
+        parser.read(block.text(), block.lines)?;
     }
     finish(&asked, &left, sink)
 }

@@ -10,6 +10,7 @@ use flame_profile::{FrameKind, Nanos, narrow};
 use memchr::memchr;
 
 use super::frame::{self, FrameLine};
+use super::guesses::{Guesses, Known};
 use super::header::{self, Header, LastTask};
 use super::looks_like_frame;
 use super::usual::{self, LastHeader, UsualHeader};
@@ -75,6 +76,9 @@ pub(super) struct Parser<'s> {
     groups: Vec<Vec<FrameIndex>>,
     /// For each frame whether callers are left out from it on.
     stops: Vec<bool>,
+    guesses: Guesses,
+    /// What the line before stood for.
+    last: u32,
     /// Names and numbers of threads.
     tasks: LineCache,
     last_task: LastTask,
@@ -121,6 +125,8 @@ impl<'s> Parser<'s> {
             lines: LineCache::default(),
             groups: Vec::new(),
             stops: Vec::new(),
+            guesses: Guesses::default(),
+            last: NOTHING,
             tasks: LineCache::default(),
             last_task: LastTask::default(),
             last_header: LastHeader::default(),
@@ -207,7 +213,7 @@ impl<'s> Parser<'s> {
     ) -> Option<usize> {
         match state {
             State::Outside => {
-                let UsualHeader { cpu, time, period, len } = self.last_header.next(text)?;
+                let UsualHeader { cpu, time, period, len, .. } = self.last_header.next(text)?;
                 let (time, period) = (Some(time), Some(period));
                 let header = Header { cpu, time, period, ..Header::default() };
                 *state = State::Taken(header, self.last_header.task);
@@ -220,13 +226,35 @@ impl<'s> Parser<'s> {
                 Some(1)
             }
             State::Taken(..) if !*stopped && !self.sink.options().addresses => {
-                let line = usual::frame(text)?;
-                let value = self.lines.find(key_behind_address(line.text))?;
+                let behind = usual::behind_address(text)?;
+                let Known { value, len } = self.known_behind_address(behind)?;
                 *stopped = self.push(value)?;
-                Some(line.len)
+                Some(usual::ADDRESS + len)
             }
             _ => None,
         }
+    }
+
+    /// What stands behind an address and was there before.
+    #[inline]
+    fn known_behind_address(&mut self, text: &[u8]) -> Option<Known> {
+        if let Some(known) = self.guesses.by_callee(self.last, text) {
+            return Some(known);
+        }
+        let known = match self.guesses.by_symbol(text) {
+            Some(known) => known,
+            None => {
+                let line = usual::frame(text)?;
+                let key = key_behind_address(line);
+                let value = self.lines.find(key)?;
+                if let LineKey::Around(symbol, module) = key {
+                    self.guesses.keep_symbol(symbol, module, value);
+                }
+                Known { value, len: line.len() + 1 }
+            }
+        };
+        self.guesses.keep_caller(self.last, &text[..known.len], known.value);
+        Some(known)
     }
 
     /// Keeps the header of a sample that is taken, with the end of its line, for the next one.
@@ -319,6 +347,7 @@ impl<'s> Parser<'s> {
 
     /// Puts what a line stands for on the stack.
     fn push(&mut self, value: u32) -> Option<bool> {
+        self.last = value;
         match value {
             NOTHING => None,
             SILENT => Some(false),
@@ -342,6 +371,7 @@ impl<'s> Parser<'s> {
     /// Adds the sample that ends.
     fn end(&mut self, state: &mut State<'_>) {
         let State::Taken(header, task) = std::mem::replace(state, State::Outside) else { return };
+        self.last = NOTHING;
         // A period of 0 is that of a sample all the same.
         let period = header.period.filter(|period| *period > 0).unwrap_or(1);
         let weights = [period, 1];
