@@ -2,7 +2,7 @@
 //
 // A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
 // threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
-// once before that.
+// before that, and rests for long after it.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
@@ -39,6 +39,11 @@ FUNCTION static void in_naps(void) {
     for (int i = 0; i < 10; i++) {
         nap(30);
     }
+}
+
+FUNCTION static void in_rest(void) {
+    nap(700);
+    NO_TAIL_CALL();
 }
 
 FUNCTION static void in_lock(void) {
@@ -123,6 +128,7 @@ static void flood(uint64_t ns) {
     pthread_create(&pong, NULL, pong_thread, NULL);
     MEASURED("in_naps", in_naps());
     MEASURED("in_ping", in_ping(wall_ns() + ns));
+    MEASURED("in_rest", in_rest());
     close(pipe_ends[1]);
     pthread_join(pong, NULL);
 }

@@ -21,7 +21,7 @@ use crate::images::OpenImage;
 use crate::jit::{Deferred, DeferredSample, JitTarget};
 use crate::location::CodeLocation;
 use crate::locator::Locator;
-use crate::off_cpu::{OffCpu, Seen};
+use crate::off_cpu::OffCpu;
 use crate::on_cpu::{OnCpu, Ran};
 use crate::scripted::Scripted;
 use crate::scripts::{Natives, Scripts};
@@ -30,6 +30,7 @@ use crate::spans::Spans;
 use crate::wakings::Wakings;
 use crate::walker::Walker;
 
+mod looks;
 mod waits;
 
 /// What the kernel writes for the numbers of a task that has given them up and still runs, in the
@@ -50,18 +51,6 @@ pub struct SeenImage<'r> {
     pub file: Option<&'r ImageFile>,
 }
 
-/// A wait that is over, and how long it took. Its samples may not be settled.
-#[derive(Debug)]
-struct Waited {
-    seen: Seen<Wait>,
-    /// What it was.
-    marks: [Option<CodeLocation>; 2],
-    /// What stands in place of a waker that is not known, where wakers are shown.
-    no_waker: Option<CodeLocation>,
-    thread: usize,
-    duration: Nanos,
-}
-
 /// Takes events one by one.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -80,8 +69,7 @@ pub(crate) struct Collector {
     scripts: Scripts,
     /// Where samples stand for time off CPU.
     off_cpu: Option<OffCpu<Wait>>,
-    /// Threads that waited before the recording, and whose stacks were not read yet.
-    to_look_at: Vec<(Pid, Tid)>,
+    looks: looks::Looks,
     /// Where it is followed who has a CPU.
     on_cpu: Option<OnCpu>,
     /// For how long threads, by position, had a CPU.
@@ -89,7 +77,7 @@ pub(crate) struct Collector {
     /// When they had one, where that is kept; `None` when there was too much of it.
     runs: Option<Vec<Ran>>,
     /// Waits that are over, of samples that are not settled.
-    unsettled: Vec<Waited>,
+    unsettled: Vec<waits::Waited>,
     /// Where samples of who wakes threads are paired with waits.
     wakings: Option<Wakings>,
     samples: u64,
@@ -138,7 +126,7 @@ impl Collector {
             on_cpu: follows_runs.then(OnCpu::default),
             ran: BTreeMap::new(),
             runs: Some(Vec::new()),
-            to_look_at: Vec::new(),
+            looks: looks::Looks::default(),
             unsettled: Vec::new(),
             wakings: options.waits.and_then(|waits| Wakings::new(waits, options.kernel_symbols)),
             samples: 0,

@@ -43,8 +43,10 @@ struct Away<S> {
     /// It was found waiting in a state that is asked for.
     found: bool,
     sample: Option<S>,
-    /// When a thread that waited before was looked at, for `sample`.
-    looked_at: Nanos,
+    /// Somebody tried to look at it.
+    is_looked_at: bool,
+    /// Where it was then, and when that was: right if it had not run by then.
+    looked_at: Option<(Nanos, S)>,
     /// When it was woken, and who did it.
     woken: Option<(Nanos, S)>,
 }
@@ -58,9 +60,16 @@ impl<S> Away<S> {
             before: false,
             found: false,
             sample: None,
-            looked_at: Nanos(0),
+            is_looked_at: false,
+            looked_at: None,
             woken: None,
         }
+    }
+
+    /// Whether it waits, nobody knows where, and nobody has looked.
+    fn is_somewhere(&self) -> bool {
+        let is_known = self.sample.is_some() || self.is_looked_at;
+        self.since.is_some() && !self.preempted && !is_known
     }
 }
 
@@ -185,16 +194,30 @@ impl<S: Clone> OffCpu<S> {
         }
     }
 
-    /// Whether a thread waits that did so before the recording.
-    pub(crate) fn waits_since_before(&self, tid: Tid) -> bool {
-        self.away.get(&tid).is_some_and(|away| away.before)
+    /// Whether to look at a thread, which waits and of which it is not known where: once a wait.
+    pub(crate) fn is_to_be_looked_at(&mut self, tid: Tid) -> bool {
+        let away = self.away.get_mut(&tid).filter(|away| away.is_somewhere());
+        away.map(|away| away.is_looked_at = true).is_some()
     }
 
-    /// A thread that waited when the recording began was looked at: if it does not run until then,
-    /// that was where.
+    /// Threads that have waited at least that long, and of which it is not known where. Where only
+    /// some states are shown, they are in others.
+    pub(crate) fn wait_somewhere(&self, now: Nanos, long: Nanos) -> Vec<(Pid, Tid)> {
+        if self.kept.states.is_some() {
+            return Vec::new();
+        }
+        let is_long = |away: &Away<S>| away.since.is_some_and(|t| now.saturating_since(t) >= long);
+        let away = self.away.iter().filter(|(_, away)| away.is_somewhere() && is_long(away));
+        let mut all: Vec<(Pid, Tid)> = away.map(|(tid, away)| (away.pid, *tid)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// A thread was looked at while it waited, as far as is known: if it does not run until then, that was
+    /// where.
     pub(crate) fn looked_at(&mut self, now: Nanos, tid: Tid, sample: S) {
-        if let Some(away) = self.away.get_mut(&tid).filter(|away| away.before) {
-            (away.looked_at, away.sample) = (now, Some(sample));
+        if let Some(away) = self.away.get_mut(&tid) {
+            away.looked_at = Some((now, sample));
         }
     }
 
@@ -275,7 +298,8 @@ impl<S: Clone> OffCpu<S> {
             }
             _ => duration,
         };
-        let stack = away.sample.filter(|_| !away.before || away.looked_at < now);
+        let looked_at = away.looked_at.filter(|(time, _)| *time < now).map(|(_, sample)| sample);
+        let stack = looked_at.or(away.sample).filter(|_| wakers != Wakers::Alone);
         let seen = Seen { stack, waker: away.woken.map(|(_, waker)| waker) };
         if away.before {
             self.sums.before.0 += duration.0;

@@ -1,22 +1,18 @@
 //! Time off CPU: samples of context switches wait for the return of their threads.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use flame_events::{EventKind, SampleEvent, SwitchTo};
 use flame_profile::{
-    Evidence, Nanos, OffCpuTime, Pid, ProcessAddress, Run, StackEnd, StackId, Tid,
+    Evidence, Nanos, OffCpuTime, Pid, Run, StackEnd, StackId, Tid,
 };
 
-use super::{Collector, Waited};
+use super::Collector;
 use crate::aggregator::{Aggregator, SeenStack, Wait};
 use crate::blocks::{Block, Blocks};
 use crate::location::{CodeLocation, ThreadPosition};
 use crate::off_cpu::{OffCpu, Seen, Spell, SpellStack};
 use crate::on_cpu::Ran;
-
-/// For how long threads that wait already are looked at, at a time.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// This many times of threads on CPUs are kept, 32 bytes each: threads that are switched 100,000 times a
 /// second reach that in 40 s. Of more, none are known.
@@ -25,6 +21,18 @@ const MOST_RUNS: usize = 4_000_000;
 /// What the kernel says in /proc of a thread that does not wait: it runs or could run, or it has ended and is still
 /// to be taken note of.
 const NOT_WAITING: &[u8] = b"RZX";
+
+/// A wait that is over, and how long it took. Its samples may not be settled.
+#[derive(Debug)]
+pub(super) struct Waited {
+    seen: Seen<Wait>,
+    /// What it was.
+    marks: [Option<CodeLocation>; 2],
+    /// What stands in place of a waker that is not known, where wakers are shown.
+    no_waker: Option<CodeLocation>,
+    thread: usize,
+    duration: Nanos,
+}
 
 impl Collector {
     /// The recording begins, with these processes and threads of them; `None` for all their threads.
@@ -54,52 +62,9 @@ impl Collector {
         if let Some(off_cpu) = &mut self.off_cpu {
             off_cpu.begin(now, waiting.iter().copied());
             if self.wakings.as_ref().is_none_or(|wakings| !wakings.are_alone) {
-                self.to_look_at = waiting;
+                self.looks.begin(waiting);
             }
         }
-    }
-
-    /// Looks where threads wait that did so before the recording, for a little while: events come
-    /// meanwhile, and are to be taken in.
-    pub(crate) fn look_at_waiting(&mut self, clock: impl Fn() -> Nanos) {
-        let deadline = Instant::now() + LOOK;
-        while Instant::now() < deadline {
-            let Some((pid, tid)) = self.to_look_at.pop() else { return };
-            if self.off_cpu.as_ref().is_some_and(|off_cpu| off_cpu.waits_since_before(tid)) {
-                self.look_at(pid, tid, &clock);
-            }
-        }
-    }
-
-    /// Finds out where a thread waits: it does not move, so that its stack can be read.
-    fn look_at(&mut self, pid: Pid, tid: Tid, clock: impl Fn() -> Nanos) {
-        let files = self.locator.files();
-        let text = files.text(pid, &format!("task/{tid}/syscall")).unwrap_or_default();
-        let Some((stack, program_counter)) = place_of(&text) else { return };
-        let bytes = self.locator.read_stack(pid, stack);
-        let looked_at = clock();
-        self.locator.advance_to(looked_at);
-        let place = (program_counter, stack);
-        let end = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
-        let wait = Wait::default();
-        if let Some(off_cpu) = &mut self.off_cpu {
-            off_cpu.looked_at(looked_at, tid, Arc::clone(&wait));
-        }
-        let sample = SampleEvent {
-            event: self.events - 1,
-            pid,
-            tid,
-            cpu: None,
-            period: 0,
-            tracepoint: None,
-            interrupt: None,
-            ip: program_counter,
-            kernel_chain: Vec::new(),
-            user_chain: Vec::new(),
-            user_registers: Some(Vec::new()),
-            user_stack: None,
-        };
-        self.take_walked(looked_at, &sample, (end, Evidence::ReadFromProcess), Some(wait));
     }
 
     /// A sample of a context switch, which the last event is then: how long it stands for is not known
@@ -138,11 +103,15 @@ impl Collector {
         if self.blocks.as_mut().is_some_and(|blocks| blocks.take(sample, self.registers)) {
             return true;
         }
-        let (Some(wakings), Some(off_cpu)) = (&self.wakings, &self.off_cpu) else { return false };
-        match woken_by(sample, self.events) {
-            Some(tid) => !off_cpu.waits(tid),
-            None => wakings.are_alone,
+        let (Some(wakings), Some(off_cpu)) = (&self.wakings, &mut self.off_cpu) else { return false };
+        if let Some(tid) = woken_by(sample, self.events) {
+            return !off_cpu.waits(tid);
         }
+        // What it says of its thread is that this waits in a state that is asked for.
+        if wakings.are_alone && off_cpu.states().is_some() {
+            off_cpu.sampled(sample.pid, sample.tid, Wait::default());
+        }
+        wakings.are_alone
     }
 
     /// Who wakes, at that position of the threads, if it is a sample of that.
@@ -392,16 +361,6 @@ pub(super) struct Waking {
 fn woken_by(sample: &SampleEvent<'_>, events: usize) -> Option<Tid> {
     let tid = sample.tracepoint.filter(|_| sample.event == events)?;
     u32::try_from(tid).ok().map(Tid)
-}
-
-/// Where a thread's stack ends and where its code is, if it waits in a system call: its number, six
-/// arguments, and those two.
-fn place_of(syscall: &[u8]) -> Option<(ProcessAddress, ProcessAddress)> {
-    let text = std::str::from_utf8(syscall).ok()?;
-    let mut words = text.split_ascii_whitespace().rev();
-    let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-    let (code, stack) = (address()?, address()?);
-    Some((ProcessAddress(stack), ProcessAddress(code)))
 }
 
 /// The state of a thread, behind its name in parentheses.

@@ -120,6 +120,7 @@ fn what_began_before_the_recording_counts_from_its_beginning() {
     // It was looked at, while it waited or later.
     for (at, seen) in [(14, Some("poll")), (15, None)] {
         let mut all = begun_at(10, &[TID]);
+        assert!(all.is_to_be_looked_at(TID));
         all.looked_at(Nanos(at), TID, "poll");
         assert_eq!(all.came_back(Nanos(15), TID), spell(5, before(seen)));
     }
@@ -129,6 +130,36 @@ fn what_began_before_the_recording_counts_from_its_beginning() {
     all.left(Nanos(12), PID, TID, false);
     assert_eq!(all.came_back(Nanos(15), TID), spell(3, sampled("read")));
     assert_eq!(all.sums().unpaired, 0);
+}
+
+/// Its switch was not sampled, but where it waits can be seen, once, as long as it does.
+#[test]
+fn who_waits_for_long_without_a_sample_is_looked_at() {
+    let mut all = begun_at(10, &[]);
+    let long = |all: &OffCpu<_>, now| all.wait_somewhere(Nanos(now), Nanos(50));
+    all.left(Nanos(20), PID, TID, false);
+    assert_eq!((long(&all, 69), long(&all, 70)), (vec![], vec![(PID, TID)]));
+    assert!(all.is_to_be_looked_at(TID) && !all.is_to_be_looked_at(TID));
+    assert_eq!(long(&all, 99), []);
+    all.looked_at(Nanos(75), TID, "poll");
+    assert_eq!(all.came_back(Nanos(120), TID), spell(100, sampled("poll")));
+    // It ran before it was looked at, as the records say later.
+    all.left(Nanos(200), PID, TID, false);
+    assert!(all.is_to_be_looked_at(TID));
+    all.looked_at(Nanos(300), TID, "write");
+    assert_eq!(all.came_back(Nanos(300), TID), []);
+    assert_eq!(all.ended(TID), spell(100, SpellStack::NotSampled));
+    // Who could go on, was sampled, or waits in a state that nobody asks for is not looked at.
+    let (preempted, known) = (Tid(9), Tid(10));
+    all.left(Nanos(400), PID, preempted, true);
+    all.sampled(PID, known, "read");
+    all.left(Nanos(400), PID, known, false);
+    assert_eq!(long(&all, 900), []);
+    assert!(!all.is_to_be_looked_at(preempted) && !all.is_to_be_looked_at(known));
+    let mut all = OffCpu::new(Waits { states: States::of_letters("D"), ..Waits::default() });
+    all.begin(Nanos(10), []);
+    all.left(Nanos(20), PID, TID, false);
+    assert_eq!(long(&all, 900), []);
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! Threads that wait are looked at: they do not move, so their stacks can be read.
+//!
+//! That shows where a thread waits that did so before the recording, or whose switch was not sampled
+//! among too many. It counts only if no switch record says that the thread ran meanwhile, see
+//! [`OffCpu`](crate::off_cpu::OffCpu).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flame_events::SampleEvent;
+use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, Tid};
+
+use super::Collector;
+use crate::aggregator::Wait;
+
+/// For how long threads are looked at, at a time.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How often it is asked which threads have waited for long.
+const BETWEEN_LISTS: Nanos = Nanos(100_000_000);
+
+/// A wait that lasts this long without a sample is looked at. It is the least of a class of lengths, since among
+/// waits of one class those with a stack stand for those without: see `among_its_class` of `OffCpu`.
+const LONG: Nanos = Nanos(1 << 26);
+
+/// Who is to be looked at.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    waiting: Vec<(Pid, Tid)>,
+    /// When it was last asked.
+    listed: Nanos,
+}
+
+impl Looks {
+    /// The recording begins, while these threads wait.
+    pub(super) fn begin(&mut self, waiting: Vec<(Pid, Tid)>) {
+        self.waiting = waiting;
+    }
+}
+
+impl Collector {
+    /// Looks where threads wait of which that is not known, for a little while: events come meanwhile, and
+    /// are to be taken in.
+    pub(crate) fn look_at_waiting(&mut self, clock: impl Fn() -> Nanos) {
+        let Some(off_cpu) = &self.off_cpu else { return };
+        let are_alone = self.wakings.as_ref().is_some_and(|wakings| wakings.are_alone);
+        let now = clock();
+        let is_due = now.saturating_since(self.looks.listed) >= BETWEEN_LISTS;
+        if is_due && !are_alone && self.looks.waiting.is_empty() {
+            self.looks.waiting = off_cpu.wait_somewhere(now, LONG);
+            self.looks.listed = now;
+        }
+        let deadline = Instant::now() + LOOK;
+        while Instant::now() < deadline {
+            let Some((pid, tid)) = self.looks.waiting.pop() else { return };
+            if self.off_cpu.as_mut().is_some_and(|off_cpu| off_cpu.is_to_be_looked_at(tid)) {
+                self.look_at(pid, tid, &clock);
+            }
+        }
+    }
+
+    /// Finds out where a thread waits.
+    fn look_at(&mut self, pid: Pid, tid: Tid, clock: impl Fn() -> Nanos) {
+        let files = self.locator.files();
+        let text = files.text(pid, &format!("task/{tid}/syscall")).unwrap_or_default();
+        let Some((stack, program_counter)) = place_of(&text) else { return };
+        let bytes = self.locator.read_stack(pid, stack);
+        // Threads of the kernel have none.
+        if bytes.is_empty() {
+            return;
+        }
+        let looked_at = clock();
+        self.locator.advance_to(looked_at);
+        let place = (program_counter, stack);
+        let end = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
+        let wait = Wait::default();
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.looked_at(looked_at, tid, Arc::clone(&wait));
+        }
+        let sample = SampleEvent {
+            event: self.events - 1,
+            pid,
+            tid,
+            cpu: None,
+            period: 0,
+            tracepoint: None,
+            interrupt: None,
+            ip: program_counter,
+            kernel_chain: Vec::new(),
+            user_chain: Vec::new(),
+            user_registers: Some(Vec::new()),
+            user_stack: None,
+        };
+        self.take_walked(looked_at, &sample, (end, Evidence::ReadFromProcess), Some(wait));
+    }
+}
+
+/// Where a thread's stack ends and where its code is, if it waits in a system call: its number, six
+/// arguments, and those two.
+fn place_of(syscall: &[u8]) -> Option<(ProcessAddress, ProcessAddress)> {
+    let text = std::str::from_utf8(syscall).ok()?;
+    let mut words = text.split_ascii_whitespace().rev();
+    let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let (code, stack) = (address()?, address()?);
+    Some((ProcessAddress(stack), ProcessAddress(code)))
+}
