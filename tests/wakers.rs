@@ -95,8 +95,41 @@ fn threads_that_are_started_later_are_followed() {
     assert!(known > 0.9 * all && all > 0.0, "{known} of {all}: {folded:?}\n{said}");
 }
 
+/// Who waits for a disk may not be interrupted, and it is not another thread that wakes it.
+#[test]
+fn wakers_are_told_apart_by_the_state_of_who_waits() {
+    if !live_as_root() {
+        return;
+    }
+    let program = program("waits.c");
+    let of = |mode, states| record(mode, &["--state", states, "--", &program]);
+    let (asleep, said) = of("offwake", "S");
+    let naps = asleep.with_in_order(&["in_naps", "--", "woken by an interrupt"]);
+    assert!((290_000_000..450_000_000).contains(&naps), "{naps}: {asleep:?}\n{said}");
+    let in_lock = asleep.with_in_order(&["in_lock", "--", "woken by waits"]);
+    assert!(in_lock > 250_000_000, "{in_lock}: {asleep:?}\n{said}");
+    assert_eq!(asleep.with(&["in_disk"]), 0, "{asleep:?}\n{said}");
+    let (in_disk, said) = of("offwake", "D");
+    assert!(in_disk.with(&["in_disk"]) > 0, "{in_disk:?}\n{said}");
+    let others = ["in_naps", "in_lock", "in_pipe", "in_socket"];
+    assert_eq!(in_disk.with_any(|frame| others.contains(&frame)), 0, "{in_disk:?}\n{said}");
+    let (alone, said) = of("wakeup", "S");
+    let by_main = alone.with_in_order(&["waits", "woken by waits", "main"]);
+    assert!(by_main > 800_000_000, "{by_main}: {alone:?}\n{said}");
+    let naps = alone.with_in_order(&["waits", "woken by an interrupt"]);
+    assert!(naps > 450_000_000, "{naps}: {alone:?}\n{said}");
+    let (alone, said) = of("wakeup", "D");
+    assert_eq!(alone.with_in_order(&["waits", "woken by waits"]), 0, "{alone:?}\n{said}");
+    assert!((1..naps).contains(&alone.total()), "{alone:?}\n{said}");
+}
+
 #[test]
 fn wakers_have_no_options_of_other_modes() {
+    let refused =
+        |options: &[&str]| run(&[&["record", "--mode"], options, &["--", "true"]].concat());
+    refused(&["wakeup", "--state", "R"]).error(2, &["no waits in state R", "why:", "try:"]);
+    refused(&["wall", "--state", "D"]).error(1, &["--state is for", "why:", "try:"]);
+    refused(&["faults", "--state", "D"]).error(1, &["--state is for", "why:"]);
     for mode in ["wakeup", "offwake"] {
         run(&["record", "--mode", mode, "-k", "--", "true"]).error(1, &["has no -k and -u"]);
         run(&["record", "--mode", mode, "-C", "0", "--", "true"]).error(1, &["has no -C"]);

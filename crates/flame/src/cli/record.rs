@@ -185,7 +185,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "ENTER,EXIT", value_parser = events, conflicts_with_all = ["event", "mode"], hide_short_help = true)]
     pub(crate) pair: Option<List<EventType>>,
 
-    /// For --mode off-cpu, only waits in these states: S, D (for a disk), R (preempted), T, I
+    /// For --mode off-cpu, wakeup and offwake, only waits in these states: S, D (for a disk), R, T, I
     #[arg(long, value_name = "S,D,...", requires = "mode", hide_short_help = true)]
     pub(crate) state: Option<String>,
 

@@ -66,6 +66,7 @@ impl Plan {
         };
         recorder.show_scripts(!sampling.no_script, sampling.native);
         set_sampling(&mut recorder.sampler, sampling);
+        leave_out_stacks_of_waits(&mut recorder);
         for waker in recorder.others.iter_mut().filter(|other| other.wakes) {
             waker.rate = rate(Some(&waker.event), sampling);
         }
@@ -131,9 +132,7 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
         .why("other modes record no waits"));
     }
     if sampling.state.is_some() {
-        if sampling.mode != Some(Mode::OffCpu) {
-            return Err(Failure::new("--state is for --mode off-cpu"));
-        }
+        check_mode_of_state(sampling.mode)?;
         if sampling.period.is_some() || sampling.frequency.is_some() {
             return Err(Failure::usage("--state takes neither -F nor -c").why(
                 "every wait in those states is sampled: the state of any other is not known",
@@ -170,18 +169,40 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses states of waits where none are shown, or all must be.
+fn check_mode_of_state(mode: Option<Mode>) -> Result<(), Failure> {
+    let refused = Failure::new("--state is for --mode off-cpu, wakeup and offwake");
+    Err(match mode {
+        Some(Mode::OffCpu | Mode::Wakeup | Mode::Offwake) => return Ok(()),
+        Some(Mode::Wall) => refused
+            .why("wall shows all the time of each thread, which some of its waits would not add up to")
+            .or_try("--mode off-cpu --state, for the waits alone"),
+        _ => refused.why("other modes record no waits"),
+    })
+}
+
 /// Waits, of some states or all.
 fn off_cpu(target: Target, sampling: &SamplingArgs) -> Result<RecorderConfig, Failure> {
     let mut config = RecorderConfig::off_cpu(target, waits(sampling));
-    if let Some(letters) = &sampling.state {
-        let letters = letters.replace(',', "");
-        let filter = modes::switches_of(&letters)?;
-        config.sampler.event = Some(modes::tracepoint("sched:sched_switch", Some(filter))?);
-        // Of what is not sampled the state is not known.
-        config.sampler.rate = Rate::Period(1);
-        config.options.waits.iter_mut().for_each(|all| all.states = States::of_letters(&letters));
-    }
+    of_states(&mut config, sampling)?;
     Ok(config)
+}
+
+/// Leaves out waits of other states than those that are asked for.
+fn of_states(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Result<(), Failure> {
+    let Some(letters) = &sampling.state else { return Ok(()) };
+    let letters = letters.replace(',', "");
+    let filter = modes::switches_of(&letters)?;
+    if sampling.mode == Some(Mode::Wakeup) && letters.bytes().all(|letter| letter == b'R') {
+        return Err(Failure::usage("--mode wakeup has no waits in state R")
+            .why("nobody wakes a thread that was preempted")
+            .or_try("--mode off-cpu --state R"));
+    }
+    config.sampler.event = Some(modes::tracepoint("sched:sched_switch", Some(filter))?);
+    // Of what is not sampled the state is not known.
+    config.sampler.rate = Rate::Period(1);
+    config.options.waits.iter_mut().for_each(|all| all.states = States::of_letters(&letters));
+    Ok(())
 }
 
 /// Waits with who ends them.
@@ -192,7 +213,21 @@ fn with_wakers(
 ) -> Result<RecorderConfig, Failure> {
     let event = modes::tracepoint("sched:sched_waking", None)?.with_field("pid");
     let event = event.map_err(|error| Failure::new(error.to_string()))?;
-    Ok(RecorderConfig::off_cpu(target, waits(sampling)).with_wakers(wakers, event))
+    let mut config = RecorderConfig::off_cpu(target, waits(sampling)).with_wakers(wakers, event);
+    of_states(&mut config, sampling)?;
+    Ok(config)
+}
+
+/// Where only wakers are shown, the state of a thread that waits is all that is asked of its switch.
+fn leave_out_stacks_of_waits(config: &mut RecorderConfig) {
+    let states =
+        config.options.waits.filter(|all| all.wakers == Wakers::Alone && all.states.is_some());
+    if states.is_some() && matches!(config.sampler.call_graph, CallGraph::Dwarf(_)) {
+        let wakers = config.others.iter_mut().filter(|other| other.wakes);
+        wakers.for_each(|waker| waker.call_graph = Some(config.sampler.call_graph));
+        // The profile's registers are those of this event.
+        config.sampler.call_graph = CallGraph::Registers;
+    }
 }
 
 fn waits(sampling: &SamplingArgs) -> Waits {

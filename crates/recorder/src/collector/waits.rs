@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use flame_events::{EventKind, SampleEvent, SwitchTo};
-use flame_profile::{
-    Evidence, Nanos, OffCpuTime, Pid, Run, StackEnd, StackId, Tid,
-};
+use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, Run, StackEnd, StackId, Tid};
 
 use super::Collector;
 use crate::aggregator::{Aggregator, SeenStack, Wait};
@@ -103,7 +101,9 @@ impl Collector {
         if self.blocks.as_mut().is_some_and(|blocks| blocks.take(sample, self.registers)) {
             return true;
         }
-        let (Some(wakings), Some(off_cpu)) = (&self.wakings, &mut self.off_cpu) else { return false };
+        let (Some(wakings), Some(off_cpu)) = (&self.wakings, &mut self.off_cpu) else {
+            return false;
+        };
         if let Some(tid) = woken_by(sample, self.events) {
             return !off_cpu.waits(tid);
         }
