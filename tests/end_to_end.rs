@@ -42,6 +42,8 @@ mod hostile_storms;
 #[cfg(test)]
 mod hostile_vms;
 #[cfg(test)]
+mod inlined_text;
+#[cfg(test)]
 mod java;
 #[cfg(test)]
 mod lua;

@@ -81,6 +81,8 @@ pub struct SampleOptions {
     pub skip_after: Vec<String>,
     /// Say the source lines that stand below frames in perf script text: `parse:main.c:12`.
     pub source_lines: bool,
+    /// Look up the functions that were inlined into those of perf script text, if it has none.
+    pub inlined: bool,
     /// Keep when each sample was taken, where the format is perf.data.
     pub keeps_times: bool,
     /// Labels of pprof whose values become the outermost frames, in their order.

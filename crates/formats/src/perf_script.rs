@@ -9,6 +9,8 @@
 mod frame;
 mod guesses;
 mod header;
+mod inlined;
+mod meaning;
 mod parser;
 mod usual;
 
@@ -94,6 +96,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         result?;
         sink.merge(other);
         left.merge(of_other);
+    }
+    if sink.options().inlined {
+        inlined::look_up(sink);
     }
     finish(&asked, &left, sink)
 }

@@ -10,7 +10,7 @@ use indexmap::{Equivalent, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
 
 use crate::ReadError;
-use crate::options::{ReadOptions, SampleOptions};
+use crate::options::{NamesOf, ReadOptions, SampleOptions};
 use crate::skipped::{Place, Skipped};
 use crate::stacks::{Frame, Stacks, Task};
 
@@ -58,6 +58,7 @@ impl<'s> Sample<'s> {
 #[derive(Debug)]
 pub(crate) struct Sink {
     options: SampleOptions,
+    names: NamesOf,
     is_strict: bool,
     keeps: Keeps,
     frames: IndexSet<Frame, FxBuildHasher>,
@@ -114,6 +115,7 @@ impl Sink {
         };
         Sink {
             options: options.samples.clone(),
+            names: options.names.clone(),
             is_strict: options.strict,
             keeps,
             frames: IndexSet::default(),
@@ -130,6 +132,11 @@ impl Sink {
     /// What is asked of readers.
     pub(crate) fn options(&self) -> &SampleOptions {
         &self.options
+    }
+
+    /// Where names are looked for.
+    pub(crate) fn names(&self) -> &NamesOf {
+        &self.names
     }
 
     /// Whether samples stay in their order, so that they have to come in it.
@@ -318,6 +325,7 @@ impl Sink {
     pub(crate) fn fork(&self) -> Sink {
         Sink {
             options: self.options.clone(),
+            names: self.names.clone(),
             is_strict: self.is_strict,
             keeps: self.keeps,
             frames: IndexSet::default(),
@@ -356,6 +364,29 @@ impl Sink {
         self.skipped.merge(other.skipped);
         other.notes.into_iter().for_each(|note| self.note(note));
         self.not_selected += other.not_selected;
+    }
+
+    /// All frames so far.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter()
+    }
+
+    /// Puts others in the place of all frames, for each its own, outermost first.
+    pub(crate) fn replace_frames(&mut self, by: Vec<Vec<Frame>>) {
+        self.frames.clear();
+        let mut number = |frame| FrameIndex(narrow(self.frames.insert_full(frame).0));
+        let by: Vec<Vec<FrameIndex>> =
+            by.into_iter().map(|frames| frames.into_iter().map(&mut number).collect()).collect();
+        let empty = Stacks::new(self.stacks.value_types().to_vec());
+        let before = std::mem::replace(&mut self.stacks, empty);
+        self.rows.clear();
+        let mut stack = Vec::new();
+        for row in 0..before.len() {
+            let (task, frames) = before.row(row);
+            stack.clear();
+            stack.extend(frames.iter().flat_map(|frame| &by[frame.0 as usize]));
+            self.add_row(task, &stack, before.weights(row));
+        }
     }
 
     /// Everything that was put in.

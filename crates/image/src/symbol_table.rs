@@ -43,6 +43,13 @@ pub struct Symbol<'a> {
     start: u64,
 }
 
+impl Symbol<'_> {
+    /// The address where it starts.
+    pub fn start(&self) -> ImageAddress {
+        ImageAddress(self.start)
+    }
+}
+
 impl SymbolTable {
     /// Reads `.symtab` and `.dynsym`, of the companion as well; a table that makes no sense is as
     /// if it were absent.
@@ -89,6 +96,12 @@ impl SymbolTable {
         let (start, at) = *self.best.get(id as usize)?;
         let name = self.raw.name(at);
         (!name.is_empty()).then_some(Symbol { name, is_stub: at.is_stub, start })
+    }
+
+    /// All names of functions, each with the address where it starts.
+    pub fn iter(&self) -> impl Iterator<Item = (ImageAddress, &[u8])> {
+        let all = self.best.iter().chain(&self.aliases).filter(|(_, name)| !name.is_stub);
+        all.map(|(address, name)| (ImageAddress(*address), self.raw.name(*name)))
     }
 
     /// Whether the function that a symbol names has that other name as well.

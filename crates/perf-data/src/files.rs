@@ -51,10 +51,10 @@ pub(crate) struct RecordedFiles {
 
 /// Opens files where the recorded machine's are.
 #[derive(Clone, Debug)]
-struct Access {
-    live: LiveFiles,
-    sysroot: Option<PathBuf>,
-    own_directories: Vec<PathBuf>,
+pub(crate) struct Access {
+    pub(crate) live: LiveFiles,
+    pub(crate) sysroot: Option<PathBuf>,
+    pub(crate) own_directories: Vec<PathBuf>,
 }
 
 impl FileAccess for Access {

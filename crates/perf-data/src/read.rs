@@ -29,6 +29,14 @@ pub struct Names {
     pub files: LiveFiles,
 }
 
+impl Names {
+    /// Directories of this machine, whatever the sysroot.
+    pub(crate) fn own_directories(&self) -> Vec<PathBuf> {
+        let DebugPlaces { directories, cache, .. } = &self.debug_places;
+        directories.iter().chain(cache).cloned().collect()
+    }
+}
+
 /// A sample, for who takes some of them.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleOf<'s> {
@@ -99,8 +107,7 @@ pub fn read_profile(
     let stream = stream_of(&file);
     let clock = file.events().find(|(_, chosen)| *chosen).and_then(|(e, _)| e.attributes.clock);
     let ReadConfig { takes, written, names, keeps_times, .. } = config;
-    let mut own_directories = names.debug_places.directories.clone();
-    own_directories.extend(names.debug_places.cache.clone());
+    let own_directories = names.own_directories();
     let files = RecordedFiles {
         facts: file.facts().clone(),
         written,

@@ -17,7 +17,7 @@ pub struct DebugPlaces {
 
 impl DebugPlaces {
     /// For an image at that path of a process whose `/` is at `root`; opened that way.
-    pub(crate) fn search(&self, path: &Path, root: &Path, files: Files) -> DebugSearch {
+    pub fn search(&self, path: &Path, root: &Path, files: Files) -> DebugSearch {
         DebugSearch {
             path: path.to_owned(),
             root: root.to_owned(),

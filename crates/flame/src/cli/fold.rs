@@ -73,9 +73,16 @@ pub(crate) struct SampleArgs {
     #[arg(long)]
     pub(crate) addrs: bool,
 
-    /// Show source lines where perf script printed them (`-F +srcline`)
+    /// Show source lines where perf script printed them (`-F +srcline`), or where --inline finds them
     #[arg(long, alias = "context")]
     pub(crate) srcline: bool,
+
+    /// Look up the functions that were inlined, where perf script printed none
+    ///
+    /// They are those of the files that this machine has now, or of --sysroot. A function that is not where
+    /// perf printed it stays as it is. perf.data has inlined functions without this option.
+    #[arg(long, conflicts_with = "no_inline")]
+    pub(crate) inline: bool,
 
     /// Only samples of this event [default: the first one in the input]
     #[arg(long, value_name = "EVENT", alias = "event-filter")]
@@ -137,6 +144,7 @@ impl SampleArgs {
             skip_after: self.skip_after.clone(),
             roots: self.roots.clone(),
             source_lines: self.srcline,
+            inlined: self.inline,
         }
     }
 

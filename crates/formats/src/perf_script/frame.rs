@@ -10,6 +10,8 @@ pub(super) struct FrameLine<'l> {
     pub(super) address: &'l [u8],
     /// Without its offset; empty or `[unknown]` where there is none.
     pub(super) symbol: &'l [u8],
+    /// The digits of that offset; empty where there is none.
+    pub(super) offset: &'l [u8],
     /// The path of the module without `(deleted)`; empty where it was not printed.
     pub(super) module: &'l [u8],
 }
@@ -38,7 +40,9 @@ pub(super) fn parse(line: &[u8]) -> Option<FrameLine<'_>> {
         None => (rest, &b""[..]),
     };
     let module = module.strip_suffix(b" (deleted)").unwrap_or(module);
-    Some(FrameLine { address, symbol: without_offset(symbol), module })
+    let name = without_offset(symbol);
+    let offset = symbol[name.len()..].strip_prefix(b"+0x").unwrap_or_default();
+    Some(FrameLine { address, symbol: name, offset, module })
 }
 
 /// The bracket that the last one of the line closes, where a blank or nothing stands before it.

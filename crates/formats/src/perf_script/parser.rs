@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 
 use flame_perf_data::is_meant;
-use flame_profile::{FrameKind, Nanos, narrow};
+use flame_profile::{FrameKind, Nanos};
 use memchr::memchr;
 
-use super::frame::{self, FrameLine};
+use super::frame::{self};
 use super::guesses::{Guesses, Known};
 use super::header::{self, Header, LastTask};
+use super::inlined::Before;
 use super::looks_like_frame;
+use super::meaning::{GROUPS, NOTHING, SILENT, is_source_line, make_frames, stop_at};
 use super::usual::{self, LastHeader, UsualHeader};
 use crate::ReadError;
 use crate::line_cache::{LineCache, LineKey};
-use crate::names::{
-    inlined_parts, is_decimal, number, rust_signs, without_arguments, without_class_letter,
-};
+use crate::names::{number, without_arguments};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 
@@ -54,13 +54,6 @@ impl Left {
     }
 }
 
-/// A line of a stack stands for nothing: it is not a frame.
-const NOTHING: u32 = u32::MAX;
-/// It is not a frame, but known to be none: a source line.
-const SILENT: u32 = u32::MAX - 1;
-/// From here on the numbers are those of groups of frames.
-const GROUPS: u32 = 1 << 31;
-
 /// What `--show-task-events` and the like print between samples.
 const RECORD: &[u8] = b"PERF_RECORD_";
 
@@ -79,6 +72,8 @@ pub(super) struct Parser<'s> {
     guesses: Guesses,
     /// What the line before stood for.
     last: u32,
+    /// What stood before the next line of a stack, if that matters.
+    before: Option<Before>,
     /// Names and numbers of threads.
     tasks: LineCache,
     last_task: LastTask,
@@ -118,6 +113,7 @@ enum State<'b> {
 
 impl<'s> Parser<'s> {
     pub(super) fn new(sink: &'s mut Sink, asked: &'s Asked, left: &'s mut Left) -> Parser<'s> {
+        let before = sink.options().inlined.then(Before::default);
         Parser {
             sink,
             asked,
@@ -127,6 +123,7 @@ impl<'s> Parser<'s> {
             stops: Vec::new(),
             guesses: Guesses::default(),
             last: NOTHING,
+            before,
             tasks: LineCache::default(),
             last_task: LastTask::default(),
             last_header: LastHeader::default(),
@@ -225,7 +222,7 @@ impl<'s> Parser<'s> {
                 self.end(state);
                 Some(1)
             }
-            State::Taken(..) if !*stopped && !self.sink.options().addresses => {
+            State::Taken(..) if !*stopped && !self.is_by_address() => {
                 let behind = usual::behind_address(text)?;
                 let Known { value, len } = self.known_behind_address(behind)?;
                 *stopped = self.push(value)?;
@@ -233,6 +230,11 @@ impl<'s> Parser<'s> {
             }
             _ => None,
         }
+    }
+
+    /// Whether lines of one function stand for different frames.
+    fn is_by_address(&self) -> bool {
+        self.before.is_some() || self.sink.options().addresses
     }
 
     /// What stands behind an address and was there before.
@@ -328,6 +330,9 @@ impl<'s> Parser<'s> {
 
     /// Puts the frames of a line on the stack: whether they are the last; `None` for no frame.
     fn push_line(&mut self, text: &[u8]) -> Option<bool> {
+        if let Some(before) = self.before {
+            return self.push_to_look_up(text, before);
+        }
         let (sink, groups, stops) = (&mut *self.sink, &mut self.groups, &mut self.stops);
         let value = match key(text, sink.options().addresses) {
             Some(key) => {
@@ -339,8 +344,40 @@ impl<'s> Parser<'s> {
         self.push(value)
     }
 
+    /// The same where inlined functions are looked up.
+    fn push_to_look_up(&mut self, text: &[u8], before: Before) -> Option<bool> {
+        let (sink, groups, stops) = (&mut *self.sink, &mut self.groups, &mut self.stops);
+        let line = frame::parse(text);
+        let key = LineKey::Around(before.key(), text);
+        let value = self.lines.get_or(key, || {
+            let kept = line.and_then(|line| Some((before.keep(&line)?, line.symbol)));
+            match kept {
+                Some((name, symbol)) => {
+                    let frame = sink.frame(&name, FrameKind::User);
+                    stop_at(
+                        frame,
+                        sink.options()
+                            .skip_after
+                            .iter()
+                            .any(|name| name.as_bytes() == without_arguments(symbol)),
+                        stops,
+                    );
+                    frame.0
+                }
+                None => make_frames(text, sink, groups, stops),
+            }
+        });
+        if let Some(line) = line {
+            self.before = Some(Before::behind(line.kind()));
+        }
+        self.push(value)
+    }
+
     /// The same for a line that was there before; `None` for one that was not.
     fn push_known(&mut self, text: &[u8]) -> Option<bool> {
+        if self.before.is_some() {
+            return None;
+        }
         let value = self.lines.find(key(text, self.sink.options().addresses)?)?;
         self.push(value)
     }
@@ -372,6 +409,7 @@ impl<'s> Parser<'s> {
     fn end(&mut self, state: &mut State<'_>) {
         let State::Taken(header, task) = std::mem::replace(state, State::Outside) else { return };
         self.last = NOTHING;
+        self.before = self.before.map(|_| Before::default());
         // A period of 0 is that of a sample all the same.
         let period = header.period.filter(|period| *period > 0).unwrap_or(1);
         let weights = [period, 1];
@@ -426,65 +464,4 @@ fn is_frame_line(line: &[u8]) -> bool {
                 && header::parse(line).is_none()
         }
     }
-}
-
-/// The frames of a new line, as a number of one or of a group.
-fn make_frames(
-    text: &[u8],
-    sink: &mut Sink,
-    groups: &mut Vec<Vec<FrameIndex>>,
-    stops: &mut Vec<bool>,
-) -> u32 {
-    let Some(line) = frame::parse(text) else {
-        return if is_source_line(text) { SILENT } else { NOTHING };
-    };
-    if is_process_name(line.symbol) {
-        return SILENT;
-    }
-    let frames = frames_of(&line, sink);
-    if !sink.options().skip_after.is_empty() {
-        for frame in &frames {
-            let at = frame.0 as usize;
-            stops.resize(stops.len().max(at + 1), false);
-            stops[at] = sink.is_called(*frame, &sink.options().skip_after);
-        }
-    }
-    match &*frames {
-        [only] => only.0,
-        _ => {
-            groups.push(frames);
-            GROUPS.checked_add(narrow(groups.len() - 1)).expect("lines have fewer groups of frames")
-        }
-    }
-}
-
-/// The frames that a line stands for, innermost first.
-fn frames_of(line: &FrameLine<'_>, sink: &mut Sink) -> Vec<FrameIndex> {
-    let kind = line.kind();
-    if !line.is_named() {
-        let mut name = [b"[", line.image()].concat();
-        if sink.options().addresses {
-            name.extend([b" <", line.address, b">"].concat());
-        }
-        name.push(b']');
-        return vec![sink.frame(&name, kind)];
-    }
-    let mut frames: Vec<FrameIndex> = Vec::new();
-    for (at, part) in inlined_parts(line.symbol).enumerate() {
-        let name = rust_signs(without_arguments(without_class_letter(part)));
-        frames.push(sink.frame(&name, if at > 0 { FrameKind::Inlined } else { kind }));
-    }
-    frames.reverse();
-    frames
-}
-
-/// `main.c:12`, which `-F srcline` prints below a frame.
-fn is_source_line(text: &[u8]) -> bool {
-    let Some(colon) = memchr::memrchr(b':', text) else { return false };
-    is_decimal(&text[colon + 1..]) && colon > 0
-}
-
-/// `(java)`, which old versions of perf print for the process; C++ has `(anonymous namespace)`.
-fn is_process_name(symbol: &[u8]) -> bool {
-    symbol.starts_with(b"(") && !symbol.starts_with(b"(anonymous ") && symbol.ends_with(b")")
 }
