@@ -9,7 +9,6 @@ mod doctor;
 mod fold;
 mod functions;
 mod inputs;
-mod java;
 mod message;
 mod output;
 mod own_files;

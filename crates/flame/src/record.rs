@@ -9,7 +9,7 @@ mod plan;
 mod priority;
 mod progress;
 mod repeat;
-mod runtime_notes;
+mod runtimes;
 mod signals;
 mod target;
 mod titles;
@@ -29,7 +29,7 @@ use crate::message::{Failure, Note, first_of};
 use crate::output::{Defaults, Format, Outputs, Shown};
 use crate::render::wrote;
 use crate::terminal::{self, Paint};
-use crate::{java, message, privileges};
+use crate::{message, privileges};
 use plan::Plan;
 use progress::Progress;
 use signals::StopSignals;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RecordArgs, cli: &Cli) -> Result<ExitCode, Failure> {
         return repeat::run(times, args, cli);
     }
     // Before anything else, while there is one thread and nothing open.
-    let job = args.sampling.java.then_some(java::serve as Job);
+    let job = args.sampling.java.then_some(runtimes::serve_java as Job);
     let files = LiveFiles::start(privileges::hooks(job));
     // From here on Ctrl-C ends a recording and loses none.
     let signals = StopSignals::install()?;
@@ -124,7 +124,7 @@ fn record(
     tracing::info!("recording over");
     notes.extend(recording::of_refusals(recorder.source()));
     let options = &plan.recorder.options;
-    notes.extend(runtime_notes::read_processes(&mut recorder, plan.java, &plan.files));
+    notes.extend(runtimes::read_processes(&mut recorder, plan.java, &plan.files));
     privileges::keep_for_naming();
     let (seen, samples) = (recorder.images(), recorder.samples());
     #[cfg(feature = "debuginfod")]

@@ -79,6 +79,7 @@ mod images;
 mod inlining;
 mod interpreter;
 mod java;
+mod java_attach;
 mod jit;
 mod live_files;
 mod location;
@@ -113,8 +114,11 @@ pub use config::{
 pub use debug_places::DebugPlaces;
 pub use images::image_name;
 pub use java::look_at_java;
+pub use java_attach::{
+    BecomeUser, JAVA_PATIENCE, JavaAnswer, JavaError, serve_java, write_perf_maps,
+};
 pub use jit::JitTarget;
-pub use live_files::{Duty, Hooks, Job, LiveFiles, answer_of, is_ready, reply};
+pub use live_files::{Duty, Hooks, Job, LiveFiles};
 pub use mapped_files::open_file;
 pub use proc::{all_processes, command_line, enter, host_name, identity_of, owner_of};
 pub use process_root::{FoundFile, ProcessRoot};

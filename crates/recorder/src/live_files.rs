@@ -388,7 +388,7 @@ impl Shared {
 }
 
 /// The answer of a job, if it comes in time.
-pub fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>> {
+pub(crate) fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>> {
     if !is_ready(job, patience)? {
         return Err(Errno::ETIMEDOUT.into());
     }
@@ -396,12 +396,12 @@ pub fn answer_of(job: &OwnedFd, patience: Duration) -> io::Result<Vec<u8>> {
 }
 
 /// The answer of this job.
-pub fn reply(socket: &OwnedFd, answer: &[u8]) -> io::Result<()> {
+pub(crate) fn reply(socket: &OwnedFd, answer: &[u8]) -> io::Result<()> {
     send(socket, answer, None)
 }
 
 /// Whether a message comes in time, or the end of the other side.
-pub fn is_ready(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
+pub(crate) fn is_ready(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
     let end = Instant::now() + patience;
     loop {
         let left = end.saturating_duration_since(Instant::now());

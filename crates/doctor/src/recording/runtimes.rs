@@ -1,12 +1,11 @@
 //! What a runtime must be told for its code to have names and whole stacks.
 
-use flame_doctor::advice;
-use flame_doctor::rights::is_root;
 use flame_profile::Pid;
-use flame_recorder::{JitTarget, LiveFiles, Recorder, Runtime};
+use flame_recorder::{JAVA_PATIENCE, JavaAnswer, JavaError, JitTarget, Runtime};
+use flame_render::{Note, reason};
 
-use crate::java::{self, JavaError};
-use crate::message::{Note, this_command};
+use crate::rights::is_root;
+use crate::runtime_advice::advice;
 
 /// How a VM that ends by itself is made to write down its methods.
 const DUMP_AT_EXIT: &str =
@@ -19,39 +18,11 @@ const FRAME_POINTERS: &str = "start Java with -XX:+PreserveFramePointer";
 const OTHERS: [Runtime; 5] =
     [Runtime::Node, Runtime::Php, Runtime::LuaJit, Runtime::Ruby, Runtime::DotNet];
 
-/// Has code read that runtimes made, once the Java VMs were asked for theirs if `ask_java`, and says
-/// what is missing.
-pub(super) fn read_processes(
-    recorder: &mut Recorder,
-    ask_java: bool,
-    files: &LiveFiles,
-) -> Vec<Note> {
-    let is_java = |target: &JitTarget| {
-        target.runtime == Some(Runtime::Java) && target.is_current && !target.is_read
-    };
-    let mut notes = Vec::new();
-    if ask_java {
-        let targets = recorder.jit_targets().into_iter().filter(is_java);
-        let pids: Vec<Pid> = targets.map(|target| target.pid).collect();
-        for (pid, answer) in pids.iter().zip(java::write_perf_maps(&pids, files)) {
-            notes.extend(of_answer(*pid, &answer));
-        }
-    }
-    recorder.read_processes();
-    notes.extend(recorder.refused_code().into_iter().map(Note::plain));
-    for hint in hints(&recorder.jit_targets(), ask_java) {
-        if notes.iter().all(|note| note.mend() != hint.mend()) {
-            notes.push(hint);
-        }
-    }
-    notes
-}
-
 /// What a VM's answer means for the profile.
-fn of_answer(pid: Pid, answer: &Result<java::Answer, JavaError>) -> Option<Note> {
+pub fn of_answer(pid: Pid, answer: &Result<JavaAnswer, JavaError>) -> Option<Note> {
     let error = match answer {
-        Ok(java::Answer { has_frame_pointers: true }) => return None,
-        Ok(java::Answer { has_frame_pointers: false }) => {
+        Ok(JavaAnswer { has_frame_pointers: true }) => return None,
+        Ok(JavaAnswer { has_frame_pointers: false }) => {
             let text = format!(
                 "Java process {pid} keeps no frame pointers: compiled methods are missing in its stacks"
             );
@@ -67,18 +38,28 @@ fn of_answer(pid: Pid, answer: &Result<java::Answer, JavaError>) -> Option<Note>
         JavaError::Io(_) | JavaError::HungUp => "flame as root, or as the user of the process",
         JavaError::Refused(_) => "jcmd PID Compiler.perfmap, to see what the VM says",
     };
-    Some(Note::new(format!("Java process {pid} did not name its methods: {error}"), mend))
+    let why = match error {
+        JavaError::Ended => "it has ended".to_owned(),
+        JavaError::Deaf => "it runs with -XX:+DisableAttachMechanism or -Xrs".to_owned(),
+        JavaError::NoAnswer => format!("it did not answer within {} s", JAVA_PATIENCE.as_secs()),
+        JavaError::HungUp => "it does not answer this user".to_owned(),
+        JavaError::TooOld => "it is older than Java 17".to_owned(),
+        JavaError::Refused(text) => format!("it says: {text}"),
+        JavaError::Io(error) => reason(error),
+    };
+    Some(Note::new(format!("Java process {pid} did not name its methods: {why}"), mend))
 }
 
-/// What could be better, one note for each runtime.
-fn hints(targets: &[JitTarget], asked_java: bool) -> Vec<Note> {
+/// What could be better, one note for each runtime. `ask_java` is the command that asks Java VMs for
+/// their names, where they were not asked.
+pub fn of_runtimes(targets: &[JitTarget], ask_java: Option<&str>) -> Vec<Note> {
     let mut notes = Vec::new();
     let targets = targets.iter().filter(|target| !target.is_read);
     let of = |runtime| targets.clone().filter(move |target| target.runtime == Some(runtime));
     if let Some(target) = of(Runtime::Java).find(|target| target.unnamed > 0)
-        && !asked_java
+        && let Some(ask_java) = ask_java
     {
-        let mend = format!("{} (or {DUMP_AT_EXIT})", this_command("record", "--java"));
+        let mend = format!("{ask_java} (or {DUMP_AT_EXIT})");
         let text = format!("compiled methods of Java process {} have no names", target.pid);
         notes.push(Note::new(text, mend));
     }
@@ -120,7 +101,7 @@ mod tests {
 
     #[track_caller]
     fn check(targets: &[JitTarget], asked_java: bool, expect: &[&str]) {
-        let notes = hints(targets, asked_java);
+        let notes = of_runtimes(targets, (!asked_java).then_some("flame record --java"));
         let texts: Vec<&str> = notes.iter().map(Note::text).collect();
         assert_eq!(texts, expect);
     }

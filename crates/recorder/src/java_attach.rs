@@ -22,19 +22,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_profile::Pid;
-use flame_recorder::{
-    FoundFile, Identity, LiveFiles, ProcessRoot, answer_of, command_line, identity_of, is_ready,
-    reply,
-};
 use nix::sys::prctl::set_pdeathsig;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::message::reason;
-use crate::privileges;
+use crate::live_files::{LiveFiles, answer_of, is_ready, reply};
+use crate::proc::{command_line, identity_of};
+use crate::process_root::{FoundFile, ProcessRoot};
+use crate::target::Identity;
 
 /// How long a VM has for its answer. It stops at a safepoint first, and a map of 100,000 methods
 /// takes it a second to write.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const JAVA_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often to look whether a VM listens.
 const POLL: Duration = Duration::from_millis(10);
@@ -48,43 +46,45 @@ const MAX_REASON: usize = 200;
 /// The number of SIGQUIT.
 const QUIT: u32 = 3;
 
+/// Makes a process another user, by the numbers of a user and a group.
+pub type BecomeUser = fn(u32, u32) -> nix::Result<()>;
+
 /// Why a VM did not write down its methods.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum JavaError {
+#[derive(Debug)]
+pub enum JavaError {
     /// It has ended.
-    #[error("it has ended")]
     Ended,
     /// It was told not to listen.
-    #[error("it runs with -XX:+DisableAttachMechanism or -Xrs")]
     Deaf,
-    /// Nothing came in time.
-    #[error("it did not answer within {} s", PATIENCE.as_secs())]
+    /// Nothing came within [`JAVA_PATIENCE`].
     NoAnswer,
     /// It believes only its own user, and root as its own container knows it.
-    #[error("it does not answer this user")]
     HungUp,
     /// It is older than the command.
-    #[error("it is older than Java 17")]
     TooOld,
     /// It answered with an error.
-    #[error("it says: {0}")]
     Refused(String),
     /// The system refused something.
-    #[error("{}", reason(.0))]
-    Io(#[from] io::Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for JavaError {
+    fn from(error: io::Error) -> JavaError {
+        JavaError::Io(error)
+    }
 }
 
 /// What a VM said of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub struct JavaAnswer {
     /// Whether its compiled code keeps frame pointers.
-    pub(crate) has_frame_pointers: bool,
+    pub has_frame_pointers: bool,
 }
 
 /// Asks each VM at the same time to write its methods into its `/tmp/perf-PID.map`.
-pub(crate) fn write_perf_maps(pids: &[Pid], files: &LiveFiles) -> Vec<Result<Answer, JavaError>> {
+pub fn write_perf_maps(pids: &[Pid], files: &LiveFiles) -> Vec<Result<JavaAnswer, JavaError>> {
     let jobs: Vec<_> = pids.iter().map(|pid| files.start_job(&pid.0.to_le_bytes())).collect();
-    let deadline = Instant::now() + PATIENCE + POLL;
+    let deadline = Instant::now() + JAVA_PATIENCE + POLL;
     let answer = |job: io::Result<OwnedFd>| {
         let left = deadline.saturating_duration_since(Instant::now());
         match answer_of(&job?, left) {
@@ -96,19 +96,20 @@ pub(crate) fn write_perf_maps(pids: &[Pid], files: &LiveFiles) -> Vec<Result<Ans
 }
 
 /// The other side, a process of its own: it may wait for ever, and becomes the VM's user. It lives
-/// on when flame is killed, to remove what it made.
-pub(crate) fn serve(asked: &[u8], flame: &OwnedFd) {
+/// on when flame is killed, to remove what it made. `become_user` makes the process that user, of one
+/// group, with no right beyond.
+pub fn serve_java(asked: &[u8], flame: &OwnedFd, become_user: BecomeUser) {
     let Ok(pid) = asked.try_into().map(u32::from_le_bytes) else { return };
     let _ = set_pdeathsig(None);
-    let answer = write_perf_map(Pid(pid), flame);
+    let answer = write_perf_map(Pid(pid), flame, become_user);
     let _ = reply(flame, &encode(&answer));
 }
 
 /// A letter, and what goes with it.
-fn encode(answer: &Result<Answer, JavaError>) -> Vec<u8> {
+fn encode(answer: &Result<JavaAnswer, JavaError>) -> Vec<u8> {
     let (letter, text) = match answer {
-        Ok(Answer { has_frame_pointers: true }) => ("+", String::new()),
-        Ok(Answer { has_frame_pointers: false }) => ("-", String::new()),
+        Ok(JavaAnswer { has_frame_pointers: true }) => ("+", String::new()),
+        Ok(JavaAnswer { has_frame_pointers: false }) => ("-", String::new()),
         Err(JavaError::Ended) => ("e", String::new()),
         Err(JavaError::Deaf) => ("d", String::new()),
         Err(JavaError::NoAnswer) => ("n", String::new()),
@@ -120,12 +121,12 @@ fn encode(answer: &Result<Answer, JavaError>) -> Vec<u8> {
     [letter.as_bytes(), text.as_bytes()].concat()
 }
 
-fn decode(answer: &[u8]) -> Result<Answer, JavaError> {
+fn decode(answer: &[u8]) -> Result<JavaAnswer, JavaError> {
     let (letter, text) = answer.split_at_checked(1).ok_or(JavaError::NoAnswer)?;
     let text = String::from_utf8_lossy(text).into_owned();
     Err(match letter {
-        b"+" => return Ok(Answer { has_frame_pointers: true }),
-        b"-" => return Ok(Answer { has_frame_pointers: false }),
+        b"+" => return Ok(JavaAnswer { has_frame_pointers: true }),
+        b"-" => return Ok(JavaAnswer { has_frame_pointers: false }),
         b"e" => JavaError::Ended,
         b"d" => JavaError::Deaf,
         b"h" => JavaError::HungUp,
@@ -136,13 +137,17 @@ fn decode(answer: &[u8]) -> Result<Answer, JavaError> {
     })
 }
 
-fn write_perf_map(pid: Pid, flame: &OwnedFd) -> Result<Answer, JavaError> {
-    let deadline = Instant::now() + PATIENCE;
-    let vm = Vm::open(pid)?;
+fn write_perf_map(
+    pid: Pid,
+    flame: &OwnedFd,
+    become_user: BecomeUser,
+) -> Result<JavaAnswer, JavaError> {
+    let deadline = Instant::now() + JAVA_PATIENCE;
+    let vm = Vm::open(pid, become_user)?;
     let socket = vm.listening(deadline, flame)?;
     let flag = ask(&socket, &["printflag", "PreserveFramePointer"], deadline)?;
     ask(&socket, &["jcmd", "Compiler.perfmap"], deadline)?;
-    Ok(Answer { has_frame_pointers: flag.contains("+PreserveFramePointer") })
+    Ok(JavaAnswer { has_frame_pointers: flag.contains("+PreserveFramePointer") })
 }
 
 /// A Java VM, and its `/tmp`.
@@ -158,7 +163,7 @@ struct Vm {
 impl Vm {
     /// Looks at it, and becomes its user with no right beyond that: what flame does in its
     /// directories from then on it could have done itself.
-    fn open(pid: Pid) -> Result<Vm, JavaError> {
+    fn open(pid: Pid, become_user: BecomeUser) -> Result<Vm, JavaError> {
         let number = i32::try_from(pid.0).ok().and_then(rustix::process::Pid::from_raw);
         let process = pidfd_open(number.ok_or(JavaError::Ended)?, PidfdFlags::empty())
             .map_err(|_| JavaError::Ended)?;
@@ -169,7 +174,7 @@ impl Vm {
         if has_ended(&process) {
             return Err(JavaError::Ended);
         }
-        privileges::become_user(identity.user, identity.group).map_err(|_| JavaError::HungUp)?;
+        become_user(identity.user, identity.group).map_err(|_| JavaError::HungUp)?;
         Ok(Vm { process, identity, command, tmp })
     }
 
