@@ -3,6 +3,7 @@
 use std::io;
 
 use flame_profile::{Hz, Tid};
+use flame_recorder::NoAllocator;
 use flame_render::{Failure, clean_name, reason};
 use flame_sampler::{CgroupError, SamplerError};
 use nix::unistd::Uid;
@@ -113,6 +114,21 @@ pub fn cgroup_failure(error: &CgroupError) -> Failure {
         }
         other => Failure::new(other.to_string()),
     }
+}
+
+/// The failure that a target without a function malloc is for the user.
+pub fn allocator_failure(error: &NoAllocator) -> Failure {
+    let why = match &error.on_user_file_system {
+        None => "neither the program nor a library of it has the symbol: a program that is linked \
+                 statically has it only until it is stripped, and one in Go has none"
+            .to_owned(),
+        Some(name) => format!(
+            "{name} lies on a file system that a user has mounted: the kernel would wait for it"
+        ),
+    };
+    Failure::new("cannot measure allocations: no function malloc was found")
+        .why(why)
+        .or_try("--allocator FILE, with the library or program that has it")
 }
 
 /// The kernel did not understand a filter.

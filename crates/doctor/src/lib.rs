@@ -31,7 +31,7 @@ mod symbols;
 mod user;
 
 pub use check::{Check, Facts, Group, Report, Status};
-pub use failure::{cgroup_failure, failure};
+pub use failure::{allocator_failure, cgroup_failure, failure};
 pub use image_advice::{Language, mend_debug_files};
 pub use json::to_json;
 pub use listing::listing;

@@ -28,7 +28,7 @@ pub(crate) use fold::FoldArgs;
 pub(crate) use input::InputArgs;
 pub(crate) use outputs::OutputArgs;
 pub(crate) use picture::{PictureArgs, Width};
-pub(crate) use record::{Measure, Mode, RecordArgs, SamplingArgs, TargetArgs};
+pub(crate) use record::{Mode, RecordArgs, SamplingArgs, TargetArgs};
 pub(crate) use render::RenderArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use uboot::{FtraceEvents, UbootArgs, UbootCommand};

@@ -7,7 +7,6 @@ mod cli;
 mod diff;
 mod doctor;
 mod fold;
-mod functions;
 mod inputs;
 mod message;
 mod output;

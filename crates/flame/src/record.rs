@@ -1,6 +1,5 @@
 //! `flame record`: sample a target, name what was seen, write it down.
 
-mod allocator;
 mod events;
 #[cfg(feature = "debuginfod")]
 mod fetching;
@@ -12,7 +11,6 @@ mod repeat;
 mod runtimes;
 mod signals;
 mod target;
-mod titles;
 
 use std::mem;
 use std::process::ExitCode;
@@ -20,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use flame_doctor::{failure, recording};
 use flame_profile::{Meta, Profile};
-use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name};
+use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name, set_titles};
 use flame_render::{counted, recording_footer, recording_summary};
 use flame_sampler::{ExitReport, Sessions, Taken};
 
@@ -137,7 +135,7 @@ fn record(
     notes.extend(recording::of_cost(&sessions, times.all()));
     let session = sessions.first();
     describe(&mut profile.meta, target.describe());
-    titles::add(&mut profile, &plan.files);
+    set_titles(&mut profile, &plan.files);
     notes.extend(recording::of_hidden_kernel(&profile.health));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);

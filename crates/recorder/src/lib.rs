@@ -67,13 +67,16 @@
 
 mod accounting;
 mod aggregator;
+mod allocator;
 mod arguments;
 mod blocks;
+mod calls;
 mod clock;
 mod collector;
 mod config;
 mod debug_places;
 mod epilogues;
+mod functions;
 mod growth;
 mod images;
 mod inlining;
@@ -101,17 +104,21 @@ mod short_tasks;
 mod spans;
 mod symbolizer;
 mod target;
+mod titles;
 mod wakings;
 mod walker;
 
 pub use accounting::{ProcessTimes, Times};
+pub use allocator::{Allocations, NoAllocator, set_allocations};
 pub use arguments::Argument;
+pub use calls::{Calls, CallsError, Measure, Weighing, switches_of, tracepoint};
 pub use collector::SeenImage;
 pub use config::{
     BlockEvents, DEFAULT_MAX_DEPTH, EVENT_VALUE, Options, RecorderConfig, SAMPLES_VALUE,
     ScriptFrames, States, Stream, Waits, Wakers,
 };
 pub use debug_places::DebugPlaces;
+pub use functions::parse_event;
 pub use images::image_name;
 pub use java::look_at_java;
 pub use java_attach::{
@@ -125,6 +132,7 @@ pub use process_root::{FoundFile, ProcessRoot};
 pub use recorder::{Finished, Recorder};
 pub use runtimes::Runtime;
 pub use target::{Absent, Identity, Namespace, TargetFiles, TargetMemory};
+pub use titles::set_titles;
 
 /// Files of targets, shared by all that open some.
 type SharedFiles = std::sync::Arc<dyn TargetFiles>;

@@ -70,6 +70,17 @@ pub enum Rate {
     Period(u64),
 }
 
+impl Rate {
+    /// How often an event is sampled where nothing else is asked for.
+    pub fn usual(event: Option<&EventType>) -> Rate {
+        // Where each is a fact of its own, many are wanted.
+        Rate::Frequency(match event.is_some_and(EventType::is_occurrence) {
+            true => DEFAULT_COUNTING_FREQUENCY,
+            false => DEFAULT_FREQUENCY,
+        })
+    }
+}
+
 /// Which side of the system call boundary is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {

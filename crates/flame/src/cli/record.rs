@@ -7,16 +7,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use flame_doctor::ProcessName;
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
-use flame_recorder::DEFAULT_MAX_DEPTH;
+use flame_recorder::{DEFAULT_MAX_DEPTH, parse_event};
 use flame_sampler::{
-    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, ParseEventError, max_sample_rate,
-    parse_cpu_list,
+    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
 };
 
 use super::outputs::OutputArgs;
 use super::picture::PictureArgs;
 use super::{SymbolArgs, duration};
-use crate::functions;
 
 /// The most frames that may be asked for: 8 MiB of stack have half a million at most, and a picture
 /// of this depth is beyond drawing.
@@ -328,6 +326,16 @@ pub(crate) enum Measure {
     Latency,
 }
 
+impl From<Measure> for flame_recorder::Measure {
+    fn from(measure: Measure) -> flame_recorder::Measure {
+        match measure {
+            Measure::Bytes => flame_recorder::Measure::Bytes,
+            Measure::Count => flame_recorder::Measure::Count,
+            Measure::Latency => flame_recorder::Measure::Latency,
+        }
+    }
+}
+
 /// How stacks are walked, and whether copies of them may be larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackWalk {
@@ -386,10 +394,7 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 fn events(text: &str) -> Result<List<EventType>, String> {
     let mut events: Vec<EventType> = Vec::new();
     for name in text.split(',') {
-        let event = match functions::parse(name) {
-            Some(event) => event?,
-            None => name.parse().map_err(|error: ParseEventError| error.to_string())?,
-        };
+        let event = parse_event(name)?;
         if events.contains(&event) {
             return Err(format!("{event} stands there twice"));
         }

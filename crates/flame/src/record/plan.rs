@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flame_doctor::allocator_failure;
 use flame_profile::Nanos;
-use flame_recorder::{LiveFiles, Options, RecorderConfig, States, Waits, Wakers};
-use flame_sampler::{
-    CallGraph, DEFAULT_COUNTING_FREQUENCY, DEFAULT_FREQUENCY, EventSpec, EventType, Privilege,
-    Rate, SamplerConfig, Target,
+use flame_recorder::{
+    Allocations, Calls, LiveFiles, Options, RecorderConfig, States, Waits, Wakers, set_allocations,
+    tracepoint,
 };
+use flame_sampler::{CallGraph, EventSpec, EventType, Privilege, Rate, SamplerConfig, Target};
 
-use super::{allocator, modes};
+use super::modes;
 use crate::cli::{Mode, RecordArgs, SamplingArgs};
 use crate::message::Failure;
 use crate::symbols;
@@ -74,7 +75,13 @@ impl Plan {
         modes::set(&mut recorder, sampling)?;
         let program = args.target.launched().and_then(program_of);
         if sampling.mode == Some(Mode::Alloc) {
-            allocator::set(&mut recorder, sampling, program.as_deref(), &files)?;
+            let of = Allocations {
+                file: sampling.allocator.as_deref(),
+                program: program.as_deref(),
+                live: sampling.live,
+                rate: asked_rate(sampling),
+            };
+            set_allocations(&mut recorder, &of, &files).map_err(|no| allocator_failure(&no))?;
         }
         check_functions(&mut recorder)?;
         Ok(Plan {
@@ -133,7 +140,7 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     }
     if sampling.state.is_some() {
         check_mode_of_state(sampling.mode)?;
-        if sampling.period.is_some() || sampling.frequency.is_some() {
+        if asked_rate(sampling).is_some() {
             return Err(Failure::usage("--state takes neither -F nor -c").why(
                 "every wait in those states is sampled: the state of any other is not known",
             ));
@@ -192,13 +199,13 @@ fn off_cpu(target: Target, sampling: &SamplingArgs) -> Result<RecorderConfig, Fa
 fn of_states(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Result<(), Failure> {
     let Some(letters) = &sampling.state else { return Ok(()) };
     let letters = letters.replace(',', "");
-    let filter = modes::switches_of(&letters)?;
+    let filter = modes::filter_of(&letters)?;
     if sampling.mode == Some(Mode::Wakeup) && letters.bytes().all(|letter| letter == b'R') {
         return Err(Failure::usage("--mode wakeup has no waits in state R")
             .why("nobody wakes a thread that was preempted")
             .or_try("--mode off-cpu --state R"));
     }
-    config.sampler.event = Some(modes::tracepoint("sched:sched_switch", Some(filter))?);
+    config.sampler.event = Some(scheduling("sched:sched_switch", Some(filter))?);
     // Of what is not sampled the state is not known.
     config.sampler.rate = Rate::Period(1);
     config.options.waits.iter_mut().for_each(|all| all.states = States::of_letters(&letters));
@@ -211,7 +218,7 @@ fn with_wakers(
     sampling: &SamplingArgs,
     wakers: Wakers,
 ) -> Result<RecorderConfig, Failure> {
-    let event = modes::tracepoint("sched:sched_waking", None)?.with_field("pid");
+    let event = scheduling("sched:sched_waking", None)?.with_field("pid");
     let event = event.map_err(|error| Failure::new(error.to_string()))?;
     let mut config = RecorderConfig::off_cpu(target, waits(sampling)).with_wakers(wakers, event);
     of_states(&mut config, sampling)?;
@@ -228,6 +235,10 @@ fn leave_out_stacks_of_waits(config: &mut RecorderConfig) {
         // The profile's registers are those of this event.
         config.sampler.call_graph = CallGraph::Registers;
     }
+}
+
+fn scheduling(name: &str, filter: Option<String>) -> Result<EventType, Failure> {
+    tracepoint(name, filter).map_err(|error| modes::refused(&error, Calls::Locks))
 }
 
 fn waits(sampling: &SamplingArgs) -> Waits {
@@ -258,16 +269,13 @@ fn further_events(sampling: &SamplingArgs) -> impl Iterator<Item = EventSpec> + 
 }
 
 /// How often an event is sampled.
-pub(super) fn rate(event: Option<&EventType>, sampling: &SamplingArgs) -> Rate {
-    match (sampling.period, sampling.frequency) {
-        (Some(period), _) => Rate::Period(period),
-        (None, Some(frequency)) => Rate::Frequency(frequency),
-        // Where each is a fact of its own, many are wanted.
-        (None, None) if event.is_some_and(EventType::is_occurrence) => {
-            Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)
-        }
-        (None, None) => Rate::Frequency(DEFAULT_FREQUENCY),
-    }
+fn rate(event: Option<&EventType>, sampling: &SamplingArgs) -> Rate {
+    asked_rate(sampling).unwrap_or_else(|| Rate::usual(event))
+}
+
+/// How often that was asked for.
+pub(super) fn asked_rate(sampling: &SamplingArgs) -> Option<Rate> {
+    sampling.period.map(Rate::Period).or(sampling.frequency.map(Rate::Frequency))
 }
 
 fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
@@ -281,7 +289,7 @@ fn set_sampling(config: &mut SamplerConfig, sampling: &SamplingArgs) {
             config.event = events(sampling).next().map(|event| filtered(event, sampling));
         }
     }
-    if !config.switches || sampling.period.is_some() || sampling.frequency.is_some() {
+    if !config.switches || asked_rate(sampling).is_some() {
         config.rate = rate(config.event.as_ref(), sampling);
     }
     config.privilege = match (sampling.kernel, sampling.user) {

@@ -3,13 +3,24 @@
 use std::path::Path;
 
 use flame_image::ImageFile;
-use flame_sampler::EventType;
+use flame_sampler::{EventType, ParseEventError};
 
 /// What an event of this kind begins with.
 const PREFIX: &str = "uprobe:";
 
+/// The event that a text names: a function, or any that the sampler knows.
+///
+/// # Errors
+/// There is none of that name, in words for people.
+pub fn parse_event(text: &str) -> Result<EventType, String> {
+    match function(text) {
+        Some(event) => event,
+        None => text.parse().map_err(|error: ParseEventError| error.to_string()),
+    }
+}
+
 /// The event that such a text names; `None` where it is of another kind.
-pub(crate) fn parse(text: &str) -> Option<Result<EventType, String>> {
+fn function(text: &str) -> Option<Result<EventType, String>> {
     let (file, function) = match text.strip_prefix(PREFIX)?.rsplit_once(':') {
         Some((file, function)) if !file.is_empty() && !function.is_empty() => (file, function),
         _ => return Some(Err("a function is named uprobe:FILE:FUNCTION".to_owned())),
@@ -41,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_names_no_function_says_why() {
-        assert_eq!(parse("cycles"), None);
+        assert_eq!(function("cycles"), None);
         for (text, why) in [
             ("uprobe:", "uprobe:FILE:FUNCTION"),
             ("uprobe:/bin/true", "uprobe:FILE:FUNCTION"),
@@ -49,7 +60,7 @@ mod tests {
             ("uprobe:/etc/passwd:main", "not a readable ELF"),
             ("uprobe:/proc/self/exe:no_such_function_at_all", "has no function symbol"),
         ] {
-            let message = parse(text).unwrap().unwrap_err();
+            let message = function(text).unwrap().unwrap_err();
             assert!(message.contains(why), "{text}: {message}");
         }
     }

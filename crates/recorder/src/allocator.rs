@@ -9,13 +9,13 @@ use std::thread;
 
 use flame_image::{DebugSearch, ImageFile};
 use flame_profile::{ByteLen, Hz, Pid, ValueType};
-use flame_recorder::{Argument, BlockEvents, LiveFiles, RecorderConfig, TargetFiles};
 use flame_sampler::{CallGraph, EventSpec, EventType, Rate, Target};
 
-use super::plan::rate;
-use crate::cli::SamplingArgs;
+use crate::arguments::Argument;
+use crate::config::{BlockEvents, RecorderConfig};
 use crate::functions::calls_of;
-use crate::message::Failure;
+use crate::live_files::LiveFiles;
+use crate::target::TargetFiles;
 
 /// The functions, and which of their arguments says how many bytes are asked for.
 const FUNCTIONS: &[(&str, Argument)] = &[
@@ -51,25 +51,48 @@ struct Allocator {
     is_c_library: bool,
 }
 
+/// Which allocations are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocations<'a> {
+    /// The file of the allocator; `None` = the one that the target uses.
+    pub file: Option<&'a Path>,
+    /// The program that is launched, if the target is one.
+    pub program: Option<&'a Path>,
+    /// Whether only what is not freed counts.
+    pub live: bool,
+    /// How often all functions together are sampled; `None` = as one event is.
+    pub rate: Option<Rate>,
+}
+
+/// No function malloc was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAllocator {
+    /// The name of a file that has it, but lies where the kernel must not look: on a file system that
+    /// a user has mounted.
+    pub on_user_file_system: Option<String>,
+}
+
 /// Samples the calls of the target's allocator, or of the one that is named.
-pub(super) fn set(
+///
+/// # Errors
+/// There is none.
+pub fn set_allocations(
     config: &mut RecorderConfig,
-    sampling: &SamplingArgs,
-    program: Option<&Path>,
+    of: &Allocations<'_>,
     files: &LiveFiles,
-) -> Result<(), Failure> {
+) -> Result<(), NoAllocator> {
     let mut copied = None;
     let mut of_process = |pid: Pid| of_process(pid, files, &mut copied);
-    let allocator = match (sampling.allocator.as_deref(), &config.sampler.target) {
+    let allocator = match (of.file, &config.sampler.target) {
         (Some(path), _) => of_file(path, path),
         (None, Target::Processes(pids)) => pids.first().and_then(|pid| of_process(*pid)),
         (None, Target::Threads(tids)) => tids.first().and_then(|tid| of_process(Pid(tid.0))),
-        (None, _) => program.map_or_else(of_this_machine, of_program),
+        (None, _) => of.program.map_or_else(of_this_machine, of_program),
     };
-    let allocator = allocator.ok_or_else(|| none_was_found(copied))?;
+    let allocator = allocator.ok_or(NoAllocator { on_user_file_system: copied })?;
     let mut starts = Vec::new();
     let mut events = Vec::new();
-    let is_meant = |function: &str| !sampling.live || RETURN_ADDRESSES.contains(&function);
+    let is_meant = |function: &str| !of.live || RETURN_ADDRESSES.contains(&function);
     for (function, argument) in FUNCTIONS.iter().filter(|(function, _)| is_meant(function)) {
         let start = allocator.image.offset_of_function(function);
         // Two names of one function are one event.
@@ -86,23 +109,23 @@ pub(super) fn set(
     }
     let (events, arguments): (Vec<_>, Vec<_>) = events.into_iter().unzip();
     // Together they are to be sampled as often as one event is.
-    let rate = match rate(events.first(), sampling) {
+    let rate = match of.rate.unwrap_or_else(|| Rate::usual(events.first())) {
         Rate::Frequency(hz) => Rate::Frequency(Hz((hz.0 / events.len() as u64).max(1))),
         period @ Rate::Period(_) => period,
     };
     let functions = events.len();
     let mut events = events.into_iter();
-    let (name, frees) = match sampling.live {
+    let (name, frees) = match of.live {
         true => ("live", frees(&allocator)),
         false => ("alloc", Vec::new()),
     };
     config.options.value = Some(ValueType::new(name, "bytes"));
     config.options.arguments = arguments;
-    let returns: Vec<EventType> = match sampling.live {
+    let returns: Vec<EventType> = match of.live {
         true => events.clone().map(EventType::at_return).collect(),
         false => Vec::new(),
     };
-    config.options.blocks = sampling.live.then_some(BlockEvents { functions });
+    config.options.blocks = of.live.then_some(BlockEvents { functions });
     let rings = (functions + returns.len() + frees.len()) as u64 * cpus();
     config.sampler.ring = Some(ByteLen((RINGS / rings).clamp(RING[0], RING[1])));
     config.sampler.event = events.next();
@@ -115,25 +138,6 @@ pub(super) fn set(
     };
     config.others.extend(returns.into_iter().chain(frees).map(each));
     Ok(())
-}
-
-/// `copied` has it, but lies where the kernel must not look.
-fn none_was_found(copied: Option<String>) -> Failure {
-    let on_user_file_system = |name| {
-        format!(
-            "{name} lies on a file system that a user has mounted: the kernel would wait for it"
-        )
-    };
-    Failure::new("cannot measure allocations: no function malloc was found")
-        .why(copied.map_or_else(
-            || {
-                "neither the program nor a library of it has the symbol: a program that is linked \
-                 statically has it only until it is stripped, and one in Go has none"
-                    .to_owned()
-            },
-            on_user_file_system,
-        ))
-        .or_try("--allocator FILE, with the library or program that has it")
 }
 
 /// Calls that free blocks.

@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use flame_profile::{Pid, Profile};
-use flame_recorder::TargetFiles;
+
+use crate::target::TargetFiles;
 
 /// How many characters of a title are kept.
 const LONGEST: usize = 80;
 
 /// Notes the titles of the processes that have samples and are still there.
-pub(super) fn add(profile: &mut Profile, files: &dyn TargetFiles) {
+pub fn set_titles(profile: &mut Profile, files: &dyn TargetFiles) {
     let threads = profile.samples().map(|sample| profile.thread(sample.thread));
     let pids: BTreeSet<Pid> = threads.filter_map(|thread| thread.pid).collect();
     for pid in pids {
