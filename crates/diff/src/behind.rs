@@ -15,7 +15,7 @@ const SMALLEST: f64 = 8.0;
 
 /// What says how many samples a stack has.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Behind {
+pub(crate) enum Behind {
     /// The value at that position counts them.
     Counted(usize),
     /// Each sample adds that period to the value at that position.
@@ -47,7 +47,7 @@ pub enum Behind {
 
 impl Behind {
     /// What says it for the value at that position.
-    pub fn of(profile: &Profile, value: usize) -> Behind {
+    pub(crate) fn of(profile: &Profile, value: usize) -> Behind {
         let values = profile.value_types();
         let at = |name: &str, unit: &str| {
             values.iter().position(|value| value.name == name && value.unit == unit)
@@ -79,7 +79,7 @@ impl Behind {
     }
 
     /// How many samples weigh so much of the value at that position, where all weigh the same.
-    pub fn per_unit(self, value: usize) -> Option<Samples> {
+    pub(crate) fn per_unit(self, value: usize) -> Option<Samples> {
         match self {
             Behind::Counted(at) if at == value => Some(Samples::PerUnit(1.0)),
             Behind::Periods { at, period } if at == value => Some(Samples::PerUnit(period.recip())),
@@ -88,7 +88,7 @@ impl Behind {
     }
 
     /// The samples behind the values of one stack; one at least.
-    pub fn count(self, values: &[u64]) -> u64 {
+    pub(crate) fn count(self, values: &[u64]) -> u64 {
         let value = |at: usize| values.get(at).copied().unwrap_or(0);
         let count = match self {
             Behind::Counted(at) => value(at),

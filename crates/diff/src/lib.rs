@@ -52,13 +52,13 @@ mod union;
 #[cfg(test)]
 mod test_runs;
 
-pub use behind::{Behind, samples_of};
+pub use behind::samples_of;
 pub use compare::{DEFAULT_ALPHA, DiffConfig, ONE_RUN_LEAST};
 pub use error::DiffError;
 pub use evidence::Evidence;
 pub use function::FunctionChange;
 pub use gate::{Excess, Gate, NoGate, Part};
 pub use names::Names;
-pub use run::{Run, Samples};
+pub use run::{Run, Samples, counted_tree, match_roots, side_of};
 pub use scale::{Scale, Scaling};
 pub use tree::{DiffNode, DiffTree, Presence, Side, Weights};

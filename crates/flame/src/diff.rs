@@ -1,18 +1,19 @@
 //! `flame diff`: profiles compared.
 
-mod gate;
 mod inputs;
-mod mismatch;
 mod options;
 mod sides;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffError, DiffTree, Gate, Names, Run, Scaling};
+use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffTree, Gate, Names, Run, Scaling};
 use flame_profile::write_folded;
-use flame_render::{Comparison, ComparisonConfig, DiffPicture, Page, ProfileQuality, Quality};
-use flame_render::{clean_name, marked_name, write_diff_svg};
+use flame_render::{
+    Comparison, ComparisonConfig, DiffPicture, Page, ProfileQuality, Quality, are_identical,
+    are_strangers, diff_failure, doubts, gate_doubt, gate_failure, missing_function,
+    write_diff_svg,
+};
 
 use crate::cli::{Cli, DiffArgs};
 use crate::message::{Failure, first_of, say_line, warn};
@@ -31,12 +32,16 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let names = names_of(args);
     let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
     let mut quality = quality_of(&inputs);
-    let warnings = mismatch::check(&inputs, args)?;
+    let warnings = doubts_of(&inputs, args)?;
     let tree = compare(inputs, args)?;
-    let warnings = warnings.into_iter().chain(mismatch::identical(&tree));
-    let warnings = warnings.chain(mismatch::strangers(&tree));
-    let warnings = warnings.chain(gates.iter().filter_map(|gate| gate::doubt(gate, &tree)));
-    let (unknown, allowed) = unknown_functions(&tree, &gates, args.allow_missing);
+    let warnings = warnings.into_iter().chain(are_identical(&tree));
+    let warnings = warnings.chain(are_strangers(&tree));
+    let warnings = warnings.chain(gates.iter().filter_map(|gate| gate_doubt(gate, &tree)));
+    let unknown: Vec<Failure> =
+        gates.iter().filter_map(|gate| missing_function(gate, &tree)).collect();
+    let (allowed, unknown) =
+        if args.allow_missing { (unknown, Vec::new()) } else { (Vec::new(), unknown) };
+    let allowed = allowed.iter().map(|failure| failure.what().to_owned());
     quality.warnings = warnings.chain(allowed).chain(matched).collect();
     if !cli.quiet {
         let skipped = quality.skipped().collect::<Vec<String>>();
@@ -60,7 +65,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     }
     // An output that could not be written counts more than what it would have said, and a gate
     // that guards nothing more than one that held or broke.
-    let exceeded = gates.iter().filter_map(|gate| gate::check(gate, &tree));
+    let exceeded = gates.iter().filter_map(|gate| gate_failure(gate, &tree));
     let failed = first_of(failures.into_iter().chain(unknown).chain(exceeded), cli.color);
     std::mem::forget(tree);
     failed.map(|()| ExitCode::SUCCESS)
@@ -78,25 +83,12 @@ fn quality_of(inputs: &Inputs) -> Quality {
     Quality { before, after, warnings: Vec::new() }
 }
 
-/// Functions of bounds that no profile has, as failures or, where they are allowed, as warnings:
-/// such a bound is never exceeded, whatever happens.
-fn unknown_functions(
-    tree: &DiffTree,
-    gates: &[Gate],
-    are_allowed: bool,
-) -> (Vec<Failure>, Vec<String>) {
-    let missing = gates.iter().filter_map(|gate| gate.missing(tree, &marked_name));
-    let said = missing
-        .map(|name| format!("no function {} for --fail-if in either profile", clean_name(name)));
-    if are_allowed {
-        return (Vec::new(), said.collect());
-    }
-    let failure = |what| {
-        Failure::usage(what)
-            .why("a bound on what is not there holds whatever happens: renamed, inlined or misspelt?")
-            .or_try("the name as flame diff --all shows it, or --allow-missing")
-    };
-    (said.map(failure).collect(), Vec::new())
+/// What makes the comparison doubtful.
+fn doubts_of(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Failure> {
+    let [before, after] = [&inputs.before, &inputs.after]
+        .map(|side| side.iter().map(|input| (&input.run, &input.meta)).collect::<Vec<_>>());
+    let is_scaled = !args.scaling.no_normalize && !args.scaling.by_time;
+    doubts([&before, &after], args.values.is_none(), is_scaled)
 }
 
 /// Which differences between names the arguments leave out.
@@ -119,25 +111,10 @@ fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
     let config = DiffConfig { scaling, alpha: args.alpha.unwrap_or(DEFAULT_ALPHA) };
     let runs = |side: Vec<Input>| -> Vec<Run> { side.into_iter().map(|input| input.run).collect() };
     let (before, after) = (runs(inputs.before), runs(inputs.after));
-    let tree = DiffTree::new(&before, &after, &config).map_err(|error| refused(&error));
+    let tree = DiffTree::new(&before, &after, &config).map_err(|error| diff_failure(&error));
     // Taking large trees apart takes time, and the process is about to end.
     std::mem::forget((before, after));
     tree
-}
-
-fn refused(error: &DiffError) -> Failure {
-    let failure = Failure::new(format!("cannot compare the profiles: {error}"));
-    match error {
-        DiffError::NoDuration { .. } => failure
-            .why("pprof files may say how long was recorded; folded text does not")
-            .or_try("--no-normalize, where both were recorded for the same time"),
-        DiffError::NoFunction { function, .. } => {
-            Failure::new(format!("cannot scale by {}: {error}", clean_name(function)))
-                .or_try("flame render PROFILE --flat --format txt, to see the names")
-        }
-        DiffError::TooLarge => failure.why("one side has decimal places, the other large numbers"),
-        _ => failure,
-    }
 }
 
 fn write(

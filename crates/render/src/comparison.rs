@@ -1,6 +1,8 @@
 //! What of a comparison is shown to people: functions, what matters first, and what to know of them.
 
+mod doubts;
 mod export;
+mod gate;
 mod quality;
 mod table;
 
@@ -9,6 +11,8 @@ use flame_profile::{FrameKind, Label, ValueType, Weight, whole};
 
 use crate::amount::{ValueScale, counted, group_thousands};
 use crate::name::clean_name;
+pub use doubts::{are_identical, are_strangers, diff_failure, doubts, missing_function};
+pub use gate::{gate_doubt, gate_failure};
 pub use quality::{ProfileQuality, Quality};
 pub use table::Page;
 
@@ -299,7 +303,7 @@ impl Change {
 }
 
 /// A p-value to read.
-pub fn probability(p: f64) -> String {
+pub(crate) fn probability(p: f64) -> String {
     match p {
         p if p >= 1.0 => "-".to_owned(),
         p if p < 0.000_1 => "<0.0001".to_owned(),
@@ -336,7 +340,7 @@ fn presence(function: &FunctionChange) -> Presence {
 }
 
 /// A name with a mark for its kind.
-pub fn marked_name(label: &Label) -> String {
+pub(crate) fn marked_name(label: &Label) -> String {
     let mark = match label.kind {
         FrameKind::Kernel | FrameKind::Waiting => " [k]",
         FrameKind::Inlined => " [i]",

@@ -67,8 +67,8 @@ pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
 };
 pub use comparison::{
-    Comparison, ComparisonConfig, DEFAULT_LIMIT, Page, ProfileQuality, Quality, marked_name,
-    probability,
+    Comparison, ComparisonConfig, DEFAULT_LIMIT, Page, ProfileQuality, Quality, are_identical,
+    are_strangers, diff_failure, doubts, gate_doubt, gate_failure, missing_function,
 };
 pub use diff::{ColourBy, DiffPicture, DiffView};
 pub use export::{markdown_text, write_csv, write_json, write_markdown};

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use flame_diff::{Behind, Names, Run, Samples, samples_of};
+use flame_diff::{Names, Run, Samples, counted_tree, match_roots, samples_of, side_of};
 use flame_formats::{ReadOptions, Whole};
 use flame_profile::{
-    BuilderNode, CallTree, Columns, FrameKind, Health, Meta, Profile, SiblingOrder, TreeBuilder,
-    TreeOptions, ValueType, Weight,
+    CallTree, Columns, Health, Meta, Profile, SiblingOrder, TreeBuilder, TreeOptions, ValueType,
+    Weight,
 };
 use flame_render::clean_name;
 
@@ -67,33 +67,16 @@ impl Inputs {
 
 impl Inputs {
     /// Takes the outermost frames of both sides for one where each side has a single one and they
-    /// differ, as those of `./old` and `./new` do: nothing could be compared otherwise. Says so.
+    /// differ. Says so.
     pub(super) fn match_roots(&mut self) -> Option<String> {
-        let before = single_root(&self.before)?;
-        let after = single_root(&self.after)?;
-        if before == after {
-            return None;
-        }
-        for input in &mut self.before {
-            let empty = TreeBuilder::new().finish(ValueType::samples(), ORDER);
-            let tree = std::mem::replace(&mut input.run.tree, empty);
-            input.run.tree = tree.with_single_root(&after);
-        }
-        let [before, after] = [before, after].map(|name| clean_name(&name).into_owned());
+        let before = self.before.iter_mut().map(|input| &mut input.run).collect();
+        let after = self.after.iter().map(|input| &input.run).collect();
+        let [before, after] = match_roots(before, after)?;
+        let (before, after) = (clean_name(&before), clean_name(&after));
         Some(format!(
             "the outermost frames {before} (before) and {after} (after) are compared as one"
         ))
     }
-}
-
-/// The only outermost frame of all runs of a side, if it is a thread's name.
-fn single_root(side: &[Input]) -> Option<String> {
-    let root = |input: &Input| {
-        let label = input.run.tree.single_root().filter(|label| label.kind == FrameKind::Mark);
-        label.map(|label| label.name.clone())
-    };
-    let first = root(side.first()?)?;
-    side.iter().all(|input| root(input).as_ref() == Some(&first)).then_some(first)
 }
 
 /// Does the same to all side by side; the first failure counts.
@@ -158,7 +141,7 @@ impl Maker<'_> {
                 self.outputs.check_folded(path)?;
                 let tree = parts.finish(ValueType::samples(), ORDER);
                 let side = |is_before| {
-                    let tree = self.tree(column(&tree, is_before), ValueType::samples());
+                    let tree = self.tree(side_of(&tree, is_before), ValueType::samples());
                     self.made(path, tree, Samples::Divisor, Meta::default(), health.clone())
                 };
                 Ok(Inputs { before: vec![side(true)?], after: vec![side(false)?] })
@@ -189,15 +172,7 @@ impl Maker<'_> {
     fn of_profile(&self, path: &Path, profile: &Profile, value: usize) -> Result<Input, Failure> {
         let mut options = self.outputs.default_tree_options();
         (options.value, options.order) = (Some(value), ORDER);
-        let mut builder = TreeBuilder::new();
-        let behind = Behind::of(profile, value);
-        let samples = behind.per_unit(value).unwrap_or(Samples::Counted);
-        match samples {
-            Samples::Counted => {
-                builder.add_profile_with(profile, &options, |values| behind.count(values));
-            }
-            _ => builder.add_profile(profile, &options),
-        }
+        let (builder, samples) = counted_tree(profile, &options, value);
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
         if profile.total(value) == Weight(0) {
@@ -253,33 +228,6 @@ impl Maker<'_> {
 fn nothing_left(path: &Path, functions: &str) -> Failure {
     Failure::new(format!("nothing is left of {}", shown(path)))
         .why(format!("no stack has {}", clean_name(functions)))
-}
-
-/// One of two counts of each stack.
-fn column(tree: &CallTree, is_before: bool) -> TreeBuilder {
-    let mut builder = TreeBuilder::with_decimals(tree.decimals());
-    let before = tree.before().unwrap_or_default();
-    let mut path: Vec<BuilderNode> = vec![BuilderNode::ROOT];
-    for (index, node) in tree.nodes().iter().enumerate().skip(1) {
-        let before = before.get(index).copied().unwrap_or_default();
-        let (total, own) = if is_before {
-            (before.total, before.self_weight)
-        } else {
-            (node.total, node.self_weight)
-        };
-        if total == Weight(0) {
-            continue;
-        }
-        // The parents of what weighs something weigh something, too.
-        path.truncate(node.depth as usize);
-        let label = tree.label(node);
-        let label = builder.label(&label.name, label.kind);
-        let parent = path.last().copied().unwrap_or(BuilderNode::ROOT);
-        let child = builder.child(parent, label);
-        builder.add(child, own);
-        path.push(child);
-    }
-    builder
 }
 
 fn value_named(name: &str, profile: &Profile, path: &Path) -> Result<usize, Failure> {

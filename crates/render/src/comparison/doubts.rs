@@ -1,31 +1,36 @@
 //! Profiles that can be compared, but hardly mean the same.
 
-use flame_diff::{DiffTree, Presence, Samples};
-use flame_profile::{NodeId, ValueType};
-use flame_render::clean_name;
+use flame_diff::{DiffError, DiffTree, Gate, Presence, Run, Samples};
+use flame_profile::{Meta, NodeId, ValueType};
 
-use super::inputs::{Input, Inputs};
-use crate::cli::DiffArgs;
-use crate::message::{Failure, quoted};
+use super::marked_name;
+use crate::message::Failure;
+use crate::name::clean_name;
+use crate::words::quoted;
 
-/// What makes the comparison doubtful.
+/// What makes a comparison doubtful of one value of both sides, or of two. `is_scaled` says whether
+/// numbers of samples are made comparable by shares or by work.
 ///
 /// # Errors
 /// When the weights are of different units.
-pub(super) fn check(inputs: &Inputs, args: &DiffArgs) -> Result<Vec<String>, Failure> {
+pub fn doubts(
+    [before, after]: [&[(&Run, &Meta)]; 2],
+    is_one_value: bool,
+    is_scaled: bool,
+) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
-    let all: Vec<&Input> = inputs.before.iter().chain(&inputs.after).collect();
-    if args.values.is_none() {
-        warnings.extend(given_twice(inputs));
+    if is_one_value {
+        warnings.extend(given_twice(before, after));
     }
-    warnings.extend(all.iter().filter_map(|input| no_counts(input)));
-    let [first, others @ ..] = &*all else { return Ok(warnings) };
-    for other in others.iter().filter(|_| args.values.is_none()) {
-        let values = (first.run.tree.value_type(), other.run.tree.value_type());
+    let mut all = before.iter().chain(after);
+    warnings.extend(all.clone().filter_map(|(run, _)| no_counts(run)));
+    let Some(first) = all.next().filter(|_| is_one_value) else { return Ok(warnings) };
+    for other in all {
+        let values = (first.0.tree.value_type(), other.0.tree.value_type());
         if values.0.unit != values.1.unit || values.0.name != values.1.name {
-            return Err(different_values(first, other));
+            return Err(different_values(first.0, other.0));
         }
-        warnings.extend(different_circumstances(first, other, args));
+        warnings.extend(different_circumstances(first, other, is_scaled));
     }
     Ok(warnings)
 }
@@ -35,11 +40,11 @@ const WEIGHTS: std::ops::Range<usize> = 30..1000;
 
 /// Folded text that is taken for numbers of samples and hardly can be that. Numbers of samples repeat
 /// themselves, most of all the small ones; times and bytes do not.
-fn no_counts(input: &Input) -> Option<String> {
-    if input.run.samples != Samples::Divisor {
+fn no_counts(run: &Run) -> Option<String> {
+    if run.samples != Samples::Divisor {
         return None;
     }
-    let weights = input.run.tree.nodes().iter().map(|node| node.self_weight.0);
+    let weights = run.tree.nodes().iter().map(|node| node.self_weight.0);
     let mut weights: Vec<u64> = weights.filter(|weight| *weight > 0).take(WEIGHTS.end).collect();
     let number = weights.len();
     weights.sort_unstable();
@@ -50,17 +55,17 @@ fn no_counts(input: &Input) -> Option<String> {
             "hardly two weights of {} are the same, which looks like times or bytes: unless they are counts \
              of samples, changes look more certain than they are; --samples-per-unit NUMBER says how \
              many samples one unit stands for",
-            input.run.name
+            run.name
         )
     })
 }
 
 /// Files that are there more than once, by their names: a pattern and a name may mean the same.
-fn given_twice(inputs: &Inputs) -> Vec<String> {
-    let names = |side: &[Input]| -> Vec<String> {
-        side.iter().map(|input| input.run.name.clone()).collect()
+fn given_twice(before: &[(&Run, &Meta)], after: &[(&Run, &Meta)]) -> Vec<String> {
+    let names = |side: &[(&Run, &Meta)]| -> Vec<String> {
+        side.iter().map(|(run, _)| run.name.clone()).collect()
     };
-    let (before, after) = (names(&inputs.before), names(&inputs.after));
+    let (before, after) = (names(before), names(after));
     let again = |side: &[String]| -> Vec<String> {
         let places = (1..side.len()).filter(|at| side[..*at].contains(&side[*at]));
         places.map(|at| side[at].clone()).collect()
@@ -78,24 +83,24 @@ fn given_twice(inputs: &Inputs) -> Vec<String> {
     twice.chain(both.map(|name| format!("{name} is on both sides"))).collect()
 }
 
-fn different_values(one: &Input, other: &Input) -> Failure {
+fn different_values(one: &Run, other: &Run) -> Failure {
     let text =
         |value: &ValueType| format!("{} in {}", clean_name(&value.name), clean_name(&value.unit));
-    let (names, values) = (
-        (&one.run.name, &other.run.name),
-        (one.run.tree.value_type(), other.run.tree.value_type()),
-    );
+    let values = (one.tree.value_type(), other.tree.value_type());
     let names_of_values = quoted(&format!("{},{}", values.0.name, values.1.name));
-    Failure::new(format!("cannot compare {} with {}", names.0, names.1))
+    Failure::new(format!("cannot compare {} with {}", one.name, other.name))
         .why(format!("one has {}, the other {}", text(values.0), text(values.1)))
         .or_try("--value samples, if both have it")
         .or_try(format!("--values {names_of_values}, to compare one with the other all the same"))
 }
 
 /// Different events or frequencies behind equal values.
-fn different_circumstances(one: &Input, other: &Input, args: &DiffArgs) -> Option<String> {
-    let (a, b) = (&one.meta, &other.meta);
-    let (name, other_name) = (&one.run.name, &other.run.name);
+fn different_circumstances(
+    (one, a): &(&Run, &Meta),
+    (other, b): &(&Run, &Meta),
+    is_scaled: bool,
+) -> Option<String> {
+    let (name, other_name) = (&one.name, &other.name);
     match (&a.event, &b.event) {
         (Some(event), Some(other_event)) if event != other_event => {
             let (event, other_event) = (clean_name(event), clean_name(other_event));
@@ -107,9 +112,9 @@ fn different_circumstances(one: &Input, other: &Input, args: &DiffArgs) -> Optio
         _ => {}
     }
     // What samples stand for, such as CPU time, does not depend on how many there are.
-    let are_samples = *one.run.tree.value_type() == ValueType::samples();
+    let are_samples = *one.tree.value_type() == ValueType::samples();
     match (a.frequency, b.frequency) {
-        (Some(rate), Some(other_rate)) if rate != other_rate && are_samples && !is_scaled(args) => {
+        (Some(rate), Some(other_rate)) if rate != other_rate && are_samples && !is_scaled => {
             Some(format!(
                 "{name} was sampled at {rate}, {other_name} at {other_rate}: samples are not \
                  comparable unless they are normalised; --value cpu compares what they stand for"
@@ -119,13 +124,8 @@ fn different_circumstances(one: &Input, other: &Input, args: &DiffArgs) -> Optio
     }
 }
 
-/// Whether numbers of samples are made comparable by shares or by work.
-fn is_scaled(args: &DiffArgs) -> bool {
-    !args.scaling.no_normalize && !args.scaling.by_time
-}
-
 /// A word about profiles that are equal stack by stack.
-pub(super) fn identical(tree: &DiffTree) -> Option<String> {
+pub fn are_identical(tree: &DiffTree) -> Option<String> {
     let equal = tree.nodes().iter().all(|node| node.before == node.after);
     let names = (tree.before().names.join(", "), tree.after().names.join(", "));
     equal.then(|| format!("{} and {} are identical: every stack weighs the same", names.0, names.1))
@@ -133,7 +133,7 @@ pub(super) fn identical(tree: &DiffTree) -> Option<String> {
 
 /// A word about profiles whose stacks start with different frames: those of a process that was
 /// called otherwise. Nothing of them is compared then.
-pub(super) fn strangers(tree: &DiffTree) -> Option<String> {
+pub fn are_strangers(tree: &DiffTree) -> Option<String> {
     let first = |presence| {
         let mut of_side = tree.children(NodeId::ROOT).filter(|(_, n)| n.presence() == presence);
         of_side.next().map(|(_, node)| clean_name(&tree.label(node).name))
@@ -145,4 +145,31 @@ pub(super) fn strangers(tree: &DiffTree) -> Option<String> {
              or vanished; --base FUNCTION compares from a function on"
         )
     })
+}
+
+/// Why profiles cannot be compared.
+pub fn diff_failure(error: &DiffError) -> Failure {
+    let failure = Failure::new(format!("cannot compare the profiles: {error}"));
+    match error {
+        DiffError::NoDuration { .. } => failure
+            .why("pprof files may say how long was recorded; folded text does not")
+            .or_try("--no-normalize, where both were recorded for the same time"),
+        DiffError::NoFunction { function, .. } => {
+            Failure::new(format!("cannot scale by {}: {error}", clean_name(function)))
+                .or_try("flame render PROFILE --flat --format txt, to see the names")
+        }
+        DiffError::TooLarge => failure.why("one side has decimal places, the other large numbers"),
+        _ => failure,
+    }
+}
+
+/// A function of a bound that no profile has: such a bound is never exceeded, whatever happens.
+pub fn missing_function(gate: &Gate, tree: &DiffTree) -> Option<Failure> {
+    let name = gate.missing(tree, &marked_name)?;
+    let failure =
+        Failure::usage(format!("no function {} for --fail-if in either profile", clean_name(name)));
+    let failure = failure
+        .why("a bound on what is not there holds whatever happens: renamed, inlined or misspelt?")
+        .or_try("the name as flame diff --all shows it, or --allow-missing");
+    Some(failure)
 }

@@ -1,15 +1,18 @@
 //! `--fail-if`: what is said where a change exceeds its bound.
 
 use flame_diff::{DiffTree, Excess, Gate, Part, Scaling};
-use flame_render::{clean_name, counted, marked_name, probability};
 
-use crate::message::{Failure, quoted};
+use super::{marked_name, probability};
+use crate::amount::counted;
+use crate::message::Failure;
+use crate::name::clean_name;
+use crate::words::quoted;
 
 /// The exit status of a comparison that exceeds a bound.
 const EXCEEDED: u8 = 3;
 
 /// What is said where a named function exceeds the bound, but by what could be noise.
-pub(super) fn doubt(gate: &Gate, tree: &DiffTree) -> Option<String> {
+pub fn gate_doubt(gate: &Gate, tree: &DiffTree) -> Option<String> {
     let excess = gate.doubtful(tree, &marked_name)?;
     Some(format!(
         "{} exceeds --fail-if {}, but that could be noise: it changed by {:+.2}; longer recordings, or \
@@ -21,7 +24,7 @@ pub(super) fn doubt(gate: &Gate, tree: &DiffTree) -> Option<String> {
 }
 
 /// What exceeds a bound and is real, as a failure.
-pub(super) fn check(gate: &Gate, tree: &DiffTree) -> Option<Failure> {
+pub fn gate_failure(gate: &Gate, tree: &DiffTree) -> Option<Failure> {
     let excesses = gate.exceeded(tree, &marked_name);
     let worst = excesses.first()?;
     Some(failure(gate, tree, worst, excesses.len() - 1))
