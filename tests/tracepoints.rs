@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Folded, Scratch, finish, flame, live_as_root, program, run};
+use crate::support::{
+    Folded, Scratch, Target, finish, flame, live_as_root, program, run, wait_until,
+};
 
 /// Whether the kernel's tracepoints can be seen.
 pub(crate) fn has_tracepoints() -> bool {
@@ -157,6 +159,22 @@ fn waits_for_locks_are_told_from_other_calls() {
     let share = folded.with(&["in_lock"]) as f64 / truth.parse::<f64>().unwrap();
     assert!((0.95..1.1).contains(&share), "{share} of {truth}: {folded:?}\n{}", ended.stderr);
     assert_eq!(folded.with(&["in_naps"]) + folded.with(&["in_pipe"]), 0, "{folded:?}");
+}
+
+/// Who has waited for a lock since before the recording makes no call of it.
+#[test]
+fn what_did_not_happen_is_told_with_what_shows_more() {
+    if !has_tracepoints() {
+        return;
+    }
+    let target = Target::start(&program("threads.c"), &["60", "wait"]);
+    wait_until("threads that wait", || target.threads_named("early").len() == 2);
+    let did_not = ["no samples", "did not happen", "try: a longer recording, while"];
+    for (mode, more) in [("mmap", None), ("locks", Some("try: --mode off-cpu"))] {
+        let ended = run(&["record", "--mode", mode, "-d", "100ms", "-p", &target.pid_text()]);
+        ended.error(1, &did_not.into_iter().chain(more).collect::<Vec<_>>());
+        assert!(!ended.stderr.contains("cpu-clock"), "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -33,6 +33,13 @@ pub use crate::scope::{Concession, PerTask, Scope, Taken};
 /// which goes on meanwhile.
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
+/// What an occurrence costs, as docs/modes.md has it: a breakpoint; a switch with its records, where the kernel
+/// has a thread's own events to put aside as well, and where it has not; what the kernel only counts.
+const BREAKPOINT: Nanos = Nanos(2_000);
+const SWITCH_OF_TASK: Nanos = Nanos(3_000);
+const SWITCH_OF_CPU: Nanos = Nanos(1_000);
+const OCCURRENCE: Nanos = Nanos(250);
+
 /// The rings of all CPUs together take at most this fraction (1/16) of the machine's memory.
 const PART_OF_MEMORY: u64 = 16;
 
@@ -309,6 +316,16 @@ impl Session {
     /// `None` for clocks and the CPU's events, and where it cannot be known.
     pub fn happened(&self) -> Option<u64> {
         if self.plan.event.is_occurrence() { self.count() } else { None }
+    }
+
+    /// What each occurrence of the event costs whom it happens to, besides samples.
+    pub fn cost_of_occurrence(&self) -> Nanos {
+        match (self.config.switches, self.config.samples_by_thread()) {
+            _ if self.plan.event.is_function() => BREAKPOINT,
+            (true, true) => SWITCH_OF_TASK,
+            (true, false) => SWITCH_OF_CPU,
+            (false, _) => OCCURRENCE,
+        }
     }
 
     /// Whether flame chooses N, of which every Nth occurrence of the event is sampled.

@@ -21,10 +21,12 @@ const SECONDS: &str = "2";
 const STACKS: [&str; 2] = ["--call-graph", "dwarf,16384"];
 
 /// A mode, what the program does, and what perf is asked for instead; nothing where it has no such thing.
-const MODES: [(&str, &str, &[&str]); 11] = [
+const MODES: [(&str, &str, &[&str]); 13] = [
     ("cpu", "compute", &["record", "-F", "99"]),
     ("off-cpu", "pipe", &["record", "-e", "sched:sched_switch"]),
     ("wall", "pipe", &[]),
+    ("wakeup", "pipe", &["record", "-e", "sched:sched_waking"]),
+    ("offwake", "pipe", &["record", "-e", "sched:sched_switch,sched:sched_waking"]),
     ("faults", "fault", &["record", "-e", "page-faults", "-c", "1"]),
     ("io", "read", &["record", "-e", "syscalls:sys_exit_read"]),
     ("syscalls", "read", &["trace", "-s"]),

@@ -91,7 +91,16 @@ impl NoSamples<'_> {
             ),
             _ => format!("the event {event} did not happen in {duration:.1} s"),
         };
-        failure.why(why).or_try("-e cpu-clock, or a longer recording")
+        let failure = failure.why(why);
+        if !event.is_occurrence() {
+            return failure.or_try("-e cpu-clock, or a longer recording");
+        }
+        let failure = failure.or_try("a longer recording, while the target does that");
+        // Waits that began before the recording are none of its calls.
+        match event.name.contains("futex") {
+            true => failure.or_try(WAITS),
+            false => failure,
+        }
     }
 
     /// A process of the target, if all of them are stopped.

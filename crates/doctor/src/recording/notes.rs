@@ -58,37 +58,35 @@ pub fn of_refusals(sessions: &Sessions) -> Vec<Note> {
     sessions.all().iter().flat_map(Session::refusals).map(note).collect()
 }
 
-/// What recording each occurrence of an event has cost the target, besides its samples, on the machine of
-/// docs/modes.md: a breakpoint, and what the kernel itself counts.
-const BREAKPOINT: f64 = 2e-6;
-const OCCURRENCE: f64 = 0.25e-6;
-
 /// A smaller part of the target's CPU time is not worth a word.
 const SLOWED: f64 = 0.05;
 
 /// What counting the occurrences of events has cost the target, if it did.
 pub fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
-    let happened = |is_function: bool| -> u64 {
+    let cost = |is_function: bool| {
         let all = sessions.all().iter().filter(|one| one.event().is_function() == is_function);
-        all.filter_map(Session::happened).sum()
+        let each = all.filter_map(|one| Some((one.happened()?, one.cost_of_occurrence())));
+        each.fold((0, 0.0), |(count, seconds), (happened, cost)| {
+            (count + happened, seconds + happened as f64 * cost.as_secs_f64())
+        })
     };
     let mut notes = Vec::new();
-    let calls = happened(true);
+    let (calls, seconds) = cost(true);
     if calls > 0 {
-        let (calls, seconds) = (group_thousands(calls), calls as f64 * BREAKPOINT);
+        let calls = group_thousands(calls);
         notes.push(Note::plain(format!(
             "{calls} calls hit a breakpoint, at some 2 us each: {seconds:.2} s in all"
         )));
     }
-    let occurrences = happened(false);
-    let seconds = occurrences as f64 * OCCURRENCE;
+    let (occurrences, seconds) = cost(false);
     let share = accounted.map_or(0.0, |all| seconds / all.as_secs_f64().max(f64::MIN_POSITIVE));
     if share > SLOWED {
-        let occurrences = group_thousands(occurrences);
+        let (occurrences, each) =
+            (group_thousands(occurrences), seconds / occurrences as f64 * 1e6);
         notes.push(Note::plain(format!(
-            "the target was slowed down: {occurrences} events of some 0.25 us each took {seconds:.2} s, {:.0} % of \
+            "the target was slowed down: {occurrences} events of some {each:.2} us each took {seconds:.2} s, {:.0} % of \
              its CPU time",
-            share * 100.0
+            (share * 100.0).min(100.0)
         )));
     }
     notes
