@@ -14,6 +14,9 @@
 
 use flame_profile::ProcessAddress;
 
+/// The word of the start of the alternate stack.
+const START: usize = 2;
+
 /// The word of the interrupted stack pointer.
 const STACK_POINTER: usize = if cfg!(target_arch = "aarch64") { 54 } else { 20 };
 
@@ -29,23 +32,23 @@ const LARGEST: u64 = 1 << 30;
 /// Where in these bytes of a stack (from `stack_pointer` or above upwards) the frame of a handler on an
 /// alternate stack stands, and the stack pointer of what it has interrupted, if that is elsewhere.
 pub(crate) fn find(bytes: &[u8], stack_pointer: ProcessAddress) -> Option<(usize, ProcessAddress)> {
-    let word = |index: usize| {
-        let bytes = bytes.get(index * 8..)?.first_chunk()?;
-        Some(u64::from_ne_bytes(*bytes))
-    };
+    let (words, _) = bytes.as_chunks();
+    let word = |at: usize| Some(u64::from_ne_bytes(*words.get(at)?));
     let is_within = |address: u64, start: u64, len: u64| {
         address.checked_sub(start).is_some_and(|offset| offset < len)
     };
-    let words = (bytes.len() / 8).saturating_sub(STACK_POINTER);
-    (0..words).find_map(|at| {
-        if word(at + 1)? != 0 || word(at)? > FLAGS {
-            return None;
-        }
-        let (start, len, interrupted) = (word(at + 2)?, word(at + 4)?, word(at + STACK_POINTER)?);
-        let is_frame = len <= LARGEST && is_within(stack_pointer.0, start, len);
+    // Each sample is searched: hardly a word of a stack points to what lies just before its stack pointer.
+    let starts =
+        words.iter().enumerate().skip(START).filter(|(_, start)| {
+            stack_pointer.0.wrapping_sub(u64::from_ne_bytes(**start)) < LARGEST
+        });
+    starts.map(|(at, start)| (at - START, u64::from_ne_bytes(*start))).find_map(|(at, start)| {
+        let (flags, link, len) = (word(at)?, word(at + 1)?, word(at + 4)?);
+        let interrupted = word(at + STACK_POINTER)?;
+        let is_frame = link == 0 && flags <= FLAGS && len <= LARGEST;
         let is_stack = interrupted.is_multiple_of(8) && interrupted > LOWEST;
-        let leaves = is_frame && is_stack && !is_within(interrupted, start, len);
-        leaves.then_some((8 * at, ProcessAddress(interrupted)))
+        let leaves = is_within(stack_pointer.0, start, len) && !is_within(interrupted, start, len);
+        (is_frame && is_stack && leaves).then_some((8 * at, ProcessAddress(interrupted)))
     })
 }
 
