@@ -51,6 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
+    ("flame-own-files", &["flame-doctor", "flame-recorder"]),
     ("flame-uboot", &["flame-profile", "flame-render"]),
     (
         "flame",
@@ -58,9 +59,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-debuginfod",
             "flame-diff",
             "flame-doctor",
-            "flame-events",
             "flame-formats",
             "flame-image",
+            "flame-own-files",
             "flame-profile",
             "flame-recorder",
             "flame-render",
@@ -96,7 +97,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["flame", "xtask"]),
     ("anyhow", &["flame", "xtask"]),
-    ("caps", &["flame", "flame-doctor"]),
+    ("caps", &["flame", "flame-doctor", "flame-own-files"]),
     (
         "nix",
         &[
@@ -104,6 +105,7 @@ const RESERVED: &[(&str, &[&str])] = &[
             "flame-doctor",
             "flame-formats",
             "flame-image",
+            "flame-own-files",
             "flame-recorder",
             "flame-sampler",
             "flame-symbolize",

@@ -10,7 +10,6 @@ mod fold;
 mod inputs;
 mod message;
 mod output;
-mod own_files;
 mod privileges;
 mod record;
 mod render;

@@ -8,7 +8,6 @@ mod idle;
 mod index;
 mod palette;
 mod picture;
-mod place;
 mod times;
 mod title;
 
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use caps::{Capability, CapsHashSet};
 use flame_formats::write_pprof;
+use flame_own_files::WriteWith;
 use flame_profile::{
     Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TreeOptions,
     ValueType, write_folded,
@@ -33,10 +33,11 @@ use nix::unistd::Uid;
 use crate::cli::{Cli, OutputArgs, PictureArgs};
 use crate::inputs::shown_path;
 use crate::message::{Failure, reason, warn};
+use crate::privileges;
+use crate::sudo::{self, own_files};
 use crate::terminal::Color;
-use crate::{privileges, sudo};
 use file::Destination;
-pub(crate) use file::Written;
+pub(crate) use flame_own_files::Written;
 use foreign::refuse_foreign;
 pub(crate) use format::Format;
 use format::format_of;
@@ -44,6 +45,9 @@ pub(crate) use index::write_index;
 use palette::PaletteFile;
 use picture::Picture;
 use title::titled;
+
+/// Where a recording goes that can be written neither where it should nor among temporary files.
+const ELSEWHERE: &str = "/var/tmp";
 
 /// What is written when nothing is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -343,7 +347,10 @@ impl Outputs {
     /// Saves what cannot be had again where it can be written.
     fn save_elsewhere(&self, lost: &Destination, write: WriteWith<'_>) -> Option<Written> {
         match lost {
-            Destination::File(path) if self.is_recording => place::save_elsewhere(path, write).ok(),
+            Destination::File(path) if self.is_recording => {
+                let folders = [std::env::temp_dir(), PathBuf::from(ELSEWHERE)];
+                own_files().save_in(&folders, path, write).ok()
+            }
             _ => None,
         }
     }
@@ -476,9 +483,6 @@ fn cannot_write(destination: &Destination, error: &io::Error, saved: Option<&Wri
     }
     if is_full { failure.or_try("df -h, to find another place") } else { failure }
 }
-
-/// What an output writes itself with.
-type WriteWith<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
 
 /// What writes any format.
 pub(crate) type WriteFormat<'a> = &'a dyn Fn(Format, &mut dyn Write) -> io::Result<()>;

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
+use flame_own_files::OwnFiles;
 use flame_sampler::Credentials;
-use nix::unistd::{Gid, Uid, User};
+use nix::unistd::{Uid, User};
 
 /// The user who called sudo, when flame runs as root by it: SUDO_UID and SUDO_GID. `None` when
 /// flame was not called so, or by root.
@@ -28,7 +29,7 @@ fn environment(user: Option<&User>) -> Vec<(&'static str, Option<OsString>)> {
     vec![("HOME", Some(home)), ("USER", name.clone()), ("LOGNAME", name), ("SHELL", shell)]
 }
 
-/// The same as ids for a file's owner.
-pub(crate) fn owner_ids(user: &Credentials) -> (Uid, Gid) {
-    (Uid::from_raw(user.uid), Gid::from_raw(user.gid))
+/// The files of flame's user and of the one who called sudo.
+pub(crate) fn own_files() -> OwnFiles {
+    OwnFiles { caller: invoking_user().map(|user| (user.uid, user.gid)) }
 }

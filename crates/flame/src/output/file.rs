@@ -1,23 +1,23 @@
 //! One output: a file replaced at once, stdout, or something else that takes bytes.
 //!
-//! A regular file is written beside its place and renamed into it ([`super::place`]). What is no
+//! A regular file is written beside its place and renamed into it ([`flame_own_files`]). What is no
 //! regular file (a FIFO, a terminal, `/dev/stdout`) is opened as it is, and only once it is known to
 //! be none. For root that is a trap in directories where others write, too, so then all links that
 //! the path leads through, and what is there, must be root's or the calling user's own.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use caps::Capability;
 use flame_doctor::rights::user_name;
+use flame_own_files::{WriteWith, Written, buffered, is_same};
 use nix::libc;
 
-use super::place::{self, replace};
-use super::{Format, WriteWith};
+use super::Format;
 use crate::message::{Failure, reason};
-use crate::own_files::{find, find_place, is_same, stranger};
+use crate::sudo::own_files;
 
 /// Where an output goes.
 #[derive(Debug)]
@@ -29,15 +29,6 @@ pub(super) enum Destination {
     Special(PathBuf),
 }
 
-/// A file that was written.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    /// The path as it was given.
-    pub(crate) path: PathBuf,
-    /// Its length in bytes.
-    pub(crate) len: u64,
-}
-
 impl Destination {
     /// Finds out what `path` is, and that it can be written.
     pub(super) fn prepare(path: &Path) -> Result<Destination, Failure> {
@@ -45,12 +36,12 @@ impl Destination {
             return Ok(Destination::Stdout);
         }
         if path.file_name().is_none() {
-            let status = find(path).and_then(|found| found.file.metadata());
+            let status = own_files().find(path).and_then(|found| found.file.metadata());
             return Destination::special(path, &status.map_err(|error| unwritable(path, &error))?);
         }
-        let place = find_place(path).map_err(|error| unwritable(path, &error))?;
+        let place = own_files().find_place(path).map_err(|error| unwritable(path, &error))?;
         let is_there = place.look().map_err(|error| unwritable(path, &error))?.is_some();
-        match is_there.then(|| find(path)) {
+        match is_there.then(|| own_files().find(path)) {
             Some(Ok(found)) => {
                 let status = found.file.metadata().map_err(|error| unwritable(path, &error))?;
                 if !status.is_file() {
@@ -80,7 +71,7 @@ impl Destination {
         if status.file_type().is_block_device() {
             return Err(refused("it is a disk"));
         }
-        if let Some(owner) = stranger(status.uid()) {
+        if let Some(owner) = own_files().stranger(status.uid()) {
             return Err(refused("it is not a regular file, or leads to one")
                 .why(format!("{} put it there, and flame runs as root", user_name(owner)))
                 .or_try("-o with a file in a directory of your own"));
@@ -91,7 +82,8 @@ impl Destination {
     /// A regular file that flame has open already, as `/dev/stdout` may be: nothing is to take its
     /// place.
     fn open_file(path: &Path, status: &Metadata) -> Result<Destination, Failure> {
-        let stdout = find(Path::new("/proc/self/fd/1")).and_then(|found| found.file.metadata());
+        let stdout =
+            own_files().find(Path::new("/proc/self/fd/1")).and_then(|found| found.file.metadata());
         match stdout {
             Ok(stdout) if is_same(&stdout, status) => Ok(Destination::Stdout),
             _ => Err(Failure::new(format!("cannot write {}: it is a file", path.display()))
@@ -106,7 +98,7 @@ impl Destination {
             Destination::Stdout => Vec::new(),
             // Opening a FIFO to see would wait for its reader.
             Destination::Special(_) => vec![Capability::CAP_DAC_OVERRIDE],
-            Destination::File(path) => place::needed_capabilities(path),
+            Destination::File(path) => own_files().needed_capabilities(path),
         }
     }
 
@@ -142,7 +134,7 @@ impl Destination {
     /// Writes it; `None` for what is not a file. A reader that closes its pipe has seen enough.
     pub(super) fn write(&self, write: WriteWith<'_>) -> io::Result<Option<Written>> {
         let result = match self {
-            Destination::File(path) => return replace(path, write).map(Some),
+            Destination::File(path) => return own_files().replace(path, write).map(Some),
             Destination::Stdout => buffered(io::stdout().lock(), write),
             Destination::Special(path) => buffered(open_special(path)?, write),
         };
@@ -153,20 +145,14 @@ impl Destination {
     }
 }
 
-pub(super) fn buffered(out: impl Write, write: WriteWith<'_>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, out);
-    write(&mut out)?;
-    out.flush()
-}
-
 /// Opens what was not a regular file when the recording began. Should another one have taken its
 /// place, it is not written to: it could be any.
 fn open_special(path: &Path) -> io::Result<File> {
-    let found = find(path)?;
+    let found = own_files().find(path)?;
     let status = found.file.metadata()?;
     let kind = status.file_type();
     let changed = kind.is_file() || kind.is_dir() || kind.is_block_device();
-    if changed || stranger(status.uid()).is_some() {
+    if changed || own_files().stranger(status.uid()).is_some() {
         return Err(io::Error::other("another file took its place"));
     }
     OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(found.file.own_path())

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::message::Failure;
-use crate::own_files::find_place;
+use crate::sudo::own_files;
 
 /// What every SVG of flame has near its start, and no other tool's.
 const SVG_MARK: &[u8] = br#"class="flame-graph""#;
@@ -17,7 +17,7 @@ pub(super) fn is_flame_svg(bytes: &[u8]) -> bool {
 /// Whether there is something that flame did not write: another file, a link, a FIFO. Neither
 /// followed nor opened, and no more of a file is read than is needed.
 fn is_foreign(path: &Path) -> bool {
-    let Ok(place) = find_place(path) else { return false };
+    let Ok(place) = own_files().find_place(path) else { return false };
     let found = match place.look() {
         Ok(None) => return false,
         Ok(Some(found)) => found,

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use flame_render::{INDEX_MARK, IndexEntry, index_page};
 
+use super::Written;
 use super::foreign::is_flame_svg;
 use super::picture::cannot;
-use super::{Written, place};
 use crate::message::Failure;
 use crate::privileges;
+use crate::sudo::own_files;
 
 const NAME: &str = "index.html";
 /// Until here every picture has its title and the first of its boxes, whatever its style sheet and
@@ -50,7 +51,7 @@ fn write(folder: &Path, force: bool) -> Result<(Written, usize), Failure> {
     }
     let page = index_page(&entries);
     let mut fill = |out: &mut dyn Write| out.write_all(page.as_bytes());
-    let written = place::replace(&path, &mut fill);
+    let written = own_files().replace(&path, &mut fill);
     Ok((written.map_err(|error| cannot("write", &path, &error))?, others))
 }
 

@@ -9,10 +9,9 @@ use caps::Capability;
 use flame_render::Rgb;
 
 use super::picture::cannot;
-use super::place;
 use crate::inputs::shown_path as shown;
 use crate::message::Failure;
-use crate::own_files::read;
+use crate::sudo::own_files;
 
 /// The file as it was read.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ impl PaletteFile {
     /// Reads it; one that is not there yet has no colours.
     pub(super) fn read(path: &Path, complaints: &mut Vec<String>) -> Result<PaletteFile, Failure> {
         let path = path.to_owned();
-        let text = match read(&path) {
+        let text = match own_files().read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(PaletteFile { path, colours: BTreeMap::new(), is_there: false });
             }
@@ -43,7 +42,7 @@ impl PaletteFile {
 
     /// The capabilities without which it cannot be written.
     pub(super) fn needed_capabilities(&self) -> Vec<Capability> {
-        place::needed_capabilities(&self.path)
+        own_files().needed_capabilities(&self.path)
     }
 
     /// Writes the colours, unless the file has them all: it may be a team's, which nobody writes
@@ -52,7 +51,7 @@ impl PaletteFile {
         if self.is_there && colours == self.colours {
             return Ok(());
         }
-        let written = place::replace(&self.path, &mut |out| {
+        let written = own_files().replace(&self.path, &mut |out| {
             for (name, Rgb(r, g, b)) in &colours {
                 // A line feed would end the entry in the middle of its name.
                 writeln!(out, "{}->rgb({r},{g},{b})", name.replace(['\n', '\r'], " "))?;

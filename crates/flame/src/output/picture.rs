@@ -21,7 +21,6 @@ use super::palette::PaletteFile;
 use crate::cli::{PictureArgs, Width};
 use crate::inputs::shown_path as shown;
 use crate::message::{Failure, reason};
-use crate::own_files::read;
 use crate::sudo;
 use crate::terminal::{self, Color};
 
@@ -275,7 +274,7 @@ fn attributes(
     complaints: &mut Vec<String>,
 ) -> Result<NameAttributes, Failure> {
     let Some(path) = path else { return Ok(NameAttributes::default()) };
-    let text = read(path).map_err(|error| cannot("read", path, &error))?;
+    let text = sudo::own_files().read(path).map_err(|error| cannot("read", path, &error))?;
     let (attributes, found) = NameAttributes::parse(&String::from_utf8_lossy(&text));
     complaints.extend(found.iter().map(|what| format!("{}, {}", shown(path), clean_name(what))));
     Ok(attributes)

@@ -10,24 +10,22 @@
 //! or lose anything of their own.
 
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use caps::Capability;
+use flame_doctor::rights::without;
+use flame_recorder::FoundFile;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
-use nix::unistd::{Uid, UnlinkatFlags, fchown, linkat, unlinkat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, linkat, unlinkat};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::file::buffered;
-use super::{WriteWith, Written};
-use crate::own_files::{Place, find_place};
-use crate::sudo;
-use flame_recorder::FoundFile;
+use crate::find::{OwnFiles, Place};
 
 /// How often another name is tried where one is taken.
 const TRIES: usize = 16;
@@ -36,12 +34,21 @@ const TRIES: usize = 16;
 const EVERYBODYS: Mode = Mode::from_bits_truncate(0o666);
 const OWNERS_ONLY: Mode = Mode::from_bits_truncate(0o600);
 
-/// Where files go that cannot be written where they should.
-const ELSEWHERE: &str = "/var/tmp";
+/// What writes a file.
+pub type WriteWith<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
+
+/// A file that was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub len: u64,
+}
 
 impl Place {
     /// What stands there, of a link the link itself; `None` for nothing.
-    pub(super) fn look(&self) -> io::Result<Option<FoundFile>> {
+    pub fn look(&self) -> io::Result<Option<FoundFile>> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(&self.folder, &*self.name, flags, Mode::empty()) {
             Ok(found) => Ok(Some(found.into())),
@@ -50,8 +57,8 @@ impl Place {
         }
     }
 
-    /// Whether a file can be made there.
-    pub(super) fn probe(&self) -> io::Result<()> {
+    /// Tries whether a file can be made there.
+    pub fn probe(&self) -> io::Result<()> {
         self.create(OWNERS_ONLY).map(drop)
     }
 
@@ -106,7 +113,7 @@ struct New<'p> {
 
 impl New<'_> {
     /// Puts it into its place.
-    fn keep(mut self) -> io::Result<()> {
+    fn keep(mut self, files: OwnFiles) -> io::Result<()> {
         let folder = &self.place.folder;
         let name = match self.name.take() {
             Some(name) => name,
@@ -120,9 +127,8 @@ impl New<'_> {
         if !self.is_at(&name)? {
             return Err(io::Error::other("somebody put another file there"));
         }
-        if let Some(user) = sudo::invoking_user() {
-            let (uid, gid) = sudo::owner_ids(&user);
-            fchown(&self.file, Some(uid), Some(gid))?;
+        if let Some((user, group)) = files.caller {
+            fchown(&self.file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
         }
         renameat(folder, &*name, folder, &*self.place.name)?;
         self.is_kept = true;
@@ -150,60 +156,84 @@ impl Drop for New<'_> {
     }
 }
 
-/// Writes a file and gives it to the user who called sudo.
-pub(super) fn replace(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
-    put(path, EVERYBODYS, write)
+/// Writes through a buffer.
+///
+/// # Errors
+/// What writing fails with.
+pub fn buffered(out: impl Write, write: WriteWith<'_>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    write(&mut out)?;
+    out.flush()
 }
 
-fn put(path: &Path, mode: Mode, write: WriteWith<'_>) -> io::Result<Written> {
-    let place = find_place(path)?;
-    let new = place.create(mode)?;
-    buffered(&new.file, write)?;
-    let len = new.file.metadata()?.len();
-    new.keep()?;
-    Ok(Written { path: path.to_owned(), len })
-}
+impl OwnFiles {
+    /// Writes a file and gives it to the user who called sudo.
+    ///
+    /// # Errors
+    /// What was there before is still there.
+    pub fn replace(self, path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
+        self.put(path, EVERYBODYS, write)
+    }
 
-/// Writes what cannot be had again where there is room for it, for its owner's eyes only.
-pub(super) fn save_elsewhere(path: &Path, write: WriteWith<'_>) -> io::Result<Written> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = format!("flame-{}-{name}", random_word()?);
-    let mut result = Err(io::ErrorKind::NotFound.into());
-    for folder in [std::env::temp_dir(), PathBuf::from(ELSEWHERE)] {
-        result =
-            std::path::absolute(folder.join(&name)).and_then(|path| put(&path, OWNERS_ONLY, write));
-        if result.is_ok() {
-            break;
+    fn put(self, path: &Path, mode: Mode, write: WriteWith<'_>) -> io::Result<Written> {
+        let place = self.find_place(path)?;
+        let new = place.create(mode)?;
+        buffered(&new.file, write)?;
+        let len = new.file.metadata()?.len();
+        new.keep(self)?;
+        Ok(Written { path: path.to_owned(), len })
+    }
+
+    /// Writes what cannot be had again into the first of some directories that has room for it, for its
+    /// owner's eyes only.
+    ///
+    /// # Errors
+    /// None has.
+    pub fn save_in(
+        self,
+        folders: &[PathBuf],
+        path: &Path,
+        write: WriteWith<'_>,
+    ) -> io::Result<Written> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("flame-{}-{name}", random_word()?);
+        let mut result = Err(io::ErrorKind::NotFound.into());
+        for folder in folders {
+            result = std::path::absolute(folder.join(&name))
+                .and_then(|path| self.put(&path, OWNERS_ONLY, write));
+            if result.is_ok() {
+                break;
+            }
         }
+        result
     }
-    result
-}
 
-/// The capabilities without which a file cannot be written there: found out by trying.
-pub(super) fn needed_capabilities(path: &Path) -> Vec<Capability> {
-    let mut needed = Vec::new();
-    let attempt = || find_place(path)?.probe();
-    if flame_doctor::rights::without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
-        needed.push(Capability::CAP_DAC_OVERRIDE);
+    /// The capabilities without which a file cannot be written there: found out by trying.
+    pub fn needed_capabilities(self, path: &Path) -> Vec<Capability> {
+        let mut needed = Vec::new();
+        let attempt = || self.find_place(path)?.probe();
+        if without(&[Capability::CAP_DAC_OVERRIDE], attempt).is_err() {
+            needed.push(Capability::CAP_DAC_OVERRIDE);
+        }
+        if self.caller.is_some() {
+            needed.push(Capability::CAP_CHOWN);
+        }
+        if self.is_foreign_in_sticky_folder(path).unwrap_or(false) {
+            needed.push(Capability::CAP_FOWNER);
+        }
+        needed
     }
-    if sudo::invoking_user().is_some() {
-        needed.push(Capability::CAP_CHOWN);
-    }
-    if is_foreign_in_sticky_folder(path).unwrap_or(false) {
-        needed.push(Capability::CAP_FOWNER);
-    }
-    needed
-}
 
-/// Whether there is a file already that only its owner, or that of the directory, may replace, and
-/// flame is neither.
-fn is_foreign_in_sticky_folder(path: &Path) -> io::Result<bool> {
-    let me = Uid::effective().as_raw();
-    let place = find_place(path)?;
-    let Some(file) = place.look()? else { return Ok(false) };
-    let folder: Metadata = File::from(place.folder).metadata()?;
-    let is_guarded = folder.mode() & libc::S_ISVTX != 0 && folder.uid() != me;
-    Ok(is_guarded && file.metadata()?.uid() != me)
+    /// Whether there is a file already that only its owner, or that of the directory, may replace, and
+    /// this process's user is neither.
+    fn is_foreign_in_sticky_folder(self, path: &Path) -> io::Result<bool> {
+        let me = Uid::effective().as_raw();
+        let place = self.find_place(path)?;
+        let Some(file) = place.look()? else { return Ok(false) };
+        let folder: Metadata = File::from(place.folder).metadata()?;
+        let is_guarded = folder.mode() & libc::S_ISVTX != 0 && folder.uid() != me;
+        Ok(is_guarded && file.metadata()?.uid() != me)
+    }
 }
 
 /// Sixteen digits that nobody can guess.
@@ -215,15 +245,13 @@ fn random_word() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     /// An empty directory, and the place `out` in it.
     fn place(name: &str) -> (PathBuf, Place) {
         let folder = std::env::temp_dir().join(format!("flame-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let place = find_place(&folder.join("out")).unwrap();
+        let place = OwnFiles::default().find_place(&folder.join("out")).unwrap();
         (folder, place)
     }
 
@@ -234,7 +262,7 @@ mod tests {
         let theirs = folder.join(new.name.as_ref().unwrap());
         fs::remove_file(&theirs).unwrap();
         fs::write(&theirs, "theirs").unwrap();
-        let error = new.keep().unwrap_err();
+        let error = new.keep(OwnFiles::default()).unwrap_err();
         assert_eq!(error.to_string(), "somebody put another file there");
         assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
         assert!(!folder.join("out").exists());
@@ -247,7 +275,7 @@ mod tests {
         place.probe().unwrap();
         drop(place.create_named(EVERYBODYS).unwrap());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        place.create_named(EVERYBODYS).unwrap().keep().unwrap();
+        place.create_named(EVERYBODYS).unwrap().keep(OwnFiles::default()).unwrap();
         assert!(folder.join("out").exists());
         fs::remove_dir_all(folder).unwrap();
     }
@@ -265,11 +293,11 @@ mod tests {
         };
         new.file.write_all(b"first").unwrap();
         assert!(names().is_empty(), "{:?}", names());
-        new.keep().unwrap();
+        new.keep(OwnFiles::default()).unwrap();
         let mut new = place.create_unnamed(EVERYBODYS).unwrap();
         new.file.write_all(b"second").unwrap();
         assert_eq!(fs::read(folder.join("out")).unwrap(), b"first");
-        new.keep().unwrap();
+        new.keep(OwnFiles::default()).unwrap();
         assert_eq!((names().len(), fs::read(folder.join("out")).unwrap()), (1, b"second".to_vec()));
         fs::remove_dir_all(folder).unwrap();
     }

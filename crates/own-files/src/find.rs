@@ -1,4 +1,4 @@
-//! Finds what stands at a path that the user named, without being led astray by whoever else may
+//! What stands at a path that the user named, found without being led astray by whoever else may
 //! write to the directories on the way.
 //!
 //! A path is gone through name by name, each of them looked at and not opened (`O_PATH`). For root
@@ -19,13 +19,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use flame_doctor::rights::user_name;
+use flame_recorder::FoundFile;
 use nix::fcntl::{AT_FDCWD, OFlag, openat, readlinkat};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::Uid;
-
-use crate::sudo;
-use flame_recorder::FoundFile;
 
 /// How many links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -40,59 +38,69 @@ struct StrangersLink {
     owner: u32,
 }
 
+/// The files of this user, and for root of the one who called sudo.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnFiles {
+    /// The numbers of the user who called sudo and of the group; files are given to them.
+    pub caller: Option<(u32, u32)>,
+}
+
 /// What stands at the end of a path.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub struct Found {
     /// Not opened yet.
-    pub(crate) file: FoundFile,
+    pub file: FoundFile,
     /// Whether the way there led through a link of the kernel's own to what a process has open, as
     /// `/dev/stdout` does.
-    pub(crate) is_open_file: bool,
+    pub is_open_file: bool,
 }
 
 /// The directory that a path names a file in, and the name.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     pub(crate) folder: OwnedFd,
     pub(crate) name: OsString,
 }
 
-/// Finds what stands at a path, following links that can be trusted.
-pub(crate) fn find(path: &Path) -> io::Result<Found> {
-    let mut walk = Walk::begin(path)?;
-    while let Some(name) = walk.names.pop() {
-        walk.enter(&name)?;
+impl OwnFiles {
+    /// Finds what stands at a path, following links that can be trusted.
+    pub fn find(self, path: &Path) -> io::Result<Found> {
+        let mut walk = Walk::begin(path, self)?;
+        while let Some(name) = walk.names.pop() {
+            walk.enter(&name)?;
+        }
+        Ok(Found { file: FoundFile::from(walk.at), is_open_file: walk.through_proc })
     }
-    Ok(Found { file: FoundFile::from(walk.at), is_open_file: walk.through_proc })
-}
 
-/// Finds the directory of a path; what stands at its last name, a link or nothing, is not looked at.
-pub(crate) fn find_place(path: &Path) -> io::Result<Place> {
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let found = find(folder.unwrap_or(Path::new(".")))?;
-    Ok(Place { folder: found.file.into(), name })
-}
-
-/// Reads a file that says something about profiles: a regular one, of a length that makes sense.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    find(path)?.file.open()?.file.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_LEN {
-        return Err(io::Error::other(format!("larger than {} MB", MAX_LEN >> 20)));
+    /// Finds the directory of a path; what stands at its last name, a link or nothing, is not looked at.
+    pub fn find_place(self, path: &Path) -> io::Result<Place> {
+        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let found = self.find(folder.unwrap_or(Path::new(".")))?;
+        Ok(Place { folder: found.file.into(), name })
     }
-    Ok(bytes)
-}
 
-/// The user for whom root must not open a file of that owner: anybody but root and the user who
-/// called sudo. `None` for flame that does not run as root.
-pub(crate) fn stranger(owner: u32) -> Option<u32> {
-    let caller = || sudo::invoking_user().map(|user| user.uid);
-    (Uid::effective().is_root() && owner != 0 && Some(owner) != caller()).then_some(owner)
+    /// Reads a file that says something about profiles: a regular one, of a length that makes sense.
+    pub fn read(self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.find(path)?.file.open()?.file.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_LEN {
+            return Err(io::Error::other(format!("larger than {} MB", MAX_LEN >> 20)));
+        }
+        Ok(bytes)
+    }
+
+    /// The user for whom root must not open a file of that owner: anybody but root and the user who
+    /// called sudo. `None` for flame that does not run as root.
+    pub fn stranger(self, owner: u32) -> Option<u32> {
+        let caller = self.caller.map(|(user, _)| user);
+        (Uid::effective().is_root() && owner != 0 && Some(owner) != caller).then_some(owner)
+    }
 }
 
 /// A path on the way to its end.
 struct Walk {
+    files: OwnFiles,
     at: OwnedFd,
     /// What is left, the next name last.
     names: Vec<OsString>,
@@ -101,10 +109,10 @@ struct Walk {
 }
 
 impl Walk {
-    fn begin(path: &Path) -> io::Result<Walk> {
+    fn begin(path: &Path, files: OwnFiles) -> io::Result<Walk> {
         let start = if path.is_absolute() { "/" } else { "." };
         let at = openat(AT_FDCWD, start, found_flags(), Mode::empty())?;
-        let mut walk = Walk { at, names: Vec::new(), links: 0, through_proc: false };
+        let mut walk = Walk { files, at, names: Vec::new(), links: 0, through_proc: false };
         walk.put_before(path);
         Ok(walk)
     }
@@ -131,7 +139,7 @@ impl Walk {
         if self.links > MAX_LINKS {
             return Err(nix::errno::Errno::ELOOP.into());
         }
-        if let Some(owner) = stranger(status.st_uid) {
+        if let Some(owner) = self.files.stranger(status.st_uid) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, StrangersLink { owner }));
         }
         if fstatfs(&next)?.filesystem_type() == PROC_SUPER_MAGIC {
@@ -154,7 +162,7 @@ fn found_flags() -> OFlag {
 }
 
 /// Whether two descriptions are of the same file.
-pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
@@ -174,7 +182,10 @@ mod tests {
     }
 
     fn text(path: &Path) -> Result<String, io::ErrorKind> {
-        read(path).map(|bytes| String::from_utf8(bytes).unwrap()).map_err(|error| error.kind())
+        OwnFiles::default()
+            .read(path)
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .map_err(|error| error.kind())
     }
 
     #[test]
@@ -187,7 +198,7 @@ mod tests {
         nix::unistd::mkfifo(&dir.join("fifo"), Mode::S_IRWXU).unwrap();
         let names = ["absolute/file", "relative", "real", "fifo", "dangling", "real/file/x"];
         let found = names.map(|name| text(&dir.join(name)));
-        let circle = find(&dir.join("circle")).unwrap_err().raw_os_error();
+        let circle = OwnFiles::default().find(&dir.join("circle")).unwrap_err().raw_os_error();
         fs::remove_dir_all(&dir).unwrap();
         let yes = || Ok("text".to_owned());
         let special = || Err(io::ErrorKind::InvalidInput);
@@ -208,7 +219,8 @@ mod tests {
         symlink("theirs", dir.join("folder")).unwrap();
         let found = ["theirs/file", "ours", "folder/file", "real/file"];
         let found = found.map(|name| text(&dir.join(name)));
-        let place = find_place(&dir.join("folder/new")).unwrap_err().to_string();
+        let place =
+            OwnFiles::default().find_place(&dir.join("folder/new")).unwrap_err().to_string();
         fs::remove_dir_all(&dir).unwrap();
         let refused = || Err(io::ErrorKind::InvalidInput);
         assert_eq!(found, [refused(), refused(), refused(), Ok("text".to_owned())]);
@@ -221,7 +233,7 @@ mod tests {
         let file = File::open(dir.join("real/file")).unwrap();
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         fs::remove_dir_all(&dir).unwrap();
-        let found = find(Path::new(&path)).unwrap();
+        let found = OwnFiles::default().find(Path::new(&path)).unwrap();
         assert!(found.is_open_file);
         assert!(is_same(&found.file.metadata().unwrap(), &file.metadata().unwrap()));
     }
