@@ -9,7 +9,6 @@ mod index;
 mod palette;
 mod picture;
 mod times;
-mod title;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,8 +21,7 @@ use flame_profile::{
     ValueType, write_folded,
 };
 use flame_render::{
-    Report, SvgConfig, TextConfig, write_chart, write_csv, write_heat_map, write_json,
-    write_markdown, write_svg,
+    Report, SvgConfig, TextConfig, titled, write_csv, write_json, write_markdown, write_svg,
 };
 use flame_render::{write_terminal, write_text};
 use flate2::Compression;
@@ -44,7 +42,6 @@ use format::format_of;
 pub(crate) use index::write_index;
 use palette::PaletteFile;
 use picture::Picture;
-use title::titled;
 
 /// Where a recording goes that can be written neither where it should nor among temporary files.
 const ELSEWHERE: &str = "/var/tmp";
@@ -387,14 +384,7 @@ impl Outputs {
             }
             Format::Json => write_json(shown.tree, &mut out),
             Format::Csv => write_csv(shown.tree, &mut out),
-            Format::HeatMap => {
-                let map = self.heat_map(shown, title).map_err(io::Error::other)?;
-                write_heat_map(&map, &mut out)
-            }
-            Format::FlameChart => {
-                let chart = self.chart(shown, title).map_err(io::Error::other)?;
-                write_chart(&chart, &mut out)
-            }
+            Format::HeatMap | Format::FlameChart => self.write_times(shown, title, format, out),
             Format::Markdown => {
                 let config = self.text_config(title, shown);
                 write_markdown(shown.tree, &config, &mut out)

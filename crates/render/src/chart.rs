@@ -9,16 +9,19 @@ mod lane;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use flame_profile::{Lane, Nanos};
+use flame_profile::{Lane, Nanos, Profile};
 
 use crate::colours::ColourConfig;
 use crate::layout::Units;
-use crate::svg::escape;
+use crate::svg::{SvgConfig, escape};
 
 /// Pixels: the whole picture, the margin at its sides, and where the first lane begins.
 const WIDTH: u32 = 1200;
 const MARGIN: u32 = 10;
 const TOP: u32 = 76;
+
+/// More lanes than that nobody looks through.
+const MOST_LANES: usize = 200;
 
 /// The width of the lanes in hundredths of a pixel, as layouts have it.
 const INNER: Units = (WIDTH - 2 * MARGIN) * 100;
@@ -46,6 +49,45 @@ impl Chart {
     /// The shortest break that is seen in a recording that took so long: half a pixel.
     pub fn finest(duration: Nanos) -> Nanos {
         Nanos(duration.0 / u64::from(2 * (WIDTH - 2 * MARGIN)))
+    }
+
+    /// What each thread did when, of a profile that says when its samples were taken; lanes are drawn
+    /// of one of its values.
+    pub fn of_profile(profile: &Profile, value: usize, config: SvgConfig) -> Chart {
+        let name = |lane: &Lane| {
+            let thread = profile.thread(lane.thread);
+            let name = profile.text(thread.name);
+            match (thread.pid, thread.tid) {
+                (Some(pid), Some(tid)) if pid.0 != tid.0 => format!("{name} {pid}/{tid}"),
+                (Some(pid), _) => format!("{name} {pid}"),
+                _ => name.to_owned(),
+            }
+        };
+        let finest = Chart::finest(profile.meta.duration.unwrap_or_default());
+        let (lanes, left_out) = Lane::busiest(profile, value / 2, finest, MOST_LANES);
+        let mut footer = config.footer;
+        if left_out > 0 {
+            footer.push(format!("{left_out} threads are not drawn: they ran least."));
+        }
+        let unplaced: usize = lanes.iter().map(|lane| lane.unplaced).sum();
+        if unplaced > 0 {
+            footer.push(format!(
+                "{unplaced} samples are not drawn: records of when their threads ran were lost."
+            ));
+        }
+        let cut = lanes.iter().filter(|lane| lane.depth.is_some()).count();
+        if cut > 0 {
+            footer.push(format!(
+                "Of {cut} threads only the outermost frames are drawn: all would be millions."
+            ));
+        }
+        Chart {
+            title: config.title,
+            lanes: lanes.into_iter().map(|lane| (name(&lane), lane)).collect(),
+            knows_runs: profile.runs.is_some(),
+            colours: config.colours,
+            footer,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use flame_profile::{Nanos, ValueType, Weight};
+use flame_profile::{Nanos, Profile, TimedSample, Timeline, ValueType, Weight};
 
 use crate::amount::ValueScale;
 use crate::svg::escape;
@@ -40,6 +40,24 @@ pub struct HeatMap {
     pub duration: Nanos,
     /// When samples were taken, and what they weigh.
     pub samples: Vec<(Nanos, u64)>,
+}
+
+impl HeatMap {
+    /// When the samples of a profile that says that were taken, by one of its values.
+    pub fn of_profile(profile: &Profile, value: usize, title: &str) -> HeatMap {
+        let samples = profile.timeline.iter().flat_map(Timeline::iter);
+        // Each event has two values, of which the first counts samples; where several events add up to
+        // one value, all samples have that.
+        let last = (profile.value_types().len() / 2).saturating_sub(1);
+        let samples = samples.filter(|sample| sample.event.min(last) == value / 2);
+        let weight = |sample: &TimedSample| if value.is_multiple_of(2) { 1 } else { sample.weight };
+        HeatMap {
+            title: title.to_owned(),
+            value: profile.value_types()[value].clone(),
+            duration: profile.meta.duration.unwrap_or_default(),
+            samples: samples.map(|sample| (sample.time, weight(&sample))).collect(),
+        }
+    }
 }
 
 /// Draws a map.

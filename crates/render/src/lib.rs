@@ -54,6 +54,7 @@ mod summary;
 mod svg;
 mod terminal;
 mod text;
+mod title;
 mod towers;
 mod whole;
 mod words;
@@ -86,4 +87,5 @@ pub use svg::{
 };
 pub use terminal::{ColourDepth, TerminalConfig, write_terminal};
 pub use text::{DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, Report, TextConfig, write_text};
+pub use title::titled;
 pub use words::{quoted, reason};

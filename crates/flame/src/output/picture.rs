@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flame_profile::{CallTree, SiblingOrder, TooLarge, ValueType, Weight};
 use flame_render::{
-    ColourConfig, Direction, Hue, NameAttributes, Palette, Shorten, SvgConfig, TerminalConfig,
+    ColourConfig, Direction, NameAttributes, Palette, Shorten, SvgConfig, TerminalConfig,
     Variation, clean_name, name_colours,
 };
 
@@ -134,18 +134,11 @@ impl Picture {
         config
     }
 
-    /// The palette that was asked for; else that of a value which is not CPU time, as people know it
-    /// from pictures of waiting and of memory.
+    /// The palette that was asked for; else that of the value.
     fn palette_of(&self, value: &ValueType) -> Palette {
         let chosen = self.config.colours.palette;
-        match value.name.as_str() {
-            _ if self.args.colors.is_some() || chosen != Palette::default() => chosen,
-            "off-cpu" | "io" | "block-io" | "syscalls" => Palette::Single(Hue::Io),
-            "wakeup" => Palette::Single(Hue::Aqua),
-            "offwake" => Palette::Chain,
-            "page-faults" | "minor-faults" | "major-faults" | "mmap" => Palette::Single(Hue::Mem),
-            _ => chosen,
-        }
+        let is_asked_for = self.args.colors.is_some() || chosen != Palette::default();
+        if is_asked_for { chosen } else { Palette::of_value(value) }
     }
 
     /// How a terminal shows a tree.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use flame_profile::{FrameKind, Label};
+use flame_profile::{FrameKind, Label, ValueType};
 
 use super::classic::Hue;
 
@@ -109,6 +109,19 @@ impl Palette {
             Palette::Language(Language::Perl) => Some(perl(&label.name, label.kind)),
             Palette::Language(Language::Python) => Some(python(&label.name)),
             Palette::Language(Language::Rust) => Some(rust(&label.name)),
+        }
+    }
+}
+
+impl Palette {
+    /// That of a value: where it is not CPU time, as people know it from pictures of waiting and of memory.
+    pub fn of_value(value: &ValueType) -> Palette {
+        match value.name.as_str() {
+            "off-cpu" | "io" | "block-io" | "syscalls" => Palette::Single(Hue::Io),
+            "wakeup" => Palette::Single(Hue::Aqua),
+            "offwake" => Palette::Chain,
+            "page-faults" | "minor-faults" | "major-faults" | "mmap" => Palette::Single(Hue::Mem),
+            _ => Palette::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use flame_profile::ValueType;
 
 /// A title says what boxes weigh, where that is not what people take for granted.
-pub(super) fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
+pub fn titled<'t>(title: &'t str, value: &ValueType) -> Cow<'t, str> {
     let what = match (value.name.as_str(), value.unit.as_str()) {
         ("off-cpu", _) => "off-CPU time",
         ("wakeup", _) => "who wakes, by how long was waited",
