@@ -68,6 +68,21 @@ fn whole_machine_without_rights_names_the_smallest_change_that_works() {
 }
 
 #[test]
+fn modes_that_need_tracepoints_say_who_may_read_them() {
+    if !live_as_root() || fs::metadata("/sys/kernel/tracing/events").is_err() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for mode in ["wakeup", "offwake", "io", "syscalls", "locks"] {
+        let ended = as_nobody(&scratch, "shares.c", &["--mode", mode, "--", "./shares", "0.1"]);
+        ended.error(
+            1,
+            &["tracepoints are listed in", "only root", "why:", "try: sudo flame record"],
+        );
+    }
+}
+
+#[test]
 fn kernel_stacks_without_rights_are_refused_when_asked_for() {
     if !live_as_root() || paranoid() < 2 {
         return;

@@ -95,7 +95,8 @@ fn threads_that_are_started_later_are_followed() {
     assert!(known > 0.9 * all && all > 0.0, "{known} of {all}: {folded:?}\n{said}");
 }
 
-/// Who waits for a disk may not be interrupted, and it is not another thread that wakes it.
+/// Who waits for a disk may not be interrupted, and it is not another thread that wakes it. Beside others' new
+/// programs that wake threads all the time, wakers may not be sampled; but none may be wrong.
 #[test]
 fn wakers_are_told_apart_by_the_state_of_who_waits() {
     if !live_as_root() {
@@ -104,23 +105,32 @@ fn wakers_are_told_apart_by_the_state_of_who_waits() {
     let program = program("waits.c");
     let of = |mode, states| record(mode, &["--state", states, "--", &program]);
     let (asleep, said) = of("offwake", "S");
-    let naps = asleep.with_in_order(&["in_naps", "--", "woken by an interrupt"]);
-    assert!((290_000_000..450_000_000).contains(&naps), "{naps}: {asleep:?}\n{said}");
-    let in_lock = asleep.with_in_order(&["in_lock", "--", "woken by waits"]);
-    assert!(in_lock > 250_000_000, "{in_lock}: {asleep:?}\n{said}");
-    assert_eq!(asleep.with(&["in_disk"]), 0, "{asleep:?}\n{said}");
+    let what = format!("{asleep:?}\n{said}");
+    for (function, by) in [("in_naps", "woken by an interrupt"), ("in_lock", "woken by waits")] {
+        let all = asleep.with_in_order(&[function, "--"]);
+        let unknown = asleep.with_in_order(&[function, "--", "[waker not sampled]"]);
+        assert!(all > 290_000_000, "{all} in {function}: {what}");
+        assert_eq!(asleep.with_in_order(&[function, "--", by]), all - unknown, "{what}");
+    }
+    assert_eq!(asleep.with(&["in_disk"]), 0, "{what}");
     let (in_disk, said) = of("offwake", "D");
-    assert!(in_disk.with(&["in_disk"]) > 0, "{in_disk:?}\n{said}");
-    let others = ["in_naps", "in_lock", "in_pipe", "in_socket"];
-    assert_eq!(in_disk.with_any(|frame| others.contains(&frame)), 0, "{in_disk:?}\n{said}");
+    let what = format!("{in_disk:?}\n{said}");
+    assert!(in_disk.with(&["in_disk"]) > 0, "{what}");
+    for other in ["in_naps", "in_lock", "in_pipe", "in_socket"] {
+        assert_eq!(in_disk.with_in_order(&[other, "--"]), 0, "{what}");
+    }
     let (alone, said) = of("wakeup", "S");
+    let what = format!("{alone:?}\n{said}");
+    let unknown = alone.with_any(|frame| frame.ends_with("not sampled]"));
     let by_main = alone.with_in_order(&["waits", "woken by waits", "main"]);
-    assert!(by_main > 800_000_000, "{by_main}: {alone:?}\n{said}");
+    assert!(by_main + unknown > 800_000_000, "{what}");
     let naps = alone.with_in_order(&["waits", "woken by an interrupt"]);
-    assert!(naps > 450_000_000, "{naps}: {alone:?}\n{said}");
+    assert!(naps + unknown > 450_000_000, "{what}");
+    let asleep = alone.total();
     let (alone, said) = of("wakeup", "D");
-    assert_eq!(alone.with_in_order(&["waits", "woken by waits"]), 0, "{alone:?}\n{said}");
-    assert!((1..naps).contains(&alone.total()), "{alone:?}\n{said}");
+    let what = format!("{alone:?}\n{said}");
+    assert_eq!(alone.with_in_order(&["waits", "woken by waits"]), 0, "{what}");
+    assert!((1..asleep / 2).contains(&alone.total()), "{what}");
 }
 
 #[test]

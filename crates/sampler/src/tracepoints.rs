@@ -21,7 +21,7 @@ pub enum TracepointError {
     #[error("tracepoints need tracefs: mount -t tracefs tracefs /sys/kernel/tracing")]
     NotMounted,
     /// Others may look.
-    #[error("tracepoints are listed in /sys/kernel/tracing, which you may not read")]
+    #[error("tracepoints are listed in /sys/kernel/tracing, which only root may read")]
     NotReadable,
     /// There is none of that name.
     #[error("this kernel has no tracepoint '{name}'{}", offered(near))]

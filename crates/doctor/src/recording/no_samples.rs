@@ -11,6 +11,9 @@ use nix::unistd::Uid;
 
 const WAITS: &str = "--mode off-cpu, to see where it waits (needs the right to sample the kernel)";
 
+/// No longer filter is told, such as that for all system calls that read or write.
+const MOST_FILTER: usize = 80;
+
 /// A recording without samples.
 #[derive(Debug)]
 pub struct NoSamples<'a> {
@@ -84,12 +87,23 @@ impl NoSamples<'_> {
 
     fn without_events(&self, failure: Failure) -> Failure {
         let (event, duration) = (self.session.event(), self.duration());
+        let left_out = self.profile.health.off_cpu.map_or(0, |waits| waits.left_out);
+        if left_out > 0 {
+            let waits = group_thousands(left_out);
+            return failure
+                .why(format!(
+                    "all waits in {duration:.1} s ({waits}) were shorter or longer than asked for"
+                ))
+                .or_try("other limits: --min-block, --max-block");
+        }
+        let filter = event.filter.as_ref().filter(|filter| filter.len() <= MOST_FILTER);
+        let filter = filter.map_or_else(String::new, |filter| format!(", with '{filter}',"));
         let why = match self.session.happened() {
             Some(happened) if happened > 0 => format!(
                 "the event {event} happened {} times in {duration:.1} s, and none was sampled",
                 group_thousands(happened)
             ),
-            _ => format!("the event {event} did not happen in {duration:.1} s"),
+            _ => format!("the event {event}{filter} did not happen in {duration:.1} s"),
         };
         let failure = failure.why(why);
         if !event.is_occurrence() {

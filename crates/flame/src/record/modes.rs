@@ -2,6 +2,7 @@
 //! occurrences, or the time between two.
 
 use flame_recorder::{Argument, Calls, CallsError, RecorderConfig, Weighing, switches_of};
+use flame_sampler::{ParseEventError, TracepointError};
 
 use super::plan::asked_rate;
 use crate::cli::{Mode, SamplingArgs};
@@ -70,7 +71,15 @@ pub(super) fn refused(error: &CallsError, calls: Calls) -> Failure {
         CallsError::NotMeasured => {
             not_by("latency").or_try("--mode io --measure latency, or --mode off-cpu")
         }
-        CallsError::Event(error) => Failure::new(error.to_string()),
+        CallsError::Event(error) => {
+            let failure = Failure::new(error.to_string());
+            match error {
+                ParseEventError::Tracepoint(TracepointError::NotReadable) => {
+                    failure.why("this mode samples tracepoints").or_again_with("sudo")
+                }
+                _ => failure,
+            }
+        }
         CallsError::Field(error) => Failure::usage(error.to_string()),
         CallsError::EachCounts => Failure::usage("--mode brk takes neither -F nor -c")
             .why("growth is measured from one call to the next: none may be left out")

@@ -129,6 +129,10 @@ fn check_functions(config: &mut RecorderConfig) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Why wall has no choice of waits.
+const ALL_TIME: &str =
+    "wall shows all the time of each thread, which some of its waits would not add up to";
+
 /// Refuses options that the mode does not have.
 pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
     let limits = sampling.min_block.is_some() || sampling.max_block.is_some();
@@ -136,7 +140,13 @@ pub(super) fn check(sampling: &SamplingArgs) -> Result<(), Failure> {
         return Err(Failure::new(
             "--min-block and --max-block are for --mode off-cpu, wakeup and offwake",
         )
-        .why("other modes record no waits"));
+        .why(match sampling.mode {
+            Some(Mode::Wall) => ALL_TIME,
+            _ => "other modes record no waits",
+        }));
+    }
+    if sampling.min_block.zip(sampling.max_block).is_some_and(|(least, most)| least > most) {
+        return Err(Failure::usage("--min-block is longer than --max-block: no wait is both"));
     }
     if sampling.state.is_some() {
         check_mode_of_state(sampling.mode)?;
@@ -181,9 +191,9 @@ fn check_mode_of_state(mode: Option<Mode>) -> Result<(), Failure> {
     let refused = Failure::new("--state is for --mode off-cpu, wakeup and offwake");
     Err(match mode {
         Some(Mode::OffCpu | Mode::Wakeup | Mode::Offwake) => return Ok(()),
-        Some(Mode::Wall) => refused
-            .why("wall shows all the time of each thread, which some of its waits would not add up to")
-            .or_try("--mode off-cpu --state, for the waits alone"),
+        Some(Mode::Wall) => {
+            refused.why(ALL_TIME).or_try("--mode off-cpu --state, for the waits alone")
+        }
         _ => refused.why("other modes record no waits"),
     })
 }
