@@ -137,6 +137,7 @@ fn record(
     describe(&mut profile.meta, target.describe());
     set_titles(&mut profile, &plan.files);
     notes.extend(recording::of_hidden_kernel(&profile.health));
+    notes.extend(recording::of_short_copies(&profile.health));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
     notes.extend(left_out.chain(recorded).map(Note::plain));

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use flame_profile::{Health, Missing, Nanos};
+use flame_profile::{Health, Missing, Nanos, NotRead, StackEnd};
 use flame_render::{Note, group_thousands};
-use flame_sampler::{Concession, Rate, Refusal, Refused, Session, Sessions};
+use flame_sampler::{Concession, MAX_STACK_COPY, Rate, Refusal, Refused, Session, Sessions};
 
 use crate::failure::failure;
 use crate::rights::{by_root, more_rights, paranoid};
@@ -60,6 +60,28 @@ pub fn of_refusals(sessions: &Sessions) -> Vec<Note> {
 
 /// A smaller part of the target's CPU time is not worth a word.
 const SLOWED: f64 = 0.05;
+
+/// More stacks than one in so many that are not whole are worth a word.
+const MANY: u64 = 20;
+
+/// That larger copies would make many stacks whole, where nothing reads what copies lack.
+pub fn of_short_copies(health: &Health) -> Option<Note> {
+    let short = health.stack_ends.get(&StackEnd::CopyTooShort).copied()?;
+    let all: u64 = health.stack_ends.values().sum();
+    let unread = health.not_read.get(&NotRead::NoReader).copied().unwrap_or(0);
+    let copy = health.stack_copies.mean_asked()?;
+    let may_be_larger = copy.0 * 3 / 2 < MAX_STACK_COPY.0;
+    (short > all / MANY && unread > 0 && may_be_larger).then(|| {
+        Note::new(
+            format!(
+                "{} stacks go on beyond their copies of {} KiB",
+                group_thousands(short),
+                copy.0 / 1024
+            ),
+            format!("--call-graph dwarf,{}", MAX_STACK_COPY.0),
+        )
+    })
+}
 
 /// What counting the occurrences of events has cost the target, if it did.
 pub fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
@@ -130,4 +152,30 @@ pub fn of_sessions(sessions: &Sessions) -> Vec<Note> {
         _ => None,
     };
     conceded.into_iter().map(note).chain(fast).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::ByteLen;
+
+    use super::*;
+
+    #[test]
+    fn larger_copies_are_advised_where_they_help() {
+        let note = |short, unread, copy| {
+            let mut health = Health::default();
+            health
+                .stack_ends
+                .extend([(StackEnd::Root, 100 - short), (StackEnd::CopyTooShort, short)]);
+            health.not_read.insert(NotRead::NoReader, unread);
+            health.stack_copies.add(ByteLen(copy), ByteLen(copy));
+            of_short_copies(&health).map(|note| note.text().to_owned())
+        };
+        let expect = "40 stacks go on beyond their copies of 32 KiB".to_owned();
+        assert_eq!(note(40, 40, 32 << 10), Some(expect));
+        assert_eq!(note(5, 5, 32 << 10), None);
+        // A reader was there, or the copies are as large as they can be.
+        assert_eq!(note(40, 0, 16 << 10), None);
+        assert_eq!(note(40, 40, MAX_STACK_COPY.0), None);
+    }
 }
