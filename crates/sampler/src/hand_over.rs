@@ -38,7 +38,7 @@ pub(crate) struct Taker {
     bytes: Consumer<u8>,
     strays: Consumer<Nanos>,
     known_strays: HashSet<Nanos>,
-    /// What was taken last.
+    /// What was taken last is at its start; it does not shrink.
     taken: Vec<u8>,
 }
 
@@ -123,17 +123,18 @@ impl Taker {
     fn take(&mut self, read: Result<Read, NotRead>) -> Result<Read, NotRead> {
         let read = read?;
         let len = len_of(read);
-        self.taken.resize(len, 0);
-        match self.bytes.pop_entire_slice(&mut self.taken) {
+        if self.taken.len() < len {
+            self.taken.resize(len, 0);
+        }
+        match self.bytes.pop_entire_slice(&mut self.taken[..len]) {
             Ok(()) => Ok(read),
             Err(_) => Err(NotRead::Late),
         }
     }
 
     fn as_event(&self, read: Read) -> Rest<'_> {
-        let stacks = self.taken.len().saturating_sub(read.script);
-        let (stacks, script) = self.taken.split_at(stacks);
-        let (bytes, others) = stacks.split_at(read.rest.min(stacks.len()));
+        let (stacks, script) = self.taken[..len_of(read)].split_at(read.stacks());
+        let (bytes, others) = stacks.split_at(read.rest);
         let of_other =
             |(start, _): (ProcessAddress, usize)| InterruptedStack { start, bytes: others };
         Rest::Read { bytes, interrupted: read.interrupted.map(of_other), script }
