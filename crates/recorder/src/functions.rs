@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flame_image::ImageFile;
-use flame_sampler::{EventType, ParseEventError};
+use flame_sampler::{EventType, ParseEventError, near_names};
 
 /// What an event of this kind begins with.
 const PREFIX: &str = "uprobe:";
@@ -31,7 +31,13 @@ fn function(text: &str) -> Option<Result<EventType, String>> {
         Err(error) => return Some(Err(format!("{file}: {error}"))),
     };
     let event = calls_of(text, function, path, &image);
-    Some(event.ok_or_else(|| format!("{file} has no function symbol '{function}'")))
+    Some(event.ok_or_else(|| {
+        let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let mut all: Vec<String> = image.symbols().iter().map(|(_, bytes)| name(bytes)).collect();
+        all.sort_unstable();
+        all.dedup();
+        format!("{file} has no function symbol '{function}'{}", near_names(function, &all))
+    }))
 }
 
 /// Calls of a function of an image, which the kernel finds at `path`; `None` where it has no such
@@ -59,6 +65,7 @@ mod tests {
             ("uprobe:/nonexistent:main", "cannot open"),
             ("uprobe:/etc/passwd:main", "not a readable ELF"),
             ("uprobe:/proc/self/exe:no_such_function_at_all", "has no function symbol"),
+            ("uprobe:/proc/self/exe:mian", "'mian'; near it are main"),
         ] {
             let message = function(text).unwrap().unwrap_err();
             assert!(message.contains(why), "{text}: {message}");

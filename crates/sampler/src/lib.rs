@@ -89,4 +89,4 @@ pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
 pub use threads::{
     descendants_of, is_alive, is_stopped, live_task_of, parent_of, process_of, threads_of,
 };
-pub use tracepoints::{TracepointError, tracepoints};
+pub use tracepoints::{TracepointError, near_names, tracepoints};

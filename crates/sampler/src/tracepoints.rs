@@ -132,6 +132,11 @@ pub fn tracepoints() -> Result<Vec<String>, TracepointError> {
     }
 }
 
+/// The names most like one that does not exist, as the end of a message; empty if none is.
+pub fn near_names(name: &str, all: &[String]) -> String {
+    offered(&nearest(name, all))
+}
+
 /// The names most like one that does not exist.
 fn nearest(name: &str, all: &[String]) -> Vec<String> {
     let alike = |other: &String| (strsim::jaro_winkler(name, other), other.clone());
