@@ -33,8 +33,11 @@ fn measure(directory: &Path) -> Result<()> {
     let flame = build_flame()?;
     let peers = Peers::find();
     if let Some((data, text)) = capture(directory)? {
-        perf_script(&flame, &peers, &text, directory)?;
+        perf_script(&flame, &peers, ("short stacks of g++", &text), directory)?;
         perf_data(&flame, &peers, &data, directory)?;
+    }
+    if let Some(text) = capture_of_java(directory)? {
+        perf_script(&flame, &peers, ("deep stacks of javac", &text), directory)?;
     }
     folded(&flame, &peers, directory)?;
     pprof(&flame, directory)
@@ -95,14 +98,58 @@ fn capture(directory: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
             println!("no perf that may record a g++: its rows are missing");
             return Ok(None);
         }
-        let mut script = Command::new("perf");
-        script.args(["script", "-i"]).arg(&data).stdout(File::create(&text)?);
-        ensure!(script.stderr(Stdio::null()).status()?.success(), "perf script");
+        print(&data, &text)?;
         if fs::metadata(&text)?.len() >= TEXT {
             break;
         }
     }
     Ok(Some((data, text)))
+}
+
+/// perf.data as text.
+fn print(data: &Path, text: &Path) -> Result<()> {
+    let mut script = Command::new("perf");
+    script.args(["script", "-i"]).arg(data).stdout(File::create(text)?);
+    ensure!(script.stderr(Stdio::null()).status()?.success(), "perf script");
+    Ok(())
+}
+
+/// The text of a recording of Java's compiler, whose stacks are whole; `None` where perf or Java is missing.
+fn capture_of_java(directory: &Path) -> Result<Option<PathBuf>> {
+    let (data, text) = (directory.join("java.data"), directory.join("java.script"));
+    let mut sources = Vec::new();
+    for file in 0..150 {
+        let path = directory.join(format!("C{file}.java"));
+        let mut out = BufWriter::new(File::create(&path)?);
+        writeln!(out, "import java.util.*;\npublic class C{file} {{")?;
+        for at in 0..60 {
+            writeln!(
+                out,
+                "  <T extends Comparable<T>> List<T> m{at}(Collection<? extends T> in) {{"
+            )?;
+            writeln!(out, "    Map<String, List<T>> all = new HashMap<>();")?;
+            writeln!(
+                out,
+                "    for (T t : in) all.computeIfAbsent(\"\" + t, k -> new ArrayList<>()).add(t);"
+            )?;
+            writeln!(out, "    return all.get(\"k{at}\"); }}")?;
+        }
+        writeln!(out, "}}")?;
+        out.flush()?;
+        sources.push(path);
+    }
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", "cpu-clock", "-F", "1999", "-g", "-o"]).arg(&data);
+    // The last makes the VM say the names of its code, where perf looks for them.
+    perf.args(["--", "java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions"]);
+    perf.args(["-XX:+DumpPerfMapAtExit", "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d"]);
+    perf.arg(directory.join("classes")).args(sources).stderr(Stdio::null());
+    if !perf.status().is_ok_and(|status| status.success()) {
+        println!("no perf that may record javac: its rows are missing");
+        return Ok(None);
+    }
+    print(&data, &text)?;
+    Ok(Some(text))
 }
 
 /// C++ that takes a compiler seconds.
@@ -121,7 +168,12 @@ fn megabytes(path: &Path) -> Result<f64> {
     Ok(fs::metadata(path).with_context(|| path.display().to_string())?.len() as f64 / 1e6)
 }
 
-fn perf_script(flame: &Path, peers: &Peers, text: &Path, directory: &Path) -> Result<()> {
+fn perf_script(
+    flame: &Path,
+    peers: &Peers,
+    (what, text): (&str, &Path),
+    directory: &Path,
+) -> Result<()> {
     let one = ["taskset", "-c", "0"];
     let flame = word(flame);
     let alone = [&one[..], &[flame, "fold"]].concat();
@@ -138,7 +190,7 @@ fn perf_script(flame: &Path, peers: &Peers, text: &Path, directory: &Path) -> Re
     let costs = costs(&programs, &[text], directory)?;
     let row = |of| medians(&costs, of);
     let mut table = Table::new(programs.iter().map(|program| program.name).collect());
-    let what = format!("perf script, {:.0} MB", megabytes(text)?);
+    let what = format!("perf script, {what}, {:.0} MB", megabytes(text)?);
     let bar = "1 CPU: 1/5 of inferno, 1/40 of Perl";
     table.row(&format!("{what}: time"), bar, Unit::Seconds, row(|cost| cost.wall));
     table.row(&format!("{what}: CPU"), "", Unit::Seconds, row(|cost| cost.cpu));
