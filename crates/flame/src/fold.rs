@@ -18,14 +18,7 @@ pub(crate) fn run(args: &FoldArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     if args.list_formats {
         return print_result(&inputs::list_of_formats());
     }
-    let on_stdout = Format::Folded;
-    let defaults = Defaults {
-        path: "-",
-        keeps_foreign: false,
-        merges_pools: false,
-        on_stdout,
-        is_recording: false,
-    };
+    let defaults = Defaults { merges_pools: false, ..Defaults::of(Format::Folded, false) };
     let (profiles, made) = match args.files {
         true => (args.profiles.clone(), Some(usage_of(&args.profiles)?)),
         false => (inputs::files(&args.profiles, "perf script | flame fold")?, None),

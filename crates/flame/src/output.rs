@@ -61,6 +61,14 @@ pub(crate) struct Defaults {
     pub(crate) on_stdout: Format,
 }
 
+impl Defaults {
+    /// One output on stdout in that format; a picture, and a file, where it is to be opened.
+    pub(crate) fn of(on_stdout: Format, opens: bool) -> Defaults {
+        let (path, on_stdout) = if opens { ("flame.svg", Format::Svg) } else { ("-", on_stdout) };
+        Defaults { path, keeps_foreign: opens, merges_pools: true, is_recording: false, on_stdout }
+    }
+}
+
 /// What is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown<'a> {

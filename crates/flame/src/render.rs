@@ -20,18 +20,8 @@ use input::Inputs;
 /// A picture on stdout, as flamegraph.pl writes it; one of characters on a terminal. What is to be
 /// opened has to be a file.
 fn defaults(opens: bool) -> Defaults {
-    if opens {
-        return Defaults {
-            path: "flame.svg",
-            keeps_foreign: true,
-            merges_pools: true,
-            on_stdout: Format::Svg,
-            is_recording: false,
-        };
-    }
     let on_terminal = std::io::stdout().is_terminal();
-    let on_stdout = if on_terminal { Format::Terminal } else { Format::Svg };
-    Defaults { path: "-", keeps_foreign: false, merges_pools: true, on_stdout, is_recording: false }
+    Defaults::of(if on_terminal { Format::Terminal } else { Format::Svg }, opens)
 }
 
 /// Profiles that are to be read, and what is to be made of them.

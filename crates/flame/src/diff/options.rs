@@ -27,13 +27,7 @@ pub(super) fn prepare(args: &DiffArgs, cli: &Cli) -> Result<Outputs, Failure> {
     if !output.output.is_empty() && (args.json || args.markdown) {
         output.output.push(PathBuf::from("-"));
     }
-    let defaults = Defaults {
-        path: "-",
-        keeps_foreign: false,
-        merges_pools: true,
-        on_stdout,
-        is_recording: false,
-    };
+    let defaults = Defaults::of(on_stdout, false);
     let outputs = Outputs::prepare(&output, &args.picture, cli, defaults)?;
     let refused = outputs
         .formats()

@@ -55,15 +55,8 @@ fn prepare(args: &UbootGraphArgs, measure: Measure, cli: &Cli) -> Result<Outputs
         (false, true) => Format::Terminal,
         (false, false) => Format::Svg,
     };
-    let opens = args.picture.open;
-    let path = if opens { "flame.svg" } else { "-" };
-    let defaults = Defaults {
-        path,
-        keeps_foreign: opens,
-        merges_pools: false,
-        on_stdout: if opens { Format::Svg } else { on_stdout },
-        is_recording: false,
-    };
+    let defaults = Defaults::of(on_stdout, args.picture.open);
+    let defaults = Defaults { merges_pools: false, ..defaults };
     let output =
         OutputArgs { output: args.output.clone(), format: args.format, ..OutputArgs::default() };
     Outputs::prepare(&output, &args.picture, cli, defaults)
