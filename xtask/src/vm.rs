@@ -203,9 +203,9 @@ fn page(sections: &BTreeMap<String, String>) -> String {
     let mut page = format!(
         "# Machines\n\nWhat `flame` {} does on other kernels and processors, in {}\nwithout KVM. Made by \
          `cargo xtask vm --write`; the cases are defined in `xtask/src/vm/cases.rs`.\n\
-         Where the host was busy with other work, coverage is not judged: time for which the virtual machine had no\n\
-         CPU counts as CPU time of its programs. Guessed frames are marked as such in the profile; in all `shares`\n\
-         cases, at least 99 % of the stacks reach `main`.\n",
+         The clocks of the machines go on with their instructions (`-icount`), so what else the host does changes\n\
+         nothing. Guessed frames are marked as such in the profile; in all `shares` cases, at least 99 % of the\n\
+         stacks reach `main`.\n",
         env!("CARGO_PKG_VERSION"),
         first_line("qemu-system-x86_64", &["--version"]),
     );
