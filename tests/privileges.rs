@@ -23,6 +23,23 @@ fn as_nobody(scratch: &Scratch, source: &str, arguments: &[&str]) -> Ended {
     finish(command.args(arguments).current_dir(scratch.path()))
 }
 
+/// What has its CPU time in the kernel has no samples where those are not permitted, and a higher frequency
+/// does not help.
+#[test]
+fn time_in_the_kernel_is_told_to_a_user_who_may_not_sample_it() {
+    if !live_as_root() || paranoid() != 2 {
+        return;
+    }
+    let scratch = Scratch::new();
+    let copies = ["dd", "if=/dev/zero", "of=/dev/null", "bs=256M", "count=40", "status=none"];
+    let options = ["-F", "19", "-o", "out.folded", "--"];
+    // One recording in twenty hits the start of the program, which is not in the kernel.
+    let mut tries =
+        (0..5).map(|_| as_nobody(&scratch, "shares.c", &[&options[..], &copies].concat()));
+    let ended = tries.find(|ended| !ended.status.success()).expect("none is without samples");
+    ended.error(1, &["no samples", "in the kernel", "may not sample", "try: sudo"]);
+}
+
 fn paranoid() -> i32 {
     let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     text.trim().parse().unwrap()

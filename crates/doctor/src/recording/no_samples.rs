@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flame_profile::{Cpu, Nanos, Pid, Profile, Tid};
 use flame_render::{Failure, group_thousands};
-use flame_sampler::{Session, is_stopped};
+use flame_sampler::{Concession, Session, is_stopped};
 use nix::unistd::Uid;
 
 const WAITS: &str = "--mode off-cpu, to see where it waits (needs the right to sample the kernel)";
@@ -63,6 +63,15 @@ impl NoSamples<'_> {
         }
         // What hardly runs at all is not seen better by looking more often.
         let is_idle = used < duration * 1e3 / 20.0;
+        let is_user_only = self.session.concessions().contains(&Concession::UserOnly);
+        if is_user_only && used >= 5.0 * interval {
+            return failure
+                .why(format!(
+                    "it used {used:.1} ms of CPU time in {duration:.1} s, nearly all of it in the kernel, which \
+                     this user may not sample"
+                ))
+                .or_again_with("sudo");
+        }
         match (is_idle, self.program.is_some()) {
             (_, true) if duration * 1e3 < 20.0 * interval => failure
                 .why(format!("the program was short-lived: {slept}"))
