@@ -70,6 +70,8 @@ struct Schedule {
     /// The interval that is set, and when it was set or its timer fired last.
     interval: Nanos,
     since: Nanos,
+    /// The interval that was set before.
+    before: Nanos,
 }
 
 impl Schedule {
@@ -83,6 +85,7 @@ impl Schedule {
             is_part: false,
             interval: first,
             since,
+            before: first,
         }
     }
 }
@@ -92,12 +95,14 @@ impl Schedule {
 pub(crate) struct Seen {
     /// Samples, of whatever task.
     pub(crate) samples: u64,
-    /// The time of the last one.
+    /// The time of the last one, or of one too many behind it.
     pub(crate) last: Nanos,
     /// How often the timer should have fired in between and left no sample.
     pub(crate) passed: u64,
     /// Samples that are one too many.
     pub(crate) left_out: u64,
+    /// Samples, one too many or not, that came before the interval was set that is set now.
+    pub(crate) early: u64,
     /// Whether the kernel dropped records or stopped the event: how many samples there should have
     /// been is not known then.
     pub(crate) disturbed: bool,
@@ -130,7 +135,8 @@ impl Pacer {
     pub(crate) fn next(&mut self, seen: Seen, now: Nanos) -> Option<Nanos> {
         let mut state = self.schedule;
         state.set_at.0 += seen.own.0;
-        if seen.samples + seen.passed + seen.left_out == 0 && !seen.disturbed {
+        // After early samples the timer has not fired since its interval was set: that stays.
+        if seen.samples + seen.passed + seen.left_out == seen.early && !seen.disturbed {
             self.schedule = state;
             return None;
         }
@@ -141,7 +147,8 @@ impl Pacer {
             _ => self.for_a_batch(&mut state, seen, now),
         };
         if let Some(interval) = interval {
-            (state.interval, state.since, state.is_fresh) = (interval, now, true);
+            (state.before, state.interval) = (state.interval, interval);
+            (state.since, state.is_fresh) = (now, true);
         }
         self.schedule = state;
         interval
@@ -156,6 +163,22 @@ impl Pacer {
     /// left out, so that in each moment it is as likely as in any other.
     pub(crate) fn note(&mut self, time: Nanos, seen: &mut Seen) -> bool {
         let state = &mut self.schedule;
+        seen.last = seen.last.max(time);
+        // It came while flame was at work on the one before, by the interval that went on meanwhile.
+        let came_before = state.is_fresh && time < state.since;
+        seen.early += u64::from(came_before && self.batch == 1);
+        let is_left_out = match came_before {
+            true => self.random.f64() * self.mean.0 as f64 > state.before.0 as f64,
+            false => self.is_one_too_many(time, seen),
+        };
+        let is_left_out = self.batch == 1 && is_left_out;
+        seen.left_out += u64::from(is_left_out);
+        is_left_out
+    }
+
+    /// The same for a sample of the interval that is set.
+    fn is_one_too_many(&mut self, time: Nanos, seen: &mut Seen) -> bool {
+        let state = &mut self.schedule;
         let interval = state.interval.0;
         let waited = time.0.saturating_sub(state.since.0);
         let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
@@ -168,13 +191,10 @@ impl Pacer {
         if in_vain {
             seen.passed += fired - 1;
         }
-        let goes_on = in_vain || !is_first;
-        let is_left_out = match goes_on {
+        match in_vain || !is_first {
             true => self.random.f64() * self.mean.0 as f64 > interval as f64,
             false => is_part,
-        };
-        seen.left_out += u64::from(self.batch == 1 && is_left_out);
-        self.batch == 1 && is_left_out
+        }
     }
 
     /// The same for what should have come by now. An interval that stays as it is through idle
