@@ -17,17 +17,7 @@ const BAR: usize = 10;
 /// The functions with the most weight, for a terminal of that many columns; empty where there is none.
 pub(crate) fn hottest(tree: &CallTree, paint: Paint, columns: usize) -> String {
     let total = tree.total();
-    // All waits are in the scheduler: what counts is from where the program went there.
-    let heading = match tree.value_type().name.as_str() {
-        "off-cpu" => Some("   time   waits in"),
-        "wakeup" => Some("   time   woken in"),
-        "offwake" => Some("   time   ended in"),
-        "wall" => Some("   time   runs or waits in"),
-        "io" | "block-io" | "syscalls" | "mmap" => Some("  share   function"),
-        // They happen in the scheduler, whatever the program did.
-        "context-switches" | "context_switches" => Some("  share   function"),
-        _ => None,
-    };
+    let heading = heading_of_calls(&tree.value_type().name);
     let mut top: Vec<(String, Weight)> = match heading {
         Some(_) if !tree.is_turned() => calls_of_the_program(tree),
         _ => {
@@ -50,6 +40,25 @@ pub(crate) fn hottest(tree: &CallTree, paint: Paint, columns: usize) -> String {
     text + "\n"
 }
 
+/// The heading where every sample is in the same few functions, whatever the program did: all waits are in
+/// the scheduler, all allocations in malloc. What counts is from where the program called these.
+fn heading_of_calls(value: &str) -> Option<&'static str> {
+    match value {
+        "off-cpu" => Some("   time   waits in"),
+        "wakeup" => Some("   time   woken in"),
+        "offwake" => Some("   time   ended in"),
+        "wall" => Some("   time   runs or waits in"),
+        "locks" => Some("  share   waits in"),
+        "alloc" | "live" | "io" | "block-io" | "syscalls" | "mmap" | "brk" => {
+            Some("  share   function")
+        }
+        "context-switches" | "context_switches" => Some("  share   function"),
+        // Tracepoints and functions: GROUP:NAME, uprobe:FILE:FUNCTION.
+        event if event.contains(':') => Some("  share   function"),
+        _ => None,
+    }
+}
+
 /// Whether a frame is the program's, or all that there is instead: a mark right on a thread.
 fn is_of_the_program(tree: &CallTree, node: &Node) -> bool {
     match tree.label(node).kind {
@@ -68,12 +77,15 @@ fn parent<'t>(tree: &'t CallTree, node: &Node) -> &'t Node {
 /// `load → read`. All programs are in `read` when they read.
 fn calls_of_the_program(tree: &CallTree) -> Vec<(String, Weight)> {
     let mut weights: BTreeMap<(LabelId, Option<LabelId>), Weight> = BTreeMap::new();
+    // Calls of a function of the program's own: uprobe:FILE:FUNCTION.
+    let event = tree.value_type().name.strip_prefix("uprobe:");
+    let sampled = event.and_then(|event| Some(event.rsplit_once(':')?.1));
     for node in tree.nodes().iter().skip(1).filter(|node| node.self_weight > Weight(0)) {
         let mut at = node;
         while at.depth > 1 && !is_of_the_program(tree, at) {
             at = parent(tree, at);
         }
-        let call = called_library(tree, at).unwrap_or((at.label, None));
+        let call = called(tree, at, sampled).unwrap_or((at.label, None));
         weights.entry(call).or_default().0 += node.self_weight.0;
     }
     let mut all: Vec<_> = weights.into_iter().collect();
@@ -85,11 +97,20 @@ fn calls_of_the_program(tree: &CallTree) -> Vec<(String, Weight)> {
     all.into_iter().map(text).collect()
 }
 
-/// The function of the program that called a library, and what it called of that.
-fn called_library(tree: &CallTree, innermost: &Node) -> Option<(LabelId, Option<LabelId>)> {
+/// The function of the program that called a library, or the function whose calls are sampled, and
+/// what it called of that.
+fn called(
+    tree: &CallTree,
+    innermost: &Node,
+    sampled: Option<&str>,
+) -> Option<(LabelId, Option<LabelId>)> {
     let (mut at, mut called, mut inlined) = (innermost, None, None);
     loop {
-        match tree.label(at).kind {
+        let label = tree.label(at);
+        let is_sampled = called.is_none() && sampled == Some(label.name.as_str());
+        match label.kind {
+            FrameKind::Mark | FrameKind::Kernel => return None,
+            _ if is_sampled => (called, inlined) = (Some(at.label), None),
             FrameKind::Library => (called, inlined) = (Some(at.label), None),
             // Of the library or of the program: what it is inlined into comes next.
             FrameKind::Inlined => inlined = inlined.or(Some(at.label)),
@@ -129,8 +150,8 @@ mod tests {
     }
 
     /// A tree of stacks, each with the kinds of its frames, from the outermost on.
-    fn tree(stacks: &[(&[(&str, FrameKind)], u64)]) -> CallTree {
-        let mut profile = Profile::new(vec![ValueType::new("context-switches", "count")]);
+    fn tree(event: &str, stacks: &[(&[(&str, FrameKind)], u64)]) -> CallTree {
+        let mut profile = Profile::new(vec![ValueType::new(event, "count")]);
         let thread = profile.add_thread("server", Pid(1), Tid(1));
         for (frames, weight) in stacks {
             let mut stack = StackId::EMPTY;
@@ -150,15 +171,39 @@ mod tests {
         let main = ("main", User);
         let (read, cancel, schedule) =
             (("read", Library), ("__libc_read", Inlined), ("schedule", Kernel));
-        let found = calls_of_the_program(&tree(&[
+        let stacks: [(&[_], u64); 5] = [
             (&[main, ("ping", User), read, cancel, schedule], 5),
             (&[main, ("pong", User), ("inlined", Inlined), read, schedule], 4),
             (&[main, ("own", User), ("inlined", Inlined), schedule], 3),
             (&[("start", Library), read, schedule], 2),
             (&[schedule], 1),
-        ]));
+        ];
+        let found = calls_of_the_program(&tree("context-switches", &stacks));
         let expect =
             [("ping → read", 5), ("inlined → read", 4), ("inlined", 3), ("read", 2), ("server", 1)];
         assert_eq!(found, expect.map(|(text, weight)| (text.to_owned(), Weight(weight))));
+    }
+
+    /// A table in which malloc has all of the weight says nothing.
+    #[test]
+    fn calls_of_a_function_are_told_by_who_calls_it() {
+        use FrameKind::{Library, User};
+        let (main, load, flush) = (("main", User), ("load", User), ("flush", User));
+        let stacks: [(&[_], u64); 3] = [
+            (&[main, load, ("malloc", Library)], 4),
+            (&[main, load, flush, flush], 3),
+            (&[main, flush], 2),
+        ];
+        let check = |event: &str, expect: &[&str]| {
+            let text = hottest(&tree(event, &stacks), Paint(false), 80);
+            let found: Vec<&str> = text.lines().filter(|line| line.contains('%')).collect();
+            assert_eq!(found.len(), expect.len(), "{event}: {text}");
+            for (line, expect) in found.iter().zip(expect) {
+                assert!(line.ends_with(*expect), "{event}: {text}");
+            }
+        };
+        check("alloc", &[" flush", "load → malloc"]);
+        check("uprobe:/bin/x:flush", &["load → malloc", "flush → flush", "main → flush"]);
+        check("cpu", &[" flush", " malloc"]);
     }
 }
