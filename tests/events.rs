@@ -74,6 +74,10 @@ fn page_faults_are_counted_one_by_one_where_they_happen() {
     let every = ["-e", "page-faults", "-c", "1", "--call-graph", "dwarf,8192"];
     let folded = record(&[&every[..], &["--", &program, "500", "0"]].concat());
     assert_eq!(folded.with(&["main", "touch_pages"]), 500);
+    // The same event in the words of the kernel's devices.
+    let every = ["-e", "software/config=2/", "-c", "1", "--call-graph", "dwarf,8192"];
+    let folded = record(&[&every[..], &["--", &program, "500", "0"]].concat());
+    assert_eq!(folded.with(&["main", "touch_pages"]), 500);
 }
 
 #[test]
@@ -230,4 +234,8 @@ fn fallback_from_cycles_to_the_clock_is_said() {
 #[test]
 fn unknown_event_is_a_usage_error_that_lists_the_known_ones() {
     run(&["record", "-e", "cylces", "--", "true"]).error(2, &["cylces", "cycles"]);
+    let no_device = ["'nosuch' that counts events: it has ", "software"];
+    run(&["record", "-e", "nosuch/event=1,umask=2/u", "--", "true"]).error(2, &no_device);
+    let no_term = "software has neither a term nor an event 'umask'";
+    run(&["record", "-e", "cpu-clock,software/umask=2/", "--", "true"]).error(2, &[no_term]);
 }

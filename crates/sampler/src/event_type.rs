@@ -1,5 +1,5 @@
-//! Events by name: `cycles`, `cpu-clock`, `r1a8`, with the modifiers `:u` and `:k`, and tracepoints:
-//! `sched:sched_process_exec`.
+//! Events by name: `cycles`, `cpu-clock`, `r1a8`, with the modifiers `:u` and `:k`, tracepoints:
+//! `sched:sched_process_exec`, and events that a device describes: `cpu/event=0xc2,umask=0x2/u`.
 
 use std::fmt;
 use std::path::Path;
@@ -10,6 +10,7 @@ use flame_profile::FileOffset;
 use perf_event_open_sys::bindings;
 
 use crate::config::Privilege;
+use crate::pmu::{self, PmuError};
 use crate::tracepoints::{self, TracepointError};
 use crate::uprobe::Uprobe;
 
@@ -48,7 +49,8 @@ pub struct EventType {
     /// Where the function starts whose calls are meant.
     pub(crate) uprobe: Option<Uprobe>,
     pub(crate) kind: u32,
-    pub(crate) config: u64,
+    /// `config`, `config1` and `config2` of the attributes.
+    pub(crate) configs: [u64; 3],
 }
 
 const HARDWARE: u32 = bindings::PERF_TYPE_HARDWARE;
@@ -76,8 +78,8 @@ const EVENTS: &[(&str, u32, u32, &[&str])] = &[
 pub enum ParseEventError {
     /// No event has that name.
     #[error(
-        "unknown event '{text}': it is one of {}, a tracepoint (GROUP:NAME), or rNNN in hexadecimal, \
-         with :u or :k",
+        "unknown event '{text}': it is one of {}, a tracepoint (GROUP:NAME), an event of a device \
+         (PMU/EVENT/), or rNNN in hexadecimal, with :u or :k",
         event_names().join(", ")
     )]
     Unknown {
@@ -87,6 +89,9 @@ pub enum ParseEventError {
     /// It looks like a tracepoint, and there is none.
     #[error(transparent)]
     Tracepoint(#[from] TracepointError),
+    /// It looks like an event of a device, and there is none.
+    #[error(transparent)]
+    Pmu(#[from] PmuError),
 }
 
 /// The events that every kernel knows by name, whatever the machine has of them.
@@ -131,7 +136,7 @@ impl EventType {
             field: None,
             uprobe: None,
             kind,
-            config,
+            configs: [config, 0, 0],
         }
     }
 
@@ -163,7 +168,7 @@ impl EventType {
 
     /// Whether the CPU counts it: then it shares counters with other events.
     pub fn is_hardware(&self) -> bool {
-        matches!(self.kind, HARDWARE | bindings::PERF_TYPE_RAW)
+        !matches!(self.kind, SOFTWARE | bindings::PERF_TYPE_TRACEPOINT)
     }
 
     /// Whether it is a place in the kernel's code.
@@ -185,11 +190,13 @@ impl EventType {
 impl fmt::Display for EventType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        match self.privilege {
-            Some(Privilege::User) => f.write_str(":u"),
-            Some(Privilege::Kernel) => f.write_str(":k"),
-            _ => Ok(()),
-        }
+        let letter = match self.privilege {
+            Some(Privilege::User) => "u",
+            Some(Privilege::Kernel) => "k",
+            _ => return Ok(()),
+        };
+        let colon = if self.name.ends_with('/') { "" } else { ":" };
+        write!(f, "{colon}{letter}")
     }
 }
 
@@ -198,12 +205,18 @@ impl FromStr for EventType {
 
     fn from_str(text: &str) -> Result<EventType, ParseEventError> {
         let unknown = || ParseEventError::Unknown { text: text.to_owned() };
-        let (name, privilege) = match text.rsplit_once(':') {
-            Some((name, "u")) => (name, Some(Privilege::User)),
-            Some((name, "k")) => (name, Some(Privilege::Kernel)),
-            Some((name, "uk" | "ku")) => (name, Some(Privilege::All)),
-            _ => (text, None),
-        };
+        if let Some((device, rest)) = text.split_once('/') {
+            let (terms, modifier) = rest.split_once('/').ok_or_else(unknown)?;
+            let is_known = modifier.is_empty() || privilege(modifier).is_some();
+            let config = pmu::event(device, terms)?;
+            let event = EventType::counted(&format!("{device}/{terms}/"), config.kind, 0);
+            let event = EventType { configs: config.configs, ..event };
+            let restricted = EventType { privilege: privilege(modifier), ..event };
+            return is_known.then_some(restricted).ok_or_else(unknown);
+        }
+        let restricted = text.rsplit_once(':');
+        let restricted = restricted.and_then(|(name, letters)| Some((name, privilege(letters)?)));
+        let (name, privilege) = restricted.map_or((text, None), |(name, of)| (name, Some(of)));
         let known = EVENTS.iter().position(|event| event.0 == name || event.3.contains(&name));
         let counted = |kind, config| EventType::counted(name, kind, config);
         let event = match (known, name.split_once(':'), name.strip_prefix('r')) {
@@ -224,6 +237,16 @@ impl FromStr for EventType {
     }
 }
 
+/// What a modifier restricts an event to.
+fn privilege(letters: &str) -> Option<Privilege> {
+    match letters {
+        "u" => Some(Privilege::User),
+        "k" => Some(Privilege::Kernel),
+        "uk" | "ku" => Some(Privilege::All),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,8 +254,9 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expect: Option<(&str, u32, u64, Option<Privilege>)>) {
         let event = text.parse::<EventType>().ok();
-        let fields =
-            event.as_ref().map(|event| (&*event.name, event.kind, event.config, event.privilege));
+        let fields = event
+            .as_ref()
+            .map(|event| (&*event.name, event.kind, event.configs[0], event.privilege));
         assert_eq!(fields, expect, "{text}");
     }
 

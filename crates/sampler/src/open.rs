@@ -181,7 +181,11 @@ impl Plan {
     }
 
     fn set_event(&self, attributes: &mut perf_event_attr) -> io::Result<()> {
-        (attributes.type_, attributes.config) = (self.event.kind, self.event.config);
+        attributes.type_ = self.event.kind;
+        let [config, config1, config2] = self.event.configs;
+        attributes.config = config;
+        (attributes.__bindgen_anon_3.config1, attributes.__bindgen_anon_4.config2) =
+            (config1, config2);
         if let Some(uprobe) = &self.event.uprobe {
             attributes.config = uprobe.number()?;
         }

@@ -133,7 +133,8 @@ pub(crate) struct SamplingArgs {
     ///
     /// cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock, page-faults,
     /// context-switches and others of perf, a tracepoint (block:block_rq_issue), calls of a function
-    /// (uprobe:/lib/x86_64-linux-gnu/libc.so.6:fsync), or rNNN for a raw event; :u and :k restrict it to user or kernel code. --list-events names all there are.
+    /// (uprobe:/lib/x86_64-linux-gnu/libc.so.6:fsync), an event of a PMU (cpu/event=0xc2,umask=0x2/), or
+    /// rNNN for a raw event; :u and :k restrict it to user or kernel code. --list-events names all there are.
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     pub(crate) event: Option<List<EventType>>,
 
@@ -393,7 +394,7 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 
 fn events(text: &str) -> Result<List<EventType>, String> {
     let mut events: Vec<EventType> = Vec::new();
-    for name in text.split(',') {
+    for name in event_names_in(text) {
         let event = parse_event(name)?;
         if events.contains(&event) {
             return Err(format!("{event} stands there twice"));
@@ -401,6 +402,25 @@ fn events(text: &str) -> Result<List<EventType>, String> {
         events.push(event);
     }
     Ok(List(events))
+}
+
+/// The events of a list. Commas between the slashes of a PMU are those of one event:
+/// `cpu/event=0xc2,umask=2/u,cycles`; files of functions have slashes of their own.
+fn event_names_in(text: &str) -> Vec<&str> {
+    let (mut names, mut start, mut in_slashes) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        let name = &text[start..at];
+        match c {
+            '/' if !name.starts_with("uprobe:") => in_slashes ^= true,
+            ',' if !in_slashes => {
+                names.push(name);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    names.push(&text[start..]);
+    names
 }
 
 fn call_graph(text: &str) -> Result<StackWalk, String> {
@@ -426,6 +446,18 @@ fn call_graph(text: &str) -> Result<StackWalk, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commas_within_an_event_are_its_own() {
+        let check = |text, expect: &[&str]| assert_eq!(event_names_in(text), expect);
+        check("cycles,page-faults:u", &["cycles", "page-faults:u"]);
+        check("cpu/event=0xc2,umask=2/u,cycles", &["cpu/event=0xc2,umask=2/u", "cycles"]);
+        check(
+            "uprobe:/lib/a/b.so:f,cycles,msr/tsc/",
+            &["uprobe:/lib/a/b.so:f", "cycles", "msr/tsc/"],
+        );
+        check("cpu/event=1,x", &["cpu/event=1,x"]);
+    }
 
     #[test]
     fn lists_are_separated_by_commas_blanks_and_newlines() {

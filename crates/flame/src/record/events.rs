@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use flame_sampler::{event_names, tracepoints};
+use flame_sampler::{event_names, pmu_events, tracepoints};
 
 use crate::cli::Cli;
 use crate::message::{self, Failure};
@@ -11,6 +11,7 @@ use crate::message::{self, Failure};
 /// Prints the events whose names hold a text, one a line.
 pub(super) fn list(text: &str, cli: &Cli) -> Result<ExitCode, Failure> {
     let mut names: Vec<String> = event_names().into_iter().map(str::to_owned).collect();
+    names.extend(pmu_events());
     match tracepoints() {
         Ok(points) => names.extend(points),
         Err(error) => message::warn(&format!("without tracepoints: {error}"), cli.color),
