@@ -9,7 +9,7 @@ use flame_interpreters::Known;
 use flame_profile::{ByteLen, Hz, Nanos, ValueType};
 use flame_sampler::{
     DEFAULT_COUNTING_FREQUENCY, EventSpec, EventType, Privilege, Rate, SamplerConfig, Session,
-    Sessions, Target,
+    Sessions, StackRoots, Target,
 };
 use flame_symbolize::SymbolizeConfig;
 use flame_unwind::Architecture;
@@ -60,6 +60,7 @@ impl RecorderConfig {
             others: Vec::new(),
             options: Options::default(),
         };
+        config.options.stack_roots = Some(Arc::clone(&config.sampler.stack_roots));
         config.show_scripts(true, false);
         config
     }
@@ -225,6 +226,8 @@ pub struct Options {
     pub growth: bool,
     /// What the first event's samples stand for, where that is said otherwise than by its name.
     pub value: Option<ValueType>,
+    /// Where readers of stacks are told where those end: that of the sampler's config. Default: nobody is told.
+    pub stack_roots: Option<Arc<StackRoots>>,
     /// Whether frames of interpreted programs are shown. Default: hidden, since a file or a script has
     /// none; [`RecorderConfig::new`] shows them.
     pub scripts: ScriptFrames,
@@ -233,6 +236,9 @@ pub struct Options {
     /// Whether the profile says when threads had a CPU, by the switches that the source tells of, see
     /// [`SamplerConfig::switches`]: 32 bytes each. Not with `waits`. Default: no.
     pub keeps_runs: bool,
+    /// Whether time in which CPUs had nothing to do is shown, where all of them are sampled by a clock.
+    /// Default: no.
+    pub shows_idle: bool,
     /// How names are looked up.
     pub symbols: SymbolizeConfig,
     /// The kernel's symbols. The default is to open `/proc/kallsyms` when names are wanted first.
@@ -264,6 +270,8 @@ impl Default for Options {
             value: None,
             keeps_times: false,
             keeps_runs: false,
+            shows_idle: false,
+            stack_roots: None,
             scripts: ScriptFrames::Hidden,
             symbols: SymbolizeConfig::default(),
             kernel_symbols: || File::open(KALLSYMS),

@@ -1,8 +1,11 @@
 //! Registers and stack bytes of a sample become addresses, and how the walk ended.
 
+use std::sync::Arc;
+
 use flame_events::{Found, Rest, SampleEvent};
 use flame_interpreters::{Caught, RunningTrace};
 use flame_profile::{ByteLen, Evidence, Health, NotRead, Pid, ProcessAddress, StackEnd};
+use flame_sampler::StackRoots;
 use flame_unwind::{
     Architecture, CfiUnwinder, Code, FindCode, FrameAddress, Left, Registers, RuntimeCaller,
     RuntimeFrame, StackCopy, StackLimit,
@@ -24,6 +27,9 @@ pub(crate) struct Walker {
     /// The registers of each, where somebody wants them.
     registers: Vec<Registers>,
     wants_registers: bool,
+    /// The stack pointer of the outermost of them.
+    outermost: ProcessAddress,
+    roots: Option<Arc<StackRoots>>,
 }
 
 impl Walker {
@@ -37,6 +43,8 @@ impl Walker {
             frames: Vec::new(),
             registers: Vec::new(),
             wants_registers: !matches!(options.scripts, ScriptFrames::Hidden),
+            outermost: ProcessAddress(0),
+            roots: options.stack_roots.clone(),
         }
     }
 
@@ -138,7 +146,22 @@ impl Walker {
             StackEnd::Guessed => Evidence::GuessedFrames,
             _ => Evidence::Copied,
         };
+        self.note_root(sample, end, code);
         (end, evidence)
+    }
+
+    /// Tells readers where the stack ended that was walked last. Those of goroutines do not stay where
+    /// they are, and say themselves where they end.
+    fn note_root(&self, sample: &SampleEvent<'_>, end: StackEnd, code: &mut Locator) {
+        let (Some(roots), Some(frame)) = (&self.roots, self.frames.last()) else { return };
+        if end == StackEnd::CopyTooShort {
+            roots.forget(sample.tid);
+        }
+        let is_of_go =
+            |code| matches!(code, Ok(Code::Module(code)) if self.unwinder.is_of_go(code.module));
+        if end == StackEnd::Root && !is_of_go(code.code(sample.pid, frame.lookup_address())) {
+            roots.note(sample.tid, self.outermost);
+        }
     }
 
     /// The same of a thread that waits, and of which only that is known. Its stack was read just now.
@@ -183,7 +206,9 @@ impl Walker {
                 return (cut, Evidence::Copied);
             }
         };
-        match self.unwind(sample.pid, registers, (&whole, trace_of(sample)), code) {
+        let end = self.unwind(sample.pid, registers, (&whole, trace_of(sample)), code);
+        self.note_root(sample, end, code);
+        match end {
             StackEnd::CopyTooShort | StackEnd::NotRecorded => {
                 *health.not_read.entry(NotRead::TooDeep).or_default() += 1;
                 (cut, Evidence::ReadFromProcess)
@@ -211,7 +236,9 @@ impl Walker {
             let (limit, frames) = (self.max_depth, &mut self.frames);
             self.registers.clear();
             let (wanted, all) = (self.wants_registers, &mut self.registers);
+            let outermost = &mut self.outermost;
             let mut watch = |_, registers: &Registers| {
+                *outermost = registers.stack_pointer(Architecture::NATIVE).unwrap_or_default();
                 if wanted {
                     all.push(*registers);
                 }

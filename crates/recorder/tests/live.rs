@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use flame_profile::{CallTree, Hz, Profile, TreeOptions};
+use flame_profile::{CallTree, Hz, Pid, ProcessAddress, Profile, Tid, TreeOptions};
 use flame_recorder::{Recorder, RecorderConfig};
 use flame_sampler::{Launched, Rate, Target};
 
@@ -29,6 +30,46 @@ fn is_skipped(error: &str) -> bool {
         let _ = writeln!(std::io::stderr(), "SKIP live: {error}");
     }
     is_refused
+}
+
+/// Where the first word of a process's stack lies, the number of its arguments: field 28 of
+/// proc_pid_stat(5), which only root may see.
+fn start_of_stack(pid: Pid) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.0)).ok()?;
+    let behind_name = stat.rsplit_once(") ")?.1;
+    behind_name.split(' ').nth(25)?.parse().ok().filter(|start| *start > 1)
+}
+
+/// Readers are told where the stack of a thread ends that was unwound to its root.
+#[test]
+fn where_a_stack_ends_is_told_to_its_reader() {
+    let script = "i=0; while [ $i -lt 50000000 ]; do i=$((i + 1)); done";
+    let command = ["sh", "-c", script].map(OsString::from);
+    let mut child = Launched::launch(&command, None).expect("there is a shell");
+    let mut config = RecorderConfig::new(Target::Launched(child.pid()));
+    config.sampler.rate = Rate::Frequency(Hz(999));
+    let roots = Arc::clone(&config.sampler.stack_roots);
+    let mut recorder = match Recorder::start(config) {
+        Ok(recorder) => recorder,
+        Err(error) => return assert!(is_skipped(&format!("{error:?}")), "{error:?}"),
+    };
+    let tid = Tid(child.pid().0);
+    child.release().expect("it waits");
+    // The dynamic linker, which runs first, has no tables that say where the stack ends.
+    while recorder.samples() < 30 {
+        recorder.poll(Duration::from_millis(20)).expect("rings can be read");
+    }
+    let start = start_of_stack(child.pid());
+    child.terminate();
+    recorder.finish().expect("rings can be read");
+    while child.try_wait().is_none() {
+        std::thread::yield_now();
+    }
+    let Some(start) = start else { return };
+    let end = roots.of(tid, ProcessAddress(start - 4096)).expect("a stack was whole");
+    assert!((start..start + 1024).contains(&end.0), "{end:?}, and not {start:#x}");
+    roots.forget(tid);
+    assert_eq!(roots.of(tid, ProcessAddress(start - 4096)), None);
 }
 
 #[test]

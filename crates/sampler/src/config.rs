@@ -7,6 +7,7 @@ use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 
 use crate::cgroup::Cgroup;
 use crate::event_type::EventType;
+use crate::stack_roots::StackRoots;
 
 /// 99 Hz: enough to see a percent in half a minute, cheap enough for production, and out of step
 /// with the round numbers that programs wake up at.
@@ -139,6 +140,8 @@ pub struct SamplerConfig {
     pub switches: bool,
     /// See [`EventSpec::wakes`].
     pub wakes: bool,
+    /// Where stacks of threads were seen to end, for those that read them.
+    pub stack_roots: Arc<StackRoots>,
     /// Where there are interpreters, whose frames are read with the stacks; `None` = nobody asks.
     pub interpreters: Option<Arc<Known>>,
     /// What random intervals are drawn from; `None` = from the system's randomness.
@@ -205,6 +208,7 @@ impl SamplerConfig {
             fixed_period: false,
             switches: false,
             wakes: false,
+            stack_roots: Arc::default(),
             interpreters: None,
             seed: None,
             ring: None,

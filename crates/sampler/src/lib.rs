@@ -63,6 +63,7 @@ mod sessions;
 mod signal_frame;
 mod spawn;
 mod stack_ends;
+mod stack_roots;
 mod strangers;
 mod switch_rates;
 mod threads;
@@ -88,6 +89,7 @@ pub use realtime::may_go_first;
 pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use sessions::Sessions;
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};
+pub use stack_roots::StackRoots;
 pub use threads::{
     descendants_of, is_alive, is_stopped, live_task_of, parent_of, process_of, threads_of,
 };

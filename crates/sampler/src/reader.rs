@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use flame_events::Glance;
 use flame_interpreters::Known;
-use flame_profile::{Cpu, Nanos, NotRead, Pid, Tid};
+use flame_profile::{Cpu, Nanos, NotRead, Pid, ProcessAddress, Tid};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::SigSet;
@@ -39,6 +39,7 @@ use crate::ring::Lookout;
 use crate::scripts::Scripts;
 use crate::session::monotonic_now;
 use crate::stack_ends::StackEnds;
+use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
 use crate::turns::Turns;
 
@@ -158,6 +159,8 @@ pub(crate) struct Reader {
     pub(crate) bell: Arc<Bell>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) strangers: Arc<Strangers>,
+    /// Where stacks were seen to end.
+    pub(crate) stack_roots: Arc<StackRoots>,
     /// Where there are interpreters, if somebody wants to know what runs in them.
     pub(crate) interpreters: Option<Arc<Known>>,
     pub(crate) giver: Giver,
@@ -171,6 +174,7 @@ struct Work {
     scripts: Option<Scripts>,
     places: Places,
     ends: StackEnds,
+    roots: Arc<StackRoots>,
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
     /// Whether there was no sample when one was overdue.
@@ -185,6 +189,11 @@ impl Work {
     fn is_late(&self, age: Nanos) -> bool {
         let waited = || self.turns.waited_since().is_none_or(|waited| waited > FRESH);
         age > OLDEST || age > FRESH && waited()
+    }
+
+    /// Where the stack of a thread ends, as far as that is known.
+    fn end_of(&self, tid: Tid, stack_pointer: ProcessAddress) -> Option<ProcessAddress> {
+        self.roots.of(tid, stack_pointer).or_else(|| self.ends.of(tid, stack_pointer))
     }
 
     /// Reads a stack, and what runs in an interpreter.
@@ -211,7 +220,9 @@ impl Work {
     /// Takes note of a thread that was sampled; what was read of it is handed over by now.
     fn note(&mut self, pid: Pid, wanted: &Wanted) {
         let (tid, start) = (wanted.tid(), wanted.start());
-        self.ends.note((pid, tid), start, &mut self.scratch);
+        if self.roots.of(tid, start).is_none() {
+            self.ends.note((pid, tid), start, &mut self.scratch);
+        }
     }
 }
 
@@ -257,6 +268,7 @@ impl Reader {
             scripts: self.interpreters.clone().filter(|_| reads).map(Scripts::new),
             places: Places::default(),
             ends: StackEnds::default(),
+            roots: Arc::clone(&self.stack_roots),
             filled: 0,
             is_idle: false,
             turns: Turns::of_this_thread(),
@@ -312,7 +324,7 @@ impl Reader {
             if let Glance::Sample { pid, tid } = glance {
                 let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
                 let wanted = match is_wanted {
-                    true => Wanted::of(&record, &plan.layout, &work.ends),
+                    true => Wanted::of(&record, &plan.layout, |tid, at| work.end_of(tid, at)),
                     false => None,
                 };
                 newest = Some((time, pid, wanted));

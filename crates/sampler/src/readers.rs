@@ -17,6 +17,7 @@ use crate::open::Plan;
 use crate::pacer::Pacer;
 use crate::reader::{Bell, Reader, Shared};
 use crate::ring::Ring;
+use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
 
 /// How long samples wait for a reader that has not seen them yet.
@@ -72,6 +73,8 @@ pub(crate) struct Post {
     pub(crate) may_read: bool,
     /// Whose stacks nobody wants.
     pub(crate) strangers: Arc<Strangers>,
+    /// Where stacks were seen to end.
+    pub(crate) stack_roots: Arc<StackRoots>,
     /// Where there are interpreters, if that is of interest.
     pub(crate) interpreters: Option<Arc<Known>>,
 }
@@ -119,6 +122,7 @@ impl Readers {
             bell: Arc::clone(&self.bell),
             shared: Arc::clone(&lane.shared),
             strangers: post.strangers,
+            stack_roots: post.stack_roots,
             interpreters: post.interpreters,
             giver,
         };

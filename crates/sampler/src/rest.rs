@@ -24,7 +24,6 @@ use crate::other_stack::{self, Found};
 use crate::realtime;
 use crate::scripts::Scripts;
 use crate::signal_frame;
-use crate::stack_ends::StackEnds;
 
 /// How much is read at most of a stack. Those that go further stay truncated.
 pub(crate) const MOST: usize = 1 << 20;
@@ -140,11 +139,12 @@ impl Read {
 }
 
 impl Wanted {
-    /// The stack of a sample; `None` where there is none to be read on.
+    /// The stack of a sample; `None` where there is none to be read on. `end_of` says where the stack
+    /// of a thread with that stack pointer ends.
     pub(crate) fn of(
         record: &RecordBytes<'_>,
         layout: &RecordLayout,
-        ends: &StackEnds,
+        end_of: impl FnOnce(Tid, ProcessAddress) -> Option<ProcessAddress>,
     ) -> Option<Wanted> {
         let stack = layout.copied_stack(record, (STACK_POINTER, FRAME_POINTER), OTHERS)?;
         let (head, tail) = (stack.bytes.head, stack.bytes.tail);
@@ -159,7 +159,7 @@ impl Wanted {
             Some(Other::interrupted(ProcessAddress(sp.0.checked_add((before + at) as u64)?), start))
         });
         let from = ProcessAddress(sp.0.checked_add(len as u64)?);
-        let most = match ends.of(stack.tid, sp) {
+        let most = match end_of(stack.tid, sp) {
             Some(end) => MOST.min(usize::try_from(end.0.saturating_sub(from.0)).unwrap_or(MOST)),
             None => MOST,
         };

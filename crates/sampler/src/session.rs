@@ -385,13 +385,8 @@ impl Session {
 
     fn put_reader(&mut self, position: usize, may_read: bool) {
         let Events::Cpus(samplers) = &self.events else { return };
-        let (Some(cpu), Some(event)) = (self.rings.cpus().nth(position), samplers.event(position))
-        else {
-            return;
-        };
-        if self.occurrences.is_some() {
-            return;
-        }
+        let cpu = self.rings.cpus().nth(position).filter(|_| self.occurrences.is_none());
+        let (Some(cpu), Some(event)) = (cpu, samplers.event(position)) else { return };
         let pacer = self.pace.pacer(&self.config, cpu);
         let post = Post {
             cpu,
@@ -400,6 +395,7 @@ impl Session {
             timer_rests: !samplers.timer_always_runs(),
             may_read,
             strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
+            stack_roots: self.config.stack_roots.clone(),
             interpreters: self.config.interpreters.clone(),
         };
         let plan = Arc::new(self.plan.clone());

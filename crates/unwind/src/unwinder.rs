@@ -71,6 +71,11 @@ impl CfiUnwinder {
         id
     }
 
+    /// Whether a module is a program of Go.
+    pub fn is_of_go(&self, module: ModuleId) -> bool {
+        self.modules.get(module.index()).is_some_and(|module| module.go_table().is_some())
+    }
+
     /// As [`Unwinder::unwind`]; `watch` gets the registers of each frame, as far as they are known
     /// there, with its position in `out`.
     pub fn unwind_watched(
