@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::{
     Build, Folded, NOWHERE, Running, Scratch, Target, assert_count, assert_share, finish, flame,
-    live, live_as_root, program, program_built, record, record_nowhere, start, wait_until,
+    live, live_as_root, program, program_built, record, record_nowhere, run, start, wait_until,
 };
 
 /// Attaches, runs `work` once flame has its perf events, ends it with Ctrl-C, reads the result.
@@ -245,6 +245,41 @@ fn whole_machine_shows_a_process_that_nobody_named() {
     let stranger = folded.of("stranger");
     assert_count(stranger.total(), 0.5 * 999.0, 0.15);
     assert_share(stranger.with(&["main", "work", "beta"]), stranger.total(), 0.3, 0.01);
+}
+
+/// The idle and iowait time of all CPUs since boot, in nanoseconds.
+fn idle_time() -> f64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let all: Vec<f64> = stat.lines().next().unwrap().split(' ').flat_map(str::parse).collect();
+    (all[3] + all[4]) * 1e7
+}
+
+/// What the kernel accounted while flame recorded is between what it did within that time and around it.
+#[test]
+fn time_without_anything_to_do_is_shown_where_that_is_asked_for() {
+    run(&["record", "--idle", "-p", "1"]).error(2, &["--idle is for all processes: -a"]);
+    run(&["record", "-a", "--idle", "-e", "page-faults"]).error(2, &["-e cpu-clock"]);
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let before = idle_time();
+    let arguments = ["record", "-a", "--idle", "--value", "cpu", "-o", &path];
+    let mut flame = start(&arguments);
+    flame.wait_for_recording();
+    let (begun, target) = (idle_time(), program("sleeper.c"));
+    finish(Command::new(&target).arg("0.5"));
+    let ended = idle_time();
+    flame.signal(Signal::SIGINT);
+    flame.end().success();
+    let after = idle_time();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let idle = folded.of("swapper").with(&["[idle]"]) as f64;
+    // Ticks of 10 ms for each CPU, at each end.
+    let ticks = 2e7 * std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let range = ended - begun - ticks..=after - before + ticks;
+    assert!(range.contains(&idle), "{idle} is not in {range:?}");
 }
 
 /// Programs pinned to two CPUs, one of which is recorded.

@@ -3,12 +3,14 @@
 
 use std::fs;
 
-use flame_profile::{Coverage, Health, Nanos, Occurrences, Pid, Profile, whole};
+use flame_profile::{
+    Coverage, FrameKind, Health, Location, Nanos, Occurrences, Pid, Profile, StackId, Tid, whole,
+};
 use flame_sampler::{Losses, SamplerConfig, Scope, Sessions, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-use crate::config::EVENT_VALUE;
+use crate::config::{EVENT_VALUE, SAMPLES_VALUE};
 
 /// Nanoseconds in a tick of /proc/PID/stat.
 const TICK: u64 = 10_000_000;
@@ -25,6 +27,8 @@ pub(crate) struct Tally {
     pub(crate) accounted: Option<Nanos>,
     /// How often each event happened.
     happened: Vec<Happened>,
+    /// For how long CPUs had nothing to do, where the whole machine is sampled by a clock.
+    idle: Option<Nanos>,
 }
 
 /// How often an event happened.
@@ -60,12 +64,27 @@ impl Tally {
             sees_short_tasks: first.scope() == Scope::Cpus,
             accounted: first.accounted(),
             happened: happened.collect(),
+            idle: first.idle(),
         }
     }
 
     /// The same, where samples stand for the time behind an event and not for events.
     pub(crate) fn of_waits(self) -> Tally {
         Tally { happened: Vec::new(), ..self }
+    }
+
+    /// The time in which CPUs had nothing to do, as a task of its own. No sample is taken of it: it is
+    /// what the kernel accounted, and as many samples as would have been taken.
+    pub(crate) fn add_idle(&self, profile: &mut Profile) {
+        let (Some(idle), Some(interval)) = (self.idle, profile.meta.period) else { return };
+        // The kernel's name for what runs then.
+        let thread = profile.add_thread("swapper", Pid(0), Tid(0));
+        let mark = profile.add_frame("[idle]", FrameKind::Mark);
+        let location = profile.add_location(Location::named(mark));
+        let stack = profile.push_stack(StackId::EMPTY, location);
+        let mut values = vec![0; profile.value_types().len()];
+        (values[SAMPLES_VALUE], values[EVENT_VALUE]) = (idle.0 / interval.max(1), idle.0);
+        profile.add_sample(thread, stack, &values);
     }
 
     /// Adds it to a profile, whose health has what LOST records told of. Those miss the end of a

@@ -45,6 +45,7 @@ pub struct Recorder<S: EventSource = Sessions> {
     lost: u64,
     /// What a file says of the whole recording.
     lost_in_all: u64,
+    shows_idle: bool,
     meta: Meta,
     started: Instant,
     stopped: Option<Instant>,
@@ -161,7 +162,7 @@ impl<S: EventSource> Recorder<S> {
     pub fn of_source(source: S, stream: Stream, options: Options) -> Recorder<S> {
         let collector = Collector::new(&stream, &options);
         let symbolizer = Symbolizer::new(&options);
-        let files = options.files;
+        let (files, shows_idle) = (options.files, options.shows_idle);
         Recorder {
             source,
             stream,
@@ -170,6 +171,7 @@ impl<S: EventSource> Recorder<S> {
             symbolizer,
             lost: 0,
             lost_in_all: 0,
+            shows_idle,
             meta: Meta::default(),
             started: Instant::now(),
             stopped: None,
@@ -342,6 +344,9 @@ impl<S: EventSource> Recorder<S> {
         naming::name_all(rows, &self.collector, &self.symbolizer, &mut profile);
         let tally = self.tally.clone().unwrap_or_else(|| self.look());
         tally.complete(self.collector.sampled_time(), self.collector.counted(), &mut profile);
+        if self.shows_idle {
+            tally.add_idle(&mut profile);
+        }
         if self.collector.is_of_arguments() {
             profile.add_up_pairs();
         }

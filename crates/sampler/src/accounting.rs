@@ -13,6 +13,7 @@ use flame_profile::{Cpu, Nanos};
 
 use crate::cgroup::Cgroup;
 use crate::descriptor::Descriptor;
+use crate::session::Session;
 
 /// Nanoseconds in a tick of /proc/stat: USER_HZ is 100 on every architecture that flame runs on.
 const TICK: u64 = 10_000_000;
@@ -33,8 +34,8 @@ pub(crate) enum Accounted {
     Machine {
         /// The CPUs that are sampled.
         cpus: Vec<Cpu>,
-        /// Busy time when the recording began.
-        start: Nanos,
+        /// Busy and idle time when the recording began.
+        start: (Nanos, Nanos),
     },
     /// The CPU time of a control group.
     Group {
@@ -54,7 +55,7 @@ pub(crate) struct Counter(pub(crate) Descriptor);
 impl Accounted {
     /// The busy time of CPUs from now on.
     pub(crate) fn of_machine(cpus: &[Cpu]) -> Accounted {
-        Accounted::Machine { cpus: cpus.to_vec(), start: busy_time(cpus).unwrap_or_default() }
+        Accounted::Machine { cpus: cpus.to_vec(), start: times(cpus).unwrap_or_default() }
     }
 
     /// The CPU time of a control group from now on.
@@ -69,7 +70,7 @@ impl Accounted {
     pub(crate) fn begin(&mut self) {
         match self {
             Accounted::Tasks { counters, start } => *start = sum(counters),
-            Accounted::Machine { cpus, start } => *start = busy_time(cpus).unwrap_or(*start),
+            Accounted::Machine { cpus, start } => *start = times(cpus).unwrap_or(*start),
             Accounted::Group { group, start } => *start = group.cpu_time().unwrap_or(*start),
             Accounted::Samplers | Accounted::Unknown => {}
         }
@@ -80,7 +81,8 @@ impl Accounted {
         if let Accounted::Machine { cpus, start } = self
             && !cpus.contains(&cpu)
         {
-            start.0 += busy_time(&[cpu]).unwrap_or_default().0;
+            let (busy, idle) = times(&[cpu]).unwrap_or_default();
+            *start = (start.0 + busy, start.1 + idle);
             cpus.push(cpu);
         }
     }
@@ -91,7 +93,7 @@ impl Accounted {
         Some(match self {
             Accounted::Tasks { counters, start } => sum(counters).saturating_sub(*start),
             Accounted::Samplers => samplers(),
-            Accounted::Machine { cpus, start } => busy_time(cpus)?.saturating_since(*start).0,
+            Accounted::Machine { cpus, start } => times(cpus)?.0.saturating_since(start.0).0,
             Accounted::Group { group, start } => group.cpu_time()?.saturating_since(*start).0,
             Accounted::Unknown => return None,
         })
@@ -109,16 +111,30 @@ fn sum(counters: &[Counter]) -> u64 {
     counters.iter().map(|counter| counter.0.read::<1>().map_or(0, |[count]| count)).sum()
 }
 
-/// The time that CPUs were not idle since boot; `None` where one of them is offline.
-fn busy_time(cpus: &[Cpu]) -> Option<Nanos> {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    busy_time_in(&stat, cpus)
+impl Session {
+    /// For how long the CPUs that are sampled had nothing to do since sampling began; `None` unless
+    /// the whole machine is, and where one of them is offline.
+    pub fn idle(&self) -> Option<Nanos> {
+        match &self.accounted {
+            Accounted::Machine { cpus, start } => Some(times(cpus)?.1.saturating_since(start.1)),
+            _ => None,
+        }
+    }
 }
 
-/// The lines `cpuN user nice system idle iowait irq softirq steal guest guest_nice`: all but idle
-/// and iowait are work, and guest time is part of user time already. Steal is time in which the
-/// CPU was not there; no sample can be taken of it.
-fn busy_time_in(stat: &str, cpus: &[Cpu]) -> Option<Nanos> {
+/// For how long CPUs were busy and idle since boot; `None` where one of them is offline.
+fn times(cpus: &[Cpu]) -> Option<(Nanos, Nanos)> {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    Some((time_in(&stat, cpus, &BUSY)?, time_in(&stat, cpus, &IDLE)?))
+}
+
+/// Of `cpuN user nice system idle iowait irq softirq steal guest guest_nice`: all but idle and iowait
+/// are work, and guest time is part of user time already. Steal is time in which the CPU was not
+/// there; no sample can be taken of it.
+const BUSY: [usize; 5] = [0, 1, 2, 5, 6];
+const IDLE: [usize; 2] = [3, 4];
+
+fn time_in(stat: &str, cpus: &[Cpu], wanted: &[usize]) -> Option<Nanos> {
     let (mut ticks, mut found) = (0, 0);
     for line in stat.lines() {
         let Some((cpu, times)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' '))
@@ -127,9 +143,9 @@ fn busy_time_in(stat: &str, cpus: &[Cpu]) -> Option<Nanos> {
         };
         if cpu.parse().is_ok_and(|cpu| cpus.contains(&Cpu(cpu))) {
             let times = times.split_ascii_whitespace().map(|time| time.parse().unwrap_or(0));
-            let work = times.enumerate().filter(|(index, _)| [0, 1, 2, 5, 6].contains(index));
+            let wanted = times.enumerate().filter(|(index, _)| wanted.contains(index));
             found += 1;
-            ticks += work.map(|(_, time): (usize, u64)| time).sum::<u64>();
+            ticks += wanted.map(|(_, time): (usize, u64)| time).sum::<u64>();
         }
     }
     (found == cpus.len()).then_some(Nanos(ticks.saturating_mul(TICK)))
@@ -140,14 +156,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_time_leaves_out_idle_iowait_steal_and_other_cpus() {
+    fn cpus_are_busy_idle_or_not_there() {
         let stat = "cpu  9 9 9 9 9 9 9 9 9 9\n\
                     cpu0 1 2 4 1000 2000 8 16 4000 1 0\n\
                     cpu1 100 0 0 0 0 0 0 0 0 0\n\
                     intr 5\n";
-        assert_eq!(busy_time_in(stat, &[Cpu(0)]), Some(Nanos(31 * TICK)));
-        assert_eq!(busy_time_in(stat, &[Cpu(0), Cpu(1)]), Some(Nanos(131 * TICK)));
-        assert_eq!(busy_time_in(stat, &[Cpu(0), Cpu(2)]), None, "one is offline");
+        let busy = |cpus: &[Cpu]| time_in(stat, cpus, &BUSY);
+        assert_eq!(busy(&[Cpu(0)]), Some(Nanos(31 * TICK)), "without steal and guests");
+        assert_eq!(busy(&[Cpu(0), Cpu(1)]), Some(Nanos(131 * TICK)));
+        assert_eq!(busy(&[Cpu(0), Cpu(2)]), None, "one is offline");
+        assert_eq!(time_in(stat, &[Cpu(0), Cpu(1)], &IDLE), Some(Nanos(3000 * TICK)));
     }
 
     #[test]
@@ -157,7 +175,7 @@ mod tests {
         time.add_cpu(Cpu(0));
         let Accounted::Machine { cpus, start } = &time else { panic!("{time:?}") };
         assert_eq!(cpus, &[Cpu(0)]);
-        assert!(*start <= busy_time(&[Cpu(0)]).unwrap());
+        assert!(*start <= times(&[Cpu(0)]).unwrap());
         assert!(time.read(|| 0).unwrap() < 60_000_000_000, "not what it did since boot");
     }
 }

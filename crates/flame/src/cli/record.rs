@@ -74,6 +74,10 @@ pub(crate) struct TargetArgs {
     #[arg(short, long, alias = "all-cpus", conflicts_with = "group")]
     pub(crate) all: bool,
 
+    /// With -a, show the time in which CPUs had nothing to do as `swapper`, too
+    #[arg(long, hide_short_help = true)]
+    pub(crate) idle: bool,
+
     /// Record one control group: a path below /sys/fs/cgroup, or a container id
     #[arg(short = 'G', long = "cgroup", value_name = "CGROUP")]
     pub(crate) group: Option<String>,

@@ -59,6 +59,7 @@ impl Plan {
         recorder.options = Options {
             max_depth: sampling.max_depth,
             keeps_times: sampling.times,
+            shows_idle: args.target.idle,
             files: Arc::new(files.clone()),
             memory: Arc::new(files.clone()),
             debug_places: symbols::debug_places(&args.symbols.debug_dirs),
@@ -67,6 +68,9 @@ impl Plan {
         };
         recorder.show_scripts(!sampling.no_script, sampling.native);
         set_sampling(&mut recorder.sampler, sampling);
+        if args.target.idle {
+            show_idle(&mut recorder.sampler, sampling)?;
+        }
         leave_out_stacks_of_waits(&mut recorder);
         for waker in recorder.others.iter_mut().filter(|other| other.wakes) {
             waker.rate = rate(Some(&waker.event), sampling);
@@ -96,6 +100,20 @@ impl Plan {
             asks_for_stacks: sampling.with_stacks,
         })
     }
+}
+
+/// Time without anything to do is told by a clock only.
+fn show_idle(config: &mut SamplerConfig, sampling: &SamplingArgs) -> Result<(), Failure> {
+    if config.target != Target::System {
+        return Err(Failure::usage("--idle is for all processes: -a"));
+    }
+    let is_cpu = matches!(sampling.mode, None | Some(Mode::Cpu));
+    if !is_cpu || events(sampling).any(|event| !event.is_clock()) {
+        return Err(Failure::usage("--idle is for CPU time, which a clock measures")
+            .or_try("flame record -a --idle -e cpu-clock"));
+    }
+    config.event = Some(EventType::cpu_clock());
+    Ok(())
 }
 
 /// The file of a program that is launched: as the command says, or in a directory of PATH.
