@@ -10,7 +10,7 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::without_arguments;
+use crate::names::{is_decimal, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::skipped::Place;
@@ -72,7 +72,8 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     }
     let frames: Vec<_> = {
         let names = parser.graph.names().iter();
-        names.map(|name| sink.frame(without_arguments(name), FrameKind::User)).collect()
+        let name = |name| without_arguments(without_level(name));
+        names.map(|text| sink.frame(name(text), FrameKind::User)).collect()
     };
     parser.graph.add_stacks(count, &frames, sink);
     Ok(())
@@ -155,6 +156,14 @@ fn cost(word: &[u8], last: u64) -> Option<u64> {
         b'-' => last.checked_sub(text[1..].parse().ok()?),
         _ if text.starts_with("0x") => u64::from_str_radix(&text[2..], 16).ok(),
         _ => text.parse().ok(),
+    }
+}
+
+/// `fib'2`, as `--separate-recs` calls the inner levels of a recursion, is `fib`.
+fn without_level(name: &[u8]) -> &[u8] {
+    match memchr::memrchr(b'\'', name) {
+        Some(at) if at > 0 && is_decimal(&name[at + 1..]) => &name[..at],
+        _ => name,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Functions with costs and calls into stacks.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::sink::{FrameIndex, Sample, Sink};
@@ -74,40 +76,37 @@ impl Graph {
         }
     }
 
+    /// All calls: who calls whom, and what that costs.
+    fn calls(&self) -> impl Iterator<Item = (usize, usize, &[u64])> {
+        let functions = self.functions.iter().enumerate();
+        functions.flat_map(|(caller, function)| {
+            function.calls.iter().map(move |(callee, costs)| (caller, *callee, &costs[..]))
+        })
+    }
+
     /// Whether a function that calls others has several callers.
     pub(super) fn has_shared_callees(&self) -> bool {
         self.functions.iter().any(|function| function.callers > 1 && !function.calls.is_empty())
     }
 
-    /// Adds the stacks, beginning with functions that nobody calls.
+    /// Adds the stacks, beginning with functions that nobody calls. All of them weigh what the functions'
+    /// own costs do.
     pub(super) fn add_stacks(&self, values: usize, frames: &[FrameIndex], sink: &mut Sink) {
-        let all: Vec<Vec<u64>> = self.functions.iter().map(|f| inclusive(f, values)).collect();
-        let mut called = vec![vec![0_u64; values]; self.functions.len()];
-        for (caller, function) in self.functions.iter().enumerate() {
-            for (callee, costs) in &function.calls {
-                if *callee != caller {
-                    add(&mut called[*callee], costs);
-                }
-            }
-        }
-        let mut walk = Walk { graph: self, all: &all, frames, path: Vec::new(), stacks: 0 };
+        let cycles = Cycles::of(self, values);
+        let mut walk = Walk {
+            cycles: &cycles,
+            frames,
+            path: Vec::new(),
+            stacks: 0,
+            known: FxHashMap::default(),
+        };
         for function in 0..self.functions.len() {
-            // What a function cost beyond all calls of it began in it.
-            let begun = all[function].iter().zip(&called[function]);
-            let begun: Vec<u64> = begun.map(|(all, called)| all.saturating_sub(*called)).collect();
+            let begun = &cycles.begun[function];
             if begun.iter().any(|cost| *cost > 0) {
-                walk.enter(function, &begun, sink);
+                walk.enter(function, begun, sink);
             }
         }
     }
-}
-
-/// What a function and its calls cost.
-fn inclusive(function: &Function, values: usize) -> Vec<u64> {
-    let mut sum = vec![0; values];
-    add(&mut sum, &function.own);
-    function.calls.iter().for_each(|(_, costs)| add(&mut sum, costs));
-    sum
 }
 
 fn add(sum: &mut Vec<u64>, costs: &[u64]) {
@@ -119,29 +118,208 @@ fn add(sum: &mut Vec<u64>, costs: &[u64]) {
     }
 }
 
-struct Walk<'g> {
+/// Functions that call one another, directly or through others, as one: the costs of calls within count the
+/// same work many times over, so only calls into it and out of it are believed.
+struct Cycles<'g> {
     graph: &'g Graph,
-    all: &'g [Vec<u64>],
-    frames: &'g [FrameIndex],
+    values: usize,
+    /// The cycle of each function; most have one of their own.
+    of: Vec<usize>,
+    /// The calls of each function that leave its cycle, with what they cost.
+    out: Vec<Vec<(usize, Vec<u64>)>>,
+    /// What a function cost that no call of it accounts for.
+    begun: Vec<Vec<u64>>,
+}
+
+impl<'g> Cycles<'g> {
+    fn of(graph: &'g Graph, values: usize) -> Cycles<'g> {
+        let members = members(graph);
+        let count = graph.functions.len();
+        let mut of = vec![0; count];
+        for (cycle, members) in members.iter().enumerate() {
+            members.iter().for_each(|function| of[*function] = cycle);
+        }
+        let mut called = vec![vec![0_u64; values]; members.len()];
+        for (caller, callee, costs) in graph.calls() {
+            if of[caller] != of[callee] {
+                add(&mut called[of[callee]], costs);
+            }
+        }
+        let mut all = vec![vec![0_u64; values]; members.len()];
+        let mut cycles = Cycles {
+            graph,
+            values,
+            of,
+            out: vec![Vec::new(); count],
+            begun: vec![Vec::new(); count],
+        };
+        // Callees come before their callers.
+        for (cycle, members) in members.iter().enumerate() {
+            for function in members {
+                add(&mut all[cycle], &graph.functions[*function].own);
+                for (callee, costs) in &graph.functions[*function].calls {
+                    let to = cycles.of[*callee];
+                    if to == cycle {
+                        continue;
+                    }
+                    // Calls may be said to cost more than there is: those that a dump interrupted.
+                    let costs: Vec<u64> = (0..values)
+                        .map(|value| {
+                            let cost = costs.get(value).copied().unwrap_or_default();
+                            let (all, called) = (all[to][value], called[to][value]);
+                            if called > all { share(all, cost, called) } else { cost }
+                        })
+                        .collect();
+                    add(&mut all[cycle], &costs);
+                    cycles.out[*function].push((*callee, costs));
+                }
+            }
+        }
+        cycles.begin(&members, all);
+        cycles
+    }
+
+    /// What calls do not account for begins in the function of a cycle that does most.
+    fn begin(&mut self, members: &[Vec<usize>], mut left: Vec<Vec<u64>>) {
+        for (callee, costs) in self.out.iter().flatten() {
+            for (left, cost) in left[self.of[*callee]].iter_mut().zip(costs) {
+                *left = left.saturating_sub(*cost);
+            }
+        }
+        for (members, left) in members.iter().zip(left) {
+            let called = |function: &&usize| self.graph.functions[**function].inclusive();
+            if let Some(first) = members.iter().max_by_key(called) {
+                self.begun[*first] = left;
+            }
+        }
+    }
+
+    /// A cycle as it is entered: the members that each one calls for the first time, and what all that is
+    /// below a member costs.
+    fn tree(&self, entry: usize) -> FxHashMap<usize, Member> {
+        let mut tree = FxHashMap::from_iter([(entry, Member::default())]);
+        let mut order = vec![entry];
+        let mut at = 0;
+        while let Some(function) = order.get(at).copied() {
+            at += 1;
+            for (callee, _) in &self.graph.functions[function].calls {
+                if self.of[*callee] == self.of[entry] && !tree.contains_key(callee) {
+                    tree.insert(*callee, Member::default());
+                    tree.entry(function).or_default().calls.push(*callee);
+                    order.push(*callee);
+                }
+            }
+        }
+        for function in order.into_iter().rev() {
+            let mut all = vec![0; self.values];
+            add(&mut all, &self.graph.functions[function].own);
+            self.out[function].iter().for_each(|(_, costs)| add(&mut all, costs));
+            for callee in &tree[&function].calls {
+                add(&mut all, &tree[callee].all);
+            }
+            tree.entry(function).or_default().all = all;
+        }
+        tree
+    }
+}
+
+/// A function of a cycle.
+#[derive(Debug, Default)]
+struct Member {
+    calls: Vec<usize>,
+    all: Vec<u64>,
+}
+
+impl Function {
+    /// What it and its calls cost, by the first event.
+    fn inclusive(&self) -> u64 {
+        let first = |costs: &[u64]| costs.first().copied().unwrap_or_default();
+        let calls = self.calls.iter().map(|(_, costs)| first(costs));
+        calls.fold(first(&self.own), u64::saturating_add)
+    }
+}
+
+/// The functions of each cycle, callees before their callers: the strongly connected components, by
+/// Tarjan's algorithm.
+fn members(graph: &Graph) -> Vec<Vec<usize>> {
+    const NEW: usize = usize::MAX;
+    let count = graph.functions.len();
+    let (mut number, mut low) = (vec![NEW; count], vec![0; count]);
+    let (mut is_open, mut open, mut cycles) = (vec![false; count], Vec::new(), Vec::new());
+    let mut next = 0;
+    for root in 0..count {
+        // A function, and how many of its calls were followed.
+        let mut path = if number[root] == NEW { vec![(root, 0)] } else { Vec::new() };
+        while let Some((function, followed)) = path.last_mut() {
+            let function = *function;
+            if *followed == 0 && number[function] == NEW {
+                (number[function], low[function]) = (next, next);
+                next += 1;
+                open.push(function);
+                is_open[function] = true;
+            }
+            if let Some((callee, _)) = graph.functions[function].calls.get(*followed) {
+                *followed += 1;
+                if number[*callee] == NEW {
+                    path.push((*callee, 0));
+                } else if is_open[*callee] {
+                    low[function] = low[function].min(number[*callee]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some((caller, _)) = path.last() {
+                low[*caller] = low[*caller].min(low[function]);
+            }
+            if low[function] == number[function] {
+                let start = open.iter().rposition(|member| *member == function).unwrap_or(0);
+                let cycle = open.split_off(start);
+                cycle.iter().for_each(|member| is_open[*member] = false);
+                cycles.push(cycle);
+            }
+        }
+    }
+    cycles
+}
+
+struct Walk<'c> {
+    cycles: &'c Cycles<'c>,
+    frames: &'c [FrameIndex],
     /// The functions of the stack, outermost first.
     path: Vec<usize>,
     stacks: usize,
+    /// Cycles by the function that they are entered at.
+    known: FxHashMap<usize, Rc<FxHashMap<usize, Member>>>,
 }
 
 impl Walk<'_> {
+    /// A function that is called from outside its cycle.
+    fn enter(&mut self, function: usize, costs: &[u64], sink: &mut Sink) {
+        let cycles = self.cycles;
+        let tree = self.known.entry(function).or_insert_with(|| Rc::new(cycles.tree(function)));
+        let tree = Rc::clone(tree);
+        self.visit(function, costs, &tree, sink);
+    }
+
     /// Shares `costs` among a function's own work and its calls as all of its cost is shared. What
     /// rounding leaves stays with the function, so that sums are exact.
-    fn enter(&mut self, function: usize, costs: &[u64], sink: &mut Sink) {
-        let is_recursive = self.path.contains(&function);
+    fn visit(
+        &mut self,
+        function: usize,
+        costs: &[u64],
+        tree: &FxHashMap<usize, Member>,
+        sink: &mut Sink,
+    ) {
         self.path.push(function);
         let mut left = costs.to_vec();
-        if !is_recursive && self.path.len() < MAX_DEPTH && self.stacks < MAX_STACKS {
-            for (called, of_call) in &self.graph.functions[function].calls {
+        if self.path.len() < MAX_DEPTH && self.stacks < MAX_STACKS {
+            let (cycles, member) = (self.cycles, &tree[&function]);
+            let within = member.calls.iter().map(|called| (*called, &tree[called].all, true));
+            let out = cycles.out[function].iter().map(|(called, costs)| (*called, costs, false));
+            for (called, of_call, is_within) in within.chain(out) {
                 let share: Vec<u64> = (0..costs.len())
                     .map(|value| {
-                        let all = self.all[function][value];
-                        let part = of_call.get(value).copied().unwrap_or_default();
-                        share(costs[value], part, all).min(left[value])
+                        share(costs[value], of_call[value], member.all[value]).min(left[value])
                     })
                     .collect();
                 if share.iter().all(|cost| *cost == 0) {
@@ -150,7 +328,10 @@ impl Walk<'_> {
                 for (left, share) in left.iter_mut().zip(&share) {
                     *left -= share;
                 }
-                self.enter(*called, &share, sink);
+                match is_within {
+                    true => self.visit(called, &share, tree, sink),
+                    false => self.enter(called, &share, sink),
+                }
             }
         }
         if left.iter().any(|cost| *cost > 0) {
