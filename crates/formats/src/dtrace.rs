@@ -10,19 +10,21 @@
 //! ```
 //!
 //! Stacks of several keys stand one after the other, parted by a blank line; an empty one leaves
-//! nothing but the blank line.
+//! nothing but the blank line. Other keys, as in `@[execname, pid, ustack()]`, stand on a line before the
+//! stack and less far in, or behind it before the count; they become outermost frames.
 
 use flame_profile::FrameKind;
 
 use crate::ReadError;
-use crate::counted::{CountedLine, read_counted};
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{
-    inlined_parts, is_decimal, without_arguments, without_class_letter, without_offset,
+    inlined_parts, is_decimal, number, rust_signs, without_arguments, without_class_letter,
+    without_offset,
 };
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sink};
+use crate::sink::{FrameIndex, Sample, Sink};
+use crate::skipped::Place;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "dtrace",
@@ -63,15 +65,111 @@ fn is_probe(line: &[u8]) -> bool {
     }
 }
 
+/// What was read of an entry.
+#[derive(Default)]
+struct Entry {
+    /// Innermost first.
+    stack: Vec<FrameIndex>,
+    /// Keys that are no stacks, outermost first.
+    keys: Vec<FrameIndex>,
+    /// A line that may have keys: where its text starts, and the text. What follows tells.
+    first: Option<(usize, Vec<u8>)>,
+    /// Whether the rows of a distribution follow.
+    is_distribution: bool,
+}
+
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    read_counted(input, sink, |line, sink, stack| {
-        let text = line.trim_ascii();
-        if is_header(text) || is_probe(line) {
-            return CountedLine::Nothing;
+    let mut lines = input.lines();
+    let mut entry = Entry::default();
+    let mut last = 0;
+    while let Some(line) = lines.next_line()? {
+        last = line.number;
+        let text = line.text.trim_ascii();
+        if text.is_empty() {
+            entry.settle(last, sink)?;
+            entry.is_distribution = false;
+            continue;
         }
-        push_frames(text, sink, stack);
-        CountedLine::Frames
-    })
+        if entry.is_distribution || is_header(text) || is_probe(line.text) {
+            continue;
+        }
+        let indent = line.text.len() - line.text.trim_ascii_start().len();
+        match entry.first.take() {
+            Some((before, keys)) if indent > before && !is_decimal(text) => {
+                entry.keys = keys_of(&keys, sink);
+            }
+            first => {
+                entry.first = first;
+                entry.settle(last, sink)?;
+            }
+        }
+        if text.starts_with(b"value ") && memchr::memmem::find(text, b" Distribution ").is_some() {
+            sink.skip(Place::Line(last), "it has a distribution in place of a count", text)?;
+            entry = Entry { is_distribution: true, ..Entry::default() };
+        } else if entry.stack.is_empty() && entry.keys.is_empty() && may_be_keys(line.text) {
+            entry.first = Some((indent, text.to_vec()));
+        } else if is_decimal(text) {
+            entry.end(text, last, sink)?;
+        } else if let Some((keys, count)) = keys_and_count(text) {
+            entry.keys.extend(keys_of(keys, sink));
+            entry.end(count, last, sink)?;
+        } else {
+            push_frames(text, sink, &mut entry.stack);
+        }
+    }
+    entry.settle(last, sink)?;
+    if !entry.stack.is_empty() {
+        sink.skip(Place::Line(last), "the last stack has no count", b"")?;
+    }
+    Ok(())
+}
+
+impl Entry {
+    /// A first line that no stack follows has no keys: it is a frame, or the count of an empty stack.
+    fn settle(&mut self, line: u64, sink: &mut Sink) -> Result<(), ReadError> {
+        let Some((_, text)) = self.first.take() else { return Ok(()) };
+        if is_decimal(&text) {
+            return self.end(&text, line, sink);
+        }
+        push_frames(&text, sink, &mut self.stack);
+        Ok(())
+    }
+
+    fn end(&mut self, count: &[u8], line: u64, sink: &mut Sink) -> Result<(), ReadError> {
+        let Entry { mut stack, mut keys, .. } = std::mem::take(self);
+        match number(count) {
+            Some(count) => {
+                keys.extend(stack.drain(..).rev());
+                sink.add(&Sample::new(&keys, &[count]));
+                Ok(())
+            }
+            None => sink.skip(Place::Line(line), "its count is too large", count),
+        }
+    }
+}
+
+/// Names are written two blanks in, and numbers in fewer columns than the 17 that a count has.
+fn may_be_keys(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    let indent = line.len() - line.trim_ascii_start().len();
+    if is_decimal(text) {
+        return line.trim_ascii_end().len() < 17;
+    }
+    (1..=2).contains(&indent) && !text.contains(&b'`') && !text.starts_with(b"0x")
+}
+
+/// `bash                1234                 5`: keys that stand behind the stacks, and the count.
+fn keys_and_count(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memmem::rfind(text, b"  ")?;
+    let count = &text[at + 2..];
+    is_decimal(count).then_some((&text[..at], count))
+}
+
+/// `bash                1234`: keys are parted by two blanks or more.
+fn keys_of(text: &[u8], sink: &mut Sink) -> Vec<FrameIndex> {
+    let text = String::from_utf8_lossy(text);
+    let keys = text.split("  ").map(str::trim).filter(|key| !key.is_empty());
+    keys.map(|key| sink.frame(key.as_bytes(), FrameKind::Mark)).collect()
 }
 
 /// The frames of a line, innermost first: several where a method has others inlined.
@@ -91,7 +189,7 @@ fn push_frames(text: &[u8], sink: &mut Sink, stack: &mut Vec<FrameIndex>) {
     for (at, part) in inlined_parts(function).enumerate() {
         name.clear();
         name.extend_from_slice(module);
-        name.extend_from_slice(without_arguments(without_class_letter(part)));
+        name.extend_from_slice(&rust_signs(without_arguments(without_class_letter(part))));
         let name = if name.is_empty() { b"-" } else { &name[..] };
         stack.push(sink.frame(name, if at > 0 { FrameKind::Inlined } else { kind }));
     }

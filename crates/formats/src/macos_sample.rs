@@ -15,7 +15,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{number, without_arguments};
+use crate::names::{number, rust_signs, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::skipped::Place;
@@ -25,7 +25,10 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "macos-sample",
     description: "macOS sample, or Activity Monitor's \"Sample Process\"",
     content: Content::Text,
-    detect: |head: &Head<'_>| head.lines().any(|line| line.trim_ascii_end() == b"Call graph:"),
+    detect: |head: &Head<'_>| {
+        head.text().starts_with(b"Analysis of sampling ")
+            || head.lines().any(|line| line.trim_ascii_end() == b"Call graph:")
+    },
     reader: Reader::Stacks(read),
 };
 
@@ -80,5 +83,5 @@ fn function(text: &[u8]) -> Vec<u8> {
     let end = memchr::memchr(b')', behind).unwrap_or(behind.len());
     let symbol = text[..at].trim_ascii();
     let symbol = if symbol == b"???" { b"[unknown]" } else { without_arguments(symbol) };
-    [&behind[..end], b"`", symbol].concat()
+    [&behind[..end], b"`", &rust_signs(symbol)].concat()
 }

@@ -81,12 +81,12 @@ pub(crate) fn without_arguments(name: &[u8]) -> &[u8] {
 }
 
 /// Whether the byte before stands in a word.
-fn is_within_word(name: &[u8], at: usize) -> bool {
+pub(crate) fn is_within_word(name: &[u8], at: usize) -> bool {
     at > 0 && (name[at - 1].is_ascii_alphanumeric() || name[at - 1] == b'_')
 }
 
 /// The length of `operator` and the sign that follows it.
-fn operator_len(rest: &[u8]) -> usize {
+pub(crate) fn operator_len(rest: &[u8]) -> usize {
     let signs: [&[u8]; 11] =
         [b"()", b"<=>", b"<<=", b">>=", b"->*", b"<<", b">>", b"->", b"<=", b">=", b"[]"];
     let word = b"operator".len();
@@ -212,9 +212,21 @@ const RUST_SIGNS: [(&[u8], &[u8]); 19] = [
     (b"$u3d$", b"="),
 ];
 
+/// What LLVM puts behind a function that it made visible for other units: `.llvm.7886897`, also in brackets.
+fn without_llvm(name: &[u8]) -> &[u8] {
+    let Some(at) = memchr::memmem::rfind(name, b".llvm.") else { return name };
+    let (before, digits) = (&name[..at], &name[at + b".llvm.".len()..]);
+    match (before.strip_suffix(b" ("), digits.strip_suffix(b")")) {
+        (Some(before), Some(digits)) if is_decimal(digits) => before,
+        _ if is_decimal(digits) => before,
+        _ => name,
+    }
+}
+
 /// `::h` and sixteen digits are a hash of the types.
 fn without_rust_hash(name: &[u8]) -> &[u8] {
     const LEN: usize = 19;
+    let name = without_llvm(name);
     let Some(at) = name.len().checked_sub(LEN) else { return name };
     match &name[at..] {
         [b':', b':', b'h', digits @ ..] if at > 0 && is_hex(digits) => &name[..at],
@@ -296,6 +308,10 @@ mod tests {
         let name = b"_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$X$GT$::f::h0123456789abcdef";
         check(&rust_signs(name), "<alloc::vec::Vec<T> as X>::f");
         check(&rust_signs(b"core::fmt::write::h0123456789abcdef"), "core::fmt::write");
+        let name = b"std::panicking::try::do_call::h0123456789abcdef (.llvm.7886897)";
+        check(&rust_signs(name), "std::panicking::try::do_call");
+        check(&rust_signs(b"parse.llvm.7886897"), "parse");
+        check(&rust_signs(b"read.llvm.ir"), "read.llvm.ir");
         check(&rust_signs(b"Outer$Inner..run"), "Outer$Inner..run");
     }
 }

@@ -1,7 +1,7 @@
 //! Instruments' recordings as XML: `xcrun xctrace export --input FILE.trace --xpath
 //! '//table[@schema="time-profile"]'`.
 //!
-//! Each row of the table is a sample. An element that was there before is only referred to: `<frame
+//! Each row of the table is a sample; those of `cpu-profile` weigh cycles. An element that was there before is only referred to: `<frame
 //! ref="17"/>`.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::without_arguments;
+use crate::names::{rust_signs, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskName};
 use crate::skipped::Place;
@@ -41,31 +41,44 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         document.descendants().filter_map(|node| Some((node.attribute("id")?, node))).collect();
     let find = |node| target(node, &by_id);
     let rows: Vec<_> = document.descendants().filter(|node| node.has_tag_name("row")).collect();
-    let has_weights = rows.iter().any(|row| child(*row, "weight").is_some());
-    sink.set_values(match has_weights {
-        true => vec![ValueType::new("cpu", "nanoseconds"), ValueType::samples()],
-        false => vec![ValueType::samples()],
+    // What rows weigh, by the first that says so.
+    let weighs = |name: &&str| rows.iter().any(|row| child(*row, name).is_some());
+    let weight_name = ["weight", "cycle-weight"].into_iter().find(weighs);
+    sink.set_values(match weight_name {
+        Some("weight") => vec![ValueType::new("cpu", "nanoseconds"), ValueType::samples()],
+        Some(_) => vec![ValueType::new("cycles", "count"), ValueType::samples()],
+        None => vec![ValueType::samples()],
     });
     for (at, row) in rows.into_iter().enumerate() {
         let task = child(row, "thread").and_then(find).and_then(|thread| {
             let name = thread.attribute("fmt")?;
             // `Main Thread 0x1a2b (server, pid: 4242)`
             let end = name.find(" 0x").unwrap_or(name.len());
-            Some(sink.task(TaskName { name: &name.as_bytes()[..end], ..TaskName::default() }))
+            Some(sink.task(TaskName { name: name[..end].trim().as_bytes(), ..TaskName::default() }))
         });
         let stack = ["backtrace", "tagged-backtrace"].into_iter().find_map(|name| child(row, name));
-        // Rows of other tables have no stack. A tagged one has the other within.
-        let Some(stack) = stack else { continue };
-        let stack = find(stack).and_then(|stack| match child(stack, "backtrace") {
-            Some(inner) => find(inner),
-            None => Some(stack),
+        let weight = weight_name.and_then(|name| child(row, name)).and_then(find);
+        // Rows of other tables have no stack, and weigh nothing.
+        if stack.is_none() && weight.is_none() {
+            continue;
+        }
+        // Samples without a stack have a `sentinel` in its place. A tagged one has the other within.
+        let stack = stack.map(|stack| {
+            find(stack).and_then(|stack| match child(stack, "backtrace") {
+                Some(inner) => find(inner),
+                None => Some(stack),
+            })
         });
-        let frames: Option<Vec<FrameIndex>> = stack.and_then(|stack| {
+        let frames: Option<Vec<FrameIndex>> = stack.map_or(Some(Vec::new()), |stack| {
+            let stack = stack?;
             let frames = stack.children().filter(|node| node.has_tag_name("frame"));
             let names =
                 frames.map(|frame| Some(find(frame)?.attribute("name").unwrap_or("[unknown]")));
             names
-                .map(|name| Some(sink.frame(without_arguments(name?.as_bytes()), FrameKind::User)))
+                .map(|name| {
+                    let name = rust_signs(without_arguments(name?.as_bytes()));
+                    Some(sink.frame(&name, FrameKind::User))
+                })
                 .collect()
         });
         let Some(mut frames) = frames else {
@@ -74,10 +87,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         };
         frames.reverse();
-        let weight = child(row, "weight").and_then(find);
-        let nanoseconds = weight.and_then(|weight| weight.text()?.trim().parse().ok());
-        let weights = [nanoseconds.unwrap_or_default(), 1];
-        let weights = if has_weights { &weights[..] } else { &weights[1..] };
+        let weight = weight.and_then(|weight| weight.text()?.trim().parse().ok());
+        let weights = [weight.unwrap_or_default(), 1];
+        let weights = if weight_name.is_some() { &weights[..] } else { &weights[1..] };
         sink.add(&Sample { task, ..Sample::new(&frames, weights) });
     }
     Ok(())
