@@ -40,6 +40,23 @@ fn frame(line: &[u8]) -> Option<&[u8]> {
     is_hex(&rest[..end]).then(|| rest[end..].trim_ascii())
 }
 
+/// `main - /usr/bin/server`, `- /usr/bin/server`: the function, or the image in brackets.
+fn function(symbol: &[u8]) -> Vec<u8> {
+    let (name, image) = match memchr::memmem::find(symbol, b"- /") {
+        Some(at) if at == 0 || symbol[at - 1] == b' ' => (&symbol[..at], Some(&symbol[at + 3..])),
+        _ => (symbol, None),
+    };
+    let name = without_arguments(name.trim_ascii());
+    match (name, image) {
+        (b"" | b"-", Some(image)) => {
+            let base = image.rsplit(|byte| *byte == b'/').next().unwrap_or(image);
+            [b"[", base, b"]"].concat()
+        }
+        (b"" | b"-", None) => b"[unknown]".to_vec(),
+        _ => name.to_vec(),
+    }
+}
+
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     // Innermost first.
@@ -48,10 +65,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         if let Some(symbol) = frame(line.text) {
             // Return addresses have ` - 1` behind them, and the image stands last with `-m`.
             let symbol = symbol.strip_prefix(b"- 1").unwrap_or(symbol).trim_ascii();
-            let end = memchr::memmem::find(symbol, b" - ").unwrap_or(symbol.len());
-            let name = without_arguments(symbol[..end].trim_ascii());
-            let name = if name.is_empty() || name == b"-" { b"[unknown]" } else { name };
-            stack.push(sink.frame(name, FrameKind::User));
+            stack.push(sink.frame(&function(symbol), FrameKind::User));
         } else if line.text.starts_with(b"TID ") || line.text.starts_with(b"PID ") {
             sink.end_stack(&mut stack, None, 1);
         }

@@ -11,6 +11,8 @@
 //!
 //! Each trace counts once, a cause as one of its own.
 
+use std::borrow::Cow;
+
 use flame_profile::FrameKind;
 
 use crate::ReadError;
@@ -32,12 +34,12 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 /// `    at com.example.Server.reply(Server.java:33)`
-fn method(line: &[u8]) -> Option<&[u8]> {
+fn method(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     let bare = line.trim_ascii_start();
     let rest = bare.strip_prefix(b"at ").filter(|_| bare.len() < line.len())?;
     let end = memchr::memchr(b'(', rest)?;
     let name = method_name(rest);
-    let is_method = memchr::memchr(b'.', name).is_some()
+    let is_method = memchr::memchr(b'.', &name).is_some()
         && !rest[..end].contains(&b' ')
         && memchr::memchr(b')', &rest[end..]).is_some();
     is_method.then_some(name)
@@ -49,7 +51,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut stack: Vec<FrameIndex> = Vec::new();
     while let Some(line) = lines.next_line()? {
         if let Some(name) = method(line.text) {
-            stack.push(sink.frame(name, FrameKind::User));
+            stack.push(sink.frame(&name, FrameKind::User));
             continue;
         }
         // `- waiting on <0x76ab>` and `- locked <0x76ab>` stand among the frames.

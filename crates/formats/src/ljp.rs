@@ -64,7 +64,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             }
             None => text,
         };
-        stack.push(sink.frame(method_name(first), FrameKind::User));
+        stack.push(sink.frame(&method_name(first), FrameKind::User));
     }
     sink.end_stack(&mut stack, None, count);
     Ok(())

@@ -10,10 +10,12 @@
 //! Process 4242: python3 app.py
 //! Thread 4242 (active): "MainThread"
 //!     handle (app.py:12)
+//!         Arguments:
+//!             request: <Request at 0x7f01>
 //!     main (app.py:30)
 //! ```
 //!
-//! Lines are left out of the frames: a function that was met at several of them is one box.
+//! Variables (`py-spy dump --locals`) are left out. Lines are left out of the frames: a function that was met at several of them is one box.
 
 use flame_profile::FrameKind;
 
@@ -56,9 +58,10 @@ fn file_frame(line: &[u8]) -> Option<Vec<u8>> {
     is_line.then(|| in_file(behind[end + 4..].trim_ascii(), &rest[..at]))
 }
 
-/// `    handle (app.py:12)`
+/// `    handle (app.py:12)`; variables stand further in.
 fn py_spy_frame(line: &[u8]) -> Option<Vec<u8>> {
-    let text = line.strip_prefix(b"    ")?.trim_ascii().strip_suffix(b")")?;
+    let text = line.strip_prefix(b"    ").filter(|text| !text.starts_with(b" "))?;
+    let text = text.trim_ascii_end().strip_suffix(b")")?;
     let at = memchr::memmem::rfind(text, b" (")?;
     let place = &text[at + 2..];
     let colon = memchr::memrchr(b':', place).filter(|colon| is_decimal(&place[colon + 1..]));
@@ -67,7 +70,7 @@ fn py_spy_frame(line: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn in_file(function: &[u8], file: &[u8]) -> Vec<u8> {
-    let base = file.rsplit(|byte| *byte == b'/').next().unwrap_or(file);
+    let base = file.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or(file);
     [function, b" (", base, b")"].concat()
 }
 
@@ -100,6 +103,9 @@ fn read(
     while let Some(line) = lines.next_line()? {
         if let Some(name) = frame(line.text) {
             stack.push(sink.frame(&name, FrameKind::User));
+            continue;
+        }
+        if line.text.starts_with(b"        ") {
             continue;
         }
         sink.end_stack(&mut stack, task, 1);
