@@ -3,8 +3,9 @@
 //!
 //! Spans are begun and ended (`B`, `E`) or whole (`X`); each thread's spans are nested by their
 //! times, and what a span does not share with those within it is its own. Files may also have
-//! `samples` with `stackFrames`, which are then what counts. The array may break off: the format allows
-//! it.
+//! `samples` with `stackFrames`, or a CPU profile of V8 as recordings of Chrome's tools have, which are
+//! then what counts (`--event spans`: the spans all the same). The array may break off: the format
+//! allows it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,6 @@ use flame_profile::{FrameKind, Nanos, ValueType};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{self, count, integer, number, text, whole};
@@ -20,10 +20,12 @@ use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 use crate::spans::{Span, nest};
+use crate::{NoSuchEvent, ReadError};
+use profiles::Profiles;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "chrome-trace",
-    description: "Chrome trace events (chrome://tracing, Perfetto's JSON, Hermes, -ftime-trace)",
+    description: "Chrome trace events (chrome://tracing, DevTools, Perfetto's JSON, -ftime-trace)",
     content: Content::Text,
     detect: |head: &Head<'_>| {
         head.is_json()
@@ -33,11 +35,50 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
     reader: Reader::Stacks(read),
 };
 
+mod profiles;
+
 /// A thread: the numbers of its process and of itself.
 type Key = (i64, i64);
 
+/// Numbers of processes and threads. Some tools write names in their place.
+#[derive(Default)]
+struct Ids {
+    texts: Vec<String>,
+}
+
+impl Ids {
+    fn key(&mut self, event: &Value) -> Key {
+        (self.id(&event["pid"]), self.id(&event["tid"]))
+    }
+
+    fn id(&mut self, value: &Value) -> i64 {
+        if let Some(number) = integer(value) {
+            return number;
+        }
+        let Value::String(text) = value else { return 0 };
+        let known = self.texts.iter().position(|known| known == text);
+        let at = known.unwrap_or_else(|| {
+            self.texts.push(text.clone());
+            self.texts.len() - 1
+        });
+        i64::MIN.saturating_add(i64::try_from(at).unwrap_or(i64::MAX))
+    }
+
+    /// The text that stands for a number.
+    fn text(&self, id: i64) -> Option<&str> {
+        let at = usize::try_from(id.checked_sub(i64::MIN)?).ok()?;
+        self.texts.get(at).map(String::as_str)
+    }
+}
+
 #[derive(Default)]
 struct Trace {
+    ids: Ids,
+    profiles: Profiles,
+    /// Begins of spans that belong to no thread.
+    asynchronous: u64,
+    /// Sums of clang's, which span what others do.
+    sums: u64,
     threads: BTreeMap<Key, Thread>,
     process_names: FxHashMap<i64, String>,
     thread_names: FxHashMap<Key, String>,
@@ -80,8 +121,16 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         }
     }
     let samples = root.get("samples").and_then(Value::as_array);
+    let asked = sink.options().event.clone();
+    if let Some(asked) = asked.as_ref().filter(|asked| *asked != "spans" && *asked != "samples") {
+        let others = "samples, spans".to_owned();
+        return Err(NoSuchEvent { asked: asked.clone(), others }.into());
+    }
+    let profiles = std::mem::take(&mut trace.profiles).into_list();
     match (samples.filter(|samples| !samples.is_empty()), root.get("stackFrames")) {
+        _ if asked.as_deref() == Some("spans") => trace.add_spans(sink),
         (Some(samples), Some(frames)) => trace.add_samples(samples, frames, sink),
+        _ if !profiles.is_empty() => profiles::add(&profiles, &trace, sink),
         _ => trace.add_spans(sink),
     }
 }
@@ -94,15 +143,19 @@ fn nanoseconds(value: &Value) -> Option<u64> {
     }
 }
 
-fn key(event: &Value) -> Key {
-    let id = |name: &str| integer(&event[name]).unwrap_or_default();
-    (id("pid"), id("tid"))
+/// `Total Frontend`, which clang's `-ftime-trace` puts beside the spans that it sums up, each on a thread of
+/// its own.
+fn is_sum(event: &Value) -> bool {
+    let args = &event["args"];
+    text(&event["name"]).starts_with("Total ")
+        && !args["count"].is_null()
+        && !args["avg ms"].is_null()
 }
 
 impl Trace {
     fn take(&mut self, at: usize, event: &Value) -> Result<(), &'static str> {
         let phase = text(&event["ph"]);
-        let key = key(event);
+        let key = self.ids.key(event);
         if phase == "M" {
             let name = text(&event["args"]["name"]).to_owned();
             match text(&event["name"]) {
@@ -113,6 +166,12 @@ impl Trace {
             return Ok(());
         }
         if !matches!(phase, "B" | "E" | "X") {
+            self.profiles.take(event, &mut self.ids);
+            self.asynchronous += u64::from(matches!(phase, "b" | "S"));
+            return Ok(());
+        }
+        if phase == "X" && is_sum(event) {
+            self.sums += 1;
             return Ok(());
         }
         let start = nanoseconds(&event["ts"]).ok_or("it has no time")?;
@@ -153,8 +212,12 @@ impl Trace {
         let name = match (self.thread_names.get(&key), process) {
             (Some(name), _) => name.clone(),
             (None, Some(process)) => process.to_owned(),
-            (None, None) => format!("thread {}", key.1),
+            (None, None) => match self.ids.text(key.1) {
+                Some(text) => text.to_owned(),
+                None => format!("thread {}", key.1),
+            },
         };
+        let process = process.or_else(|| self.ids.text(key.0));
         let id = |id: i64| u32::try_from(id).ok();
         sink.task(TaskName {
             name: name.as_bytes(),
@@ -190,6 +253,14 @@ impl Trace {
                 "spans without an end: {unended}; they are drawn to the end of the trace"
             ));
         }
+        if self.asynchronous > 0 {
+            let count = self.asynchronous;
+            sink.note(format!("asynchronous spans, which are of no thread: {count}; left out"));
+        }
+        if self.sums > 0 {
+            let count = self.sums;
+            sink.note(format!("sums of other spans (\"Total ...\"): {count}; left out"));
+        }
         if overlapping > 0 {
             sink.note(format!(
                 "spans that outlast the one they began in: {overlapping}; they are drawn to its end"
@@ -200,7 +271,7 @@ impl Trace {
 
     /// The frames of `stackFrames` name their parents.
     fn add_samples(
-        &self,
+        mut self,
         samples: &[Value],
         frames: &Value,
         sink: &mut Sink,
@@ -232,7 +303,8 @@ impl Trace {
             }
             stack.reverse();
             let weight = count(&sample["weight"]);
-            let task = Some(self.task(key(sample), sink));
+            let key = self.ids.key(sample);
+            let task = Some(self.task(key, sink));
             let time = nanoseconds(&sample["ts"]).map(Nanos);
             let weights = [weight.unwrap_or(1)];
             sink.add(&Sample { task, time, ..Sample::new(&stack, &weights) });
