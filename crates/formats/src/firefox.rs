@@ -1,6 +1,7 @@
 //! The Firefox Profiler's JSON: what samply, Firefox, and its importers for perf and simpleperf write
 //! or load. Both forms are read: the processed one of the web page, and Firefox's own (`schema` and
-//! `data`).
+//! `data`), also as the developer tools of older versions save it (`profile` within), and with the processes
+//! of the oldest ones as texts of JSON. Functions without a name but an address are `[libxul.so+0x1f]`.
 
 use flame_profile::{FrameKind, Nanos, ValueType};
 use serde_json::Value;
@@ -9,6 +10,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{self, index, integer, number, text, whole};
+use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
@@ -23,14 +25,23 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
     detect: |head: &Head<'_>| {
         let has = |part: &[u8]| head.contains(part);
         let is_processed = has(b"\"preprocessedProfileVersion\"");
-        let is_of_firefox = has(b"\"meta\"") && has(b"\"threads\"") && has(b"\"libs\"");
-        head.is_json() && (is_processed || is_of_firefox)
+        // The list of libraries may be longer than the start that is looked at.
+        let is_of_firefox = has(b"\"meta\"")
+            && (has(b"\"threads\"") && has(b"\"libs\"")
+                || has(b"\"breakpadId\"")
+                || has(b"\"stackwalk\"")
+                || has(b"\"markerSchema\""));
+        let is_of_tools = has(b"\"profile\"") && has(b"\"breakpadId\"")
+            || has(b"\"label\"") && has(b"\"markers\"") && has(b"\"isOffMainThread\"");
+        head.is_json() && (is_processed || is_of_firefox || is_of_tools)
     },
     reader: Reader::Stacks(read),
 };
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let root = json::parse(input, "Firefox profile")?;
+    let within = &root["profile"];
+    let root = if within["threads"].is_array() { within } else { &root };
     let threads = root["threads"].as_array().filter(|threads| !threads.is_empty());
     let Some(threads) = threads else {
         let what = "it has no threads".to_owned();
@@ -39,10 +50,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let first = weight_type(&threads[0]);
     sink.set_values(vec![value_type(first)]);
     let mut record = 0;
-    read_process(&root, &root, first, &mut record, sink)?;
+    read_process(root, root, first, &mut record, sink)?;
     // Firefox's own form has its other processes within.
     for process in root["processes"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        read_process(&root, process, first, &mut record, sink)?;
+        read_process(root, process, first, &mut record, sink)?;
     }
     Ok(())
 }
@@ -67,6 +78,11 @@ fn read_process(
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
     for thread in process["threads"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        if let Value::String(process) = thread {
+            let process = json::parse_bytes(process.as_bytes(), "Firefox profile")?;
+            read_process(&process, &process, first, record, sink)?;
+            continue;
+        }
         let name = text(&thread["name"]);
         if value_type(weight_type(thread)) != value_type(first) {
             sink.note(format!("thread {name} is left out: its weights have another unit"));
@@ -93,6 +109,10 @@ struct Thread<'v> {
     stacks: Table<'v>,
     frames: Table<'v>,
     functions: Table<'v>,
+    /// Libraries and other files of functions.
+    resources: Table<'v>,
+    /// The number of the category of the kernel's frames.
+    kernel: Option<usize>,
     strings: &'v [Value],
 }
 
@@ -106,6 +126,8 @@ impl<'v> Thread<'v> {
         };
         let strings = [&thread["stringArray"], &thread["stringTable"], &shared["stringArray"]];
         let strings = strings.into_iter().find_map(Value::as_array);
+        let categories = root["meta"]["categories"].as_array();
+        let kernel = categories.and_then(|all| all.iter().position(|one| one["name"] == "Kernel"));
         Thread {
             samples: table("samples"),
             weights: thread["samples"].get("weight").filter(|weights| weights.is_array()),
@@ -113,6 +135,8 @@ impl<'v> Thread<'v> {
             stacks: table("stackTable"),
             frames: table("frameTable"),
             functions: table("funcTable"),
+            resources: table("resourceTable"),
+            kernel,
             strings: strings.map(Vec::as_slice).unwrap_or_default(),
         }
     }
@@ -171,13 +195,31 @@ impl<'v> Thread<'v> {
 
     fn frame(&self, frame: usize, sink: &mut Sink) -> FrameIndex {
         let depth = integer(self.frames.get(frame, "inlineDepth")).unwrap_or_default();
-        let kind = if depth > 0 { FrameKind::Inlined } else { FrameKind::User };
+        let category = index(self.frames.get(frame, "category"));
+        let kind = match depth {
+            1.. => FrameKind::Inlined,
+            _ if category.is_some() && category == self.kernel => FrameKind::Kernel,
+            _ => FrameKind::User,
+        };
         // Firefox's own form names frames by their location.
-        let string = match index(self.frames.get(frame, "func")) {
+        let function = index(self.frames.get(frame, "func"));
+        let string = match function {
             Some(function) => self.functions.get(function, "name"),
             None => self.frames.get(frame, "location"),
         };
-        let name = index(string).and_then(|at| self.strings.get(at)).map(text);
-        sink.frame(name.unwrap_or("[unknown]").as_bytes(), kind)
+        let Some(name) = self.string(string) else { return sink.frame(b"[unknown]", kind) };
+        let is_address = name.strip_prefix("0x").is_some_and(|digits| is_hex(digits.as_bytes()));
+        let library = function.filter(|_| is_address).and_then(|function| {
+            let resource = index(self.functions.get(function, "resource"))?;
+            self.string(self.resources.get(resource, "name"))
+        });
+        match library {
+            Some(library) => sink.frame(format!("[{library}+{name}]").as_bytes(), kind),
+            None => sink.frame(name.as_bytes(), kind),
+        }
+    }
+
+    fn string(&self, at: &Value) -> Option<&'v str> {
+        index(at).and_then(|at| self.strings.get(at)).map(text)
     }
 }
