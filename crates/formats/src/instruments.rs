@@ -138,7 +138,8 @@ fn weight_of(field: &[u8]) -> Option<(u64, Measure)> {
     let text = str::from_utf8(field).ok()?.trim();
     let plain = match text.strip_suffix('%') {
         Some(head) => {
-            let is_share = |c: char| c.is_ascii_digit() || matches!(c, '.' | '\u{2007}');
+            let head = head.trim_end();
+            let is_share = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '\u{2007}');
             head.trim_end_matches(is_share).trim_end()
         }
         None => text,

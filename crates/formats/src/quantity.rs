@@ -28,14 +28,22 @@ impl Measure {
 }
 
 /// `96.08 Gc`, `4273.0ms`, `1.2 min`, `429.93 MB`, `17`, `1,234`: the whole number of the smallest
-/// unit and what it counts.
+/// unit and what it counts. Where commas cannot part thousands, they are decimal ones: `4,93 s`.
 pub(crate) fn quantity(text: &[u8]) -> Option<(u64, Measure)> {
     let text = str::from_utf8(text).ok()?.trim();
     let end =
         text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (scale, measure) = unit_scale(unit.trim())?;
-    Some((scaled(number, scale)?, measure))
+    let decimal = match number.split_once(',') {
+        Some((_, digits))
+            if !number.contains('.') && !digits.contains(',') && digits.len() != 3 =>
+        {
+            Some(number.replace(',', "."))
+        }
+        _ => None,
+    };
+    Some((scaled(decimal.as_deref().unwrap_or(number), scale)?, measure))
 }
 
 fn unit_scale(unit: &str) -> Option<(u64, Measure)> {
@@ -98,6 +106,8 @@ mod tests {
             ("96.08 Gc", Some((96_080_000_000, Measure::Cycles))),
             ("429.5 MB", Some((450_363_392, Measure::Bytes))),
             ("1,234", Some((1234, Measure::Count))),
+            ("4,93 s", Some((4_930_000_000, Measure::Time))),
+            ("1,234.5 ms", Some((1_234_500_000, Measure::Time))),
             (".5 s", Some((500_000_000, Measure::Time))),
             ("-", None),
             ("", None),

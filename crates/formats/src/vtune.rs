@@ -7,7 +7,8 @@
 //!   poll,1.250000,libc.so.6
 //! ```
 //!
-//! Blanks before the function are its depth; own times are in seconds.
+//! Blanks before the function are its depth; own times are in seconds, or say their unit. Any delimiter of
+//! `-csv-delimiter` parts the columns. Reports without a time have a count: `Clockticks:Self`.
 
 use flame_profile::{FrameKind, ValueType};
 
@@ -16,7 +17,7 @@ use crate::csv::{column, fields};
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{number, without_arguments};
-use crate::quantity::scaled;
+use crate::quantity::{Measure, quantity, scaled};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::skipped::Place;
@@ -43,34 +44,53 @@ struct Columns {
 enum What {
     /// The column of own time in seconds.
     Time(usize),
+    /// The column of another number of a function's own, and what it counts.
+    Count(usize, String),
     /// Those of allocated bytes, and of the number of allocations.
     Memory { bytes: usize, count: Option<usize> },
 }
 
 impl Columns {
     fn of_header(line: &[u8]) -> Option<Columns> {
-        let separator = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b',' };
+        // Colons stand in names, too.
+        let is_there = |separator: &u8| memchr::memchr(*separator, line).is_some();
+        let separator = [b'\t', b';', b'|'].into_iter().find(is_there).unwrap_or(b',');
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let names = fields(line, separator);
         let function = column(&names, |name| {
             matches!(name, "function stack" | "function / call stack" | "call stack")
         })?;
         let module = column(&names, |name| name == "module");
-        let time = column(&names, |name| name == "cpu time:self").or_else(|| {
-            column(&names, |name| name.starts_with("cpu time") && name.contains("self"))
-        });
-        let weights = match time {
-            Some(time) => What::Time(time),
-            None => What::Memory {
-                bytes: column(&names, |name| name.starts_with("allocation size"))?,
+        let is_own = |name: &str| name.contains(":self") || name.contains(": self");
+        let time =
+            column(&names, |name| name.replace(": ", ":") == "cpu time:self").or_else(|| {
+                column(&names, |name| name.starts_with("cpu time") && name.contains("self"))
+            });
+        let bytes = column(&names, |name| name.starts_with("allocation size"));
+        let other = column(&names, is_own).and_then(|at| Some((at, names.get(at)?)));
+        let weights = match (time, bytes, other) {
+            (Some(time), ..) => What::Time(time),
+            (_, Some(bytes), _) => What::Memory {
+                bytes,
                 count: column(&names, |name| name.starts_with("allocations")),
             },
+            (_, _, Some((at, name))) => {
+                let name = String::from_utf8_lossy(name);
+                let name = name.trim().trim_end_matches("Self").trim_end_matches([' ', ':']);
+                match name.to_lowercase().contains("time") {
+                    true => What::Time(at),
+                    false => What::Count(at, name.to_lowercase().replace(' ', "-")),
+                }
+            }
+            _ => return None,
         };
         Some(Columns { separator, function, module, weights })
     }
 
     fn values(&self) -> Vec<ValueType> {
-        match self.weights {
+        match &self.weights {
             What::Time(_) => vec![ValueType::new("cpu", "nanoseconds")],
+            What::Count(_, name) => vec![ValueType::new(name.clone(), "count")],
             What::Memory { count: None, .. } => vec![ValueType::new("allocated", "bytes")],
             What::Memory { count: Some(_), .. } => {
                 vec![ValueType::new("allocated", "bytes"), ValueType::new("allocations", "count")]
@@ -84,17 +104,30 @@ impl Columns {
             b"" => Some(0),
             text => number(text),
         };
-        Some(match self.weights {
-            What::Time(at) => match field(at)? {
+        Some(match &self.weights {
+            What::Time(at) => match field(*at)? {
                 b"" => vec![0],
-                text => {
-                    let text = str::from_utf8(text).ok()?;
-                    vec![scaled(text.trim_end_matches('s'), 1_000_000_000)?]
-                }
+                text => vec![self.nanoseconds(text)?],
             },
-            What::Memory { bytes, count: None } => vec![whole(bytes)?],
-            What::Memory { bytes, count: Some(count) } => vec![whole(bytes)?, whole(count)?],
+            What::Count(at, _) => match field(*at)? {
+                b"" => vec![0],
+                text => vec![scaled(str::from_utf8(text).ok()?, 1)?],
+            },
+            What::Memory { bytes, count: None } => vec![whole(*bytes)?],
+            What::Memory { bytes, count: Some(count) } => vec![whole(*bytes)?, whole(*count)?],
         })
+    }
+
+    /// `0.010000`, `0.010s`, `12ms`, and `0,010000` where commas do not part columns.
+    fn nanoseconds(&self, text: &[u8]) -> Option<u64> {
+        let text = str::from_utf8(text).ok()?;
+        let is_decimal_comma = self.separator != b',' && !text.contains('.');
+        let text = if is_decimal_comma { text.replacen(',', ".", 1) } else { text.to_owned() };
+        match quantity(text.as_bytes())? {
+            (nanoseconds, Measure::Time) => Some(nanoseconds),
+            (_, Measure::Count) => scaled(&text, 1_000_000_000),
+            _ => None,
+        }
     }
 }
 

@@ -78,18 +78,19 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             (open, stack, last) = (Vec::new(), Vec::new(), None);
             continue;
         }
-        // What functions returned has an R; the last line is a time and a memory size alone.
+        // What functions returned has an R, what was assigned an A; the last line is a time and a memory size alone.
         let is_other = text.is_empty()
             || text.starts_with(b"TRACE END")
             || text.starts_with(b"Version:")
             || text.starts_with(b"File format:")
             || text.starts_with(b"\t")
-            || text.split(|byte| *byte == b'\t').nth(2) == Some(b"R");
+            || matches!(text.split(|byte| *byte == b'\t').nth(2), Some(b"R" | b"A"));
         if is_other {
             continue;
         }
         let Some(entry) = Entry::parse(text) else {
-            sink.skip(Place::Line(line.number), "it is not an entry of a trace", text)?;
+            let reason = "it is not an entry of a trace of xdebug.trace_format=1";
+            sink.skip(Place::Line(line.number), reason, text)?;
             continue;
         };
         let since = entry.nanoseconds.saturating_sub(last.unwrap_or(entry.nanoseconds));
