@@ -12,7 +12,9 @@
 //! 1: 0x400000/0x4c9000/0x0 /usr/bin/server
 //! ```
 //!
-//! The first function of a location is inlined into the next one.
+//! The first function of a location is inlined into the next one. As in a profile that is not text, what is
+//! shown first is the value marked as the default one, else the last one; an address without a function
+//! is `[server+0x8c53]`; and negative values, which differences of profiles have, count as 0.
 
 use flame_profile::{FrameKind, ValueType};
 use rustc_hash::FxHashMap;
@@ -31,8 +33,7 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
     content: Content::Text,
     detect: |head: &Head<'_>| {
         head.lines().any(|line| line == b"Samples:")
-            && (head.lines().next().is_some_and(|line| line.starts_with(b"PeriodType: "))
-                || head.lines().any(|line| line == b"Locations"))
+            && head.lines().any(|line| line == b"Locations" || line.starts_with(b"Period"))
     },
     reader: Reader::Stacks(read),
 };
@@ -54,18 +55,26 @@ struct Raw {
 
 #[derive(Default)]
 struct Location {
+    address: u64,
     mapping: u64,
     /// Innermost first.
     functions: Vec<Vec<u8>>,
+}
+
+/// A file that was mapped: where, from which offset on, and its name.
+struct Mapping {
+    start: u64,
+    offset: u64,
+    name: Vec<u8>,
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut part = Part::Head;
     let mut samples: Vec<Raw> = Vec::new();
-    let mut count = 0;
+    let (mut count, mut default, mut negative) = (0, 0, 0);
     let mut locations: FxHashMap<u64, Location> = FxHashMap::default();
-    let mut mappings: FxHashMap<u64, Vec<u8>> = FxHashMap::default();
+    let mut mappings: FxHashMap<u64, Mapping> = FxHashMap::default();
     let mut last = 0;
     while let Some(line) = lines.next_line()? {
         let text = line.text.trim_ascii();
@@ -78,13 +87,16 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                 let is_read = match part {
                     Part::Head => true,
                     Part::Samples if count == 0 => {
-                        let types = value_types(text);
-                        count = types.len();
+                        let mut types = value_types(text);
+                        (count, default) = (types.len(), default_value(text, types.len()));
+                        types[..=default].rotate_right(1);
                         sink.set_values(types);
                         true
                     }
                     Part::Samples => match sample(text, count, line.number) {
-                        Some(sample) => {
+                        Some((mut sample, negatives)) => {
+                            negative += negatives;
+                            sample.values[..=default].rotate_right(1);
                             samples.push(sample);
                             true
                         }
@@ -104,6 +116,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             }
         };
     }
+    if negative > 0 {
+        sink.note(format!("{negative} negative values were taken as 0"));
+    }
     add_all(samples, &locations, &mappings, sink)
 }
 
@@ -119,15 +134,28 @@ fn value_types(text: &[u8]) -> Vec<ValueType> {
     types.collect()
 }
 
-/// `3   30000000: 1 2`
-fn sample(text: &[u8], count: usize, line: u64) -> Option<Raw> {
+/// Which value is shown first: the marked one, else the last.
+fn default_value(text: &[u8], count: usize) -> usize {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let marked = words.position(|word| word.ends_with(b"[dflt]"));
+    marked.unwrap_or(count.saturating_sub(1))
+}
+
+/// `3   30000000: 1 2`, and how many values are negative.
+fn sample(text: &[u8], count: usize, line: u64) -> Option<(Raw, u64)> {
     let at = memchr::memchr(b':', text)?;
-    let words = |text: &[u8]| -> Option<Vec<u64>> {
-        let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        words.map(number).collect()
+    let words = |text| <[u8]>::split(text, u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut negative = 0;
+    let value = |word: &[u8]| match word.strip_prefix(b"-") {
+        Some(digits) if is_decimal(digits) => {
+            negative += 1;
+            Some(0)
+        }
+        _ => number(word),
     };
-    let values = words(&text[..at])?;
-    (values.len() == count).then_some(Raw { line, values, locations: words(&text[at + 1..])? })
+    let values: Vec<u64> = words(&text[..at]).map(value).collect::<Option<_>>()?;
+    let locations = words(&text[at + 1..]).map(number).collect::<Option<_>>()?;
+    (values.len() == count).then_some((Raw { line, values, locations }, negative))
 }
 
 /// `label:[thread_name:main]`, below the sample that has it.
@@ -146,6 +174,8 @@ fn take_location(text: &[u8], last: &mut u64, locations: &mut FxHashMap<u64, Loc
     let location = locations.entry(id).or_default();
     let rest = &text[at + 4..];
     let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+    let digits = str::from_utf8(&rest[..end]).ok();
+    location.address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
     let mut rest = rest[end..].trim_ascii();
     if let Some(behind) = rest.strip_prefix(b"M=") {
         let end = memchr::memchr(b' ', behind).unwrap_or(behind.len());
@@ -166,7 +196,9 @@ fn function(text: &[u8]) -> Vec<u8> {
         None => text,
     };
     // A path may hold blanks, too, if it is an absolute one.
-    let path = memchr::memmem::find(head, b" /").or_else(|| memchr::memrchr(b' ', head));
+    let path = memchr::memmem::find(head, b" /")
+        .or_else(|| windows_path(head))
+        .or_else(|| memchr::memrchr(b' ', head));
     let Some(at) = path else { return head.to_vec() };
     let place = &head[at + 1..];
     let is_place =
@@ -174,16 +206,30 @@ fn function(text: &[u8]) -> Vec<u8> {
     if is_place { head[..at].trim_ascii().to_vec() } else { head.to_vec() }
 }
 
+/// The blank before `C:/Program Files/Go/src/runtime/proc.go:271`.
+fn windows_path(text: &[u8]) -> Option<usize> {
+    let at = text.windows(4).position(
+        |four| matches!(four, [b' ', drive, b':', b'/' | b'\\'] if drive.is_ascii_alphabetic()),
+    );
+    at.filter(|at| *at > 0)
+}
+
 /// `1: 0x400000/0x4c9000/0x0 /usr/bin/server 5f3a [FN]`
-fn take_mapping(text: &[u8], mappings: &mut FxHashMap<u64, Vec<u8>>) -> bool {
+fn take_mapping(text: &[u8], mappings: &mut FxHashMap<u64, Mapping>) -> bool {
     let Some(at) = memchr::memmem::find(text, b": ") else { return false };
     let Some(id) = number(&text[..at]) else { return false };
-    let mut words = text[at + 2..].split(|byte| *byte == b' ').skip(1);
+    let mut words = text[at + 2..].split(|byte| *byte == b' ');
+    let range = str::from_utf8(words.next().unwrap_or_default()).unwrap_or_default();
+    let place = |at: usize| {
+        let digits = range.split('/').nth(at)?.strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    };
+    let (start, offset) = (place(0).unwrap_or_default(), place(2).unwrap_or_default());
     let path = words.next().unwrap_or_default();
     let is_id = is_hex(path) || path.starts_with(b"[FN]");
     let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     if !base.is_empty() && !is_id {
-        mappings.insert(id, base.to_vec());
+        mappings.insert(id, Mapping { start, offset, name: base.to_vec() });
     }
     true
 }
@@ -191,7 +237,7 @@ fn take_mapping(text: &[u8], mappings: &mut FxHashMap<u64, Vec<u8>>) -> bool {
 fn add_all(
     samples: Vec<Raw>,
     locations: &FxHashMap<u64, Location>,
-    mappings: &FxHashMap<u64, Vec<u8>>,
+    mappings: &FxHashMap<u64, Mapping>,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
     let mut known: FxHashMap<u64, Vec<FrameIndex>> = FxHashMap::default();
@@ -215,15 +261,18 @@ fn add_all(
 /// The frames of a location, outermost first.
 fn frames(
     location: &Location,
-    mappings: &FxHashMap<u64, Vec<u8>>,
+    mappings: &FxHashMap<u64, Mapping>,
     sink: &mut Sink,
 ) -> Vec<FrameIndex> {
     if location.functions.is_empty() {
         let name = match mappings.get(&location.mapping) {
-            Some(base) => [b"[", &base[..], b"]"].concat(),
-            None => b"[unknown]".to_vec(),
+            Some(Mapping { start, offset, name }) => {
+                let place = location.address.wrapping_sub(*start).wrapping_add(*offset);
+                format!("[{}+{place:#x}]", String::from_utf8_lossy(name))
+            }
+            None => format!("[{:#x}]", location.address),
         };
-        return vec![sink.frame(&name, FrameKind::User)];
+        return vec![sink.frame(name.as_bytes(), FrameKind::User)];
     }
     let mut frames = Vec::new();
     for (at, name) in location.functions.iter().rev().enumerate() {
