@@ -26,6 +26,7 @@ use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::{NoSuchEvent, ReadError};
+use meaning::{is_aside, is_source_line};
 pub(crate) use parser::Event;
 use parser::{Asked, Left, Parser, Taker};
 
@@ -45,9 +46,18 @@ fn detect(head: &Head<'_>) -> bool {
     // Lines of other formats before the first sample: `Warning: ...`.
     for line in lines.by_ref().take(8) {
         if let Some(header) = header::parse(line) {
-            let is_sure = !header.event.is_empty() || header.time.is_some();
-            let follows = lines.next().is_none_or(|line| {
-                frame::parse(line.trim_ascii()).is_some() || header::parse(line).is_some()
+            let next = lines.next();
+            let is_indented = |line: &&[u8]| line.first().is_some_and(u8::is_ascii_whitespace);
+            let is_frame = |line: &[u8]| frame::parse(line.trim_ascii()).is_some();
+            // `-F comm,pid,ip,sym` leaves the name and a number, with frames below.
+            let is_sure = !header.event.is_empty()
+                || header.time.is_some()
+                || next.filter(is_indented).is_some_and(is_frame);
+            let follows = next.is_none_or(|line| {
+                is_frame(line)
+                    || header::parse(line).is_some()
+                    || is_source_line(line.trim_ascii())
+                    || is_aside(line.trim_ascii())
             });
             return is_sure && follows;
         }
@@ -125,7 +135,8 @@ fn ask(block: &[u8], sink: &mut Sink) -> Asked {
     let headers = block.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let is_frame = line.first().is_some_and(u8::is_ascii_whitespace)
-            && frame::parse(line.trim_ascii()).is_some();
+            && frame::parse(line.trim_ascii()).is_some()
+            && !header::starts_with_ids(line);
         if is_frame || line.starts_with(b"#") { None } else { header::parse(line) }
     });
     let is_record = |text: &[u8]| text.starts_with(b"PERF_RECORD_");

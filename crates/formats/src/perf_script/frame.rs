@@ -39,6 +39,8 @@ pub(super) fn parse(line: &[u8]) -> Option<FrameLine<'_>> {
         Some(at) => (rest[..at].trim_ascii_end(), &rest[at + 1..rest.len() - 1]),
         None => (rest, &b""[..]),
     };
+    // `-F dsoff` prints the place in the file as well.
+    let module = without_offset(module);
     let module = module.strip_suffix(b" (deleted)").unwrap_or(module);
     let name = without_offset(symbol);
     let offset = symbol[name.len()..].strip_prefix(b"+0x").unwrap_or_default();
@@ -130,6 +132,7 @@ mod tests {
     fn frames_are_read_whatever_their_module_is_called() {
         check("7f12 main+0x1f (/bin/x)", "main", "x", User);
         check("7f12 main (/bin/x (deleted))", "main", "x", User);
+        check("7f12 [unknown] (/usr/lib/libc.so.6+0x2724a)", "[unknown]", "libc.so.6", User);
         check("7f12 main+0x3 (/opt/My App (x86)/lib a.so)", "main", "lib a.so", User);
         check("7f12 f(int (*)(char)) (/bin/x)", "f(int (*)(char))", "x", User);
         check("7f12 [unknown] (/usr/lib/libc.so.6)", "[unknown]", "libc.so.6", User);

@@ -112,22 +112,31 @@ impl<'l> Iterator for Words<'l> {
     }
 }
 
+/// Whether a line begins with the numbers of a task and a CPU or a time.
+pub(super) fn starts_with_ids(line: &[u8]) -> bool {
+    by_anchor(line).is_some_and(|(ids, _)| line[..ids.start].trim_ascii().is_empty())
+}
+
 /// The numbers of the task before a CPU or a time, and where what follows starts.
 fn by_anchor(line: &[u8]) -> Option<(Word<'_>, usize)> {
-    let mut before: Option<Word<'_>> = None;
+    let (mut before, mut second) = (None::<Word<'_>>, None::<Word<'_>>);
     for word in (Words { line, at: 0 }).take(MOST_WORDS) {
-        match before {
-            Some(ids) if is_task_ids(ids.text) && is_anchor(word.text) => {
+        if is_anchor(word.text) {
+            // What `-F +misc` prints stands between.
+            let of_second = second.filter(|_| before.is_some_and(|word| is_misc(word.text)));
+            let ids = [before, of_second].into_iter().flatten().find(|ids| is_task_ids(ids.text));
+            if let Some(ids) = ids {
                 return Some((ids, word.start));
             }
-            _ => before = Some(word),
         }
+        (second, before) = (before, Some(word));
     }
     None
 }
 
 /// Without CPU and time: a number, perhaps a period, and an event are what is left.
 fn by_event(line: &[u8]) -> Option<(Word<'_>, usize)> {
+    let line = line.trim_ascii_end();
     let mut words = [Word { text: b"", start: 0, end: 0 }; MOST_WORDS];
     let found = words.iter_mut().zip(Words { line, at: 0 });
     let count = found.map(|(place, word)| *place = word).count();
@@ -234,6 +243,11 @@ fn time(word: &[u8]) -> Option<Nanos> {
     Some(Nanos(seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?))
 }
 
+/// `K`, `U`, `Sp`: where a sample was taken, and what an event is about.
+fn is_misc(word: &[u8]) -> bool {
+    word.len() <= 3 && word.iter().all(|byte| b"KUHGgMESFLXVDxp+".contains(byte))
+}
+
 /// What `-F flags` and tracepoints have between CPU and time.
 fn is_flags(word: &[u8]) -> bool {
     (4..=8).contains(&word.len())
@@ -308,6 +322,8 @@ mod tests {
             (2, "cycles", "ffff81 do_idle ([kernel.kallsyms])"),
         );
         check("ls 5 [000] 1.5: ", "ls", tid(5), (0, "", ""));
+        check("t 27115 U      1.5:    7 cycles: ", "t", tid(27115), (7, "cycles", ""));
+        check("a K 5 [001] 1.5:    7 cycles: ", "a K", tid(5), (7, "cycles", ""));
         check("ls 5 1.5:   250000 ", "ls", tid(5), (250_000, "", ""));
         check("ls 5 1.5:   401136 main (/bin/ls)", "ls", tid(5), (0, "", "401136 main (/bin/ls)"));
         for line in ["", "ls", "  7f12 main (/bin/x)", "Warning: something", "main.c:12"] {

@@ -4,7 +4,7 @@ use flame_profile::{FrameKind, narrow};
 
 use super::frame::{self, FrameLine};
 use crate::names::{
-    inlined_parts, is_decimal, rust_signs, without_arguments, without_class_letter,
+    inlined_parts, is_decimal, is_hex, rust_signs, without_arguments, without_class_letter,
 };
 use crate::sink::{FrameIndex, Sink};
 
@@ -23,7 +23,7 @@ pub(super) fn make_frames(
     stops: &mut Vec<bool>,
 ) -> u32 {
     let Some(line) = frame::parse(text) else {
-        return if is_source_line(text) { SILENT } else { NOTHING };
+        return if is_source_line(text) || is_aside(text) { SILENT } else { NOTHING };
     };
     if is_process_name(line.symbol) {
         return SILENT;
@@ -74,6 +74,19 @@ fn frames_of(line: &FrameLine<'_>, sink: &mut Sink) -> Vec<FrameIndex> {
 pub(super) fn is_source_line(text: &[u8]) -> bool {
     let Some(colon) = memchr::memrchr(b':', text) else { return false };
     is_decimal(&text[colon + 1..]) && colon > 0
+}
+
+/// What perf prints besides: instructions (`-F insn`), lines of the source (`-F srccode`), and the place of
+/// what has no source line.
+pub(super) fn is_aside(text: &[u8]) -> bool {
+    let starts: [&[u8]; 3] = [b"insn: ", b"ilen: ", b"|"];
+    // `[kernel.kallsyms][ffffffff813a2413]`, `libc.so.6[9bee0]`
+    let is_place = || {
+        let place = text.strip_suffix(b"]")?;
+        let at = memchr::memrchr(b'[', place).filter(|at| *at > 0)?;
+        Some(is_hex(&place[at + 1..]) && !place.contains(&b' '))
+    };
+    starts.iter().any(|start| text.starts_with(start)) || is_place() == Some(true)
 }
 
 /// `(java)`, which old versions of perf print for the process; C++ has `(anonymous namespace)`.

@@ -14,7 +14,7 @@ use super::guesses::{Guesses, Known};
 use super::header::{self, Header, LastTask};
 use super::inlined::Before;
 use super::looks_like_frame;
-use super::meaning::{GROUPS, NOTHING, SILENT, is_source_line, make_frames, stop_at};
+use super::meaning::{GROUPS, NOTHING, SILENT, is_aside, is_source_line, make_frames, stop_at};
 use super::usual::{self, LastHeader, UsualHeader};
 use crate::ReadError;
 use crate::line_cache::{LineCache, LineKey};
@@ -169,7 +169,7 @@ impl<'s> Parser<'s> {
             }
             let is_frame = !matches!(state, State::Outside) && is_frame_line(line);
             if !is_frame {
-                if line[0] == b'#' {
+                if line[0] == b'#' || is_aside(text) {
                     continue;
                 }
                 if let Some(header) = header::parse_next(line, &mut self.last_task) {
@@ -292,7 +292,7 @@ impl<'s> Parser<'s> {
         self.stack.clear();
         let task = (!header.comm.is_empty()).then(|| self.task(&header));
         if looks_like_frame(header.rest) && header.rest.contains(&b' ') {
-            *stopped = self.push_line(header.rest).unwrap_or(false);
+            *stopped = self.push_line(without_asides(header.rest)).unwrap_or(false);
         }
         State::Taken(header, task)
     }
@@ -431,6 +431,13 @@ impl<'s> Parser<'s> {
     }
 }
 
+/// The only frame of a sample without its instruction.
+fn without_asides(frame: &[u8]) -> &[u8] {
+    let starts = [&b" ilen: "[..], b" insn: "].into_iter();
+    let end = starts.filter_map(|start| memchr::memmem::find(frame, start)).min();
+    end.map_or(frame, |end| frame[..end].trim_ascii_end())
+}
+
 /// What a line of a stack is known by; `None` for what has no address.
 fn key(text: &[u8], has_addresses: bool) -> Option<LineKey<'_>> {
     let behind = frame::behind_address(text)?;
@@ -457,6 +464,12 @@ fn is_around_offset(key: LineKey<'_>, text: &[u8]) -> bool {
 /// Whether a line within a sample is one of its stack: indented, or an address and a module.
 fn is_frame_line(line: &[u8]) -> bool {
     match line.first() {
+        // Numbers of a task pass for an address: `  4453  2096.636015: ...`, without the name.
+        Some(b' ' | b'\t') if line[0] == b' ' && looks_like_frame(line) => {
+            frame::parse(line.trim_ascii()).is_some_and(|frame| !frame.module.is_empty())
+                && !header::starts_with_ids(line)
+                || header::parse(line).is_none()
+        }
         Some(b' ' | b'\t') => looks_like_frame(line) || header::parse(line).is_none(),
         _ => {
             looks_like_frame(line)
