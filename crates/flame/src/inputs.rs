@@ -176,13 +176,24 @@ pub(crate) fn nothing(paths: &[PathBuf], health: &Health, first: Option<&Skipped
     let names: Vec<String> = paths.iter().map(|path| shown_path(path)).collect();
     let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
     match (health.skipped_lines, first) {
-        (0, _) => failure.why("no line has a count above zero"),
+        (0, _) => return nothing_weighs(failure, health),
         (_, Some(part)) => failure.why(format!("{}: {}", part.place, part.reason)),
         (1, None) => failure.why("its only line does not end with a count"),
         (lines, None) => failure.why(format!("none of its {lines} lines ends with a count")),
     }
     .or_try("a file of lines such as main;parse;read 7, or a pprof file")
     .or_try(LIST)
+}
+
+/// Of inputs that were read and have nothing that weighs; notes say what was left out.
+fn nothing_weighs(failure: Failure, health: &Health) -> Failure {
+    match &*health.notes {
+        [] => failure
+            .why("no line has a count above zero")
+            .or_try("a file of lines such as main;parse;read 7, or a pprof file")
+            .or_try(LIST),
+        notes => failure.why(notes.join("; ")),
+    }
 }
 
 /// Of weights whose sums would be wrong.

@@ -107,8 +107,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut taken = asked.clone();
     let mut left: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     let mut entry = Entry::default();
+    let mut last = 0;
     while let Some(line) = lines.next_line()? {
         let (number, text) = (line.number, line.text);
+        last = number;
         let ending = match map_start(text) {
             Some((map, rest)) => {
                 if !entry.map.is_empty() {
@@ -144,7 +146,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         add(entry, count, number, text, sink)?;
     }
     if !entry.map.is_empty() {
-        sink.skip(Place::Line(0), "the last stack has no value", b"")?;
+        sink.skip(Place::Line(last), "the last stack has no value", b"")?;
     }
     say_left(&left, asked.is_some(), taken, sink)
 }

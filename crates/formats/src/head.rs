@@ -37,9 +37,14 @@ impl<'h> Head<'h> {
         self.bytes.iter().any(|byte| matches!(byte, 0..=8 | 14..=26))
     }
 
-    /// Whether a text starts that way, and so is JSON most likely.
+    /// Whether a text starts that way, and so is JSON most likely: `{"`, `[{`. `[New LWP 4243]` and
+    /// `[unknown];main 7` are not.
     pub(crate) fn is_json(&self) -> bool {
-        matches!(self.text().first(), Some(b'{' | b'['))
+        match self.text() {
+            [b'{', rest @ ..] => matches!(rest.trim_ascii_start(), [] | [b'"' | b'}', ..]),
+            [b'[', rest @ ..] => matches!(rest.trim_ascii_start(), [] | [b'{' | b']', ..]),
+            _ => false,
+        }
     }
 
     /// Whether a part of the start is these bytes.

@@ -94,6 +94,12 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
             read(&mut Input::new(source.reader(), threads), &mut sink)?;
             let (stacks, skipped, said) = sink.finish();
             notes = said;
+            if stacks.is_empty() && skipped.count() == 0 {
+                notes.push(format!(
+                    "it was read as {}, and has no sample that weighs anything",
+                    format.name
+                ));
+            }
             (InputContent::Stacks(Box::new(stacks)), skipped)
         }
     };
@@ -123,7 +129,8 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
         return Err(ReadError::UnknownFormat { looks });
     }
     let format = InputFormat::detect(head.bytes());
-    if format.is_none() && head.is_json() {
+    let is_folded = format.is_none_or(|format| matches!(format.reader, Reader::Folded));
+    if is_folded && head.is_json() {
         let looks = "is JSON, but not from a profiler that flame knows".to_owned();
         return Err(ReadError::UnknownFormat { looks });
     }
@@ -134,10 +141,13 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
     format.ok_or_else(|| ReadError::UnknownFormat { looks: "is not recognised".to_owned() })
 }
 
+const OF_OLD_PPROF: &str =
+    "is a profile in pprof's old text form; go tool pprof -proto converts it";
+
 /// What people hand over by mistake: some lines of it would pass for stacks.
 fn looks_like(head: &Head<'_>) -> Option<String> {
     let text = head.text();
-    let starts: [(&[u8], &str); 8] = [
+    let starts: [(&[u8], &str); 13] = [
         (b"<!DOCTYPE", "is already a picture or a web page"),
         (b"<html", "is already a picture or a web page"),
         (b"\x7fELF", "is an executable or a library"),
@@ -145,6 +155,11 @@ fn looks_like(head: &Head<'_>) -> Option<String> {
         (b"BZh", "is compressed with bzip2; flame unpacks gzip, zstd and xz"),
         (b"\x89PNG", "is a picture"),
         (b"%PDF", "is a PDF document"),
+        (b"heap profile: ", OF_OLD_PPROF),
+        (b"--- contention", OF_OLD_PPROF),
+        (b"--- heap", OF_OLD_PPROF),
+        (b"goroutine profile: ", OF_OLD_PPROF),
+        (b"threadcreate profile: ", OF_OLD_PPROF),
         (b"SQLite format 3", "is an SQLite database; export another format with its profiler"),
     ];
     let is_known = |(start, _): &&(&[u8], &str)| text.starts_with(start);
@@ -184,7 +199,11 @@ fn read_binary(
             read.notes.extend(broken);
             Ok(read)
         }
-        None => Err(error.into()),
+        // The tables that samples refer to stand at the end.
+        None => match broken {
+            Some(_) => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+            None => Err(error.into()),
+        },
     }
 }
 
