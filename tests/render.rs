@@ -138,6 +138,10 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"a;b -10\n", &["no stacks in in.folded", "why: line 1: its count is negative"]);
     error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
     error(b"a 0\n", &["no stacks in in.folded"]);
+    let dtrace = b"CPU     ID                    FUNCTION:NAME\n  0  64091      :tick-60s\n";
+    error(dtrace, &["no stacks in in.folded", "why: it was read as dtrace, and has no sample"]);
+    error(b"{\n\"a\": 1,\n\"b\": 2\n}\n", &["cannot read in.folded", "why: it is JSON, but not"]);
+    error(b"heap profile:  1: 2 [3: 4] @\n", &["cannot read in.folded", "go tool pprof -proto"]);
     let large = b"a 18446744073709551615\nb 18446744073709551615\n";
     error(large, &["the sum of the weights in in.folded does not fit into 64 bits", "why: 2^64"]);
     error(b"a 9999999999999999999 1\na;b 9999999999999999999 2\n", &["the weights in in.folded"]);

@@ -43,6 +43,8 @@ struct Parser {
     /// The next line belongs to a jump.
     is_jump: bool,
     last_costs: Vec<u64>,
+    /// What each event is multiplied by.
+    scales: Vec<u64>,
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
@@ -53,9 +55,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             sink.skip(Place::Line(line.number), reason, line.text)?;
         }
     }
-    let unit = |name: &str| if name.to_lowercase().contains("bytes") { "bytes" } else { "count" };
-    let types = parser.events.iter().map(|name| ValueType::new(name.clone(), unit(name)));
-    let types: Vec<ValueType> = types.collect();
+    let types: Vec<ValueType> = parser.events.iter().map(|name| value_type(name).0).collect();
     if types.is_empty() {
         return Err(ReadError::Broken {
             format: "callgrind file",
@@ -105,6 +105,7 @@ impl Parser {
                 }
                 self.events = events;
                 self.last_costs = vec![0; self.events.len()];
+                self.scales = self.events.iter().map(|name| value_type(name).1).collect();
             }
             b"positions" => self.positions = words().count().max(1),
             _ => {}
@@ -135,7 +136,7 @@ impl Parser {
                 return Err("it has more costs than there are events");
             };
             *last = cost(word, *last).ok_or("a cost is not a number")?;
-            costs[at] = *last;
+            costs[at] = last.saturating_mul(self.scales[at]);
         }
         let Some(function) = self.function else { return Err("the cost belongs to no function") };
         match (is_call, self.called) {
@@ -156,6 +157,16 @@ fn cost(word: &[u8], last: u64) -> Option<u64> {
         b'-' => last.checked_sub(text[1..].parse().ok()?),
         _ if text.starts_with("0x") => u64::from_str_radix(&text[2..], 16).ok(),
         _ => text.parse().ok(),
+    }
+}
+
+/// What an event counts, and what its numbers are multiplied by: Xdebug's `Time_(10ns)` is a time.
+fn value_type(name: &str) -> (ValueType, u64) {
+    match name {
+        "Time_(10ns)" => (ValueType::new("time", "nanoseconds"), 10),
+        "Memory_(bytes)" => (ValueType::new("memory", "bytes"), 1),
+        _ if name.to_lowercase().contains("bytes") => (ValueType::new(name, "bytes"), 1),
+        _ => (ValueType::new(name, "count"), 1),
     }
 }
 

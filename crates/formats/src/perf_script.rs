@@ -43,6 +43,9 @@ fn detect(head: &Head<'_>) -> bool {
         let text = line.trim_ascii();
         !text.is_empty() && !text.starts_with(b"#")
     });
+    if is_bare(head.bytes()) {
+        return true;
+    }
     // Lines of other formats before the first sample: `Warning: ...`.
     for line in lines.by_ref().take(8) {
         if let Some(header) = header::parse(line) {
@@ -63,6 +66,24 @@ fn detect(head: &Head<'_>) -> bool {
         }
     }
     false
+}
+
+/// Whether lines above stacks, if there are any, have one field alone: `-F comm,ip,sym`, `-F ip,sym`.
+fn is_bare(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"#"));
+    // A line with no field at all is blank.
+    let first = lines.find(|line| !line.trim_ascii().is_empty());
+    let Some(first) = first else { return false };
+    let is_above = || header::parse(first).is_none();
+    is_aligned_frame(first) || (is_above() && lines.next().is_some_and(is_aligned_frame))
+}
+
+/// `\t            2364 inner+0x1a (/srv/t)`, with the address in 16 columns, as perf prints it.
+fn is_aligned_frame(line: &[u8]) -> bool {
+    let address = line.strip_prefix(b"\t").and_then(|line| line.split_at_checked(16));
+    address.is_some_and(|(address, rest)| {
+        is_hex(address.trim_ascii_start()) && matches!(rest, [b' ', name, ..] if *name != b' ')
+    })
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
@@ -120,7 +141,7 @@ pub(crate) fn for_each(
     take: Taker<'_>,
 ) -> Result<(), ReadError> {
     let mut blocks = Blocks::new(input.reader());
-    let asked = Asked { event: Vec::new(), is_given: false, has_period: false };
+    let asked = Asked { event: Vec::new(), is_given: false, has_period: false, is_bare: false };
     let mut left = Left::default();
     let mut parser = Parser::new(sink, &asked, &mut left).with_taker(take);
     let mut block = Block::default();
@@ -158,7 +179,8 @@ fn ask(block: &[u8], sink: &mut Sink) -> Asked {
         let name = String::from_utf8_lossy(&event).into_owned();
         sink.set_values(vec![ValueType::new(name, unit), ValueType::samples()]);
     }
-    Asked { event, is_given: asked.is_some(), has_period: has_period && !first.event.is_empty() }
+    let has_period = has_period && !first.event.is_empty();
+    Asked { event, is_given: asked.is_some(), has_period, is_bare: is_bare(block) }
 }
 
 /// Says what was left out.

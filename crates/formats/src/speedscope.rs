@@ -70,7 +70,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
 /// `handle (app.py)`: lines are left out, so that a function is one box.
 fn name(frame: &Value) -> String {
     let function = text(&frame["name"]);
-    match text(&frame["file"]).rsplit('/').next() {
+    match text(&frame["file"]).rsplit(['/', '\\']).next() {
         Some(file) if !file.is_empty() && !function.contains(file) => {
             format!("{function} ({file})")
         }

@@ -47,6 +47,19 @@ pub(super) fn parse(line: &[u8]) -> Option<Header<'_>> {
     Some(header)
 }
 
+/// What the line above a stack says where it has one field: a time, an event, a thread's number or its name.
+pub(super) fn of_one_field(text: &[u8]) -> Header<'_> {
+    let header = Header::default();
+    if let Some(time) = time(text) {
+        return Header { time: Some(time), ..header };
+    }
+    match text.strip_suffix(b":") {
+        Some(event) => Header { event, ..header },
+        None if is_task_ids(text) => Header { tid: task_ids(text).1, ..header },
+        None => Header { comm: text, task: text, ..header },
+    }
+}
+
 /// The task of the line before: the next one is of the same task most of the time.
 #[derive(Debug, Default)]
 pub(super) struct LastTask {

@@ -89,6 +89,13 @@ pub(super) fn is_aside(text: &[u8]) -> bool {
     starts.iter().any(|start| text.starts_with(start)) || is_place() == Some(true)
 }
 
+/// The only frame of a sample without its instruction.
+pub(super) fn without_asides(frame: &[u8]) -> &[u8] {
+    let starts = [&b" ilen: "[..], b" insn: "].into_iter();
+    let end = starts.filter_map(|start| memchr::memmem::find(frame, start)).min();
+    end.map_or(frame, |end| frame[..end].trim_ascii_end())
+}
+
 /// `(java)`, which old versions of perf print for the process; C++ has `(anonymous namespace)`.
 fn is_process_name(symbol: &[u8]) -> bool {
     symbol.starts_with(b"(") && !symbol.starts_with(b"(anonymous ") && symbol.ends_with(b")")

@@ -13,9 +13,11 @@ use super::frame::{self};
 use super::guesses::{Guesses, Known};
 use super::header::{self, Header, LastTask};
 use super::inlined::Before;
-use super::looks_like_frame;
-use super::meaning::{GROUPS, NOTHING, SILENT, is_aside, is_source_line, make_frames, stop_at};
+use super::meaning::{
+    GROUPS, NOTHING, SILENT, is_aside, is_source_line, make_frames, stop_at, without_asides,
+};
 use super::usual::{self, LastHeader, UsualHeader};
+use super::{is_aligned_frame, looks_like_frame};
 use crate::ReadError;
 use crate::line_cache::{LineCache, LineKey};
 use crate::names::{number, without_arguments};
@@ -31,6 +33,8 @@ pub(super) struct Asked {
     pub(super) is_given: bool,
     /// Whether samples weigh their period, and count besides.
     pub(super) has_period: bool,
+    /// Whether the line above a stack has one field, or is missing.
+    pub(super) is_bare: bool,
 }
 
 /// What was not taken.
@@ -188,11 +192,8 @@ impl<'s> Parser<'s> {
                 State::Taken(..) => stopped = self.frame(text, number)?,
                 State::LeftOut => {}
                 State::Outside => {
-                    self.sink.skip(
-                        Place::Line(number),
-                        "it is neither a sample nor a frame",
-                        line,
-                    )?;
+                    let next = &block[block.len().min(at)..];
+                    state = self.outside(line, next, number, &mut stopped)?;
                 }
             }
         }
@@ -267,6 +268,27 @@ impl<'s> Parser<'s> {
             }
             _ => self.last_header = LastHeader::default(),
         }
+    }
+
+    /// A line between samples that begins none as most do.
+    fn outside<'b>(
+        &mut self,
+        line: &'b [u8],
+        next: &[u8],
+        number: u64,
+        stopped: &mut bool,
+    ) -> Result<State<'b>, ReadError> {
+        let text = line.trim_ascii();
+        if self.asked.is_bare && is_aligned_frame(line) {
+            let state = self.begin(Header::default(), stopped);
+            *stopped = self.frame(text, number)?;
+            return Ok(state);
+        }
+        if self.asked.is_bare && is_aligned_frame(first_line(next)) {
+            return Ok(self.begin(header::of_one_field(text), stopped));
+        }
+        self.sink.skip(Place::Line(number), "it is neither a sample nor a frame", line)?;
+        Ok(State::Outside)
     }
 
     /// Starts a sample.
@@ -431,11 +453,8 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// The only frame of a sample without its instruction.
-fn without_asides(frame: &[u8]) -> &[u8] {
-    let starts = [&b" ilen: "[..], b" insn: "].into_iter();
-    let end = starts.filter_map(|start| memchr::memmem::find(frame, start)).min();
-    end.map_or(frame, |end| frame[..end].trim_ascii_end())
+fn first_line(text: &[u8]) -> &[u8] {
+    &text[..memchr(b'\n', text).unwrap_or(text.len())]
 }
 
 /// What a line of a stack is known by; `None` for what has no address.
