@@ -235,7 +235,8 @@ mod tests {
             };
             assert_eq!((sample.pid, sample.tid, sample.cpu), (Pid(42), Tid(43), Some(Cpu(1))));
             let chain = [0x401000, 0x402000].map(ProcessAddress);
-            assert_eq!((sample.period, &*sample.user_chain), (12, &chain[..]));
+            let found: Vec<ProcessAddress> = sample.user_chain.iter().collect();
+            assert_eq!((sample.period, &*found), (12, &chain[..]));
             for len in 0..body.len() {
                 let record = RecordBytes { head: &body[..len], ..record };
                 assert!(layout.decode(&record).is_err(), "{len}");

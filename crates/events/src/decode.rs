@@ -8,8 +8,8 @@
 
 use flame_profile::{Cpu, FileOffset, Nanos, Pid, ProcessAddress, Tid};
 use linux_perf_event_reader::constants::{
-    PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_CONTEXT_USER, PERF_RECORD_MISC_MMAP_BUILD_ID,
-    PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
+    PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_SWITCH_OUT,
+    PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
 };
 use linux_perf_event_reader::{
     BranchSampleFormat, Endianness, EventRecord, Mmap2FileId, Mmap2Record, MmapRecord, RawData,
@@ -17,6 +17,7 @@ use linux_perf_event_reader::{
     SampleRecord,
 };
 
+use crate::addresses::Addresses;
 use crate::attributes::bits;
 use crate::event::{
     Event, EventKind, Interrupt, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo,
@@ -281,6 +282,10 @@ impl RecordLayout {
     /// [`DecodeError::Short`] for a record that ends before its fields do, [`DecodeError::BuildId`]
     /// for one that says more of a build ID than fits.
     pub fn decode<'a>(&self, record: &RecordBytes<'a>) -> Result<Event<'a>, DecodeError> {
+        self.plain_sample(record).map_or_else(|| self.decode_any(record), Ok)
+    }
+
+    fn decode_any<'a>(&self, record: &RecordBytes<'a>) -> Result<Event<'a>, DecodeError> {
         check_build_id(record)?;
         let raw = self.record(record);
         let time = Nanos(raw.timestamp().unwrap_or(0));
@@ -371,7 +376,7 @@ impl RecordLayout {
     }
 
     fn sample<'a>(&self, sample: &SampleRecord<'a>) -> SampleEvent<'a> {
-        let (kernel_chain, user_chain) = chains(sample);
+        let [kernel_chain, user_chain] = chains(sample);
         let registers = sample.user_regs.as_ref().map(|registers| {
             let bits = (0..64).filter(|bit| self.fields.user_registers >> bit & 1 == 1);
             bits.map(|bit| registers.get(bit).unwrap_or(0)).collect()
@@ -415,24 +420,13 @@ fn check_build_id(record: &RecordBytes<'_>) -> Result<(), DecodeError> {
     }
 }
 
-/// Splits a call chain at its context markers into kernel and user addresses. Guest and hypervisor
-/// parts are dropped: flame samples neither.
-fn chains(sample: &SampleRecord<'_>) -> (Vec<ProcessAddress>, Vec<ProcessAddress>) {
-    let mut kernel = Vec::new();
-    let mut user = Vec::new();
-    let Some(chain) = &sample.callchain else {
-        return (kernel, user);
-    };
-    let mut context = PERF_CONTEXT_USER;
-    for entry in (0..chain.len()).filter_map(|index| chain.get(index)) {
-        match (entry, context) {
-            (PERF_CONTEXT_MAX.., _) => context = entry,
-            (_, PERF_CONTEXT_KERNEL) => kernel.push(ProcessAddress(entry)),
-            (_, PERF_CONTEXT_USER) => user.push(ProcessAddress(entry)),
-            _ => {}
-        }
-    }
-    (kernel, user)
+/// The parts of the call chain of a sample that is of the kernel and of the user.
+fn chains<'a>(sample: &SampleRecord<'a>) -> [Addresses<'a>; 2] {
+    let Some(chain) = &sample.callchain else { return Default::default() };
+    let entries = (0..chain.len()).filter_map(|index| chain.get(index));
+    let words: Vec<[u8; 8]> = entries.map(u64::to_le_bytes).collect();
+    // The parser has put them in this machine's byte order.
+    Addresses::of_chain(&words, Endianness::LittleEndian).map(Addresses::into_owned)
 }
 
 /// The copied part of a stack field: the kernel reserves the whole size asked for, then says how
@@ -490,5 +484,6 @@ fn mapping_without_file<'a>(mmap: &MmapRecord<'a>) -> EventKind<'a> {
     })
 }
 
+mod plain;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use flame_profile::{Cpu, FileOffset, Nanos, NotRead, Pid, ProcessAddress, Tid};
 
+use crate::addresses::Addresses;
 use crate::decode::DecodeError;
 use crate::images::FileId;
 use crate::kernel_symbol::KernelSymbolEvent;
@@ -141,10 +142,10 @@ pub struct SampleEvent<'a> {
     /// Where the CPU was, in the kernel or in user code.
     pub ip: ProcessAddress,
     /// Kernel return addresses, innermost first; empty when the sample hit user code.
-    pub kernel_chain: Vec<ProcessAddress>,
+    pub kernel_chain: Addresses<'a>,
     /// User return addresses from the frame-pointer chain, innermost first; empty when not asked
     /// for.
-    pub user_chain: Vec<ProcessAddress>,
+    pub user_chain: Addresses<'a>,
     /// User registers, in ascending order of the bits of the mask that was asked for; `None` for
     /// tasks without user registers (kernel threads).
     pub user_registers: Option<Vec<u64>>,

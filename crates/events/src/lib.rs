@@ -24,6 +24,7 @@
     warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
 )]
 
+mod addresses;
 mod attributes;
 mod copied_stack;
 mod decode;
@@ -37,6 +38,7 @@ mod merge;
 mod processes;
 mod space;
 
+pub use addresses::Addresses;
 pub use attributes::{Attributes, Sampling};
 pub use copied_stack::CopiedStack;
 pub use decode::{DecodeError, RecordBytes, RecordLayout, SampleFields, TracepointField};

@@ -58,6 +58,11 @@ impl AddressSpace {
         self.behind.insert(mapping.start.0, mapping);
     }
 
+    /// Whether there is anything behind what is mapped.
+    pub fn has_behind(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
     /// What was mapped at an address before the anonymous memory that is there now.
     pub fn behind(&self, address: ProcessAddress) -> Option<&Mapping> {
         let (_, mapping) = self.behind.range(..=address.0).next_back()?;

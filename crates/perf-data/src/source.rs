@@ -396,7 +396,7 @@ impl<'s> PerfData<'s> {
     fn completed<'e>(&self, mut event: Event<'e>, has_no_chain: bool) -> Event<'e> {
         if let EventKind::Sample(sample) = &mut event.kind {
             if has_no_chain && sample.ip.0 >= KERNEL_START {
-                sample.kernel_chain.push(sample.ip);
+                sample.kernel_chain = [sample.ip].into_iter().collect();
             }
             if !self.has_user_registers {
                 without_registers(sample);

@@ -190,6 +190,12 @@ impl Profile {
         self.stacks.reserve(count);
     }
 
+    /// Makes room for samples of that many more threads with their stacks.
+    pub fn reserve_samples(&mut self, count: usize) {
+        self.rows.reserve(count);
+        self.values.reserve(count * self.value_types.len());
+    }
+
     /// The stacks.
     pub fn stacks(&self) -> &StackTable<LocationId> {
         &self.stacks

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use flame_profile::{
-    Cpu, Evidence, Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, StackTable, Tid,
-    TimedSample, Timeline,
+    Cpu, Evidence, Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, Tid, TimedSample,
+    Timeline,
 };
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
 use crate::config::EVENT_VALUE;
+use crate::located_stacks::LocatedStacks;
 use crate::location::CodeLocation;
 
 /// How many frames all stacks have at most, counting once what they have in common from the root on: some
-/// 80 bytes each while recording, and half as many more when they have names.
+/// 40 bytes each while recording, and as many more when they have names.
 const MOST_FRAMES: usize = 4 << 20;
 
 /// A thread as samples saw it.
@@ -48,7 +49,8 @@ pub(crate) type Wait = Arc<OnceLock<SeenStack>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Aggregator {
     rows: Rows,
-    ends: BTreeMap<StackEnd, u64>,
+    /// Of each kind that there is, how many samples end so.
+    ends: Vec<(StackEnd, u64)>,
     most_frames: usize,
     /// How many samples have lost frames to that limit.
     shortened: u64,
@@ -58,7 +60,7 @@ pub(crate) struct Aggregator {
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) threads: IndexSet<ThreadKey, FxBuildHasher>,
-    pub(crate) stacks: StackTable<CodeLocation>,
+    pub(crate) stacks: LocatedStacks,
     keys: IndexSet<RowKey, FxBuildHasher>,
     /// For each key two numbers an event: how many samples, and what they stand for.
     values: Vec<u64>,
@@ -81,11 +83,16 @@ impl Rows {
         Rows {
             timeline: keeps_times.then(Timeline::default),
             threads: IndexSet::default(),
-            stacks: StackTable::default(),
+            stacks: LocatedStacks::default(),
             keys: IndexSet::default(),
             values: Vec::new(),
             events: events.max(1),
         }
+    }
+
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
     }
 
     /// The rows, each with its values.
@@ -103,10 +110,14 @@ impl Rows {
         self.threads.insert_full(key).0
     }
 
+    /// The position of a row, new or known.
+    fn row(&mut self, key: RowKey) -> usize {
+        self.keys.insert_full(key).0
+    }
+
     /// Adds a sample of the event at that position, which stands for so much.
-    fn add(&mut self, key: RowKey, event: usize, period: u64, moment: Moment) {
+    fn add(&mut self, row: usize, event: usize, period: u64, moment: Moment) {
         let width = 2 * self.events;
-        let row = self.keys.insert_full(key).0;
         let start = row * width;
         if let Some(timeline) = &mut self.timeline {
             let Moment { time, cpu } = moment;
@@ -132,7 +143,7 @@ impl Aggregator {
     pub(crate) fn new(events: usize, keeps_times: bool) -> Aggregator {
         Aggregator {
             rows: Rows::new(events, keeps_times),
-            ends: BTreeMap::new(),
+            ends: Vec::new(),
             most_frames: MOST_FRAMES,
             shortened: 0,
         }
@@ -144,15 +155,16 @@ impl Aggregator {
     }
 
     /// The stack of a path, outermost frame first.
-    pub(crate) fn stack(&mut self, path: &[CodeLocation]) -> StackId {
-        path.iter().fold(StackId::EMPTY, |stack, location| self.inside(stack, *location))
+    pub(crate) fn stack(&mut self, path: impl IntoIterator<Item = CodeLocation>) -> StackId {
+        path.into_iter().fold(StackId::EMPTY, |stack, location| self.inside(stack, location))
     }
 
     /// A stack with one more frame inside; where there is no room for new ones, a mark stands for it and
     /// for those further in.
     pub(crate) fn inside(&mut self, stack: StackId, location: CodeLocation) -> StackId {
+        let is_full = self.is_full();
         let stacks = &mut self.rows.stacks;
-        if stacks.len() < self.most_frames {
+        if !is_full {
             return stacks.push(stack, location);
         }
         match stacks.find(stack, location) {
@@ -169,15 +181,41 @@ impl Aggregator {
         path.into_iter().fold(below, |stack, location| self.inside(stack, location))
     }
 
-    /// Adds a sample of the event at that position.
-    pub(crate) fn add(&mut self, seen: SeenStack, event: usize, period: u64, moment: Moment) {
+    /// Adds a sample of the event at that position; the position of its row.
+    pub(crate) fn add(
+        &mut self,
+        seen: SeenStack,
+        event: usize,
+        period: u64,
+        moment: Moment,
+    ) -> usize {
         let SeenStack { thread, stack, end: (mut end, evidence) } = seen;
-        if self.rows.stacks.entry(stack) == Some(CodeLocation::NotKept) {
+        if self.is_full() && self.rows.stacks.entry(stack) == Some(CodeLocation::NotKept) {
             self.shortened += 1;
             end = StackEnd::FrameLimit;
         }
-        *self.ends.entry(end).or_default() += 1;
-        self.rows.add((thread, stack, evidence), event, period, moment);
+        let row = self.rows.row((thread, stack, evidence));
+        self.add_to_row(row, end, (event, period, moment));
+        row
+    }
+
+    /// The same where its row is known.
+    pub(crate) fn add_to_row(
+        &mut self,
+        row: usize,
+        end: StackEnd,
+        (event, period, moment): (usize, u64, Moment),
+    ) {
+        match self.ends.iter_mut().find(|(known, _)| *known == end) {
+            Some((_, count)) => *count += 1,
+            None => self.ends.push((end, 1)),
+        }
+        self.rows.add(row, event, period, moment);
+    }
+
+    /// Whether there is no room for more frames.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.stacks.len() >= self.most_frames
     }
 
     /// Gives the samples of the first event as much weight as is known of each thread, by position; what
@@ -233,9 +271,9 @@ impl Aggregator {
 
 /// Where the kernel's frames are, given innermost first, outermost first.
 pub(crate) fn kernel_addresses(
-    kernel: &[ProcessAddress],
-) -> impl Iterator<Item = ProcessAddress> + '_ {
-    kernel.iter().enumerate().rev().map(|(index, address)| {
+    kernel: impl DoubleEndedIterator<Item = ProcessAddress> + ExactSizeIterator,
+) -> impl Iterator<Item = ProcessAddress> {
+    kernel.enumerate().rev().map(|(index, address)| {
         // All but the innermost are return addresses.
         ProcessAddress(address.0.saturating_sub(u64::from(index > 0)))
     })
@@ -253,7 +291,7 @@ mod tests {
         let at = |address| CodeLocation::Kernel(ProcessAddress(address));
         let mut add = |path: &[u64]| {
             let path: Vec<CodeLocation> = path.iter().copied().map(at).collect();
-            let stack = aggregator.stack(&path);
+            let stack = aggregator.stack(path);
             let seen = SeenStack { thread: 0, stack, end: (StackEnd::Root, Evidence::default()) };
             aggregator.add(seen, 0, 1, Moment { time: Nanos(0), cpu: None });
             let mut kept: Vec<CodeLocation> = aggregator.rows.stacks.entries(stack).collect();

@@ -2,7 +2,7 @@
 //!
 //! What a sample copied is unwound at once and thrown away: only addresses stay, and of those each
 //! distinct stack once. Names are looked up when the recording is over.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flame_events::{Event, EventKind, ImageKey, SampleEvent};
@@ -15,6 +15,7 @@ use crate::aggregator::{
 };
 use crate::arguments::Argument;
 use crate::blocks::Blocks;
+use crate::chains::Chains;
 use crate::config::{Options, Stream};
 use crate::growth::Growth;
 use crate::images::OpenImage;
@@ -25,12 +26,14 @@ use crate::off_cpu::OffCpu;
 use crate::on_cpu::{OnCpu, Ran};
 use crate::scripted::Scripted;
 use crate::scripts::{Natives, Scripts};
+use crate::sets::Sets;
 use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
 use crate::wakings::Wakings;
 use crate::walker::Walker;
 
 mod looks;
+mod plain;
 mod waits;
 
 /// What the kernel writes for the numbers of a task that has given them up and still runs, in the
@@ -102,6 +105,8 @@ pub(crate) struct Collector {
     blocks: Option<Blocks>,
     /// The registers that samples have.
     registers: u64,
+    /// Where samples of chains stand for nothing else than being one: what is known of those.
+    chains: Option<Box<Chains>>,
 }
 
 impl Collector {
@@ -138,6 +143,7 @@ impl Collector {
             growth: options.growth.then(Growth::default),
             blocks: options.blocks.map(Blocks::new),
             registers: stream.user_registers,
+            chains: plain::are_plain(stream, options).then(Box::default),
         }
     }
 
@@ -221,6 +227,8 @@ impl Collector {
         self.intern_settled(true);
         let nothing = Aggregator::new(self.events, self.keeps_times);
         let aggregator = std::mem::replace(&mut self.aggregator, nothing);
+        // Stacks and threads have other numbers from here on.
+        self.chains = self.chains.take().map(|_| Box::default());
         self.rows_of(aggregator)
     }
 
@@ -293,7 +301,10 @@ impl Collector {
     }
 
     fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
-        if self.ends_span(time, sample) || self.is_of_no_use(sample) {
+        if self.take_chain(time, sample)
+            || self.ends_span(time, sample)
+            || self.is_of_no_use(sample)
+        {
             return;
         }
         self.began.get_or_insert(time);
@@ -340,8 +351,8 @@ impl Collector {
             None => user_path(marks, (locations, jit), &script, is_chain),
             Some(_) => (waking.mark.into_iter().collect(), Vec::new()),
         };
-        let in_interrupt = waking.in_interrupt.and_then(|depth| sample.kernel_chain.get(..depth));
-        let in_kernel = kernel_addresses(in_interrupt.unwrap_or(&sample.kernel_chain));
+        let of_interrupt = waking.in_interrupt.unwrap_or(usize::MAX);
+        let in_kernel = kernel_addresses(sample.kernel_chain.iter().take(of_interrupt));
         match waits.is_some() && self.on_cpu.is_some() {
             true => path.extend(in_kernel.map(CodeLocation::Waiting)),
             false => path.extend(in_kernel.map(CodeLocation::Kernel)),
@@ -398,7 +409,7 @@ impl Collector {
                 self.locator.jit.locate(sample.pid, *address, sample.time, &self.locator.processes);
             sample.path[*position] = CodeLocation::Jit(id);
         }
-        let stack = self.aggregator.stack(&sample.path);
+        let stack = self.aggregator.stack(sample.path.iter().copied());
         let seen = SeenStack { thread: sample.thread, stack, end: sample.end };
         match sample.waits {
             Some(wait) => _ = wait.set(seen),
@@ -465,18 +476,17 @@ fn user_path(
 
 /// In how many samples' user stacks each image is.
 pub(crate) fn samples_by_image(rows: &Rows) -> BTreeMap<ImageId, u64> {
-    let mut samples = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    for ((_, stack, _), values) in rows.iter() {
-        seen.extend(rows.stacks.entries(*stack).filter_map(|entry| match entry {
-            CodeLocation::Image(image, _) => Some(image),
+    let mut sets = Sets::new();
+    for (stack, caller, number) in rows.stacks.nodes() {
+        let image = match rows.stacks.location(number) {
+            CodeLocation::Image(image, _) => u32::try_from(image.index()).ok(),
             _ => None,
-        }));
-        while let Some(image) = seen.pop_first() {
-            *samples.entry(image).or_default() += samples_of(values);
-        }
+        };
+        sets.add(stack, caller, image);
     }
-    samples
+    let samples = rows.iter().map(|((_, stack, _), values)| (*stack, samples_of(values)));
+    let image = |(image, samples)| (ImageId::from_index(image as usize), samples);
+    sets.sums(samples).into_iter().map(image).collect()
 }
 
 /// What stands in place of the frames that are missing.

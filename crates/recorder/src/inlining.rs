@@ -25,6 +25,8 @@ struct Size {
 pub(crate) struct Inlining {
     /// For each stack what it has.
     sizes: Vec<Size>,
+    /// The same for each location; nothing where that was not asked for.
+    of_locations: Vec<Size>,
     /// Locations in place of those that stand for too many functions.
     outermost: FxHashMap<LocationId, LocationId>,
     /// The same with short names.
@@ -45,7 +47,7 @@ impl Inlining {
         location: LocationId,
     ) -> StackId {
         let above = self.sizes.get(parent.index()).copied().unwrap_or_default();
-        let size = size_of(profile, location);
+        let size = self.size_of(profile, location);
         let location = if above.text.saturating_add(size.text) > MOST_TEXT {
             self.short(profile, location)
         } else if size.functions > 1 && above.functions.saturating_add(size.functions) > MOST {
@@ -53,7 +55,7 @@ impl Inlining {
         } else {
             location
         };
-        let size = size_of(profile, location);
+        let size = self.size_of(profile, location);
         let stack = profile.push_stack(parent, location);
         if self.sizes.len() <= stack.index() {
             self.sizes.resize(stack.index() + 1, Size::default());
@@ -63,6 +65,18 @@ impl Inlining {
             text: above.text.saturating_add(size.text),
         };
         stack
+    }
+
+    fn size_of(&mut self, profile: &Profile, location: LocationId) -> Size {
+        if self.of_locations.len() <= location.index() {
+            self.of_locations.resize(profile.locations().len(), Size::default());
+        }
+        let known = &mut self.of_locations[location.index()];
+        // Each has a function at least.
+        if known.functions == 0 {
+            *known = size_of(profile, location);
+        }
+        *known
     }
 
     fn outermost(&mut self, profile: &mut Profile, location: LocationId) -> LocationId {

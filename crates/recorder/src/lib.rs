@@ -10,7 +10,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use flame_events::{Event, EventKind, EventSource, SampleEvent};
+//! use flame_events::{Addresses, Event, EventKind, EventSource, SampleEvent};
 //! use flame_profile::{ByteLen, Nanos, Pid, ProcessAddress, Tid, ValueType};
 //! use flame_recorder::{Absent, Options, Recorder, Stream};
 //!
@@ -35,8 +35,8 @@
 //!     tracepoint: None,
 //!     interrupt: None,
 //!     ip: ProcessAddress(0x401000),
-//!     kernel_chain: Vec::new(),
-//!     user_chain: vec![ProcessAddress(0x401000), ProcessAddress(0x401234)],
+//!     kernel_chain: Addresses::default(),
+//!     user_chain: [0x401000, 0x401234].into_iter().map(ProcessAddress).collect(),
 //!     user_registers: None,
 //!     user_stack: None,
 //! };
@@ -71,6 +71,7 @@ mod allocator;
 mod arguments;
 mod blocks;
 mod calls;
+mod chains;
 mod clock;
 mod collector;
 mod config;
@@ -85,6 +86,7 @@ mod java;
 mod java_attach;
 mod jit;
 mod live_files;
+mod located_stacks;
 mod location;
 mod locator;
 mod mapped_files;
@@ -100,6 +102,7 @@ mod runtimes;
 mod script_frame;
 mod scripted;
 mod scripts;
+mod sets;
 mod short_tasks;
 mod spans;
 mod symbolizer;

@@ -43,6 +43,8 @@ pub(crate) struct Locator {
     pub(crate) notes: Vec<String>,
     files: SharedFiles,
     now: Nanos,
+    /// How many events have said something of processes.
+    told: u64,
     /// The user frames of the last stack, innermost first.
     locations: Vec<CodeLocation>,
     /// Which of them are code without a file.
@@ -65,6 +67,7 @@ impl Locator {
             notes: Vec::new(),
             files: files.clone(),
             now: Nanos(0),
+            told: 0,
             locations: Vec::new(),
             jit_frames: Vec::new(),
         }
@@ -77,6 +80,7 @@ impl Locator {
 
     /// Enters a process that ran before.
     pub(crate) fn enter(&mut self, pid: Pid) {
+        self.told += 1;
         proc::enter(&mut self.processes, pid, &*self.files);
     }
 
@@ -97,6 +101,7 @@ impl Locator {
                 self.kernel_code.insert(symbol.clone());
             }
             kind => {
+                self.told += 1;
                 if let EventKind::Comm { pid, exec: true, .. } = kind {
                     self.epilogues.forget(*pid);
                     self.java.forget(*pid);
@@ -110,6 +115,12 @@ impl Locator {
                 self.jit.apply(kind, &self.processes);
             }
         }
+    }
+
+    /// What is known of a process and its threads stays the same as long as this does, but for images that are
+    /// opened.
+    pub(crate) fn told(&self) -> u64 {
+        self.told
     }
 
     /// It is that late: what is looked at next was so then.

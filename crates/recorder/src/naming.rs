@@ -9,10 +9,10 @@ use flame_profile::{
     ProcessAddress, Profile, StackId, Thread, ThreadId,
 };
 use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::aggregator::{Rows, ThreadKey, samples_of};
+use crate::aggregator::{Rows, samples_of};
 use crate::collector::{Collector, samples_by_image};
 use crate::images::{OpenImage, image_name};
 use crate::inlining::Inlining;
@@ -20,6 +20,7 @@ use crate::location::{CodeLocation, JitId, ScriptId, ThreadPosition};
 use crate::locator::Locator;
 use crate::relative::KernelBases;
 use crate::scripts::Scripts;
+use crate::sets::Sets;
 use crate::symbolizer::Symbolizer;
 
 /// The name of the frame under which stacks stand whose outer frames are missing.
@@ -95,8 +96,8 @@ pub(super) fn name_all(
     profile.reserve_stacks(rows.stacks.len());
     let mut unnamed = UnnamedCode::default();
     let mut inlining = Inlining::new();
-    for (_, parent, entry) in rows.stacks.nodes() {
-        let (location, missing) = namer.location(profile, entry);
+    for (_, parent, number) in rows.stacks.nodes() {
+        let (location, missing) = namer.location(profile, number);
         if let Some(missing) = missing {
             unnamed.add(location, missing);
         }
@@ -106,7 +107,9 @@ pub(super) fn name_all(
     profile.health.notes.extend(inlining.notes());
     let idle = idle_locations(profile);
     let mut threads: Vec<Option<ThreadId>> = vec![None; rows.threads.len()];
-    let mut positions: Vec<Option<usize>> = Vec::new();
+    let mut positions: Vec<Option<usize>> = Vec::with_capacity(rows.len());
+    let mut samples: Vec<(StackId, u64)> = Vec::with_capacity(rows.len());
+    profile.reserve_samples(rows.len());
     for ((thread, stack, evidence), values) in rows.iter() {
         let Some(key) = rows.threads.get_index(*thread) else { continue };
         let stack = stacks.get(stack.index()).copied().unwrap_or(StackId::EMPTY);
@@ -123,8 +126,9 @@ pub(super) fn name_all(
             profile.add_whole_thread(Thread { name, process, pid, tid })
         });
         positions.push(Some(profile.add_sample_of(thread, stack, *evidence, values)));
-        unnamed.count(profile, stack, samples_of(values));
+        samples.push((stack, samples_of(values)));
     }
+    unnamed.count(profile, &samples);
     profile.timeline = rows.timeline.as_ref().map(|timeline| timeline.with_rows(&positions));
     for (key, samples) in unnamed.reasons {
         *profile.health.unnamed.entry(key).or_default() += samples;
@@ -162,8 +166,6 @@ struct UnnamedCode {
     reasons: IndexMap<(String, Missing), u64, FxBuildHasher>,
     /// For each location the position of its reason, if it has one.
     of_location: Vec<Option<u32>>,
-    /// Those of one stack.
-    met: Vec<u32>,
 }
 
 impl UnnamedCode {
@@ -177,18 +179,18 @@ impl UnnamedCode {
         self.of_location[index] = Some(position);
     }
 
-    /// Counts the samples of a stack, once for each reason that it meets.
-    fn count(&mut self, profile: &Profile, stack: StackId, samples: u64) {
+    /// Counts the samples of stacks, once for each reason that a stack meets.
+    fn count(&mut self, profile: &Profile, samples: &[(StackId, u64)]) {
         if self.reasons.is_empty() {
             return;
         }
-        self.met.clear();
-        for location in profile.stacks().entries(stack) {
+        let mut sets = Sets::new();
+        for (stack, caller, location) in profile.stacks().nodes() {
             let reason = self.of_location.get(location.index()).copied().flatten();
-            if let Some(reason) = reason.filter(|reason| !self.met.contains(reason)) {
-                self.met.push(reason);
-                self.reasons[reason as usize] += samples;
-            }
+            sets.add(stack, caller, reason);
+        }
+        for (reason, samples) in sets.sums(samples.iter().copied()) {
+            self.reasons[reason as usize] += samples;
         }
     }
 }
@@ -222,9 +224,10 @@ struct Namer<'c> {
     scripts: &'c Scripts,
     images: FxHashMap<ImageId, ImageId>,
     symbols: &'c Symbolizer,
-    threads: &'c IndexSet<ThreadKey, FxBuildHasher>,
+    rows: &'c Rows,
     bases: KernelBases,
-    known: FxHashMap<CodeLocation, LocationId>,
+    /// For each location of the rows the profile's.
+    known: Vec<Option<LocationId>>,
 }
 
 type Unnamed = Option<(String, Missing)>;
@@ -240,21 +243,22 @@ impl<'c> Namer<'c> {
         scripts: &'c Scripts,
         symbols: &'c Symbolizer,
     ) -> Namer<'c> {
-        let in_kernel = |(_, _, entry)| match entry {
+        let in_kernel = |location| match location {
             CodeLocation::Kernel(address) | CodeLocation::Waiting(address) => Some(address),
             _ => None,
         };
-        let bases = KernelBases::of(rows.stacks.nodes().filter_map(in_kernel));
-        let (images, known) = (FxHashMap::default(), FxHashMap::default());
-        Namer { code, scripts, images, symbols, threads: &rows.threads, bases, known }
+        let bases = KernelBases::of(rows.stacks.locations().filter_map(in_kernel));
+        let (images, known) = (FxHashMap::default(), vec![None; rows.stacks.locations().len()]);
+        Namer { code, scripts, images, symbols, rows, bases, known }
     }
 
-    /// The location of an entry, and why it has no name if it has none.
-    fn location(&mut self, profile: &mut Profile, entry: CodeLocation) -> (LocationId, Unnamed) {
-        if let Some(known) = self.known.get(&entry) {
-            return (*known, None);
+    /// The profile's location for one of the rows, and why it has no name if it has none; that is said
+    /// once.
+    fn location(&mut self, profile: &mut Profile, number: u32) -> (LocationId, Unnamed) {
+        if let Some(known) = self.known[number as usize] {
+            return (known, None);
         }
-        let (location, unnamed) = match entry {
+        let (location, unnamed) = match self.rows.stacks.location(number) {
             CodeLocation::Truncated => mark(profile, TRUNCATED),
             CodeLocation::BeyondMaxDepth => mark(profile, BEYOND_MAX_DEPTH),
             CodeLocation::NotKept => mark(profile, NOT_KEPT),
@@ -291,12 +295,12 @@ impl<'c> Namer<'c> {
             CodeLocation::Image(image, offset) => self.image_location(profile, image, offset),
         };
         let id = profile.add_location(location);
-        self.known.insert(entry, id);
+        self.known[number as usize] = Some(id);
         (id, unnamed)
     }
 
     fn waker(&self, profile: &mut Profile, thread: ThreadPosition) -> (Location, Unnamed) {
-        let thread = self.threads.get_index(thread.0);
+        let thread = self.rows.threads.get_index(thread.0);
         mark(profile, &format!("woken by {}", thread.map_or("[unknown]", |thread| &thread.name)))
     }
 

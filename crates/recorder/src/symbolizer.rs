@@ -8,12 +8,13 @@ use std::path::Path;
 use std::thread;
 
 use flame_image::ImageFile;
-use flame_profile::{ImageAddress, ImageId, StackTable};
+use flame_profile::{ImageAddress, ImageId};
 use flame_symbolize::{KernelError, KernelSymbols, SymbolizeConfig, Symbolized, symbolize_images};
 use rustc_hash::FxHashMap;
 
 use crate::config::{KALLSYMS, Options};
 use crate::images::OpenImage;
+use crate::located_stacks::LocatedStacks;
 use crate::location::CodeLocation;
 use crate::locator::Locator;
 
@@ -70,9 +71,9 @@ impl Symbolizer {
     }
 
     /// Looks up what is new in stacks.
-    pub(crate) fn look_up(&mut self, stacks: &StackTable<CodeLocation>, code: &Locator) {
+    pub(crate) fn look_up(&mut self, stacks: &LocatedStacks, code: &Locator) {
         let in_kernel = |entry| matches!(entry, CodeLocation::Kernel(_) | CodeLocation::Waiting(_));
-        let needs_kernel = !self.has_kernel && stacks.nodes().any(|(_, _, entry)| in_kernel(entry));
+        let needs_kernel = !self.has_kernel && stacks.locations().any(in_kernel);
         if needs_kernel {
             self.open_kernel();
         }
@@ -109,12 +110,12 @@ impl Symbolizer {
     /// The addresses in files that nothing is known of yet, sorted.
     fn unknown(
         &self,
-        stacks: &StackTable<CodeLocation>,
+        stacks: &LocatedStacks,
         code: &Locator,
     ) -> (Vec<ImageId>, Vec<(ImageFile, Vec<ImageAddress>)>) {
         let mut wanted: FxHashMap<ImageId, Vec<ImageAddress>> = FxHashMap::default();
-        for (_, _, entry) in stacks.nodes() {
-            if let CodeLocation::Image(image, offset) = entry
+        for location in stacks.locations() {
+            if let CodeLocation::Image(image, offset) = location
                 && let Some(OpenImage::File(file, _)) = code.images.get(image)
                 && let Some(address) = file.to_image_address(offset)
                 && !self.known.contains_key(&(image, address))

@@ -57,7 +57,7 @@ impl Wakings {
         let interrupt = sample.interrupt?;
         let chain = &sample.kernel_chain;
         // Return addresses are behind their calls.
-        let call = |address: &ProcessAddress| ProcessAddress(address.0.saturating_sub(1));
+        let call = |address: ProcessAddress| ProcessAddress(address.0.saturating_sub(1));
         let entry = chain.iter().position(|address| self.is_entry(call(address)));
         match (interrupt, entry) {
             (_, Some(entry)) => Some(entry + 1),
@@ -78,6 +78,7 @@ impl Wakings {
 
 #[cfg(test)]
 mod tests {
+    use flame_events::Addresses;
     use flame_profile::{Pid, Tid};
 
     use super::*;
@@ -98,7 +99,7 @@ mod tests {
             interrupt,
             ip: ProcessAddress(0),
             kernel_chain: chain.iter().map(|address| ProcessAddress(*address)).collect(),
-            user_chain: Vec::new(),
+            user_chain: Addresses::default(),
             user_registers: None,
             user_stack: None,
         })

@@ -48,6 +48,11 @@ impl Walker {
         }
     }
 
+    /// The most frames that a stack has.
+    pub(crate) fn max_depth(&self) -> usize {
+        self.max_depth
+    }
+
     /// The user frames of the last sample, innermost first, and what learns of images that they meet.
     pub(crate) fn walked(&mut self) -> (&[FrameAddress], &mut CfiUnwinder) {
         (&self.frames, &mut self.unwinder)
@@ -87,8 +92,8 @@ impl Walker {
         }
         let chain = sample.user_chain.iter().enumerate();
         self.frames.extend(chain.map(|(index, address)| match index {
-            0 => FrameAddress::Instruction(*address),
-            _ => FrameAddress::Return(*address),
+            0 => FrameAddress::Instruction(address),
+            _ => FrameAddress::Return(address),
         }));
         if self.frames.len() > self.max_depth {
             self.frames.truncate(self.max_depth);

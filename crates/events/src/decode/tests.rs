@@ -61,8 +61,9 @@ fn a_sample_has_its_fields_in_the_kernels_order() {
     assert_eq!((event.time, layout.time(&record)), (Nanos(1_000), Some(Nanos(1_000))));
     assert_eq!((sample.pid, sample.tid, sample.cpu), (Pid(42), Tid(43), Some(Cpu(1))));
     assert_eq!((sample.period, sample.ip), (10_101_010, ProcessAddress(0xffff_0001)));
-    assert_eq!(sample.kernel_chain, [ProcessAddress(0xffff_0001), ProcessAddress(0xffff_0002)]);
-    assert_eq!(sample.user_chain, [ProcessAddress(0x401_000)]);
+    let addresses = |chain: &Addresses<'_>| chain.iter().map(|a| a.0).collect::<Vec<_>>();
+    assert_eq!(addresses(&sample.kernel_chain), [0xffff_0001, 0xffff_0002]);
+    assert_eq!(addresses(&sample.user_chain), [0x401_000]);
     assert_eq!(sample.user_registers, Some(vec![0x7ffe_0000, 0x401_000]));
     let stack = sample.user_stack.unwrap();
     assert_eq!((stack.head, stack.tail), (&*words(&[0x1111, 0x2222]), &[][..]));

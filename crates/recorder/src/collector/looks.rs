@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flame_events::SampleEvent;
+use flame_events::{Addresses, SampleEvent};
 use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, Tid};
 
 use super::Collector;
@@ -86,8 +86,8 @@ impl Collector {
             tracepoint: None,
             interrupt: None,
             ip: program_counter,
-            kernel_chain: Vec::new(),
-            user_chain: Vec::new(),
+            kernel_chain: Addresses::default(),
+            user_chain: Addresses::default(),
             user_registers: Some(Vec::new()),
             user_stack: None,
         };

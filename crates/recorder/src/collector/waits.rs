@@ -195,7 +195,7 @@ impl Collector {
         }
         let unseen = rows.share_out(ran);
         for (thread, time) in unseen {
-            let stack = rows.stack(&[CodeLocation::RanUnsampled]);
+            let stack = rows.stack([CodeLocation::RanUnsampled]);
             let end = (StackEnd::NotRecorded, Evidence::Copied);
             let moment = self.moment(self.now, None);
             rows.add(SeenStack { thread, stack, end }, 0, time, moment);

@@ -263,3 +263,56 @@ fn code_is_named_by_the_map_where_its_process_has_it() {
     assert_eq!(folded(&profile, 0), "app;caller_[j];hot_loop_[j] 1\n");
     assert!(profile.health.unnamed.is_empty());
 }
+
+/// Chains that were met before are known by one look, and what an event changes is not: the same profile
+/// as by looking at each frame of each sample, which following who has a CPU asks for.
+#[test]
+fn chains_that_were_met_before_are_what_looking_at_each_frame_makes_of_them() {
+    const KERNEL: [u64; 2] = [KERNEL_ADDRESS, KERNEL_ADDRESS + 0x10];
+    let hit =
+        |pid, kernel: &[u64], user: &[u64]| event(EventKind::Sample(sample(pid, kernel, user)));
+    let deep = [0x1010, 0x1020, 0x2030, 0x1040, 0x1050];
+    let renamed = |name: &str| {
+        let (pid, tid) = (Pid(1), Tid(1));
+        event(EventKind::Comm { pid, tid, name: name.as_bytes().to_vec(), exec: false })
+    };
+    let events = || {
+        let mut events =
+            vec![named(1, "app"), mapped(1, 0x1000, b"/no/a"), mapped(1, 0x2000, b"/no/b")];
+        events.extend([
+            named(2, "other"),
+            mapped(2, 0x1000, b"/no/b"),
+            mapped(2, 0x2000, b"/no/a"),
+        ]);
+        for _ in 0..3 {
+            events.extend([hit(1, &[], &deep), hit(1, &KERNEL, &deep), hit(2, &[], &deep)]);
+            // One frame less, and callers that are no code.
+            events.extend([hit(1, &[], &deep[1..]), hit(1, &[], &[0x1010, 0x9, 0x7, 0x1050, 0x8])]);
+            events.extend([hit(1, &KERNEL, &[]), hit(1, &[], &[]), hit(1, &[], &[0x9000, 0x1010])]);
+        }
+        // Another name, another file, code without a file in its place.
+        events.extend([renamed("app2"), hit(1, &[], &deep), hit(1, &[], &deep)]);
+        events.extend([mapped(1, 0x2000, b"/no/c"), hit(1, &[], &deep), hit(1, &[], &deep)]);
+        events.extend([mapped(1, 0x2000, b"//anon"), hit(1, &[], &deep), hit(1, &[], &deep)]);
+        // Deeper than stacks may be.
+        events.push(hit(1, &[], &[0x1010; 1030]));
+        events
+    };
+    let profile = collect(0, events());
+    let Ok(by_frame) =
+        recorder_with(0, events(), Options { keeps_runs: true, ..options() }).finish();
+    for value in [0, 1] {
+        assert_eq!(folded(&profile, value), folded(&by_frame, value));
+    }
+    assert_eq!(profile.health, by_frame.health);
+    let found = folded(&profile, 0);
+    let caller = "[a+0x4f];[a+0x3f];[b+0x2f];[a+0x1f];[a+0x10]";
+    for (line, count) in [
+        (format!("app;{caller}"), 3),
+        (format!("app2;{caller}"), 2),
+        (format!("app2;{}", caller.replace("[b+", "[c+")), 2),
+        ("app;[unmapped];[a+0x4f];[unmapped];[unmapped];[a+0x10]".to_owned(), 3),
+    ] {
+        assert!(found.contains(&format!("{line} {count}\n")), "{line} {count}: {found}");
+    }
+}
