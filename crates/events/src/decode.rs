@@ -306,7 +306,7 @@ impl RecordLayout {
             _ => raw,
         };
         let kind = match raw.parse().map_err(|_| short())? {
-            EventRecord::Sample(sample) => EventKind::Sample(self.sample(&sample)),
+            EventRecord::Sample(sample) => EventKind::Sample(self.sample(record, &sample)),
             EventRecord::Mmap2(mmap) => mapping(&mmap),
             EventRecord::Mmap(mmap) => mapping_without_file(&mmap),
             EventRecord::Comm(comm) => EventKind::Comm {
@@ -375,8 +375,9 @@ impl RecordLayout {
         })
     }
 
-    fn sample<'a>(&self, sample: &SampleRecord<'a>) -> SampleEvent<'a> {
+    fn sample<'a>(&self, record: &RecordBytes<'a>, sample: &SampleRecord<'a>) -> SampleEvent<'a> {
         let [kernel_chain, user_chain] = chains(sample);
+        let user_chain = self.branch_chain(record, &user_chain).unwrap_or(user_chain);
         let registers = sample.user_regs.as_ref().map(|registers| {
             let bits = (0..64).filter(|bit| self.fields.user_registers >> bit & 1 == 1);
             bits.map(|bit| registers.get(bit).unwrap_or(0)).collect()
@@ -484,6 +485,7 @@ fn mapping_without_file<'a>(mmap: &MmapRecord<'a>) -> EventKind<'a> {
     })
 }
 
+mod branch_stack;
 mod plain;
 #[cfg(test)]
 mod tests;
