@@ -147,7 +147,7 @@ fn functions_are_in_as_many_stacks_as_perf_script_says() {
 }
 
 #[test]
-fn one_event_of_several_is_taken_and_the_others_are_told() {
+fn all_events_are_values_and_one_is_shown() {
     if !has_perf() {
         return;
     }
@@ -158,10 +158,21 @@ fn one_event_of_several_is_taken_and_the_others_are_told() {
     perf_record(&scratch, &[&events[..], &options].concat());
     let first = fold(&scratch, &["perf.data"]).success();
     assert_shares(&Folded::parse(&first.stdout), "shares");
-    let told = "samples of cpu-clock/freq=999/u only; left out: page-faults/period=1/u (";
-    assert!(first.stderr.contains(told), "{}", first.stderr);
+    let told = ["samples of several events: cpu-clock (", "cpu-clock is shown unless --value"];
+    assert!(told.iter().all(|told| first.stderr.contains(told)), "{}", first.stderr);
     let faults = folded(&scratch, &["perf.data", "--event", "page-faults"]);
     assert!(faults.total() > 10 && faults.with(&["alpha"]) == 0, "{faults:?}");
+    let value = folded(&scratch, &["perf.data", "--value", "page-faults"]);
+    assert_eq!(value.total(), faults.total());
+    let only = fold(&scratch, &["perf.data", "--event", "cpu-clock"]).success();
+    assert_eq!(only.stdout, first.stdout);
+    let told = "samples of cpu-clock/freq=999/u only; left out: page-faults/period=1/u (";
+    assert!(only.stderr.contains(told), "{}", only.stderr);
+    // A profile keeps them all.
+    fold(&scratch, &["perf.data", "-o", "all.pb.gz"]).success();
+    assert_eq!(folded(&scratch, &["all.pb.gz"]).total(), Folded::parse(&first.stdout).total());
+    let value = folded(&scratch, &["all.pb.gz", "--value", "page-faults"]);
+    assert_eq!(value.total(), faults.total());
     fold(&scratch, &["perf.data", "--event", "cycles"])
         .error(1, &["it has no sample of cycles, but of cpu-clock/freq=999/u, page-faults"]);
     // Tasks, times and CPUs are chosen as elsewhere.

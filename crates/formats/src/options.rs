@@ -71,7 +71,7 @@ impl Default for ReadOptions {
 /// is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleOptions {
-    /// Samples of this event only; `None` = of the first one that the input has.
+    /// Samples of this event only; `None` = of all that perf.data has, of the first one elsewhere.
     pub event: Option<String>,
     /// Samples of these tasks, CPUs and times only.
     pub selection: Selection,

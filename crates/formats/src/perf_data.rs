@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use flame_perf_data::{
     Forward, PerfDataError, ReadAt, ReadConfig, ReadProfile, SampleOf, Takes, Written,
@@ -38,6 +38,15 @@ impl ReadAt for Seekable<'_> {
     }
 }
 
+/// A file next to the one that is read.
+struct Beside(File);
+
+impl ReadAt for Beside {
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(into, at)
+    }
+}
+
 pub(crate) fn read(
     mut source: Source,
     format: &'static InputFormat,
@@ -45,13 +54,16 @@ pub(crate) fn read(
     options: &ReadOptions,
 ) -> Result<ReadInput, ReadError> {
     let samples = &options.samples;
-    let config = ReadConfig {
+    let mut config = ReadConfig {
         event: samples.event.clone(),
         takes: takes(&samples.selection),
         keeps_times: samples.keeps_times,
         written: source.file().map(written).unwrap_or_default(),
         names: options.names.find(),
+        parts: Vec::new(),
     };
+    let beside = |file| Box::new(Beside(file)) as Box<dyn ReadAt>;
+    config.parts = source.numbered().into_iter().map(beside).collect();
     let (read, trouble) = if source.is_seekable() {
         let read = read_profile(Box::new(Seekable(&source)), config);
         (read, broken_end(source.trouble(), options)?)

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -25,6 +25,8 @@ const WAITING: usize = 8;
 pub struct Source {
     place: Place,
     trouble: Trouble,
+    /// Where the file is, if it is read as it is.
+    path: Option<PathBuf>,
 }
 
 enum Place {
@@ -62,7 +64,8 @@ impl Source {
             let start = &start[..count];
             if let (false, Encoding::Bytes { mark }) = (is_packed(start), Encoding::detect(start)) {
                 let place = Place::File(file, mark as u64, status.len());
-                return Ok(Source { place, trouble: Trouble::default() });
+                let path = Some(path.to_owned());
+                return Ok(Source { place, trouble: Trouble::default(), path });
             }
         }
         Source::of_reader(Box::new(file))
@@ -98,7 +101,21 @@ impl Source {
         } else {
             Place::Stream(bytes, Mutex::new(beside(reader)))
         };
-        Ok(Source { place, trouble })
+        Ok(Source { place, trouble, path: None })
+    }
+
+    /// Files next to it that are called as it is, with a number: `data.0` of `data`.
+    pub(crate) fn numbered(&self) -> Vec<File> {
+        let Some(path) = self.path.as_ref().and_then(|path| path.to_str()) else {
+            return Vec::new();
+        };
+        let open = |number| {
+            let path = format!("{path}.{number}");
+            // A pipe would be waited for.
+            let is_file = Path::new(&path).is_file();
+            if is_file { File::open(path).ok() } else { None }
+        };
+        (0..).map_while(open).collect()
     }
 
     /// The format that its first bytes show.

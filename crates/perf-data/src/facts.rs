@@ -13,6 +13,7 @@ const ARCHITECTURE: u32 = 6;
 const CPUS: u32 = 7;
 const COMMAND: u32 = 11;
 const EVENTS: u32 = 12;
+const DIRECTORY: u32 = 24;
 const CLOCKS: u32 = 29;
 
 /// The misc bit that says how long a build ID is.
@@ -40,6 +41,8 @@ pub struct Facts {
     pub command: Vec<String>,
     /// A time of day and the same time on the clock of the samples, in nanoseconds.
     pub clock: Option<(u64, u64)>,
+    /// Whether it is one of the files of a directory, in which most of the records stand in others.
+    pub is_directory: bool,
     /// What the images at these paths had for build IDs when the recording ended.
     pub build_ids: FxHashMap<Vec<u8>, FileBuildId>,
 }
@@ -68,6 +71,7 @@ impl Facts {
             EVENTS => {
                 let _ = take_events(fields, events);
             }
+            DIRECTORY => self.is_directory = true,
             CLOCKS => self.clock = clock(fields),
             _ => {}
         }

@@ -19,6 +19,7 @@ mod header;
 mod inlined;
 mod machine;
 mod notes;
+mod parts;
 mod read;
 mod recorded_events;
 mod records;

@@ -7,6 +7,7 @@ use flame_profile::{Missing, Profile};
 use crate::PerfDataError;
 use crate::files::RecordedFiles;
 use crate::machine::is_this_machine;
+use crate::recorded_events::RecordedEvent;
 use crate::source::PerfData;
 
 /// How many images are named that lack names.
@@ -22,7 +23,7 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
     let mut notes = Vec::new();
     let left = file.left();
     let of = |is_chosen: bool| {
-        let events = file.events().filter(move |(_, chosen)| *chosen == is_chosen);
+        let events = file.events().filter(move |(_, value)| value.is_some() == is_chosen);
         events.map(|(event, _)| event).filter(|event| !event.is_dummy()).collect::<Vec<_>>()
     };
     let (taken, others) = (of(true), of(false));
@@ -40,6 +41,13 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
         notes.push(format!(
             "samples of {names} only; left out: {with_counts}; --event takes another"
         ));
+    }
+    notes.extend(of_values(file));
+    if file.facts().is_directory && !file.has_parts {
+        notes.push(
+            "most of the recording is in other files of its directory: name that instead"
+                .to_owned(),
+        );
     }
     if let Some(at) = left.cut_at {
         notes.push(format!(
@@ -72,6 +80,21 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
         notes.push(format!("{} records came too late to be sorted", left.late));
     }
     Ok(notes)
+}
+
+/// Which events have samples, if there are several.
+fn of_values(file: &PerfData<'_>) -> Option<String> {
+    let mut values = file.values();
+    values.retain(|(_, samples)| *samples > 0);
+    let (first, _) = values.first().filter(|_| values.len() > 1)?;
+    let name =
+        |(event, samples): &(&RecordedEvent, u64)| format!("{} ({samples})", event.base_name());
+    let all: Vec<String> = values.iter().map(name).collect();
+    Some(format!(
+        "samples of several events: {}; {} is shown unless --value names another",
+        all.join(", "),
+        first.base_name()
+    ))
 }
 
 /// What is to be said of the machine that names came from.

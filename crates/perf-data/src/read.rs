@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flame_events::{Endianness, Event, EventKind, EventSource, Processes, Sampling};
 use flame_profile::{ByteLen, Cpu, Hz, Nanos, Pid, Profile, Tid, ValueType};
-use flame_recorder::{Absent, DebugPlaces, LiveFiles, Options, Recorder, Stream};
+use flame_recorder::{
+    Absent, DebugPlaces, EVENT_VALUE, LiveFiles, Options, Recorder, SAMPLES_VALUE, Stream,
+};
 use flame_symbolize::SymbolizeConfig;
 
 use crate::PerfDataError;
@@ -14,6 +16,7 @@ use crate::bytes::ReadAt;
 use crate::files::{RecordedFiles, Written};
 use crate::machine::is_this_kernel;
 use crate::notes;
+use crate::recorded_events::RecordedEvent;
 use crate::source::{Left, PerfData};
 
 /// Where the names of a recording's code are looked for.
@@ -57,13 +60,16 @@ pub struct SampleOf<'s> {
 /// Whether a sample is taken.
 pub type Takes<'t> = Box<dyn FnMut(SampleOf<'_>) -> bool + 't>;
 
-/// How a file is read. The default takes all samples of the first event.
+/// How a file is read. The default takes all samples.
 #[derive(Default)]
 pub struct ReadConfig<'t> {
-    /// The event; `None` = the first that makes samples.
+    /// The event whose samples are taken; `None` = all that make some, each a value of the profile. Those
+    /// whose stacks are recorded in another way than those of the first are left out.
     pub event: Option<String>,
     /// Which of its samples are taken; `None` = all.
     pub takes: Option<Takes<'t>>,
+    /// The other files of a directory that `perf record --threads` wrote.
+    pub parts: Vec<Box<dyn ReadAt + 't>>,
     /// Whether the profile says of each sample when it was taken.
     pub keeps_times: bool,
     /// What is known of the file itself.
@@ -93,11 +99,14 @@ pub struct ReadProfile {
 ///
 /// # Errors
 /// It cannot be read, or lacks what is asked for.
-pub fn read_profile(
-    input: Box<dyn ReadAt + '_>,
-    config: ReadConfig<'_>,
+pub fn read_profile<'t>(
+    input: Box<dyn ReadAt + 't>,
+    mut config: ReadConfig<'t>,
 ) -> Result<ReadProfile, PerfDataError> {
     let mut file = PerfData::open(input)?;
+    if file.facts().is_directory {
+        file.add_parts(config.parts.drain(..));
+    }
     if let Some(asked) = &config.event {
         file.choose(asked)?;
     }
@@ -105,7 +114,7 @@ pub fn read_profile(
         file.leave_out_registers();
     }
     let stream = stream_of(&file);
-    let clock = file.events().find(|(_, chosen)| *chosen).and_then(|(e, _)| e.attributes.clock);
+    let clock = file.values().first().and_then(|(event, _)| event.attributes.clock);
     let ReadConfig { takes, written, names, keeps_times, .. } = config;
     let own_directories = names.own_directories();
     let files = RecordedFiles {
@@ -146,6 +155,7 @@ pub fn read_profile(
         ));
     }
     describe(&mut profile, &source);
+    show_first_with_samples(&mut profile, &source.file);
     Ok(ReadProfile { profile, notes: said, left: source.file.left() })
 }
 
@@ -158,17 +168,29 @@ fn is_of_this_architecture(file: &PerfData<'_>) -> bool {
 
 /// What the samples are.
 fn stream_of(file: &PerfData<'_>) -> Stream {
-    let chosen: Vec<_> = file.events().filter(|(_, chosen)| *chosen).map(|(e, _)| e).collect();
+    let events = file.values();
     let has_registers = is_of_this_architecture(file);
-    let fields = chosen.first().map(|event| event.layout.fields()).unwrap_or_default();
-    let value = chosen.first().map(|event| event.value_type());
+    let first = events.first().map(|(event, _)| *event);
+    let fields = first.map(|event| event.layout.fields()).unwrap_or_default();
+    let mut values = events.iter().map(|(event, _)| event.value_type(events.len() == 1));
     Stream {
-        value: value.unwrap_or_else(ValueType::samples),
-        others: Vec::new(),
-        is_clock: chosen.iter().all(|event| event.is_clock()),
+        value: values.next().unwrap_or_else(ValueType::samples),
+        others: values.collect(),
+        is_clock: first.is_none_or(RecordedEvent::is_clock),
         has_user: true,
         user_registers: if has_registers { fields.user_registers } else { 0 },
         stack_copy: ByteLen(fields.user_stack.into()),
+    }
+}
+
+/// Has the first event shown that has samples.
+fn show_first_with_samples(profile: &mut Profile, file: &PerfData<'_>) {
+    let values = file.values();
+    let first = values.iter().position(|(_, samples)| *samples > 0).filter(|first| *first > 0);
+    if let Some(first) = first {
+        // Of each the number of samples comes before what they stand for.
+        let is_clock = values[first].0.is_clock();
+        profile.default_value = 2 * first + if is_clock { SAMPLES_VALUE } else { EVENT_VALUE };
     }
 }
 
@@ -176,8 +198,9 @@ fn stream_of(file: &PerfData<'_>) -> Stream {
 fn describe(profile: &mut Profile, source: &Taken<'_, '_>) {
     let facts = source.file.facts();
     let meta = &mut profile.meta;
+    let events = source.file.events();
     let chosen: Vec<_> =
-        source.file.events().filter(|(_, chosen)| *chosen).map(|(event, _)| event).collect();
+        events.filter(|(_, value)| value.is_some()).map(|(event, _)| event).collect();
     let names: Vec<&str> = chosen.iter().map(|event| event.name.as_str()).collect();
     meta.event = Some(names.join(", "));
     (meta.frequency, meta.period) = match chosen.first().map(|e| (e.attributes.sampling, e)) {

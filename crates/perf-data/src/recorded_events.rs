@@ -1,5 +1,7 @@
 //! The events of a file: what each was opened with, what it is called, and which records are its.
 
+use std::borrow::Cow;
+
 use flame_events::{Attributes, Endianness, Fields, RecordBytes, RecordLayout};
 use flame_profile::ValueType;
 use rustc_hash::FxHashMap;
@@ -72,14 +74,17 @@ impl RecordedEvent {
         (self.attributes.kind, self.attributes.config) == (SOFTWARE, DUMMY)
     }
 
-    /// What its samples stand for.
-    pub fn value_type(&self) -> ValueType {
-        match self.is_clock() {
-            true => ValueType::new("cpu", "nanoseconds"),
-            false => {
-                let base = String::from_utf8_lossy(base_name(self.name.as_bytes())).into_owned();
-                ValueType::new(base, "count")
-            }
+    /// Its name without modifiers and kind of core: what it has in common with other parts of one event.
+    pub fn base_name(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(base_name(self.name.as_bytes()))
+    }
+
+    /// What its samples stand for; as one of several values it has its own name, whatever it counts.
+    pub fn value_type(&self, is_alone: bool) -> ValueType {
+        match (self.is_clock(), is_alone) {
+            (true, true) => ValueType::new("cpu", "nanoseconds"),
+            (true, false) => ValueType::new(self.base_name(), "nanoseconds"),
+            (false, _) => ValueType::new(self.base_name(), "count"),
         }
     }
 }

@@ -9,9 +9,10 @@ use flame_profile::{Nanos, ProcessAddress};
 
 use crate::PerfDataError;
 use crate::bytes::ReadAt;
-use crate::event_names::{base_name, is_meant};
+use crate::event_names::is_meant;
 use crate::facts::{Facts, KERNEL};
 use crate::header::Header;
+use crate::parts::Part;
 use crate::recorded_events::{RecordedEvent, RecordedEvents};
 use crate::records::{End, Next, Record, Records, record_at};
 use crate::rounds::{Rounds, Timed};
@@ -23,8 +24,8 @@ mod kernel {
     pub(super) const FORK: u32 = 7;
     pub(super) const SAMPLE: u32 = 9;
     pub(super) const MMAP2: u32 = 10;
-    /// The last that there is.
-    pub(super) const LAST: u32 = 22;
+    /// The last that is known: the next is of user stacks that come later (Linux 6.19).
+    pub(super) const LAST: u32 = 21;
 }
 
 /// Records of perf itself. Source: enum perf_user_event_type of perf 6.18.
@@ -54,6 +55,9 @@ mod misc {
 
 /// An update of an event's name, among others.
 const UPDATE_NAME: u64 = 2;
+
+/// A file may describe any number of events, and each row of a profile has all values.
+const MOST_VALUES: usize = 64;
 
 /// From here on addresses are the kernel's.
 const KERNEL_START: u64 = 1 << 63;
@@ -100,22 +104,24 @@ pub struct KernelPlace {
 #[derive(Debug)]
 pub struct PerfData<'s> {
     endian: Endianness,
-    records: Records<'s>,
+    /// What is read now, and the others of a directory.
+    part: Part<'s>,
+    other_parts: Vec<Part<'s>>,
     events: RecordedEvents,
-    /// The events whose samples are taken.
-    is_chosen: Vec<bool>,
+    /// For each event the position of its value, if its samples are taken.
+    value_of: Vec<Option<usize>>,
     facts: Facts,
     kernel: Option<KernelPlace>,
     rounds: Rounds,
-    unpacker: Option<Unpacker>,
-    /// Unpacked bytes that are not a whole record yet.
-    unpacked: Vec<u8>,
+    /// Whether other files of a directory are read, too.
+    pub(crate) has_parts: bool,
     has_user_registers: bool,
     left: Left,
 }
 
 impl<'s> PerfData<'s> {
-    /// Reads what stands before the first record, and chooses the first event.
+    /// Reads what stands before the first record, and chooses all events that are recorded as the first
+    /// one is.
     ///
     /// # Errors
     /// It cannot be read, or has no event.
@@ -137,36 +143,57 @@ impl<'s> PerfData<'s> {
         let records = Records::new(input, endian, header.records, end);
         let mut file = PerfData {
             endian,
-            records,
+            part: Part::new(records),
+            other_parts: Vec::new(),
             events,
-            is_chosen: Vec::new(),
+            value_of: Vec::new(),
             facts,
             kernel: None,
             rounds: Rounds::default(),
-            unpacker: None,
-            unpacked: Vec::new(),
+            has_parts: false,
             has_user_registers: true,
             left,
         };
         if header.file.is_none() {
             file.read_stream_header()?;
         }
-        let all = &file.events.all;
-        let first = all.iter().find(|event| !event.is_dummy()).or(all.first());
-        let first = first.ok_or(PerfDataError::Broken("it has no event"))?.name.clone();
-        let base = base_name(first.as_bytes());
-        file.choose_those(|event| base_name(event.name.as_bytes()) == base);
+        file.choose_all()?;
         Ok(file)
+    }
+
+    /// Takes the samples of all events whose stacks are recorded as those of the first: registers and
+    /// copies are of one kind. Parts of one event have one value.
+    fn choose_all(&mut self) -> Result<(), PerfDataError> {
+        let all = &self.events.all;
+        let first = all.iter().find(|event| !event.is_dummy()).or(all.first());
+        let first = first.ok_or(PerfDataError::Broken("it has no event"))?;
+        let (first_base, registers) = (first.base_name(), first.layout.fields().user_registers);
+        let mut bases = vec![first_base];
+        let mut value_of = Vec::with_capacity(all.len());
+        for event in all {
+            let base = event.base_name();
+            let known = bases.iter().position(|known| *known == base);
+            let is_alike = event.layout.fields().user_registers == registers;
+            let is_new = known.is_none() && !event.is_dummy() && bases.len() < MOST_VALUES;
+            if is_new && is_alike {
+                value_of.push(Some(bases.len()));
+                bases.push(base);
+            } else {
+                value_of.push(known.filter(|_| is_alike));
+            }
+        }
+        self.value_of = value_of;
+        Ok(())
     }
 
     /// Reads the records before the first one of the kernel: they say what is a header elsewhere.
     fn read_stream_header(&mut self) -> Result<(), PerfDataError> {
-        while let Some(record) = self.records.peek()? {
+        while let Some(record) = self.part.records.peek()? {
             let is_packed = matches!(record.kind, own::COMPRESSED | own::COMPRESSED_WITH_LEN);
             if record.kind < own::ATTRIBUTES || record.kind == own::FINISHED_ROUND || is_packed {
                 break;
             }
-            self.records.next()?;
+            self.part.records.next()?;
             self.take_own(&record)?;
         }
         Ok(())
@@ -177,8 +204,9 @@ impl<'s> PerfData<'s> {
     /// # Errors
     /// There is none.
     pub fn choose(&mut self, asked: &str) -> Result<(), PerfDataError> {
-        self.choose_those(|event| is_meant(asked.as_bytes(), event.name.as_bytes()));
-        match self.is_chosen.contains(&true) {
+        let is_meant = |event: &RecordedEvent| is_meant(asked.as_bytes(), event.name.as_bytes());
+        self.value_of = self.events.all.iter().map(|event| is_meant(event).then_some(0)).collect();
+        match self.value_of.contains(&Some(0)) {
             true => Ok(()),
             false => {
                 let others = self.events.names();
@@ -187,8 +215,11 @@ impl<'s> PerfData<'s> {
         }
     }
 
-    fn choose_those(&mut self, is_meant: impl Fn(&RecordedEvent) -> bool) {
-        self.is_chosen = self.events.all.iter().map(is_meant).collect();
+    /// Adds the other files of a directory that `perf record --threads` wrote, of which this one is `data`.
+    pub fn add_parts(&mut self, parts: impl IntoIterator<Item = Box<dyn ReadAt + 's>>) {
+        let part = |input| Part::new(Records::new(input, self.endian, 0, None));
+        self.other_parts.extend(parts.into_iter().map(part));
+        self.has_parts = !self.other_parts.is_empty();
     }
 
     /// Leaves the user's registers and stacks out of samples: they are of another kind of machine.
@@ -206,9 +237,24 @@ impl<'s> PerfData<'s> {
         &self.facts
     }
 
-    /// The events, each with how many samples were read, and whether its samples are taken.
-    pub fn events(&self) -> impl Iterator<Item = (&RecordedEvent, bool)> {
-        self.events.all.iter().zip(self.is_chosen.iter().copied())
+    /// The events, each with how many samples were read, and with the position of its value if its
+    /// samples are taken.
+    pub fn events(&self) -> impl Iterator<Item = (&RecordedEvent, Option<usize>)> {
+        self.events.all.iter().zip(self.value_of.iter().copied())
+    }
+
+    /// Of each value the event that it is of, and how many samples of that were read; the first of its
+    /// parts where it has several.
+    pub fn values(&self) -> Vec<(&RecordedEvent, u64)> {
+        let mut values: Vec<(&RecordedEvent, u64)> = Vec::new();
+        for (event, value) in self.events() {
+            match value.map(|value| values.get_mut(value)) {
+                Some(Some((_, samples))) => *samples += event.samples,
+                Some(None) => values.push((event, event.samples)),
+                None => {}
+            }
+        }
+        values
     }
 
     /// Where the kernel was, once its record was read.
@@ -218,12 +264,10 @@ impl<'s> PerfData<'s> {
 
     /// What became no event so far.
     pub fn left(&self) -> Left {
-        let broken_packing = self.unpacker.as_ref().is_some_and(Unpacker::is_broken);
-        let cut_at = self.records.ended.filter(|end| *end != End::Whole);
         Left {
             late: self.rounds.late,
-            broken_packing,
-            cut_at: cut_at.map(|_| self.records.place()).or(self.left.cut_at),
+            broken_packing: self.left.broken_packing || self.part.has_broken_packing(),
+            cut_at: self.left.cut_at.or(self.part.cut_at()),
             ..self.left.clone()
         }
     }
@@ -235,7 +279,7 @@ impl<'s> PerfData<'s> {
         match record.kind {
             own::ATTRIBUTES => {
                 self.events.add_record(body, self.endian);
-                self.is_chosen.resize(self.events.all.len(), false);
+                self.value_of.resize(self.events.all.len(), None);
             }
             own::FEATURE => {
                 let number = fields.u64().and_then(|number| u32::try_from(number).ok());
@@ -251,10 +295,10 @@ impl<'s> PerfData<'s> {
                 }
             }
             // What these tell the length of stands behind them.
-            own::AUXTRACE => return self.records.skip(fields.u64().unwrap_or(0)),
+            own::AUXTRACE => return self.part.records.skip(fields.u64().unwrap_or(0)),
             own::TRACING_DATA => {
                 let len = u64::from(fields.u32().unwrap_or(0));
-                return self.records.skip(len.next_multiple_of(8));
+                return self.part.records.skip(len.next_multiple_of(8));
             }
             _ => {}
         }
@@ -266,8 +310,9 @@ impl<'s> PerfData<'s> {
         ready.clear();
         match record.kind {
             own::FINISHED_ROUND => {
-                // What is packed is behind what is not, by what the unpacker keeps.
-                if self.unpacker.is_none() {
+                // What is packed is behind what is not, by what the unpacker keeps; and of other parts
+                // nothing is said.
+                if self.part.unpacker.is_none() && !self.has_parts {
                     self.rounds.end_round(ready);
                 }
             }
@@ -286,7 +331,7 @@ impl<'s> PerfData<'s> {
         };
         if record.kind == kernel::SAMPLE {
             self.events.all[event].samples += 1;
-            if !self.is_chosen[event] {
+            if self.value_of[event].is_none() {
                 return;
             }
             let mode = record.misc & misc::CPU_MODE;
@@ -304,6 +349,7 @@ impl<'s> PerfData<'s> {
             return;
         }
         let time = self.events.all[event].layout.time(&record.bytes());
+        self.part.reached = self.part.reached.max(time.unwrap_or_default());
         self.rounds.push(time, event, record, ready);
     }
 
@@ -336,15 +382,15 @@ impl<'s> PerfData<'s> {
             let len = fields.u64().and_then(|len| usize::try_from(len).ok());
             packed = len.and_then(|len| fields.bytes(len)).unwrap_or_default();
         }
-        let mut unpacker = self.unpacker.take().unwrap_or_else(Unpacker::new);
+        let mut unpacker = self.part.unpacker.take().unwrap_or_else(Unpacker::new);
         unpacker.push(packed);
         while let Some(bytes) = unpacker.unpack() {
-            self.unpacker = Some(unpacker);
+            self.part.unpacker = Some(unpacker);
             self.take_unpacked(&bytes, sink, ready)?;
-            let Some(same) = self.unpacker.take() else { return Ok(()) };
+            let Some(same) = self.part.unpacker.take() else { return Ok(()) };
             unpacker = same;
         }
-        self.unpacker = Some(unpacker);
+        self.part.unpacker = Some(unpacker);
         Ok(())
     }
 
@@ -358,7 +404,7 @@ impl<'s> PerfData<'s> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let mut block = std::mem::take(&mut self.unpacked);
+        let mut block = std::mem::take(&mut self.part.unpacked);
         block.extend_from_slice(bytes);
         let block = Rc::new(block);
         let mut at = 0;
@@ -371,13 +417,13 @@ impl<'s> PerfData<'s> {
                 }
                 Next::Cut => break,
                 Next::Broken => {
-                    self.left.cut_at.get_or_insert(self.records.place());
-                    self.records.ended = Some(End::Broken);
+                    self.left.cut_at.get_or_insert(self.part.records.place());
+                    self.part.records.ended = Some(End::Broken);
                     return Ok(());
                 }
             }
         }
-        self.unpacked.extend_from_slice(block.get(at..).unwrap_or_default());
+        self.part.unpacked.extend_from_slice(block.get(at..).unwrap_or_default());
         Ok(())
     }
 
@@ -386,16 +432,17 @@ impl<'s> PerfData<'s> {
             let layout = &self.events.all[timed.event].layout;
             let event = layout.decode(&timed.record.bytes());
             sink(match event {
-                Ok(event) => self.completed(event, layout.has_no_chain()),
+                Ok(event) => self.completed(event, timed.event),
                 Err(error) => undecodable(timed.time, error),
             });
         }
     }
 
-    /// A sample with what its attributes did not ask for.
-    fn completed<'e>(&self, mut event: Event<'e>, has_no_chain: bool) -> Event<'e> {
+    /// A sample with what its attributes did not ask for, and the position of its value.
+    fn completed<'e>(&self, mut event: Event<'e>, position: usize) -> Event<'e> {
         if let EventKind::Sample(sample) = &mut event.kind {
-            if has_no_chain && sample.ip.0 >= KERNEL_START {
+            sample.event = self.value_of[position].unwrap_or(0);
+            if self.events.all[position].layout.has_no_chain() && sample.ip.0 >= KERNEL_START {
                 sample.kernel_chain = [sample.ip].into_iter().collect();
             }
             if !self.has_user_registers {
@@ -420,18 +467,25 @@ impl EventSource for PerfData<'_> {
     /// Hands on all that the file has.
     fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), PerfDataError> {
         let mut ready = Vec::new();
-        while let Some(record) = self.records.next()? {
-            if matches!(record.kind, own::COMPRESSED | own::COMPRESSED_WITH_LEN) {
-                self.take_packed(&record, sink, &mut ready)?;
-            } else {
-                self.take(record, &mut ready)?;
-                self.hand_on(&mut ready, sink);
+        loop {
+            while let Some(record) = self.part.records.next()? {
+                if matches!(record.kind, own::COMPRESSED | own::COMPRESSED_WITH_LEN) {
+                    self.take_packed(&record, sink, &mut ready)?;
+                } else {
+                    self.take(record, &mut ready)?;
+                    self.hand_on(&mut ready, sink);
+                }
+                self.part.take_turns(&mut self.other_parts);
             }
-        }
-        if let Some(mut unpacker) = self.unpacker.take() {
-            let rest = unpacker.finish();
-            self.unpacker = Some(unpacker);
-            self.take_unpacked(&rest, sink, &mut ready)?;
+            if let Some(mut unpacker) = self.part.unpacker.take() {
+                let rest = unpacker.finish();
+                self.part.unpacker = Some(unpacker);
+                self.take_unpacked(&rest, sink, &mut ready)?;
+            }
+            let Some(next) = self.other_parts.pop() else { break };
+            let ended = std::mem::replace(&mut self.part, next);
+            self.left.broken_packing |= ended.has_broken_packing();
+            self.left.cut_at = self.left.cut_at.or(ended.cut_at());
         }
         self.rounds.end(&mut ready);
         self.hand_on(&mut ready, sink);

@@ -1,4 +1,4 @@
-use flame_profile::{Pid, Tid};
+use flame_profile::{Pid, Tid, ValueType};
 
 use super::*;
 
@@ -96,6 +96,8 @@ impl Writer {
             self.record(own::FINISHED_ROUND, 0, &[]),
             self.sample(2, 40, &[0x5000], 2),
             self.record(9999, 0, b"from the future."),
+            // A user's stack that the kernel wrote later.
+            self.record(22, 0, &self.words(&[7, 2, 0x1000, 0x2000])),
             self.sample(1, 45, &[0x1000], 2),
             self.sample(1, 46, &[0x1000], misc::GUEST_USER),
             self.sample(99, 47, &[0x1000], 2),
@@ -177,7 +179,7 @@ fn drain(bytes: &[u8], event: Option<&str>) -> Result<Found, PerfDataError> {
 fn files_and_streams_of_both_byte_orders_have_their_samples_in_order_of_time() {
     for endian in BOTH {
         for file in [Writer(endian).file(), Writer(endian).stream()] {
-            let (samples, lost, left) = drain(&file, None).unwrap();
+            let (samples, lost, left) = drain(&file, Some("cpu-clock")).unwrap();
             let sample = |time, chain: &[u64]| (time, Pid(42), Tid(43), 7, chain.to_vec());
             let expect = [
                 sample(30, &[0x1000, 0x3000]),
@@ -185,12 +187,68 @@ fn files_and_streams_of_both_byte_orders_have_their_samples_in_order_of_time() {
                 sample(50, &[0x1000, 0x2000]),
             ];
             assert_eq!((&*samples, lost), (&expect[..], [12, 20]), "{endian:?}");
-            let unknown = BTreeMap::from([(9999, 1)]);
+            let unknown = BTreeMap::from([(22, 1), (9999, 1)]);
             assert_eq!(left, Left { unknown, guests: 1, nobodys: 1, ..Left::default() });
             let data = PerfData::open(Box::new(&*file)).unwrap();
             assert_eq!(data.facts().host.as_deref(), Some("a-host"));
         }
     }
+}
+
+#[test]
+fn samples_of_several_events_have_the_positions_of_their_values() {
+    for file in [Writer(BOTH[0]).file(), Writer(BOTH[1]).stream()] {
+        let mut data = PerfData::open(Box::new(&*file)).unwrap();
+        let mut samples = Vec::new();
+        data.drain(&mut |event| {
+            if let EventKind::Sample(sample) = event.kind {
+                samples.push((event.time.0, sample.event));
+            }
+        })
+        .unwrap();
+        assert_eq!(samples, [(30, 0), (40, 1), (45, 0), (50, 0)]);
+        let values = data.values();
+        let counts: Vec<u64> = values.iter().map(|(_, samples)| *samples).collect();
+        assert_eq!(counts, [4, 1], "those that were left out included");
+        assert_eq!(values[0].0.value_type(false), ValueType::new("cpu-clock", "nanoseconds"));
+        assert_eq!(values[0].0.value_type(true), ValueType::new("cpu", "nanoseconds"));
+    }
+}
+
+#[test]
+fn a_file_has_so_many_values_at_most() {
+    let writer = Writer(BOTH[0]);
+    let mut file = [writer.magic(), writer.word(16)].concat();
+    for config in 100..300 {
+        let body = [writer.attributes(config), writer.word(config)].concat();
+        file.extend(writer.record(own::ATTRIBUTES, 0, &body));
+    }
+    let data = PerfData::open(Box::new(&*file)).unwrap();
+    assert_eq!(data.values().len(), MOST_VALUES);
+    assert_eq!(data.events().filter(|(_, value)| value.is_none()).count(), 200 - MOST_VALUES);
+}
+
+#[test]
+fn files_of_a_directory_are_one_recording() {
+    let writer = Writer(BOTH[0]);
+    let main = writer.stream();
+    let part = |times: std::ops::Range<u64>| -> Vec<u8> {
+        times.flat_map(|time| writer.sample(1, 100 + 2 * time, &[0x1000], 2)).collect()
+    };
+    let parts = [part(0..700), part(300..1500), [part(0..3), vec![9, 0]].concat()];
+    let mut data = PerfData::open(Box::new(&*main)).unwrap();
+    data.choose("cpu-clock").unwrap();
+    data.add_parts(parts.iter().map(|part| Box::new(&**part) as Box<dyn ReadAt>));
+    let mut times = Vec::new();
+    data.drain(&mut |event| {
+        if let EventKind::Sample(_) = event.kind {
+            times.push(event.time.0);
+        }
+    })
+    .unwrap();
+    assert_eq!((times.len(), times.is_sorted()), (3 + 700 + 1200 + 3, true));
+    let left = data.left();
+    assert_eq!((left.late, left.cut_at), (0, Some(parts[2].len() as u64 - 2)));
 }
 
 #[test]
@@ -242,6 +300,6 @@ fn a_record_without_a_length_ends_the_file() {
     let end = file.len() as u64;
     file.extend([9, 0, 0, 0, 0, 0, 0, 0]);
     file.extend(writer.sample(1, 70, &[0x1000], 2));
-    let (samples, _, left) = drain(&file, None).unwrap();
+    let (samples, _, left) = drain(&file, Some("cpu-clock")).unwrap();
     assert_eq!((samples.len(), left.cut_at), (3, Some(end)));
 }
