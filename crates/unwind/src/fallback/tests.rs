@@ -123,6 +123,23 @@ fn assembly_without_a_frame_returns_behind_the_call_of_it() {
         .check("+4010 2020 3030", StackEnd::Guessed);
 }
 
+/// rbp is that of a caller which has a frame pointer: the pair leads behind a call in `start`, past `main`.
+#[test]
+fn a_return_address_on_top_comes_before_a_frame_pointer_that_leads_past_its_function() {
+    let words = [IN_MAIN, 0, 0, IN_START];
+    let onward = call(START + 0x30, MAIN);
+    let onward: (u64, &[u8]) = (START + 0x2b, &onward);
+    // Called through a register.
+    let registers = [(RSP, SP), (RBP, SP + 16), (RIP, BIAS + BARE + 0x10)];
+    sample(&registers, &words, &[onward, (MAIN + 0x1e, &[0xff, 0xd0])])
+        .check("+4010 2020 3030", StackEnd::Guessed);
+    // Jumped to by another function, at its first instruction: push %rbp.
+    let registers = [(RSP, SP), (RBP, SP + 16), (RIP, BIAS + BARE + 0x1010)];
+    let direct = call(MAIN + 0x20, OTHER);
+    sample(&registers, &words, &[onward, (MAIN + 0x1b, &direct), (BARE + 0x1010, &[0x55])])
+        .check("+5010 2020 3030", StackEnd::Guessed);
+}
+
 #[test]
 fn a_left_over_return_address_gives_way_to_the_frame_pointer() {
     // On top of the stack lies what a call of another function left; the frame pointer leads to
