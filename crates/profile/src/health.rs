@@ -164,8 +164,8 @@ pub struct Health {
     /// Tasks that the target started and that ended before a sample of them was taken, where
     /// sampling task by task does not see them.
     pub short_tasks: u64,
-    /// Samples that were left out because the timer of an idle CPU had brought them, in step with an
-    /// interval that was over.
+    /// Samples that were left out because a timer went on by an interval that was over: that of an idle
+    /// CPU, or one that flame was late to set anew.
     pub stray_samples: u64,
     /// Lines of text input that could not be read.
     pub skipped_lines: u64,

@@ -83,6 +83,10 @@ fn headline(profile: &Profile, paint: Paint) -> String {
     text + "\n"
 }
 
+/// Why stray samples are no part of a profile.
+const STRAY: &str =
+    "left out: timers went on by old intervals, of idle CPUs or while flame was late";
+
 /// What is known of the profile's quality; in colour what is not as it should be.
 fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) -> String {
     let mut text = String::new();
@@ -138,7 +142,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         line("idle", format!("{} samples, left out", group_thousands(health.idle_samples)));
     }
     if health.stray_samples > 0 {
-        line("stray", format!("{} samples of idle CPUs' timers, left out", health.stray_samples));
+        line("stray", format!("{} samples, {STRAY}", group_thousands(health.stray_samples)));
     }
     if let Some(text) = unnamed(health) {
         // What is hot matters more than what stands somewhere in a stack.
@@ -286,6 +290,15 @@ mod tests {
         let uneven = "99.6 % of 6,024 that happened; weights differ: as precise as 420 samples of \
                       equal weight";
         assert_eq!(text(420), uneven);
+    }
+
+    #[test]
+    fn samples_that_are_left_out_are_counted() {
+        let left_out = Health { samples: 5, stray_samples: 1219, ..Health::default() };
+        let text = health(&left_out, 0, 0.0, Paint(false));
+        let why = "1,219 samples, left out: timers went on by old intervals, of idle CPUs or while \
+                   flame was late";
+        assert!(text.contains(&format!("\n  stray     {why}\n")), "{text}");
     }
 
     #[test]
