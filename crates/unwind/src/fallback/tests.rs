@@ -140,6 +140,19 @@ fn a_return_address_on_top_comes_before_a_frame_pointer_that_leads_past_its_func
         .check("+5010 2020 3030", StackEnd::Guessed);
 }
 
+/// call 48550201; mov %esp,%ebp: the end of the call and what is behind it read like push %rbp;
+/// mov %rsp,%rbp, but a frame that is returned to does not stand there.
+#[test]
+fn what_is_before_a_return_address_is_not_taken_for_the_start_of_a_function() {
+    let registers = [(RSP, SP), (RBP, SP + 8), (RIP, JIT + 0x10)];
+    let stale = call(MAIN + 0x60, OTHER);
+    let words = [1, SP + 40, BIAS + BARE + 0x20, 0, BIAS + MAIN + 0x60, 0, IN_MAIN, 0, 0, IN_START];
+    let odd: (u64, &[u8]) = (BARE + 0x1b, &[0xe8, 1, 2, 0x55, 0x48, 0x89, 0xe5]);
+    let direct = call(MAIN + 0x20, BARE);
+    sample(&registers, &words, &[odd, (MAIN + 0x5b, &stale), (MAIN + 0x1b, &direct)])
+        .check("+12340010 4020 2020 3030", StackEnd::Guessed);
+}
+
 #[test]
 fn a_left_over_return_address_gives_way_to_the_frame_pointer() {
     // On top of the stack lies what a call of another function left; the frame pointer leads to
