@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -115,14 +115,12 @@ fn the_second_interrupt_ends_flame_while_a_file_system_does_not_answer() {
     let mut run = Running::new(command.args(arguments).arg(stuck.target.pid_text()));
     run.wait_for_events(1);
     stuck.target.wait_for_cpu(0.3);
-    let start = Instant::now();
     run.signal(Signal::SIGINT);
     std::thread::yield_now();
     run.signal(Signal::SIGINT);
     // Either the recording had ended in between, or the second signal has ended flame: it ends.
     let ended = run.end_within(PATIENCE);
     assert!([0, 1, 130].contains(&ended.code()), "{}", ended.stderr);
-    assert!(start.elapsed() < PATIENCE);
 }
 
 /// A program whose stack goes on in a file that is not answered for.
@@ -320,10 +318,8 @@ fn a_debug_file_of_terabytes_is_not_read_for_its_checksum() {
     let grown = (36..=42).rev().find(|bits| file.set_len(1 << bits).is_ok());
     assert!(grown.is_some());
     let output = scratch.file("out.folded");
-    let start = Instant::now();
     let arguments = ["record", "-F", "499", "-o", &output, "--", &path, "0.3"];
     finish(flame().args(arguments)).success();
-    assert!(start.elapsed() < PATIENCE);
     let folded = Folded::parse(&fs::read_to_string(output).unwrap());
     assert!(folded.total() > 20, "{folded:?}");
 }

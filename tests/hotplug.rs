@@ -75,7 +75,7 @@ fn child_cpu(flame: &Child) -> Option<f64> {
 fn wait_for_child_cpu(flame: &Child, seconds: f64) {
     let begin = Instant::now();
     while child_cpu(flame).is_none_or(|used| used < seconds) {
-        assert!(begin.elapsed() < Duration::from_secs(60), "the program does not run");
+        assert!(begin.elapsed() < Duration::from_secs(300), "the program does not run");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::support::scripts::{self, script, scripted};
-use crate::support::{Folded, Scratch, finish, flame, live_as_root};
+use crate::support::{Folded, Scratch, finish, flame, live_as_root, wait_until};
 
 /// Who calls whom in `programs/shop.lua`; what is compiled into a trace is missing, and so are its callers.
 const LEGAL: [(&str, &[&str]); 9] = [
@@ -59,12 +58,10 @@ impl Shop {
             .stderr(Stdio::null())
             .spawn();
         let mut shop = Shop { server: server.unwrap(), port, _place: place };
-        let until = Instant::now() + Duration::from_secs(20);
-        while shop.page().is_none() {
+        wait_until("a page of nginx", || {
             assert_eq!(shop.server.try_wait().unwrap(), None, "nginx has ended");
-            assert!(Instant::now() < until, "nginx answers nothing");
-            thread::sleep(Duration::from_millis(20));
-        }
+            shop.page().is_some()
+        });
         Some(shop)
     }
 

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::{
     Build, Ended, Folded, NOWHERE, Running, Scratch, Target, assert_share, finish, flame,
-    live_as_root, program, program_built, start, wait_until,
+    live_as_root, program, program_built, record_nowhere, start, wait_until,
 };
 
 /// Descriptors that flame may hold besides one a thread, which counts its CPU time: events and rings
@@ -177,6 +177,27 @@ fn what_a_target_was_called_and_had_mapped_is_told_by_time() {
         let own = folded.with(&[function]) - folded.with(&[function, plugin]);
         assert!(own <= 2, "{own} of {function}: {folded:?}");
     }
+}
+
+/// What is looked at before a recording begins, 3,000 processes here, is no part of it.
+#[test]
+fn whole_machine_with_many_processes_is_no_longer_and_no_busier_than_it_was() {
+    if !live_as_root() {
+        return;
+    }
+    let _crowd = Target::start(&program("sleepers.c"), &["3000"]);
+    let said = record_nowhere(&["-F", "99", "-a", "-d", "1s"]).success().stderr;
+    let number = |before: &str, after: &str| -> f64 {
+        let text = said.split_once(before).and_then(|(_, text)| text.split_once(after));
+        let number = text.and_then(|(number, _)| number.rsplit(' ').next()?.parse().ok());
+        number.unwrap_or_else(|| panic!("no number between {before:?} and {after:?} in:\n{said}"))
+    };
+    let (span, used) = (number(" Hz for ", " s on "), number(" % of ", " s CPU time"));
+    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+    // The span is rounded to a tenth.
+    assert!(used <= (span + 0.05) * cpus * 1.02, "{said}");
+    let coverage = number("coverage", " % of ");
+    assert!((50.0..=115.0).contains(&coverage), "{said}");
 }
 
 /// The number of lost records in a summary.
