@@ -10,7 +10,7 @@ use crate::run::Samples;
 
 /// The bytes of Go's smallest objects. The objects of a stack may have many sizes, of which only
 /// the sum is known, and one sampled small object stands for more than all sampled large ones: so
-/// where objects are weighed, all are taken for as small as they can be.
+/// where objects are weighed, all are taken to be as small as they can be.
 const SMALLEST: f64 = 8.0;
 
 /// What says how many samples a stack has.
@@ -41,7 +41,7 @@ pub(crate) enum Behind {
         /// The bytes a sample.
         rate: f64,
     },
-    /// Nothing: each stack was seen once at least.
+    /// Nothing: each stack was seen at least once.
     Nothing,
 }
 
@@ -87,7 +87,7 @@ impl Behind {
         }
     }
 
-    /// The samples behind the values of one stack; one at least.
+    /// The samples behind the values of one stack; at least one.
     pub(crate) fn count(self, values: &[u64]) -> u64 {
         let value = |at: usize| values.get(at).copied().unwrap_or(0);
         let count = match self {

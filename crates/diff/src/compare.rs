@@ -122,7 +122,7 @@ impl DiffTree {
         self.sort_functions();
     }
 
-    /// Takes small differences of two recordings for what recordings of one program differ by.
+    /// Treats small differences between two recordings as those that recordings of one program have anyway.
     fn leave_out_small(&mut self) {
         // Of the larger side, so that it does not matter which is which.
         let (scale, whole) = (self.scale, self.whole().max(self.after.total.0 as f64));

@@ -1,4 +1,4 @@
-//! What noise is told from: samples of each side and run, for paths and for functions.
+//! What tells noise from changes: the samples of each side and run, for paths and for functions.
 
 use flame_profile::{CallTree, Nanos, Weight};
 

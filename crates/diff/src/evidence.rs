@@ -1,4 +1,4 @@
-//! How sure it is that a change is none of chance.
+//! How sure it is that a change is not chance.
 
 /// How sure a change is: the chance that one like it, or a larger one, comes up anywhere in the
 /// comparison although nothing changed.

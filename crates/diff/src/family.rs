@@ -1,14 +1,14 @@
 //! Many changes tested at once: which of them count, and which are real.
 //!
 //! All tests of a comparison are one family, and the chance that any of them is called real by
-//! accident is held, however they hang together (Holm 1979): the total of a caller holds that of
+//! accident is bounded, however they depend on each other (Holm 1979): the total of a caller holds that of
 //! its callees, and a share that grows makes others shrink. What has too few samples to ever be
 //! called real is not in the family (Tarone 1990): whether it is depends on the samples of both
 //! sides together, which say nothing about a change.
 
 use crate::chance::Margins;
 
-/// From so many samples on all frames are testable.
+/// Frames with at least this many samples are all testable.
 const MOST: usize = 4096;
 
 /// How many changes could be tested, by how many samples they have.

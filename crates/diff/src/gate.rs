@@ -58,11 +58,11 @@ pub struct Excess<'t> {
     pub after: Weight,
     /// In points or percent, with its sign.
     pub change: f64,
-    /// Whether that is none of chance.
+    /// Whether that is not chance.
     pub evidence: Evidence,
 }
 
-/// What is not a bound.
+/// Why a text is not a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a bound is written like 'total>5%', 'parse_json:self>+2%' or 'total<-5%': self or total, of \
@@ -74,7 +74,7 @@ impl Gate {
     /// Reads a bound.
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is not a bound.
     pub fn parse(text: &str) -> Result<Gate, NoGate> {
         let wrong = || NoGate;
         let at = text.rfind(['<', '>']).ok_or_else(wrong)?;
@@ -110,7 +110,7 @@ impl Gate {
         Gate { function: self.function.as_ref().map(common), ..self.clone() }
     }
 
-    /// What exceeds the bound and is real, the largest change first. A function is meant by its name
+    /// What exceeds the bound and is real, the largest change first. A function is given by its name
     /// or by what `shown` makes of its label, as a table has it.
     pub fn exceeded<'t>(
         &self,
@@ -157,7 +157,7 @@ impl Gate {
         let functions = tree.functions().iter().filter(|function| is_meant(label(function)));
         let mut changes: Vec<Excess<'_>> =
             functions.map(|function| self.change(tree, name(function), function)).collect();
-        // Shares of all are all of it, whatever happens.
+        // The share of everything in itself is 100 % on both sides.
         let named = self.function.as_deref() == Some(WHOLE) && changes.is_empty();
         if named || (self.function.is_none() && *tree.scaling() != Scaling::Total) {
             let root = tree.root();

@@ -1,4 +1,4 @@
-//! What of a comparison is the kernel's: it does more or less by what else the machine runs, so that
+//! What of a comparison is the kernel's: how much that does depends on what else the machine runs, so that
 //! runs of one program differ in it by far more than in the program's own functions.
 
 use flame_profile::{FrameKind, Label, Weight};

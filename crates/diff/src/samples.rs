@@ -1,9 +1,9 @@
 //! How many samples stand behind weights, and how unequal those are.
 //!
 //! Samples of different weight are noisier than as many of the same: their sum has the variance of
-//! the sum of their squares. A side is taken for as many equal samples as have the same relative
-//! variance (Bohm and Zech 2014, "Statistics of weighted Poisson events and its applications"), and
-//! a frame whose samples are heavier than those of its side for fewer ones.
+//! the sum of their squares. A side counts as the number of equal samples that has the same
+//! relative variance (Bohm and Zech 2014, "Statistics of weighted Poisson events and its
+//! applications"), and a frame whose samples are heavier than those of its side as fewer.
 
 use flame_profile::{CallTree, Weight};
 

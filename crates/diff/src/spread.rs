@@ -1,9 +1,9 @@
 //! How much the runs of one side differ, beyond what samples do by chance.
 //!
-//! The spread of a frame is Pearson's: the squared distances of its runs from what their side has
-//! on average, by the variance that samples have. Few runs give it badly, so what all frames show
-//! is taken in, as much as frames are alike (Smyth 2004, "Linear models and empirical Bayes methods
-//! for assessing differential expression in microarray experiments"): the more they are, the more
+//! The spread of a frame is Pearson's: the squared distances of its runs from their side's mean,
+//! divided by the variance that sampling alone gives. Few runs estimate it badly, so what all frames
+//! show is used, too, as far as frames are alike (Smyth 2004, "Linear models and empirical Bayes methods
+//! for assessing differential expression in microarray experiments"): the more alike, the more
 //! degrees of freedom the test has. A spread below 1, less than samples have by chance, counts as 1.
 
 use crate::chance::Margins;
@@ -11,8 +11,8 @@ use crate::counts::{Details, NullModel, Part};
 use crate::special::{digamma, inverse_trigamma, student};
 use crate::tree::Weights;
 
-/// Frames with less samples a run say nothing about how much runs differ in general, and neither do
-/// those that all but so many samples are in: `main` is the same in all runs.
+/// Frames with fewer samples a run say nothing about how much runs differ in general, and neither do
+/// frames that all samples but this many are in: `main` is the same in all runs.
 const LEAST_ROOM: f64 = 10.0;
 /// Spreads less likely than that many standard deviations say, by chance, count as those: programs
 /// that take turns by the clock spread less than samples do, and that says nothing of those that
@@ -165,7 +165,7 @@ impl Prior {
         } else {
             self.value
         };
-        // Frames hang together, so what they have in common is less sure than their number says:
+        // Frames depend on each other, so what they have in common is less sure than their number says:
         // a frame that spreads more is judged by its own spread.
         student(distance / value.max(spread.value).max(1.0).sqrt(), freedom)
     }
