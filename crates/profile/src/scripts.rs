@@ -7,7 +7,7 @@ use std::fmt;
 pub enum ScriptEnd {
     /// All that its native frames run were read at the moment of the sample.
     Whole,
-    /// The same, as far as the native stack goes, which is cut.
+    /// The same, as far as the native stack goes, which is truncated.
     Cut,
     /// The same, but for functions that were compiled into the one that runs.
     Inlined,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A part of some bytes that stay alive as long as any of their parts does.
 ///
 /// Cloning and slicing cost a reference count, never a copy. The bytes of an owner must not move
-/// or change in number while it lives, which the shared reference that is all anyone has of it
-/// ensures for `Vec<u8>`, boxed slices, statics and memory maps.
+/// or change in number while it lives. Only shared references to it are given out, which ensures that
+/// for `Vec<u8>`, boxed slices, statics and memory maps.
 ///
 /// ```
 /// use flame_profile::SharedBytes;

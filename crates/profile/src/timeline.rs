@@ -81,13 +81,13 @@ impl Timeline {
         timeline
     }
 
-    /// What it is kept as, to be written down.
+    /// The samples as bytes, to be saved.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same from what was written down; `None` where it is broken off, or names a row that is not
-    /// there, of which there are so many, or a time that cannot be.
+    /// The samples from such bytes, of a profile with that many rows. `None` if the bytes end within a
+    /// sample, or have a row that does not exist or a time that is out of range.
     pub fn from_bytes(bytes: &[u8], rows: usize) -> Option<Timeline> {
         // Each sample has five numbers, and each number one byte that ends it.
         let ends = bytes.iter().filter(|byte| **byte & 0x80 == 0).count();

@@ -47,6 +47,10 @@ fn a_frame_pointer_that_cannot_be_one_is_not_followed() {
         let words = [0, IN_MAIN, IN_MAIN, IN_MAIN];
         Sample::of(X86_64, &[], &registers, &words).check("+12340010", StackEnd::NoUnwindInfo);
     }
+    // Two words that would do, but frames are aligned.
+    let registers = [(RSP, SP), (RBP, SP + 1), (RIP, JIT + 0x10)];
+    let words = [0, IN_MAIN << 8, IN_MAIN >> 56, 0, IN_START];
+    Sample::of(X86_64, &[], &registers, &words).check("+12340010", StackEnd::NoUnwindInfo);
     // It points to two words, but the second one is not an address of code.
     let registers = [(RSP, SP), (RBP, SP), (RIP, JIT + 0x10)];
     Sample::of(X86_64, &[], &registers, &[SP, SP]).check("+12340010", StackEnd::NoUnwindInfo);
