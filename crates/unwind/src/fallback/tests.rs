@@ -144,6 +144,19 @@ fn a_return_address_on_top_comes_before_a_frame_pointer_that_leads_past_its_func
         .check("+5010 2020 3030", StackEnd::Guessed);
 }
 
+/// Of two candidates that are both behind calls the return address on top wins if the call was of the
+/// very function, which is taken to be 4,096 bytes long at most.
+#[test]
+fn a_call_of_what_is_far_before_the_sample_was_not_of_its_function() {
+    let words = [IN_MAIN, 0, 0, IN_START];
+    let (onward, direct) = (call(START + 0x30, MAIN), call(MAIN + 0x20, BARE));
+    let pieces = [(START + 0x2b, &onward[..]), (MAIN + 0x1b, &direct)];
+    for (at, expect) in [(0xfff, "+4fff 2020 3030"), (0x1000, "+5000 3030")] {
+        let registers = [(RSP, SP), (RBP, SP + 16), (RIP, BIAS + BARE + at)];
+        sample(&registers, &words, &pieces).check(expect, StackEnd::Guessed);
+    }
+}
+
 /// call 48550201; mov %esp,%ebp: the end of the call and what is behind it read like push %rbp;
 /// mov %rsp,%rbp, but a frame that is returned to does not stand there.
 #[test]
