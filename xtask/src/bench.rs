@@ -10,6 +10,7 @@ mod accuracy;
 mod compile;
 pub(crate) mod diff;
 pub(crate) mod fold;
+pub(crate) mod matrix;
 mod memory;
 pub(crate) mod modes;
 mod overhead;
@@ -23,6 +24,7 @@ mod source;
 pub(crate) mod stacks;
 mod symbols;
 mod table;
+mod target;
 mod view;
 
 use profiler::{PerfWay, Profiler};

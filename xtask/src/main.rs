@@ -27,7 +27,12 @@ usage:
       --only NAME    compile, overhead, slowdown or memory alone
   cargo xtask bench accuracy  programs whose shares are known, beside perf and samply
       --seconds N    CPU seconds of each program (5)
-      --only NAME    short-lived, rhythm or stacks alone
+      --only NAME    short-lived, rhythm, stacks, occurrences, thread, reaped, unprivileged or
+                     unreadable alone
+  cargo xtask bench matrix    which stacks reach their root: programs of all kinds, users, modes
+      --seconds N    seconds of each recording (2)
+      --only KIND    kinds of that name alone
+      --write        the tables go to docs/rooted.md
   cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
   cargo xtask bench fold      what perf and others write, beside inferno, stackcollapse-perf.pl and pprof
   cargo xtask bench modes     what each --mode costs a program that does nothing else, beside perf
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         ["bench", "view", options @ ..] => bench::view(options),
         ["bench", "record", options @ ..] => bench::record(options),
         ["bench", "accuracy", options @ ..] => bench::accuracy(options),
+        ["bench", "matrix", options @ ..] => bench::matrix::run(options),
         ["bench", "render"] => bench::render::run(),
         ["bench", "modes"] => bench::modes::run(),
         ["bench", "fold"] => bench::fold::run(),

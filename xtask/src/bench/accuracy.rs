@@ -16,8 +16,10 @@ use super::profiler::Profiler;
 use super::table::{Table, Unit};
 use super::{build_program, process};
 
+mod alone;
 mod seen;
 
+use alone::Alone;
 use seen::{Program, Seen};
 
 /// What the command line asks for.
@@ -42,14 +44,15 @@ impl Options {
                 other => bail!("no such option of bench accuracy: {other}"),
             }
         }
-        let known = |only: &str| CASES.iter().any(|case| case.kind == only);
+        let known =
+            |only: &str| alone::KINDS.contains(&only) || CASES.iter().any(|case| case.kind == only);
         ensure!(options.seconds > 0, "seconds start at 1");
         ensure!(options.only.as_deref().is_none_or(known), "--only: no such cases");
         Ok(options)
     }
 
-    fn wants(&self, case: &Case) -> bool {
-        self.only.as_deref().is_none_or(|only| only == case.kind)
+    fn wants_kind(&self, kind: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == kind)
     }
 }
 
@@ -148,7 +151,7 @@ pub(super) fn measure(
     options: &Options,
     table: &mut Table,
 ) -> Result<()> {
-    for case in CASES.iter().filter(|case| options.wants(case)) {
+    for case in CASES.iter().filter(|case| options.wants_kind(case.kind)) {
         eprintln!("== {}: {} {} {:?}", case.name, case.program, options.seconds, case.arguments);
         let path = build_program(case.program, directory)?;
         let program = Program::read(&path, case.bases, case.threads)?;
@@ -162,7 +165,12 @@ pub(super) fn measure(
         }
         rows(case, &outcomes, table);
     }
-    Ok(())
+    let flame = profilers.iter().find_map(|profiler| match profiler {
+        Profiler::Flame(path) => Some(path),
+        _ => None,
+    });
+    let flame = flame.context("flame is one of the profilers")?;
+    Alone { flame, directory, options, columns: profilers.len(), table }.measure()
 }
 
 fn rows(case: &Case, outcomes: &[Outcome], table: &mut Table) {

@@ -147,11 +147,11 @@ fn entry(path: &Path) -> Option<Entry> {
     Some(Entry { point, base })
 }
 
-fn is_root_name(name: &str) -> bool {
+pub(super) fn is_root_name(name: &str) -> bool {
     ROOTS.contains(&name.split('@').next().unwrap_or(name))
 }
 
-fn has_no_user_stack<'a>(mut kernel_names: impl Iterator<Item = &'a str>) -> bool {
+pub(super) fn has_no_user_stack<'a>(mut kernel_names: impl Iterator<Item = &'a str>) -> bool {
     kernel_names.any(|name| NO_USER_STACK.iter().any(|part| name.contains(part)))
 }
 
