@@ -137,6 +137,11 @@ fn a_return_address_on_top_comes_before_a_frame_pointer_that_leads_past_its_func
     let registers = [(RSP, SP), (RBP, SP + 16), (RIP, BIAS + BARE + 0x10)];
     sample(&registers, &words, &[onward, (MAIN + 0x1e, &[0xff, 0xd0])])
         .check("+4010 2020 3030", StackEnd::Guessed);
+    // Called through a PLT stub: jmp *GOT(%rip).
+    let through_plt = call(MAIN + 0x20, OTHER);
+    let stub: (u64, &[u8]) = (OTHER, &[0xff, 0x25]);
+    sample(&registers, &words, &[onward, (MAIN + 0x1b, &through_plt), stub])
+        .check("+4010 2020 3030", StackEnd::Guessed);
     // Jumped to by another function, at its first instruction: push %rbp.
     let registers = [(RSP, SP), (RBP, SP + 16), (RIP, BIAS + BARE + 0x1010)];
     let direct = call(MAIN + 0x20, OTHER);
