@@ -282,4 +282,6 @@ impl Unwinder for CfiUnwinder {
 #[cfg(test)]
 mod robustness_tests;
 #[cfg(test)]
+mod runtime_tests;
+#[cfg(test)]
 mod tests;
