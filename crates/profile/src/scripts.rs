@@ -102,4 +102,12 @@ mod tests {
         }
         assert_eq!(ScriptEnd::of_word("half"), None);
     }
+
+    #[test]
+    fn each_end_is_told_in_words_of_its_own() {
+        let told: std::collections::BTreeSet<String> =
+            ScriptEnd::ALL.iter().map(ScriptEnd::to_string).collect();
+        assert_eq!(told.len(), ScriptEnd::ALL.len());
+        assert!(told.contains("not in memory"), "{told:?}");
+    }
 }

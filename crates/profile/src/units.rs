@@ -117,3 +117,21 @@ impl ValueType {
         ValueType::new(format!("{value}_samples"), "count")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_add_up_and_stay_at_the_largest_one() {
+        use std::time::Duration;
+        assert_eq!(Nanos::from(Duration::from_micros(3)) + Nanos(5), Nanos(3005));
+        assert_eq!(Nanos(u64::MAX - 1) + Nanos(2), Nanos(u64::MAX));
+        assert_eq!(Nanos::from(Duration::MAX), Nanos(u64::MAX));
+    }
+
+    #[test]
+    fn frequencies_have_their_unit() {
+        assert_eq!(Hz(999).to_string(), "999 Hz");
+    }
+}
