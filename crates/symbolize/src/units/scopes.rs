@@ -7,6 +7,8 @@
 //!
 //! Sources: DWARF 5, sections 2.3, 3.2, 3.3 and 5.7.
 
+use std::borrow::Cow;
+
 use gimli::{AttributeValue, DwTag, UnitOffset, UnitRef};
 use rustc_hash::FxHashMap;
 
@@ -26,7 +28,9 @@ pub(super) type Scopes = FxHashMap<usize, Vec<u8>>;
 /// A namespace, a type or a function that has others inside, while these are passed.
 struct Scope<'d> {
     depth: isize,
-    name: &'d [u8],
+    name: Cow<'d, [u8]>,
+    /// How many types without a name were passed in it.
+    unnamed: u32,
 }
 
 /// The scopes of the entries at those places of a unit, which are sorted; nothing for those that
@@ -52,7 +56,7 @@ fn read_until<'d>(
     effort: &Effort,
     found: &mut Scopes,
 ) -> Result<(), Unreadable> {
-    let mut open: Vec<Scope<'d>> = Vec::new();
+    let (mut open, mut unnamed): (Vec<Scope<'d>>, u32) = (Vec::new(), 0);
     let (mut entries, mut depth_before) = (unit.entries_raw(None)?, 0);
     while !entries.is_empty() {
         let (at, depth) = (entries.next_offset().0, depth_before + entries.next_depth());
@@ -79,12 +83,17 @@ fn read_until<'d>(
                 _ => {}
             }
         }
+        let tag = abbreviation.tag();
+        let is_unnamed_type = name.is_none() && is_type(tag);
+        let before = open.last_mut().map_or(&mut unnamed, |scope| &mut scope.unnamed);
+        *before += u32::from(is_unnamed_type);
+        let number = *before;
         let after = places.iter().find(|place| **place > at).copied().unwrap_or(usize::MAX);
         if entries.next_offset().0 < sibling && sibling <= after {
             (entries, depth_before) = (unit.entries_raw(Some(UnitOffset(sibling)))?, depth);
-        } else if is_scope(abbreviation.tag()) {
+        } else if is_scope(tag) {
             let name = name.and_then(|name| text(unit.dwarf, unit.unit, name)).unwrap_or_default();
-            open.push(Scope { depth, name: shown(abbreviation.tag(), name) });
+            open.push(Scope { depth, name: shown(tag, name, number), unnamed: 0 });
         }
     }
     Ok(())
@@ -92,29 +101,32 @@ fn read_until<'d>(
 
 /// Whether an entry of that kind may be a scope that is part of names.
 fn is_scope(tag: DwTag) -> bool {
+    is_type(tag) || matches!(tag, gimli::DW_TAG_namespace | gimli::DW_TAG_subprogram)
+}
+
+fn is_type(tag: DwTag) -> bool {
     matches!(
         tag,
-        gimli::DW_TAG_namespace
-            | gimli::DW_TAG_class_type
-            | gimli::DW_TAG_structure_type
-            | gimli::DW_TAG_union_type
-            | gimli::DW_TAG_subprogram
+        gimli::DW_TAG_class_type | gimli::DW_TAG_structure_type | gimli::DW_TAG_union_type
     )
 }
 
-/// What a scope is called.
-fn shown(tag: DwTag, name: &[u8]) -> &[u8] {
+/// What a scope is called; of types without a name, the one with that number in what is around it.
+fn shown(tag: DwTag, name: &[u8], number: u32) -> Cow<'_, [u8]> {
     match (name, tag) {
-        ([], gimli::DW_TAG_namespace) => b"(anonymous namespace)",
+        ([], gimli::DW_TAG_namespace) => Cow::Borrowed(b"(anonymous namespace)"),
         // GCC gives the types of lambdas no name.
-        ([], tag) if tag != gimli::DW_TAG_subprogram => b"{unnamed type}",
-        (name, _) => name,
+        ([], tag) if is_type(tag) && number > 1 => {
+            Cow::Owned(format!("{{unnamed type #{number}}}").into_bytes())
+        }
+        ([], tag) if is_type(tag) => Cow::Borrowed(b"{unnamed type}"),
+        (name, _) => Cow::Borrowed(name),
     }
 }
 
 /// The innermost scopes as they stand before a name.
 fn joined(open: &[Scope<'_>]) -> Option<Vec<u8>> {
-    let named = open.iter().map(|scope| scope.name).filter(|name| !name.is_empty());
+    let named = open.iter().map(|scope| &*scope.name).filter(|name| !name.is_empty());
     let named: Vec<&[u8]> = named.collect();
     let innermost = &named[named.len().saturating_sub(MAX_LEVELS)..];
     let joined = innermost.iter().flat_map(|name| [name, &b"::"[..]]).collect::<Vec<_>>().concat();
@@ -157,11 +169,12 @@ mod tests {
                 template<class F> __attribute__((always_inline)) int go(F f) { return f(1); }
             }; } }
             extern \"C\" __attribute__((noinline)) int hidden(int x) {
+                auto first = [x](int y) { return x - y; };
                 auto twist = [x](int y) __attribute__((always_inline)) {
                     __asm__ volatile(\"nop\");
                     return x + y;
                 };
-                return m::S().go(twist) * 3;
+                return m::S().go(twist) * first(3);
             }
             int main(int count, char **) { return hidden(count); }";
         let shop = Workshop::new("lambda");
@@ -170,7 +183,8 @@ mod tests {
             return;
         }
         let frames = shop.frames("prog", shop.nop("prog"));
-        let lambda = "hidden::{unnamed type}::operator()";
+        // The first lambda of the function is another one.
+        let lambda = "hidden::{unnamed type #2}::operator()";
         let go = "m::(anonymous namespace)::S::go<hidden(int)::<lambda(int)> >";
         assert_eq!(frames, [lambda, go, "hidden"]);
     }
