@@ -10,6 +10,7 @@ mod parts;
 mod read;
 mod root;
 mod sorted;
+mod unsorted;
 mod write;
 
 pub use parts::{FoldedPart, FoldedParts};

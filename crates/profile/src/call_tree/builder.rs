@@ -97,6 +97,11 @@ impl TreeBuilder {
         LabelId(self.labels.number_of_new(Label { name, kind }))
     }
 
+    /// For each label its place in the order of names, as far as there are labels now.
+    pub(crate) fn ranks(&mut self) -> Vec<u32> {
+        self.labels.ranks()
+    }
+
     /// Makes room for that many more nodes and labels.
     pub(crate) fn reserve(&mut self, nodes: usize, labels: usize) {
         self.nodes.reserve_exact(nodes);

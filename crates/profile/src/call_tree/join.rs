@@ -6,6 +6,7 @@
 
 use super::{Before, CallTree, Label, LabelId, Node, NodeId, SiblingOrder, TreeBuilder};
 use crate::ids::narrow;
+use crate::units::Weight;
 
 impl CallTree {
     /// The sum of two trees with siblings in the order of their names; the value type is the first
@@ -93,12 +94,85 @@ impl CallTree {
         }
     }
 
-    /// The sum of two trees of any kind.
+    /// The same for trees of as many decimal places: one pass over both side by side.
+    fn laid_over(mut self, mut other: CallTree) -> CallTree {
+        let (labels, places) =
+            united(std::mem::take(&mut self.labels), std::mem::take(&mut other.labels));
+        let trees = [&self, &other];
+        let mut next =
+            [0, 1].map(|tree| Next { nodes: &trees[tree].nodes, labels: &places[tree], at: 0 });
+        let room = self.nodes.len() + other.nodes.len() / 2;
+        let mut nodes: Vec<Node> = Vec::with_capacity(room);
+        let mut before = self.before.as_ref().map(|_| Vec::<Before>::with_capacity(room));
+        // The path that was walked last.
+        let mut open: Vec<NodeId> = Vec::new();
+        loop {
+            let keys = [next[0].key(), next[1].key()];
+            let key = keys[0].min(keys[1]);
+            if key == Next::END {
+                break;
+            }
+            let id = NodeId(narrow(nodes.len()));
+            let mut sum = Before::default();
+            let (mut total, mut self_weight, mut depth) = (Weight(0), Weight(0), 0);
+            for ((next, tree), _) in
+                next.iter_mut().zip(trees).zip(keys).filter(|(_, own)| *own == key)
+            {
+                let node = &next.nodes[next.at];
+                depth = node.depth;
+                total += node.total;
+                self_weight += node.self_weight;
+                if let Some(before) = &tree.before {
+                    sum.total += before[next.at].total;
+                    sum.self_weight += before[next.at].self_weight;
+                }
+                next.at += 1;
+            }
+            open.truncate(depth as usize);
+            let parent = open.last().copied().unwrap_or(NodeId::ROOT);
+            let label = LabelId(key as u32);
+            nodes.push(Node { label, parent, depth, total, self_weight, end: id.0 + 1 });
+            before.iter_mut().for_each(|before| before.push(sum));
+            open.push(id);
+        }
+        for index in (1..nodes.len()).rev() {
+            let Node { parent, end, .. } = nodes[index];
+            let parent = &mut nodes[parent.index()];
+            parent.end = parent.end.max(end);
+        }
+        CallTree { labels, nodes, before, ..self }
+    }
+
+    /// The sum of two trees with siblings in the order of their names.
     fn merged_with(self, other: CallTree) -> CallTree {
+        if self.decimals == other.decimals && self.before.is_some() == other.before.is_some() {
+            return self.laid_over(other);
+        }
         let value_type = self.value_type.clone();
         let mut builder = TreeBuilder::of_tree(self);
         builder.append(TreeBuilder::of_tree(other));
         builder.finish(value_type, SiblingOrder::Name)
+    }
+}
+
+/// The next node of one of two trees that are laid over one another.
+struct Next<'t> {
+    nodes: &'t [Node],
+    /// For each label its place in both.
+    labels: &'t [u32],
+    at: usize,
+}
+
+impl Next<'_> {
+    /// Behind the last node.
+    const END: u64 = u64::MAX;
+
+    /// Smaller for what comes first: the deeper node, which still belongs below the path that was walked
+    /// last, and of siblings the first by name.
+    fn key(&self) -> u64 {
+        self.nodes.get(self.at).map_or(Next::END, |node| {
+            u64::from(u32::MAX - 1 - node.depth) << 32 | u64::from(self.labels[node.label.index()])
+        })
     }
 }
 

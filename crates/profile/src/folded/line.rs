@@ -11,6 +11,8 @@ pub(super) struct Batch<'t> {
     /// The frames of all lines that they do not share with the one before.
     pub(super) names: Vec<HashedName<'t>>,
     pub(super) lines: Vec<Line>,
+    /// How many lines come before the one before them in the order of their bytes.
+    pub(super) falls: usize,
 }
 
 /// A line of a batch.
@@ -28,7 +30,14 @@ impl<'t> Batch<'t> {
     /// An empty one with room for this many names and lines, and for what the last line is beyond.
     pub(super) fn with_room(number: usize) -> Batch<'t> {
         let number = number + number / 4;
-        Batch { names: Vec::with_capacity(number), lines: Vec::with_capacity(number) }
+        let (names, lines) = (Vec::with_capacity(number), Vec::with_capacity(number));
+        Batch { names, lines, falls: 0 }
+    }
+
+    /// Whether many of its lines are in no order and have a good part of their frames for themselves.
+    pub(super) fn is_in_disorder(&self) -> bool {
+        let kept: usize = self.lines.iter().map(|line| line.kept).sum();
+        self.falls * 8 > self.lines.len() && self.names.len() * 4 > kept
     }
 
     /// Adds the names of a stack whose first `common` bytes are those of the stack before, from

@@ -2,7 +2,7 @@
 //!
 //! Lines of collapsed stacks are mostly sorted, so a line is compared with the one before first,
 //! and only what differs is split into frames and looked up. Nothing hangs on the order, though:
-//! unsorted lines make more nodes, which are merged now and then.
+//! unsorted lines are put in order before they go into the tree.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -14,6 +14,7 @@ use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
 use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
 use super::root::{FirstFrames, is_function};
+use super::unsorted::Unsorted;
 use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
 use crate::frame::{FrameKind, is_mark_name};
 use crate::readable::readable;
@@ -151,6 +152,8 @@ pub struct FoldedReader {
     nodes: Vec<BuilderNode>,
     /// The labels of a batch.
     found: Vec<Option<LabelId>>,
+    /// Stacks that are put in order before they go into the tree.
+    unsorted: Unsorted,
     lines: u64,
     skipped_lines: u64,
     first_skipped: Vec<SkippedLine>,
@@ -175,6 +178,7 @@ impl FoldedReader {
             labels: Vec::new(),
             nodes: Vec::new(),
             found: Vec::new(),
+            unsorted: Unsorted::default(),
             lines: 0,
             skipped_lines: 0,
             first_skipped: Vec::new(),
@@ -274,6 +278,7 @@ impl FoldedReader {
 
     /// The tree as it has grown, to be merged with others.
     pub fn into_builder(mut self) -> TreeBuilder {
+        self.add_unsorted();
         if self.columns == Columns::Two {
             // A tree without any lines is one of two profiles all the same.
             self.builder.add_before(BuilderNode::ROOT, Weight(0));
@@ -291,7 +296,10 @@ impl FoldedReader {
             let common = common_prefix(before, rest);
             // There is no line end in what both have in common.
             let end = memchr(b'\n', &rest[common..]).map_or(rest.len(), |end| common + end);
+            let falls =
+                matches!((rest.get(common), before.get(common)), (Some(a), Some(b)) if a < b);
             if let Some(stack) = self.read_line(&rest[..end], common, &mut batch)? {
+                batch.falls += usize::from(falls);
                 before = stack;
             }
             if batch.names.len().max(batch.lines.len()) >= BATCH {
@@ -352,6 +360,9 @@ impl FoldedReader {
     fn add_batch(&mut self, batch: &mut Batch<'_>) {
         let mut found = std::mem::take(&mut self.found);
         self.names.get_all(&batch.names, &mut found);
+        let by_name = matches!(self.order, SiblingOrder::Name | SiblingOrder::Weight);
+        let is_sorted_first =
+            by_name && self.recursion == Recursion::Keep && batch.is_in_disorder();
         let mut next = 0;
         for line in batch.lines.drain(..) {
             self.labels.truncate(line.kept);
@@ -364,18 +375,26 @@ impl FoldedReader {
                 self.labels.push(label);
             }
             next = line.names_end;
-            self.add(line.before, line.after);
+            self.add(line.before, line.after, is_sorted_first);
         }
         batch.names.clear();
+        batch.falls = 0;
         self.found = found;
     }
 
     /// Adds to the weight of the stack that `labels` has.
-    fn add(&mut self, before: Count, after: Count) {
+    fn add(&mut self, before: Count, after: Count, is_sorted_first: bool) {
         let (Some(before), Some(after)) = (self.weight(before), self.weight(after)) else {
             self.skipped_lines += 1;
             return;
         };
+        if is_sorted_first {
+            self.unsorted.push(&self.labels, before, after);
+            if self.unsorted.is_full() {
+                self.add_unsorted();
+            }
+            return;
+        }
         if self.order == SiblingOrder::Time {
             self.part_in_time();
         } else if self.builder.is_crowded() {
@@ -393,6 +412,15 @@ impl FoldedReader {
         self.builder.add(leaf, after);
         if self.columns == Columns::Two {
             self.builder.add_before(leaf, before);
+        }
+    }
+
+    /// Puts the stacks into the tree that were to be put in order first.
+    fn add_unsorted(&mut self) {
+        self.unsorted.drain_into(&mut self.builder, self.columns == Columns::Two);
+        if self.builder.is_crowded() {
+            self.builder.compact();
+            self.nodes.clear();
         }
     }
 
@@ -433,6 +461,8 @@ impl FoldedReader {
     fn weight(&mut self, count: Count) -> Option<Weight> {
         let decimals = self.builder.decimals();
         if count.decimals > decimals {
+            // Theirs have as many places as those of the tree.
+            self.add_unsorted();
             // Adding places takes a pass over the tree: when the sums have no room, try once.
             if self.is_full || !self.builder.add_decimals(count.decimals - decimals) {
                 self.is_full = true;

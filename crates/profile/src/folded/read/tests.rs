@@ -46,6 +46,43 @@ fn the_order_of_the_lines_does_not_matter() {
     check(b"a;c 60\na 100\na-b 50\na;c 40\n", 0, &expect);
 }
 
+/// Lines of this many stacks in the order of their bytes, and in none.
+fn stacks(count: u64) -> [Vec<String>; 2] {
+    let stack = |number: u64| {
+        let frames =
+            |base: u64| (0..1 + number % 7).map(move |at| number / base.pow(at as u32) % base);
+        let path: Vec<String> = frames(3).map(|frame| format!("f{}", frame * 7 % 10)).collect();
+        format!("prog;{};g{}", path.join(";"), number % 11)
+    };
+    let mut sorted: Vec<String> = (0..count)
+        .map(|number| format!("{} {} {}", stack(number), number % 5, 1 + number % 3))
+        .collect();
+    sorted.sort();
+    let mut shuffled = sorted.clone();
+    shuffled.sort_by_key(|line| {
+        line.bytes().fold(7_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        })
+    });
+    [sorted, shuffled]
+}
+
+#[test]
+fn unsorted_lines_are_put_in_order_before_they_become_nodes() {
+    let [sorted, shuffled] = stacks(3000).map(|lines| {
+        let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+        reader.read(&mut lines.join("\n").as_bytes()).unwrap();
+        reader.into_builder()
+    });
+    // Half of the frames.
+    let most = 3000 * 3;
+    assert!(sorted.len() < most && shuffled.len() < most, "{}", shuffled.len());
+    let [sorted, shuffled] =
+        [sorted, shuffled].map(|tree| tree.finish(ValueType::samples(), SiblingOrder::Name));
+    assert_eq!(sorted.nodes(), shuffled.nodes());
+    assert_eq!(sorted.before(), shuffled.before());
+}
+
 #[test]
 fn a_line_that_is_the_start_of_the_one_before_is_a_stack_of_its_own() {
     check(b"a;b;c 1\na;b 2\na;b;c 4\n", 0, &["1 a 7 0", "2 b 7 2", "3 c 5 5"]);

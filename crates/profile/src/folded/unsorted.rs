@@ -1,0 +1,199 @@
+//! Stacks that come in no order, sorted before they become nodes.
+//!
+//! A line that shares nothing with the one before becomes as many nodes as it has frames, and merging those costs
+//! a cache miss for each. As numbers, stacks are sorted in a fraction of that time, and neighbours then share
+//! most of their nodes.
+
+use crate::call_tree::{BuilderNode, LabelId, TreeBuilder};
+use crate::ids::narrow;
+use crate::units::Weight;
+
+/// This many frames and stacks are kept at most: 32 MiB of each.
+const MOST_FRAMES: usize = 1 << 23;
+const MOST_ROWS: usize = 1 << 20;
+/// This many stacks are compared as wholes.
+const FEW: usize = 12;
+
+/// Stacks that are no nodes yet.
+#[derive(Debug, Default)]
+pub(super) struct Unsorted {
+    /// The labels of all stacks, outermost first.
+    frames: Vec<u32>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// The frames that it is sorted by now.
+    key: u64,
+    start: u32,
+    len: u32,
+    /// How many frames it shares with the one before, in sorted rows.
+    shared: u32,
+    before: Weight,
+    after: Weight,
+}
+
+impl Row {
+    /// Its frames from that depth on.
+    fn frames(self, frames: &[u32], depth: usize) -> &[u32] {
+        &frames[self.start as usize..][..self.len as usize][depth..]
+    }
+}
+
+impl Unsorted {
+    pub(super) fn push(&mut self, stack: &[LabelId], before: Weight, after: Weight) {
+        let (start, len) = (narrow(self.frames.len()), narrow(stack.len()));
+        self.frames.extend(stack.iter().map(|label| narrow(label.index())));
+        self.rows.push(Row { key: 0, start, len, shared: 0, before, after });
+    }
+
+    /// Whether there are so many that they should become nodes.
+    pub(super) fn is_full(&self) -> bool {
+        self.frames.len() >= MOST_FRAMES || self.rows.len() >= MOST_ROWS
+    }
+
+    /// Makes nodes of all stacks, in pre-order and siblings in the order of their names.
+    pub(super) fn drain_into(&mut self, builder: &mut TreeBuilder, has_before: bool) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let ranks = builder.ranks();
+        let mut labels = vec![LabelId::from_index(0); ranks.len()];
+        for (label, rank) in (0..).zip(&ranks) {
+            labels[*rank as usize] = LabelId::from_index(label);
+        }
+        for frame in &mut self.frames {
+            *frame = ranks[*frame as usize];
+        }
+        self.sort();
+        let mut nodes: Vec<BuilderNode> = Vec::new();
+        for row in &self.rows {
+            nodes.truncate(row.shared as usize);
+            let mut leaf = nodes.last().copied().unwrap_or(BuilderNode::ROOT);
+            for rank in row.frames(&self.frames, row.shared as usize) {
+                leaf = builder.child(leaf, labels[*rank as usize]);
+                nodes.push(leaf);
+            }
+            builder.add(leaf, row.after);
+            if has_before {
+                builder.add_before(leaf, row.before);
+            }
+        }
+        self.frames.clear();
+        self.rows.clear();
+    }
+
+    /// Sorts the stacks by their frames, two at a time.
+    fn sort(&mut self) {
+        let Unsorted { frames, rows } = self;
+        // Rows that share this many frames. What the first of them shares with the one before is known.
+        let mut pending = vec![(0..rows.len(), 0)];
+        while let Some((range, depth)) = pending.pop() {
+            let mut start = range.start;
+            let rows = &mut rows[range];
+            let first = rows[0].shared;
+            if rows.len() <= FEW {
+                rows.sort_unstable_by(|a, b| a.frames(frames, depth).cmp(b.frames(frames, depth)));
+                for at in 1..rows.len() {
+                    let pair = [at - 1, at].map(|at| rows[at].frames(frames, depth));
+                    rows[at].shared = narrow(depth + common(pair));
+                }
+            } else {
+                for row in &mut *rows {
+                    row.key = key(row.frames(frames, depth));
+                }
+                rows.sort_unstable_by_key(|row| row.key);
+                let mut before = 0;
+                for same in rows.chunk_by_mut(|a, b| a.key == b.key) {
+                    let is_half_shared = same[0].key >> 32 == before >> 32;
+                    same[0].shared = narrow(depth + usize::from(is_half_shared));
+                    before = same[0].key;
+                    if same[0].len as usize >= depth + 2 {
+                        if same.len() > 1 {
+                            pending.push((start..start + same.len(), depth + 2));
+                        }
+                    } else {
+                        // Without any other frames they are the same stack.
+                        same[1..].iter_mut().for_each(|row| row.shared = row.len);
+                    }
+                    start += same.len();
+                }
+            }
+            rows[0].shared = first;
+        }
+    }
+}
+
+/// How many frames are the same at the start.
+fn common([one, other]: [&[u32]; 2]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+/// The first two frames; where there is none, it comes before all others.
+fn key(frames: &[u32]) -> u64 {
+    let frame = |at| frames.get(at).map_or(0, |frame| u64::from(*frame) + 1);
+    frame(0) << 32 | frame(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call_tree::SiblingOrder;
+    use crate::folded::read::tests::lines;
+    use crate::frame::FrameKind;
+    use crate::units::ValueType;
+
+    /// Stacks of few functions, of which many share much and some are the same.
+    fn random_stacks(random: &mut impl FnMut(usize) -> usize, most: usize) -> Vec<Vec<usize>> {
+        let mut stacks: Vec<Vec<usize>> = Vec::new();
+        for _ in 0..1 + random(80) {
+            let mut stack = match stacks.len() {
+                0 => Vec::new(),
+                count => stacks[random(count)].clone(),
+            };
+            stack.truncate(random(stack.len() + 1));
+            let more = usize::from(stack.is_empty()) + random(most);
+            stack.extend((0..more).map(|_| random(4)));
+            stacks.push(stack);
+        }
+        stacks
+    }
+
+    #[test]
+    fn nodes_come_in_order_and_each_once() {
+        let mut state = 5_u64;
+        let mut random = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % limit
+        };
+        for case in 0..400 {
+            let stacks = random_stacks(&mut random, 1 + case % 9);
+            let new_builder = || {
+                let mut builder = TreeBuilder::new();
+                let names = ["d", "b", "a", "c"];
+                let labels = names.map(|name| builder.label(name, FrameKind::User));
+                (builder, labels)
+            };
+            let (mut expect, labels) = new_builder();
+            let (mut builder, _) = new_builder();
+            let mut unsorted = Unsorted::default();
+            for stack in &stacks {
+                let (before, after) = (Weight(random(5) as u64), Weight(random(9) as u64));
+                let stack: Vec<LabelId> = stack.iter().map(|name| labels[*name]).collect();
+                unsorted.push(&stack, before, after);
+                let root = BuilderNode::ROOT;
+                let leaf = stack.iter().fold(root, |node, label| expect.child(node, *label));
+                expect.add(leaf, after);
+                expect.add_before(leaf, before);
+            }
+            unsorted.drain_into(&mut builder, true);
+            let grown = builder.len();
+            let [tree, expect] = [builder, expect]
+                .map(|builder| builder.finish(ValueType::samples(), SiblingOrder::Name));
+            assert_eq!(grown, tree.nodes().len(), "case {case}: nothing is left to be merged");
+            assert_eq!(lines(&tree), lines(&expect), "case {case}");
+            assert_eq!(tree.before(), expect.before(), "case {case}");
+        }
+    }
+}
