@@ -384,10 +384,14 @@ impl FoldedReader {
 
     /// Adds to the weight of the stack that `labels` has.
     fn add(&mut self, before: Count, after: Count, is_sorted_first: bool) {
-        let (Some(before), Some(after)) = (self.weight(before), self.weight(after)) else {
+        // What one of the two asks for is there before the other becomes a weight.
+        self.make_room_for(before.decimals.max(after.decimals));
+        let decimals = self.builder.decimals();
+        let (Some(before), Some(after)) = (before.at(decimals), after.at(decimals)) else {
             self.skipped_lines += 1;
             return;
         };
+        let (before, after) = (Weight(before), Weight(after));
         if is_sorted_first {
             self.unsorted.push(&self.labels, before, after);
             if self.unsorted.is_full() {
@@ -457,19 +461,15 @@ impl FoldedReader {
         label
     }
 
-    /// A count in the tree's decimal places, of which there are more if it has to be.
-    fn weight(&mut self, count: Count) -> Option<Weight> {
-        let decimals = self.builder.decimals();
-        if count.decimals > decimals {
+    /// Gives the tree more decimal places if it has to be, and its sums have room for them.
+    fn make_room_for(&mut self, decimals: u32) {
+        let here = self.builder.decimals();
+        if decimals > here && !self.is_full {
             // Theirs have as many places as those of the tree.
             self.add_unsorted();
             // Adding places takes a pass over the tree: when the sums have no room, try once.
-            if self.is_full || !self.builder.add_decimals(count.decimals - decimals) {
-                self.is_full = true;
-                return None;
-            }
+            self.is_full = !self.builder.add_decimals(decimals - here);
         }
-        count.at(self.builder.decimals()).map(Weight)
     }
 }
 

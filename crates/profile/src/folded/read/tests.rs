@@ -84,6 +84,22 @@ fn unsorted_lines_are_put_in_order_before_they_become_nodes() {
 }
 
 #[test]
+fn fractions_may_come_anywhere_in_unsorted_lines() {
+    let [sorted, mut shuffled] = stacks(3000);
+    shuffled.insert(1000, "prog;f0;a 0.25 3".to_owned());
+    shuffled.insert(2000, "prog;f0;b 7 1.125".to_owned());
+    let sorted = [&sorted[..], &shuffled[1000..1001], &shuffled[2000..2001]].concat();
+    let [sorted, shuffled] = [sorted, shuffled].map(|lines| {
+        let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+        reader.read(&mut lines.join("\n").as_bytes()).unwrap();
+        reader.finish(ValueType::samples())
+    });
+    assert_eq!((sorted.decimals(), shuffled.decimals()), (3, 3));
+    assert_eq!(sorted.nodes(), shuffled.nodes());
+    assert_eq!(sorted.before(), shuffled.before());
+}
+
+#[test]
 fn a_line_that_is_the_start_of_the_one_before_is_a_stack_of_its_own() {
     check(b"a;b;c 1\na;b 2\na;b;c 4\n", 0, &["1 a 7 0", "2 b 7 2", "3 c 5 5"]);
     check(b"a;bc 1\na;b 2\n", 0, &["1 a 3 0", "2 b 2 2", "2 bc 1 1"]);
@@ -168,6 +184,15 @@ fn fractions_give_the_tree_decimal_places() {
     let tree = read(b"a 1\na;b 0.25\nc 1e3\nd 0.5\n").finish(ValueType::samples());
     assert_eq!(tree.decimals(), 2);
     assert_eq!(lines(&tree), ["1 a 125 100", "2 b 25 25", "1 c 100000 100000", "1 d 50 50"]);
+}
+
+#[test]
+fn a_fraction_changes_no_other_count_of_its_line() {
+    for (line, expect) in [("a 1 0.5", (10, 5)), ("a 0.25 3", (25, 300)), ("a 0.5 0.25", (50, 25))]
+    {
+        let tree = read(line.as_bytes()).finish(ValueType::samples());
+        assert_eq!((tree.before().unwrap()[1].total.0, tree.total().0), expect, "{line}");
+    }
 }
 
 #[test]
