@@ -5,6 +5,7 @@
 //! siblings give sorted lines, and none but the current one is in memory.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use super::count::Count;
 use crate::call_tree::{CallTree, NodeId};
@@ -26,9 +27,16 @@ struct Item<'t> {
 }
 
 impl Item<'_> {
-    /// What the item's lines have behind those of the caller.
-    fn key(&self) -> impl Iterator<Item = u8> {
-        self.text.bytes().chain(self.is_below.then_some(b';'))
+    /// The order of what the items' lines have behind those of the caller: the text, and a `;` where they
+    /// are below it.
+    fn order(&self, other: &Item<'_>) -> Ordering {
+        let (one, two) = (self.text.as_bytes(), other.text.as_bytes());
+        let len = one.len().min(two.len());
+        let rest = |item: &Item<'_>| {
+            item.text.as_bytes()[len..].first().copied().or(item.is_below.then_some(b';'))
+        };
+        // No text has a `;`, so that nothing is left to compare behind one.
+        one[..len].cmp(&two[..len]).then_with(|| rest(self).cmp(&rest(other)))
     }
 
     fn is_same(&self, other: &Item<'_>) -> bool {
@@ -48,6 +56,8 @@ pub(super) struct Lines<'t> {
     tree: &'t CallTree,
     /// For each label the text of its frame.
     names: &'t [String],
+    /// The same where that is the last of a line.
+    last_names: Vec<Cow<'t, str>>,
     path: String,
     steps: Vec<Step<'t>>,
     groups: Vec<NodeId>,
@@ -57,7 +67,8 @@ pub(super) struct Lines<'t> {
 impl<'t> Lines<'t> {
     pub(super) fn new(tree: &'t CallTree, names: &'t [String]) -> Lines<'t> {
         let (path, steps, groups) = (String::new(), Vec::new(), Vec::new());
-        let mut lines = Lines { tree, names, path, steps, groups, items: Vec::new() };
+        let last_names = names.iter().map(|name| own(name, false)).collect();
+        let mut lines = Lines { tree, names, last_names, path, steps, groups, items: Vec::new() };
         lines.list(NodeId::ROOT);
         lines.plan();
         lines
@@ -92,7 +103,8 @@ impl<'t> Lines<'t> {
         for (id, child) in self.tree.children(node) {
             let text = &*names[child.label.index()];
             if self.counts(id) != Counts::default() {
-                let text = own(text, is_first);
+                let last = &self.last_names[child.label.index()];
+                let text = if is_first { own(text, true) } else { last.clone() };
                 self.items.push(Item { text, is_below: false, node: id });
             }
             if child.end as usize > id.index() + 1 {
@@ -105,7 +117,7 @@ impl<'t> Lines<'t> {
     /// Sorts what was listed and puts it before all other steps. Equal names are one.
     fn plan(&mut self) {
         let mut items = std::mem::take(&mut self.items);
-        items.sort_by(|a, b| a.key().cmp(b.key()));
+        items.sort_by(Item::order);
         let length = self.path.len();
         while let Some(item) = items.pop() {
             let mut nodes = 1;
