@@ -1,8 +1,8 @@
 //! The distinct stacks of an input with their weights, and what they become.
 
 use flame_profile::{
-    BuilderNode, FrameKind, LabelId, Location, Pid, Profile, Recursion, RootFrame, StackId, Thread,
-    Tid, TreeBuilder, TreeOptions, ValueType, Weight, readable,
+    BuilderNode, FrameKind, LabelId, Location, Pid, Profile, Recursion, RootFrame, SiblingOrder,
+    StackId, Thread, Tid, TreeBuilder, TreeOptions, UnsortedStacks, ValueType, Weight, readable,
 };
 
 use crate::sink::FrameIndex;
@@ -121,6 +121,9 @@ impl Stacks {
             .collect();
         let nameless = builder.label("[no stack]", FrameKind::Mark);
         let value = options.value.unwrap_or(0);
+        let by_name = matches!(options.order, SiblingOrder::Name | SiblingOrder::Weight);
+        let is_sorted_first = by_name && options.recursion == Recursion::Keep;
+        let mut unsorted = UnsortedStacks::default();
         let mut nodes: Vec<BuilderNode> = Vec::new();
         // The stack before and this one: what they share has its nodes already.
         let (mut before, mut path) = (Vec::new(), Vec::new());
@@ -136,6 +139,13 @@ impl Stacks {
             if path.is_empty() {
                 path.push(nameless);
             }
+            if is_sorted_first {
+                unsorted.push(&path, Weight(0), weight);
+                if unsorted.is_full() {
+                    unsorted.drain_into(&mut builder, false);
+                }
+                continue;
+            }
             let shared = path.iter().zip(&before).take_while(|(a, b)| a == b).count();
             nodes.truncate(shared);
             let mut leaf = nodes.last().copied().unwrap_or(BuilderNode::ROOT);
@@ -149,6 +159,7 @@ impl Stacks {
             builder.add(leaf, weight);
             std::mem::swap(&mut before, &mut path);
         }
+        unsorted.drain_into(&mut builder, false);
         builder
     }
 

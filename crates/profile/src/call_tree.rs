@@ -12,6 +12,7 @@ mod lanes;
 mod merge;
 mod root_name;
 mod transform;
+mod unsorted;
 
 use crate::frame::FrameKind;
 use crate::ids::narrow;
@@ -20,6 +21,7 @@ pub use builder::{BuilderNode, TreeBuilder};
 pub use lanes::{Lane, Run};
 pub use root_name::{RootFrame, RootName};
 pub use transform::TooLarge;
+pub use unsorted::UnsortedStacks;
 
 /// A label of a [`CallTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

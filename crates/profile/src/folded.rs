@@ -10,7 +10,6 @@ mod parts;
 mod read;
 mod root;
 mod sorted;
-mod unsorted;
 mod write;
 
 pub use parts::{FoldedPart, FoldedParts};

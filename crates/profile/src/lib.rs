@@ -57,6 +57,7 @@ mod units;
 mod whole;
 
 pub use address::{Bias, FileOffset, ImageAddress, ProcessAddress};
+pub use call_tree::UnsortedStacks;
 pub use call_tree::{
     Before, CallTree, Label, LabelId, Node, NodeId, Recursion, RootFrame, RootName,
 };

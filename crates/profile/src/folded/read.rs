@@ -14,8 +14,9 @@ use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
 use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
 use super::root::{FirstFrames, is_function};
-use super::unsorted::Unsorted;
-use crate::call_tree::{BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder};
+use crate::call_tree::{
+    BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder, UnsortedStacks,
+};
 use crate::frame::{FrameKind, is_mark_name};
 use crate::readable::readable;
 use crate::units::{ValueType, Weight};
@@ -153,7 +154,7 @@ pub struct FoldedReader {
     /// The labels of a batch.
     found: Vec<Option<LabelId>>,
     /// Stacks that are put in order before they go into the tree.
-    unsorted: Unsorted,
+    unsorted: UnsortedStacks,
     lines: u64,
     skipped_lines: u64,
     first_skipped: Vec<SkippedLine>,
@@ -178,7 +179,7 @@ impl FoldedReader {
             labels: Vec::new(),
             nodes: Vec::new(),
             found: Vec::new(),
-            unsorted: Unsorted::default(),
+            unsorted: UnsortedStacks::default(),
             lines: 0,
             skipped_lines: 0,
             first_skipped: Vec::new(),

@@ -1,10 +1,10 @@
 //! Stacks that come in no order, sorted before they become nodes.
 //!
-//! A line that shares nothing with the one before becomes as many nodes as it has frames, and merging those costs
+//! A stack that shares nothing with the one before becomes as many nodes as it has frames, and merging those costs
 //! a cache miss for each. As numbers, stacks are sorted in a fraction of that time, and neighbours then share
 //! most of their nodes.
 
-use crate::call_tree::{BuilderNode, LabelId, TreeBuilder};
+use super::{BuilderNode, LabelId, TreeBuilder};
 use crate::ids::narrow;
 use crate::units::Weight;
 
@@ -14,9 +14,9 @@ const MOST_ROWS: usize = 1 << 20;
 /// This many stacks are compared as wholes.
 const FEW: usize = 12;
 
-/// Stacks that are no nodes yet.
+/// Stacks that are no nodes yet, for trees whose siblings are to stand in the order of their names.
 #[derive(Debug, Default)]
-pub(super) struct Unsorted {
+pub struct UnsortedStacks {
     /// The labels of all stacks, outermost first.
     frames: Vec<u32>,
     rows: Vec<Row>,
@@ -41,20 +41,26 @@ impl Row {
     }
 }
 
-impl Unsorted {
-    pub(super) fn push(&mut self, stack: &[LabelId], before: Weight, after: Weight) {
+impl UnsortedStacks {
+    /// Adds a stack, outermost frame first, with what it weighed in the earlier of two profiles and what it
+    /// weighs.
+    ///
+    /// # Panics
+    /// At 2^32 frames, long after [`UnsortedStacks::is_full`].
+    pub fn push(&mut self, stack: &[LabelId], before: Weight, after: Weight) {
         let (start, len) = (narrow(self.frames.len()), narrow(stack.len()));
         self.frames.extend(stack.iter().map(|label| narrow(label.index())));
         self.rows.push(Row { key: 0, start, len, shared: 0, before, after });
     }
 
     /// Whether there are so many that they should become nodes.
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.frames.len() >= MOST_FRAMES || self.rows.len() >= MOST_ROWS
     }
 
-    /// Makes nodes of all stacks, in pre-order and siblings in the order of their names.
-    pub(super) fn drain_into(&mut self, builder: &mut TreeBuilder, has_before: bool) {
+    /// Makes nodes of all stacks, in pre-order and siblings in the order of their names; no stack is left.
+    /// `has_before` says whether the tree is one of two profiles.
+    pub fn drain_into(&mut self, builder: &mut TreeBuilder, has_before: bool) {
         if self.rows.is_empty() {
             return;
         }
@@ -86,7 +92,7 @@ impl Unsorted {
 
     /// Sorts the stacks by their frames, two at a time.
     fn sort(&mut self) {
-        let Unsorted { frames, rows } = self;
+        let UnsortedStacks { frames, rows } = self;
         // Rows that share this many frames. What the first of them shares with the one before is known.
         let mut pending = vec![(0..rows.len(), 0)];
         while let Some((range, depth)) = pending.pop() {
@@ -177,7 +183,7 @@ mod tests {
             };
             let (mut expect, labels) = new_builder();
             let (mut builder, _) = new_builder();
-            let mut unsorted = Unsorted::default();
+            let mut unsorted = UnsortedStacks::default();
             for stack in &stacks {
                 let (before, after) = (Weight(random(5) as u64), Weight(random(9) as u64));
                 let stack: Vec<LabelId> = stack.iter().map(|name| labels[*name]).collect();
