@@ -14,7 +14,7 @@ const MAX_SAMPLE: usize = 1 << 26;
 pub(crate) struct Block {
     bytes: Vec<u8>,
     len: usize,
-    /// How many lines stand before it.
+    /// How many lines stand before it, in numbered blocks.
     pub(crate) lines: u64,
 }
 
@@ -30,13 +30,20 @@ pub(crate) struct Blocks<R> {
     reader: R,
     /// What of the last block belongs to the next one.
     rest: Vec<u8>,
-    /// How many lines were handed out.
-    lines: u64,
+    /// How many lines were handed out; `None` where the reader counts them itself.
+    lines: Option<u64>,
 }
 
 impl<R: Read> Blocks<R> {
+    /// Blocks that say how many lines stand before them: who reads them all in their order counts them
+    /// while reading.
+    pub(crate) fn numbered(reader: R) -> Blocks<R> {
+        Blocks { reader, rest: Vec::new(), lines: Some(0) }
+    }
+
+    /// Blocks that do not.
     pub(crate) fn new(reader: R) -> Blocks<R> {
-        Blocks { reader, rest: Vec::new(), lines: 0 }
+        Blocks { reader, rest: Vec::new(), lines: None }
     }
 
     /// The next block into `block`: false behind the last.
@@ -58,8 +65,10 @@ impl<R: Read> Blocks<R> {
             size *= 2;
             block.bytes.resize(block.bytes.len().max(size), 0);
         };
-        (block.len, block.lines) = (len, self.lines);
-        self.lines += memchr::memchr_iter(b'\n', block.text()).count() as u64;
+        (block.len, block.lines) = (len, self.lines.unwrap_or(0));
+        if let Some(lines) = &mut self.lines {
+            *lines += memchr::memchr_iter(b'\n', block.text()).count() as u64;
+        }
         Ok(len > 0)
     }
 
@@ -104,7 +113,7 @@ mod tests {
     fn blocks_end_behind_blank_lines_and_count_their_lines() {
         let sample = format!("a 1 1.0: cycles:\n\t  7f main (/x)\n{}\r\n", " ".repeat(40));
         let text = sample.repeat(40_000);
-        let mut blocks = Blocks::new(text.as_bytes());
+        let mut blocks = Blocks::numbered(text.as_bytes());
         let (mut block, mut all, mut count) = (Block::default(), Vec::new(), 0);
         while blocks.next_block(&mut block).unwrap() {
             assert_eq!(block.lines, memchr::memchr_iter(b'\n', &all).count() as u64);

@@ -88,7 +88,8 @@ fn is_aligned_frame(line: &[u8]) -> bool {
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let threads = if sink.keeps_order() { 1 } else { input.threads() };
-    let mut blocks = Blocks::new(input.reader());
+    let reader = input.reader();
+    let mut blocks = if threads == 1 { Blocks::new(reader) } else { Blocks::numbered(reader) };
     let mut first = Block::default();
     if !blocks.next_block(&mut first)? {
         return Ok(());
@@ -109,8 +110,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let work = |sink: &mut Sink, left: &mut Left| -> Result<(), ReadError> {
         let mut parser = Parser::new(sink, &asked, left);
         let mut block = Block::default();
+        let mut lines = 0;
         while next(&mut block)? {
-            parser.read(block.text(), block.lines)?;
+            let before = if threads == 1 { lines } else { block.lines };
+            lines = parser.read(block.text(), before)?;
         }
         Ok(())
     };
@@ -145,8 +148,9 @@ pub(crate) fn for_each(
     let mut left = Left::default();
     let mut parser = Parser::new(sink, &asked, &mut left).with_taker(take);
     let mut block = Block::default();
+    let mut lines = 0;
     while blocks.next_block(&mut block)? {
-        parser.read(block.text(), block.lines)?;
+        lines = parser.read(block.text(), lines)?;
     }
     finish(&asked, &left, sink)
 }
@@ -216,4 +220,26 @@ pub(crate) fn parse_frame(text: &[u8]) -> Option<(&[u8], FrameKind)> {
 fn looks_like_frame(line: &[u8]) -> bool {
     let word = line.trim_ascii_start().split(|byte| *byte == b' ').next().unwrap_or_default();
     is_hex(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::skipped::Place;
+    use crate::{ReadOptions, Source, read_input};
+
+    #[test]
+    fn skipped_lines_have_their_numbers_however_many_threads_read() {
+        let sample =
+            "prog 7 1.000001:   1 cpu-clock: \n\t            7f00 main+0x1 (/bin/prog)\n\n";
+        let count = 20_000_u64;
+        let text = format!("{}nonsense\n{sample}nonsense\n", sample.repeat(count as usize));
+        for threads in [1, 2] {
+            let source = Source::of_bytes(text.clone().into_bytes()).unwrap();
+            let options = ReadOptions { threads, ..ReadOptions::default() };
+            let input = read_input(source, &options).unwrap();
+            let places: Vec<Place> = input.skipped.first().iter().map(|part| part.place).collect();
+            let expect = [3 * count + 1, 3 * count + 5].map(Place::Line);
+            assert_eq!(places, expect, "{threads} threads");
+        }
+    }
 }

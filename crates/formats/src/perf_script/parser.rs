@@ -142,8 +142,8 @@ impl<'s> Parser<'s> {
         self
     }
 
-    /// Reads a block that so many lines stand before.
-    pub(super) fn read(&mut self, block: &[u8], lines: u64) -> Result<(), ReadError> {
+    /// Reads a block that so many lines stand before. Returns how many stand before the next one.
+    pub(super) fn read(&mut self, block: &[u8], lines: u64) -> Result<u64, ReadError> {
         let mut state = State::Outside;
         let mut number = lines;
         let mut at = 0;
@@ -198,7 +198,7 @@ impl<'s> Parser<'s> {
             }
         }
         self.end(&mut state);
-        Ok(())
+        Ok(number)
     }
 
     /// Reads a line that looks as most do and stands for what is known: how long it is.

@@ -8,7 +8,7 @@ use super::{BuilderNode, LabelId, TreeBuilder};
 use crate::ids::narrow;
 use crate::units::Weight;
 
-/// This many frames and stacks are kept at most: 32 MiB of each.
+/// This many frames and stacks are kept at most: 32 and 40 MiB.
 const MOST_FRAMES: usize = 1 << 23;
 const MOST_ROWS: usize = 1 << 20;
 /// This many stacks are compared as wholes.
