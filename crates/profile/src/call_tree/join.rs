@@ -94,7 +94,7 @@ impl CallTree {
         }
     }
 
-    /// The same for trees of as many decimal places: one pass over both side by side.
+    /// The sum of two trees of as many decimal places, in one pass over both side by side.
     fn laid_over(mut self, mut other: CallTree) -> CallTree {
         let (labels, places) =
             united(std::mem::take(&mut self.labels), std::mem::take(&mut other.labels));
@@ -114,12 +114,13 @@ impl CallTree {
             }
             let id = NodeId(narrow(nodes.len()));
             let mut sum = Before::default();
-            let (mut total, mut self_weight, mut depth) = (Weight(0), Weight(0), 0);
+            let (mut total, mut self_weight) = (Weight(0), Weight(0));
+            let (mut label, mut depth) = (0, 0);
             for ((next, tree), _) in
                 next.iter_mut().zip(trees).zip(keys).filter(|(_, own)| *own == key)
             {
                 let node = &next.nodes[next.at];
-                depth = node.depth;
+                (label, depth) = (next.labels[node.label.index()], node.depth);
                 total += node.total;
                 self_weight += node.self_weight;
                 if let Some(before) = &tree.before {
@@ -130,7 +131,7 @@ impl CallTree {
             }
             open.truncate(depth as usize);
             let parent = open.last().copied().unwrap_or(NodeId::ROOT);
-            let label = LabelId(key as u32);
+            let label = LabelId(label);
             nodes.push(Node { label, parent, depth, total, self_weight, end: id.0 + 1 });
             before.iter_mut().for_each(|before| before.push(sum));
             open.push(id);

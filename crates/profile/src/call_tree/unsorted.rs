@@ -146,7 +146,6 @@ fn key(frames: &[u32]) -> u64 {
 mod tests {
     use super::*;
     use crate::call_tree::SiblingOrder;
-    use crate::folded::read::tests::lines;
     use crate::frame::FrameKind;
     use crate::units::ValueType;
 
@@ -198,7 +197,7 @@ mod tests {
             let [tree, expect] = [builder, expect]
                 .map(|builder| builder.finish(ValueType::samples(), SiblingOrder::Name));
             assert_eq!(grown, tree.nodes().len(), "case {case}: nothing is left to be merged");
-            assert_eq!(lines(&tree), lines(&expect), "case {case}");
+            assert_eq!(tree.nodes(), expect.nodes(), "case {case}");
             assert_eq!(tree.before(), expect.before(), "case {case}");
         }
     }
