@@ -127,7 +127,8 @@ impl Pacer {
             _ => whole(self.mean.0 as f64 / self.draw_part(RATES)),
         };
         let first = self.at_least(first);
-        self.schedule = Schedule::new(now, first);
+        // What came by now, in which the reader took its time to start, came by the interval that the event was opened with.
+        self.schedule = Schedule { before: self.mean, ..Schedule::new(now, first) };
         first
     }
 

@@ -150,6 +150,19 @@ fn check_slow(wakes_after: u64, works_for: u64) {
     assert!(stands_for < 1.12 && stands_for > of_others * 0.99, "{what}");
 }
 
+/// They came by the interval that the event was opened with, which is the mean.
+#[test]
+fn samples_before_the_first_draw_are_all_kept() {
+    for seed in 0..20 {
+        let mut pacer = Pacer::new(MEAN, 1, Some(seed));
+        pacer.start(Nanos(101 * MEAN.0));
+        let mut seen = Seen::default();
+        for n in 1..=100 {
+            assert!(!pacer.note(Nanos(n * MEAN.0), &mut seen), "sample {n} of seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn samples_of_a_slow_machine_stand_for_no_more_time_than_there_was() {
     for (wakes_after, works_for) in [(1, 1), (1, 30), (15, 20), (30, 20), (40, 10), (15, 50)] {
