@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use flame_profile::Cpu;
+use flame_profile::{Cpu, Nanos};
 
 use crate::cpus;
 use crate::descriptor::Descriptor;
@@ -28,6 +28,10 @@ pub(crate) struct CpuSamplers {
     /// Further events: those of CPUs that came back.
     side_band: Vec<Descriptor>,
     online: BTreeSet<Cpu>,
+    /// For how long each of the samplers had been enabled when that was looked at last.
+    enabled: Vec<Nanos>,
+    /// CPUs whose events were refused, until they come online once more.
+    refused: BTreeSet<Cpu>,
     /// What was lost by events that are closed already, and what they counted.
     closed: Losses,
     counted: u64,
@@ -47,6 +51,8 @@ impl CpuSamplers {
             wait: false,
             side_band: Vec::new(),
             online: cpus.iter().copied().collect(),
+            enabled: Vec::new(),
+            refused: BTreeSet::new(),
             closed: Losses::default(),
             counted: 0,
         };
@@ -163,6 +169,18 @@ impl CpuSamplers {
         !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     }
 
+    /// Which of the samplers have ended: they are enabled no longer than when this was asked last, a moment ago. Their CPU
+    /// was offline, and may be back already, as all but one are after the machine was suspended.
+    fn ended(&mut self, plan: &Plan) -> Vec<bool> {
+        // Those of a control group are not enabled either while it does not run.
+        if self.wait || !self.timer_always_runs() {
+            return Vec::new();
+        }
+        let now = self.samplers.iter().map(|sampler| plan.read(sampler).enabled).collect();
+        let before = std::mem::replace(&mut self.enabled, now);
+        before.iter().zip(&self.enabled).map(|(before, now)| before == now).collect()
+    }
+
     /// Looks for CPUs that came online, and opens their events. Returns the positions of their
     /// rings; what was refused goes to `refusals`. The events of a CPU that goes offline end with it.
     pub(crate) fn follow_hotplug(
@@ -173,10 +191,14 @@ impl CpuSamplers {
     ) -> Vec<usize> {
         let Ok(online) = cpus::online() else { return Vec::new() };
         let online: BTreeSet<Cpu> = online.into_iter().collect();
-        if online == self.online {
+        let mut came: BTreeSet<Cpu> = online.difference(&self.online).copied().collect();
+        let ended = self.ended(plan);
+        let ended = rings.cpus().zip(ended).filter(|(_, has_ended)| *has_ended);
+        let is_back = |cpu: &Cpu| online.contains(cpu) && !self.refused.contains(cpu);
+        came.extend(ended.map(|(cpu, _)| cpu).filter(is_back));
+        if online == self.online && came.is_empty() {
             return Vec::new();
         }
-        let came: Vec<Cpu> = online.difference(&self.online).copied().collect();
         tracing::info!(?came, "CPUs online changed");
         self.online = online;
         let mut positions = Vec::new();
@@ -192,8 +214,14 @@ impl CpuSamplers {
                 false => Ok(()),
             });
             match added {
-                Ok(()) => positions.extend(rings.position(cpu)),
-                Err(error) => refusals.push(Refusal { what: Refused::Cpu(cpu), error }),
+                Ok(()) => {
+                    self.refused.remove(&cpu);
+                    positions.extend(rings.position(cpu));
+                }
+                Err(error) => {
+                    self.refused.insert(cpu);
+                    refusals.push(Refusal { what: Refused::Cpu(cpu), error });
+                }
             }
         }
         positions
