@@ -17,7 +17,8 @@ usage:
                               every parser, or one, under libFuzzer for N (5) seconds each
   cargo xtask vm              flame on machines in QEMU: other kernels and processors
       --machine NAME  one machine; --case PART  some cases
-      --short        fewer cases, as in ci
+      --short        fewer cases on three machines
+      --flame FILE   flame for machines of its kind, instead of building it
       --write        the table goes to docs/machines.md
   cargo xtask docs [PART]     the pictures of docs/, recorded and drawn anew
   cargo xtask bench record    the bars of `flame record`, beside perf and samply

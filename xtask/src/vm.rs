@@ -16,6 +16,7 @@ mod initramfs;
 mod machine;
 mod packages;
 mod rights;
+mod truth;
 
 use answer::Answer;
 use initramfs::Root;
@@ -43,6 +44,8 @@ struct Options<'a> {
     short: bool,
     write: bool,
     only: Option<&'a str>,
+    /// A flame for the machines whose processor it is for; for others it is built.
+    flame: Option<&'a Path>,
     cases: Vec<&'a str>,
 }
 
@@ -64,7 +67,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         if machine.cases.is_empty() {
             continue;
         }
-        if let Err(why) = possible(&directory, &machine, &mut roots) {
+        if let Err(why) = possible(&directory, &machine, options.flame, &mut roots) {
             eprintln!("SKIP {}: {why:#}", machine.name);
             continue;
         }
@@ -92,6 +95,10 @@ fn parse<'a>(words: &[&'a str]) -> Result<Options<'a>> {
             "--short" => options.short = true,
             "--write" => options.write = true,
             "--machine" => options.only = Some(words.next().context("--machine takes a name")?),
+            "--flame" => {
+                let file: &'a str = words.next().context("--flame takes a file")?;
+                options.flame = Some(Path::new(file));
+            }
             "--case" => options.cases.push(words.next().context("--case takes a part of a name")?),
             other => anyhow::bail!("unknown option {other}"),
         }
@@ -100,15 +107,22 @@ fn parse<'a>(words: &[&'a str]) -> Result<Options<'a>> {
 }
 
 /// Builds what the machine needs, as far as that was not done.
-fn possible(directory: &Path, machine: &Machine, roots: &mut Vec<(Arch, Root)>) -> Result<()> {
-    for program in [machine.arch.qemu()[0], machine.arch.toolchain().0, "cpio", "apt-get"] {
+fn possible(
+    directory: &Path,
+    machine: &Machine,
+    flame: Option<&Path>,
+    roots: &mut Vec<(Arch, Root)>,
+) -> Result<()> {
+    let others = [machine.arch.qemu()[0], "cpio", "apt-get"];
+    for program in others.iter().chain(machine.arch.builders()) {
         let mut there = Command::new(program);
         there.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
         there.status().ok().with_context(|| format!("{program} is not installed"))?;
     }
     packages::kernel(directory, machine.arch, machine.kernel)?;
     if !roots.iter().any(|(arch, _)| *arch == machine.arch) {
-        roots.push((machine.arch, Root::build(directory, machine.arch)?));
+        let built = flame.filter(|flame| Arch::of(flame) == Some(machine.arch));
+        roots.push((machine.arch, Root::build(directory, machine.arch, built)?));
     }
     Ok(())
 }
@@ -205,7 +219,7 @@ fn page(sections: &BTreeMap<String, String>) -> String {
          `cargo xtask vm --write`; the cases are defined in `xtask/src/vm/cases.rs`.\n\
          The clocks of the machines go on with their instructions (`-icount`), so what else the host does changes\n\
          nothing. Guessed frames are marked as such in the profile; in all `shares` cases, at least 99 % of the\n\
-         stacks reach `main`.\n",
+         stacks reach `main`, or where a goroutine begins.\n",
         env!("CARGO_PKG_VERSION"),
         first_line("qemu-system-x86_64", &["--version"]),
     );

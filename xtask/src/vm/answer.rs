@@ -62,6 +62,15 @@ impl Folded {
         self.0.iter().filter(has).map(|(_, weight)| weight).sum()
     }
 
+    /// The weight of the stacks that have those frames in that order, outermost first.
+    pub(super) fn with_path(&self, path: &[&str]) -> u64 {
+        let has = |(stack, _): &&(Vec<String>, u64)| {
+            let mut frames = stack.iter();
+            path.iter().all(|name| frames.any(|frame| frame == name))
+        };
+        self.0.iter().filter(has).map(|(_, weight)| weight).sum()
+    }
+
     /// The weight of a thread's stacks, by its name.
     pub(super) fn of_thread(&self, name: &str) -> Folded {
         let it = |(stack, _): &&(Vec<String>, u64)| {
@@ -115,6 +124,16 @@ pub(super) fn number(text: &str, word: &str) -> Option<f64> {
     })
 }
 
+/// Whether a frame is a function of that name, in whatever module, class or package.
+pub(super) fn is_called(frame: &str, name: &str) -> bool {
+    let plain = frame
+        .split_once(&format!("{name}("))
+        .map_or(frame, |(before, _)| &frame[..before.len() + name.len()]);
+    plain
+        .strip_suffix(name)
+        .is_some_and(|module| module.is_empty() || module.ends_with("::") || module.ends_with('.'))
+}
+
 /// The end of what was said, where the error stands.
 fn last_lines(said: &str) -> String {
     let lines: Vec<&str> = said.lines().collect();
@@ -126,4 +145,29 @@ pub(super) fn standard_errors(count: u64, of: u64, share: f64) -> f64 {
     let of = of.max(1) as f64;
     let error = (share * (1.0 - share) / of).sqrt().max(f64::MIN_POSITIVE);
     (count as f64 / of - share).abs() / error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_known_in_modules_and_with_parameters() {
+        for frame in
+            ["alpha", "(anonymous namespace)::alpha(unsigned long)", "main.alpha", "a::alpha"]
+        {
+            assert!(is_called(frame, "alpha"), "{frame}");
+        }
+        for frame in ["alphabet", "Step::turn(alpha)", "dalpha", "Alpha::turn(unsigned long)"] {
+            assert!(!is_called(frame, "alpha"), "{frame}");
+        }
+    }
+
+    #[test]
+    fn paths_are_in_order() {
+        let stack = ["p", "main", "ask", "vdso"].map(str::to_owned).to_vec();
+        let folded = Folded(vec![(stack, 3)]);
+        assert_eq!(folded.with_path(&["main", "vdso"]), 3);
+        assert_eq!(folded.with_path(&["ask", "main"]), 0);
+    }
 }

@@ -19,6 +19,9 @@ const LIB: &str = include_str!("guest/lib.sh");
 /// Libraries that flame or a program is linked with.
 const LIBRARIES: [&str; 3] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1"];
 
+/// The one of programs in C++.
+const CPP_LIBRARY: &str = "libstdc++.so.6";
+
 /// Programs: the name in the machine, the source below tests/programs, and options of the compiler.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("burn", "exitcode.c", &[]),
@@ -33,8 +36,15 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("wide_deep", "wide_deep.c", &[]),
 ];
 
-/// Only where the processor signs return addresses.
-const SIGNED: (&str, &str, &[&str]) = ("shares_pac", "shares.c", &["-mbranch-protection=standard"]);
+/// Those of the guest itself.
+const TOOLS: [&str; 3] = ["apart", "setcap", "terminal"];
+
+/// Only where nothing else is tried on: the processor signs return addresses, and no test of another kind runs there.
+const ARM_PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("shares_pac", "shares.c", &["-mbranch-protection=standard"]),
+    ("kernels_frames", "kernels_frames.c", &[]),
+    ("thrown", "thrown.cpp", &[]),
+];
 
 /// The files that all machines of a kind have.
 pub(super) struct Root {
@@ -42,8 +52,8 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Builds flame and the programs. Says why where something is missing that cannot be built.
-    pub(super) fn build(directory: &Path, arch: Arch) -> Result<Root> {
+    /// Builds the programs, and flame unless there is one. Says why where something is missing that cannot be built.
+    pub(super) fn build(directory: &Path, arch: Arch, built: Option<&Path>) -> Result<Root> {
         let place = directory.join("root").join(arch.debian());
         if place.exists() {
             fs::remove_dir_all(&place)?;
@@ -66,14 +76,21 @@ impl Root {
             fs::create_dir_all(place.join(name))?;
         }
         busybox(directory, arch, &place.join("bin/busybox"))?;
-        install(&flame(arch)?, &place.join("bin/flame"))?;
+        install(
+            &built.map_or_else(|| flame(arch), |built| Ok(built.to_owned()))?,
+            &place.join("bin/flame"),
+        )?;
         run(Command::new(arch.strip()).arg("--strip-debug").arg(place.join("bin/flame")))?;
-        for name in LIBRARIES {
+        let of_cpp = (arch == Arch::Arm).then_some(CPP_LIBRARY);
+        for name in LIBRARIES.into_iter().chain(of_cpp) {
             install(&Path::new(libraries).join(name), &place.join(libraries_there).join(name))?;
         }
         let name = Path::new(loader).file_name().context("a loader has a name")?;
         install(&Path::new(libraries).join(name), &place.join(loader))?;
         programs(compiler, arch, &place.join("bin"))?;
+        if arch == Arch::Arm {
+            in_rust_and_go(&place.join("bin"))?;
+        }
         fs::write(place.join("init"), INIT)?;
         fs::set_permissions(place.join("init"), fs::Permissions::from_mode(0o755))?;
         fs::write(place.join("lib.sh"), LIB)?;
@@ -99,12 +116,12 @@ impl Root {
     }
 }
 
-/// Builds flame as it is shipped.
+/// Builds flame as it is shipped, but for what asks servers: the machines have no network.
 fn flame(arch: Arch) -> Result<PathBuf> {
     let target = arch.target();
     eprintln!("== cargo build --release -p flame, for {target}");
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    command.args(["build", "-q", "--release", "-p", "flame"]);
+    command.args(["build", "-q", "--release", "-p", "flame", "--no-default-features"]);
     let mut place = PathBuf::from("target");
     if arch != Arch::X86 {
         let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
@@ -119,15 +136,37 @@ fn flame(arch: Arch) -> Result<PathBuf> {
 }
 
 fn programs(compiler: &str, arch: Arch, place: &Path) -> Result<()> {
-    let signed = (arch == Arch::Arm).then_some(&SIGNED);
-    for (name, source, options) in PROGRAMS.iter().chain(signed) {
+    let others = if arch == Arch::Arm { ARM_PROGRAMS } else { &[] };
+    for (name, source, options) in PROGRAMS.iter().chain(others) {
+        let compiler = match source.ends_with(".cpp") {
+            true => arch.cpp_compiler(),
+            false => compiler,
+        };
         let mut command = Command::new(compiler);
         command.args(["-O2", "-fomit-frame-pointer", "-pthread", "-o"]).arg(place.join(name));
         command.arg(Path::new("tests/programs").join(source)).args(*options);
         run(&mut command)?;
     }
-    let mut command = Command::new(compiler);
-    run(command.args(["-O2", "-o"]).arg(place.join("setcap")).arg("xtask/src/vm/guest/setcap.c"))
+    TOOLS.iter().try_for_each(|name| {
+        let mut command = Command::new(compiler);
+        let source = format!("xtask/src/vm/guest/{name}.c");
+        run(command.args(["-O2", "-o"]).arg(place.join(name)).arg(source))
+    })
+}
+
+/// Programs of other languages, for arm64.
+fn in_rust_and_go(place: &Path) -> Result<()> {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["-O", "--edition", "2021", "--target", Arch::Arm.target()]);
+    rustc
+        .arg(format!("-Clinker={}", Arch::Arm.toolchain().0))
+        .arg("-o")
+        .arg(place.join("turns_rs"));
+    run(rustc.arg("tests/programs/inlining.rs"))?;
+    let mut go = Command::new("go");
+    go.envs([("GOOS", "linux"), ("GOARCH", "arm64"), ("GO111MODULE", "off"), ("CGO_ENABLED", "0")]);
+    go.args(["build", "-o"]).arg(place.join("rounds")).arg("tests/programs/rounds.go");
+    run(&mut go)
 }
 
 /// The host's own where it is of that kind, or else the package's.

@@ -12,12 +12,10 @@ as() {
     esac
 }
 
-# until_dropped PID: that flame records, and has given up what it does not need.
-until_dropped() {
-    all=$(grep CapPrm /proc/self/status)
-    while [ -r /proc/$1/status ] && [ "$(grep CapPrm /proc/$1/status)" = "$all" ]; do sleep 0.1; done
-    # The second half of what it opens is opened with what it has kept.
-    sleep 1
+# until_open PID: that flame has opened all events and given up what it does not need any more. It has -g, so that it
+# says then that this is not needed.
+until_open() {
+    until grep -q 'g is not needed' err || ! [ -e /proc/$1/exe ]; do sleep 0.1; done
 }
 
 # rights LEVEL WHO: what that user can record.
@@ -25,7 +23,8 @@ rights() {
     mkdir ./$1-$2 && chmod 777 ./$1-$2 && cd ./$1-$2
     level $1
     burn 1000 0 >/dev/null & burner=$!
-    as $2 'flame record -F 499 -o own.folded -- syscalls 0.3 >own.log 2>&1'
+    # One part of the time is a program's own, one the kernel's.
+    as $2 'flame record -F 499 -o own.folded -- sh -c "burn 0.2 0; syscalls 0.2" >own.log 2>&1'
     as $2 "flame record -F 99 -d 0.2s -o other.folded -p $burner >other.log 2>&1"
     as $2 'flame record -F 99 -d 0.2s -o all.folded -a >all.log 2>&1'
     as $2 'flame doctor --json >doctor.json 2>/dev/null'
