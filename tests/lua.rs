@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::scripts::{self, has, may_call, record, script, scripted, whole_share};
+use crate::support::callers::may_call;
+use crate::support::scripts::{self, has, record, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::support::scripts::{self, has, may_call, record, script, whole_share};
+use crate::support::callers::may_call;
+use crate::support::scripts::{self, has, record, script, whole_share};
 use crate::support::{Build, Folded, assert_share, live_as_root, program_built};
 
 /// Debian's: static, and stripped of its symbols.

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::support::scripts::{self, has, may_call, record, script, scripted, whole_share};
+use crate::support::callers::may_call;
+use crate::support::scripts::{self, has, record, script, scripted, whole_share};
 use crate::support::{Build, Folded, Target, assert_share, live, live_as_root, program_built};
 
 /// Debian's: with threads, static, and stripped of its symbols.

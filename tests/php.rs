@@ -3,118 +3,15 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::scripts::{self, has, may_call, record, script, scripted, whole_share};
+use crate::support::callers::may_call;
+use crate::support::callers::php::{LEGAL, MORE, SPINNERS};
+use crate::support::scripts::{self, has, record, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
 
 /// Debian's: stripped of its symbols.
 const PHP: &str = "/usr/bin/php";
-
-/// Who may call whom in `programs/script.php`.
-const LEGAL: [(&str, &[&str]); 52] = [
-    ("main", &["<main>"]),
-    ("until_end", &["main"]),
-    ("cpu_seconds", &["until_end", "main"]),
-    ("{closure}", &["cpu_seconds", "array_map", "array_filter", "churn"]),
-    ("getrusage", &["cpu_seconds"]),
-    ("shares", &["until_end"]),
-    ("one", &["shares"]),
-    ("other", &["shares"]),
-    ("half", &["one", "other"]),
-    ("third", &["one", "other"]),
-    ("fifth", &["one", "other"]),
-    ("callbacks", &["until_end"]),
-    ("order", &["callbacks"]),
-    ("usort", &["order"]),
-    ("by_key", &["usort"]),
-    ("texts", &["callbacks"]),
-    ("preg_replace_callback", &["texts"]),
-    ("replace", &["preg_replace_callback"]),
-    ("closures", &["callbacks"]),
-    ("array_map", &["closures", "inside"]),
-    ("array_filter", &["closures"]),
-    ("magic", &["callbacks"]),
-    // The method that there is none of stands for a moment, before `__call` takes its place.
-    ("Number::method", &["magic"]),
-    ("Number::other", &["magic"]),
-    ("Number::__get", &["magic", "uses_local"]),
-    ("Number::__call", &["magic"]),
-    ("Number::__callStatic", &["magic"]),
-    ("Number::__toString", &["magic"]),
-    ("objects", &["callbacks"]),
-    ("uses_local", &["objects"]),
-    ("Ended::made", &["uses_local"]),
-    ("Ended::__destruct", &["objects"]),
-    ("class@anonymous::method", &["objects"]),
-    ("guarded", &["callbacks"]),
-    ("passes", &["guarded"]),
-    ("throws", &["passes"]),
-    ("Exception::__construct", &["throws"]),
-    ("files", &["callbacks"]),
-    ("included", &["<main>"]),
-    ("function_exists", &["<main>"]),
-    ("generators", &["until_end"]),
-    ("delegates", &["generators"]),
-    ("between", &["delegates"]),
-    ("leaf", &["between"]),
-    ("fibers", &["until_end"]),
-    ("Fiber::__construct", &["fibers"]),
-    ("inside", &["Fiber::start", "Fiber::resume"]),
-    ("replaces", &["array_map"]),
-    ("suspends", &["inside", "replaces"]),
-    ("deep", &["until_end"]),
-    ("recurse", &["deep", "recurse"]),
-    ("churn", &["until_end"]),
-];
-
-/// The same of functions that several may call, or functions with numbers in their names.
-const MORE: [(&str, &[&str]); 6] = [
-    ("Fiber::start", &["fibers"]),
-    ("Fiber::resume", &["fibers"]),
-    ("Fiber::suspend", &["suspends"]),
-    ("Fiber::isTerminated", &["fibers"]),
-    ("str_repeat", &["churn"]),
-    ("printf", &["main"]),
-];
-
-/// Who may call `spin`.
-const SPINNERS: [&str; 34] = [
-    "half",
-    "third",
-    "fifth",
-    "by_key",
-    "replace",
-    "{closure}",
-    "Number::__get",
-    "Number::__call",
-    "Number::__callStatic",
-    "Number::__toString",
-    "Ended::made",
-    "Ended::__destruct",
-    "class@anonymous::method",
-    "throws",
-    "passes",
-    "guarded",
-    "<main>",
-    "included",
-    "leaf",
-    "between",
-    "delegates",
-    "generators",
-    "suspends",
-    "fibers",
-    "recurse",
-    "made_inside_0",
-    "made_inside_1",
-    "made_inside_2",
-    "made_inside_3",
-    "made_inside_4",
-    "eval",
-    "main",
-    "until_end",
-    "cpu_seconds",
-];
 
 /// The function of a frame of a script: internal ones have no line.
 fn function(frame: &str) -> Option<&str> {
@@ -125,12 +22,9 @@ fn function(frame: &str) -> Option<&str> {
 fn is_legal(caller: Option<&&str>, name: &str) -> bool {
     match (caller, name) {
         (None, _) => name == "<main>",
-        // What is included, and what the text of an eval is when it runs.
-        (Some(caller), "<main>") => *caller == "files",
-        (Some(caller), "<eval>") => ["churn", "<main>"].contains(caller),
         (Some(caller), _) if name.starts_with("made_inside_") => *caller == "{closure}",
         (Some(caller), _) => {
-            may_call(&LEGAL, &SPINNERS, caller, name) || may_call(&MORE, &[], caller, name)
+            may_call(LEGAL, SPINNERS, caller, name) || may_call(MORE, &[], caller, name)
         }
     }
 }

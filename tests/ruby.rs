@@ -3,110 +3,15 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::scripts::{self, has, may_call, record, script, scripted, whole_share};
+use crate::support::callers::may_call;
+use crate::support::callers::ruby::{LEGAL, LEGAL_IN_TEXTS, SPINNERS};
+use crate::support::scripts::{self, has, record, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
 
 /// Debian's: with its library, which is stripped.
 const RUBY: &str = "/usr/bin/ruby";
-
-/// Who may call whom in `programs/script.rb`; `-` is nobody: fibers and threads begin with a block.
-const LEGAL: [(&str, &[&str]); 54] = [
-    ("<main>", &["-"]),
-    ("until_end", &["<main>"]),
-    ("block in until_end", &["until_end"]),
-    ("block (2 levels) in until_end", &["block in until_end"]),
-    ("shares", &["block (2 levels) in until_end"]),
-    ("one", &["shares"]),
-    ("other", &["shares"]),
-    ("half", &["one", "other", "block (3 levels) in threads"]),
-    ("third", &["one", "other", "block (3 levels) in threads"]),
-    ("fifth", &["one", "other"]),
-    ("callbacks", &["block (2 levels) in until_end"]),
-    ("order", &["callbacks"]),
-    ("block in order", &["order"]),
-    ("Number.of", &["block in order"]),
-    ("Number#initialize", &["Number.of", "objects"]),
-    ("Number#<=>", &["order", "Special#<=>"]),
-    ("hashes", &["callbacks"]),
-    ("block in hashes", &["hashes"]),
-    ("objects", &["callbacks"]),
-    ("Special#<=>", &["objects"]),
-    ("Number#defined", &["objects"]),
-    ("block (2 levels) in <class:Number>", &["Number#defined"]),
-    ("Helper#helps", &["objects"]),
-    ("Number#method_missing", &["objects"]),
-    ("Number#respond_to_missing?", &["objects"]),
-    ("Number#to_s", &["objects"]),
-    ("guarded", &["callbacks"]),
-    ("fails", &["guarded"]),
-    ("rescue in guarded", &["guarded"]),
-    ("ensure in guarded", &["guarded"]),
-    ("block in guarded", &["guarded"]),
-    ("texts", &["callbacks"]),
-    ("texts in a text", &["texts"]),
-    ("block in texts", &["texts", "called"]),
-    ("called", &["texts"]),
-    ("fibers", &["block (2 levels) in until_end"]),
-    ("rescue in fibers", &["fibers"]),
-    ("block in fibers", &["-"]),
-    ("block (2 levels) in fibers", &["block in fibers"]),
-    ("inner", &["block in fibers"]),
-    ("block in inner", &["-"]),
-    ("produce", &["block in inner"]),
-    ("block in produce", &["produce"]),
-    ("threads", &["block (2 levels) in until_end"]),
-    ("block in threads", &["threads"]),
-    ("block (2 levels) in threads", &["-"]),
-    ("block (3 levels) in threads", &["block (2 levels) in threads"]),
-    ("deep", &["block (2 levels) in until_end"]),
-    ("recurse", &["deep", "recurse"]),
-    ("recurse_in_blocks", &["deep", "block in recurse_in_blocks"]),
-    ("block in recurse_in_blocks", &["recurse_in_blocks"]),
-    ("churn", &["block (2 levels) in until_end"]),
-    ("block in churn", &["churn"]),
-    ("block (2 levels) in churn", &["block in churn"]),
-];
-
-/// The same of what stands in texts that are evaluated.
-const LEGAL_IN_TEXTS: [(&str, &[&str]); 2] = [
-    ("block (2 levels) in churn in a text", &["block (2 levels) in churn"]),
-    ("made_inside in a text", &["block in churn"]),
-];
-
-/// Who may call `spin`.
-const SPINNERS: [&str; 29] = [
-    "half",
-    "third",
-    "fifth",
-    "block in order",
-    "Number.of",
-    "Number#initialize",
-    "Number#<=>",
-    "Number#to_s",
-    "Number#defined",
-    "block (2 levels) in <class:Number>",
-    "Number#method_missing",
-    "Helper#helps",
-    "block in hashes",
-    "guarded",
-    "fails",
-    "rescue in guarded",
-    "ensure in guarded",
-    "block in guarded",
-    "block in texts",
-    "texts in a text",
-    "called",
-    "block in produce",
-    "inner",
-    "fibers",
-    "block (2 levels) in fibers",
-    "recurse",
-    "recurse_in_blocks",
-    "made_inside in a text",
-    "block (3 levels) in threads",
-];
 
 /// The function of a frame of the program, without the class that all methods outside of classes have; nothing of
 /// methods in C, which have no line, and of Ruby's own library.
@@ -132,7 +37,7 @@ fn record_script(what: &str, options: &[&str]) -> (Folded, String) {
 fn check_chains(folded: &Folded) {
     scripts::check_chains(folded, function, |caller, name| {
         let caller = caller.map_or("-", String::as_str);
-        may_call(&LEGAL, &SPINNERS, caller, name) || may_call(&LEGAL_IN_TEXTS, &[], caller, name)
+        may_call(LEGAL, SPINNERS, caller, name) || may_call(LEGAL_IN_TEXTS, &[], caller, name)
     });
 }
 

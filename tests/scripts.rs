@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::callers::python::{LEGAL, SPINNERS};
 use crate::support::scripts::{self, has, record, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
@@ -12,42 +13,6 @@ use crate::support::{
 
 /// Debian's: static, and stripped of its symbols.
 const PYTHON: &str = "/usr/bin/python3";
-
-/// Who may call whom in `programs/script.py`; `*` is anybody of another file.
-const LEGAL: [(&str, &[&str]); 27] = [
-    ("<listcomp>", &["threads"]),
-    // The body of a class.
-    ("Worker", &["<module>"]),
-    ("main", &["<module>"]),
-    ("threads", &["main"]),
-    ("forks", &["main"]),
-    ("until", &["main", "forks", "*"]),
-    ("shares", &["until"]),
-    ("one", &["shares"]),
-    ("other", &["shares"]),
-    ("half", &["one", "other"]),
-    ("third", &["one", "other"]),
-    ("fifth", &["one", "other"]),
-    ("callbacks", &["until"]),
-    ("work", &["callbacks"]),
-    ("__del__", &["callbacks"]),
-    ("<lambda>", &["work"]),
-    ("order", &["work"]),
-    ("key", &["order", "<lambda>"]),
-    ("consume", &["work"]),
-    ("produce", &["consume"]),
-    ("deep", &["until"]),
-    ("recurse", &["deep", "recurse"]),
-    ("coroutines", &["until"]),
-    ("tasks", &["coroutines", "*"]),
-    ("middle", &["tasks", "*"]),
-    ("leaf", &["middle"]),
-    ("churn", &["until"]),
-];
-
-/// Who may call `spin`, besides functions that are made.
-const SPINNERS: [&str; 9] =
-    ["half", "third", "fifth", "key", "produce", "consume", "recurse", "leaf", "__del__"];
 
 #[track_caller]
 fn record_script(python: &str, what: &str, seconds: &str) -> (Folded, String) {

@@ -1,6 +1,7 @@
 <?php
 // Programs whose callers and callees are known: `script.php WHAT SECONDS`, in PHP 8.1 and later.
 // Prints the seconds of CPU time that it took, and of what it measured a line `NAME SECONDS` each.
+// With `chunks` in place of the seconds it goes on for ever, and prints what each chunk of equal work took.
 
 function spin(int $units): int
 {
@@ -155,8 +156,27 @@ function cpu_seconds(): float
     return $of('utime') + $of('stime');
 }
 
+// Equal chunks of work, as much as is done in 50 ms: the nanoseconds of CPU time of each.
+function chunks(string $what)
+{
+    $end = cpu_seconds() + 0.05;
+    for ($count = 0; cpu_seconds() < $end; $count++) {
+        $what();
+    }
+    while (true) {
+        $start = cpu_seconds();
+        for ($i = 0; $i < $count; $i++) {
+            $what();
+        }
+        printf("%.0f\n", (cpu_seconds() - $start) * 1e9);
+    }
+}
+
 function main(array $argv)
 {
+    if ($argv[2] == 'chunks') {
+        chunks($argv[1]);
+    }
     until_end($argv[1], (float) $argv[2]);
     printf("%.3f\n", cpu_seconds());
 }

@@ -1,4 +1,7 @@
-"""Programs whose callers and callees are known: `script.py WHAT SECONDS`."""
+"""Programs whose callers and callees are known: `script.py WHAT SECONDS`.
+
+With `chunks` in place of the seconds it goes on for ever, and prints what each chunk of equal work took.
+"""
 
 import asyncio
 import os
@@ -127,6 +130,19 @@ def until(end, what):
         what()
 
 
+# Equal chunks of work, as much as is done in 50 ms: the nanoseconds of CPU time of each.
+def chunks(what):
+    end, count = time.process_time_ns() + 50_000_000, 0
+    while time.process_time_ns() < end:
+        what()
+        count += 1
+    while True:
+        start = time.process_time_ns()
+        for _ in range(count):
+            what()
+        print(time.process_time_ns() - start, flush=True)
+
+
 def threads(end):
     pool = [threading.Thread(target=until, args=(end, what)) for what in (shares, callbacks) * 4]
     for thread in pool:
@@ -145,7 +161,10 @@ def forks(end):
 
 
 def main():
-    what, end = globals()[sys.argv[1]], time.time() + float(sys.argv[2])
+    what = globals()[sys.argv[1]]
+    if sys.argv[2] == "chunks":
+        chunks(what)
+    end = time.time() + float(sys.argv[2])
     if what in (threads, forks):
         what(end)
     else:

@@ -1,5 +1,6 @@
 # Programs whose callers and callees are known: `script.rb WHAT SECONDS`.
-# Prints the seconds of CPU time that it took.
+# Prints the seconds of CPU time that it took. With `chunks` in place of the seconds it goes on for ever, and prints
+# what each chunk of equal work took.
 
 def spin(units)
   total = 0
@@ -218,4 +219,32 @@ def until_end(what, seconds)
   end
 end
 
-until_end(ARGV[0].to_sym, ARGV[1].to_f)
+def nanoseconds
+  Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
+end
+
+# Equal chunks of work, as much as is done in 50 ms: the nanoseconds of CPU time of each.
+def chunks(what)
+  last = nanoseconds + 50_000_000
+  count = 0
+  while nanoseconds < last
+    send(what)
+    count += 1
+  end
+  while true
+    start = nanoseconds
+    done = 0
+    while done < count
+      send(what)
+      done += 1
+    end
+    puts nanoseconds - start
+    $stdout.flush
+  end
+end
+
+if ARGV[1] == "chunks"
+  chunks(ARGV[0].to_sym)
+else
+  until_end(ARGV[0].to_sym, ARGV[1].to_f)
+end

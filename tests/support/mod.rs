@@ -1,5 +1,6 @@
 //! What the end-to-end tests share: programs, the flame binary, folded text, statistics.
 
+pub(crate) mod callers;
 mod flame;
 mod folded;
 mod live;

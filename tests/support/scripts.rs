@@ -60,17 +60,6 @@ pub(crate) fn scripted(frame: &str) -> Option<(&str, &str)> {
     Some((name, file))
 }
 
-/// Who may call whom: functions, each with its callers.
-pub(crate) type Callers = [(&'static str, &'static [&'static str])];
-
-/// Whether a function may call another, by a table of them and of who may call `spin`.
-pub(crate) fn may_call(legal: &Callers, spinners: &[&str], caller: &str, name: &str) -> bool {
-    match name {
-        "spin" => spinners.contains(&caller),
-        _ => legal.iter().any(|(callee, callers)| *callee == name && callers.contains(&caller)),
-    }
-}
-
 /// Holds each stack against who may call whom: `function` is that of a frame of a script, and `is_legal` gets
 /// the caller, none of the outermost, and the function.
 #[track_caller]

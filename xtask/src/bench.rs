@@ -19,6 +19,7 @@ mod profiler;
 mod random;
 pub(crate) mod render;
 mod rooted;
+pub(crate) mod scripts;
 mod slowdown;
 mod source;
 pub(crate) mod stacks;

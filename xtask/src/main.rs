@@ -37,6 +37,10 @@ usage:
   cargo xtask bench render    folded text to SVG, beside inferno-flamegraph and flamegraph.pl
   cargo xtask bench fold      what perf and others write, beside inferno, stackcollapse-perf.pl and pprof
   cargo xtask bench modes     what each --mode costs a program that does nothing else, beside perf
+  cargo xtask bench scripts   Python, Ruby and PHP that know who calls whom, beside py-spy, rbspy and phpspy
+      --seconds N    seconds that count of each recording (4)
+      --rounds N     recordings of each kind (5)
+      --only NAME    python, ruby or php alone
   cargo xtask bench diff      two folded files to SVG, beside inferno-diff-folded and difffolded.pl
   cargo xtask bench stacks N  the input of that, with N distinct stacks
   cargo xtask bench view      the SVG in a browser, beside flamegraph.pl's (FLAMEGRAPH_DIR)
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         ["bench", "render"] => bench::render::run(),
         ["bench", "modes"] => bench::modes::run(),
         ["bench", "fold"] => bench::fold::run(),
+        ["bench", "scripts", options @ ..] => bench::scripts::run(options),
         ["bench", "diff"] => bench::diff::run(),
         ["bench", "stacks", count] => bench::stacks::print(count),
         ["bench", "symbols", options @ ..] => bench::symbols(options),

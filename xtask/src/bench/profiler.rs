@@ -194,7 +194,7 @@ pub(crate) fn flamegraph_dir() -> Option<PathBuf> {
 }
 
 /// A program by its variable, or in the PATH.
-fn locate(variable: &str, name: &str) -> Option<PathBuf> {
+pub(super) fn locate(variable: &str, name: &str) -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }

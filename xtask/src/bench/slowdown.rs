@@ -29,16 +29,14 @@ const MARGIN: Duration = Duration::from_millis(500);
 const CHUNK: &str = "2500";
 
 /// A program that does equal chunks of work, and the CPU time of each in nanoseconds as it is done.
-struct Chunks {
+pub(super) struct Chunks {
     child: Child,
     times: Receiver<f64>,
 }
 
 impl Chunks {
-    fn start(directory: &Path) -> Result<Chunks> {
-        let program = build_program("work", directory)?;
-        let mut command = Command::new(&program);
-        let mut child = command.args([CHUNK, "again"]).stdout(Stdio::piped()).spawn()?;
+    pub(super) fn start(command: &mut Command) -> Result<Chunks> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
         let pipe = child.stdout.take().context("stdout is a pipe")?;
         let (sender, times) = channel();
         thread::spawn(move || {
@@ -50,12 +48,16 @@ impl Chunks {
         Ok(Chunks { child, times })
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The median CPU time of the chunks that are done within a window from now on.
-    fn window(&self) -> Result<f64> {
+    pub(super) fn window(&self, span: Duration) -> Result<f64> {
         while self.times.try_recv().is_ok() {}
         // The chunk that runs now began before.
         let _ = self.times.recv();
-        let end = Instant::now() + WINDOW;
+        let end = Instant::now() + span;
         let mut times = Vec::new();
         while let Ok(time) = self.times.recv_timeout(end.saturating_duration_since(Instant::now()))
         {
@@ -80,13 +82,14 @@ pub(crate) fn measure(
     rounds: usize,
     table: &mut Table,
 ) -> Result<()> {
-    let chunks = Chunks::start(directory)?;
+    let program = build_program("work", directory)?;
+    let chunks = Chunks::start(Command::new(program).args([CHUNK, "again"]))?;
     for (hz, bar) in FREQUENCIES {
         eprintln!("== slowdown: {rounds} pairs of windows at {hz} Hz");
         let mut slowdowns: Vec<Vec<f64>> = vec![Vec::new(); profilers.len()];
         for _ in 0..rounds {
             for (profiler, slowdowns) in profilers.iter().zip(&mut slowdowns) {
-                let alone = chunks.window()?;
+                let alone = chunks.window(WINDOW)?;
                 let recorded = with_profiler(profiler, hz, directory, &chunks)?;
                 slowdowns.push((recorded / alone - 1.0) * 100.0);
             }
@@ -99,11 +102,11 @@ pub(crate) fn measure(
 
 fn with_profiler(profiler: &Profiler, hz: u32, directory: &Path, chunks: &Chunks) -> Result<f64> {
     let seconds = (WINDOW + 2 * MARGIN).as_secs_f64();
-    let mut command = profiler.attach(hz, directory, chunks.child.id(), seconds)?;
+    let mut command = profiler.attach(hz, directory, chunks.pid(), seconds)?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
     thread::sleep(MARGIN);
-    let time = chunks.window();
+    let time = chunks.window(WINDOW);
     if profiler.attached_until_interrupted() {
         Command::new("kill").args(["-INT", &running.id().to_string()]).status()?;
     }
