@@ -11,6 +11,7 @@ use crate::known::Layout;
 use crate::memory::Memory;
 use crate::perl::{stack, subs};
 use crate::python::chain;
+use crate::python::hints::Hints;
 use crate::{lua, luajit, php, ruby};
 
 /// The most entries of a chain.
@@ -30,9 +31,6 @@ const MOST_USES: u32 = 3;
 
 /// How many threads are remembered.
 const THREADS: usize = 256;
-
-/// How many frames that are objects are read at once.
-pub(crate) const HINTS: usize = 1100;
 
 /// Bytes for what is read at once.
 pub(crate) const SCRATCH: usize = 128 * 1024;
@@ -86,10 +84,8 @@ pub struct Catcher {
     defined: FxHashSet<u64>,
     /// Of a chain, what its functions are told by.
     pub(crate) functions: FxHashMap<u64, u64>,
-    /// Where the frames of the last chain were that were objects.
-    pub(crate) hints: Vec<u64>,
-    /// Which of those were read already, and in which place.
-    pub(crate) hinted: FxHashMap<u64, usize>,
+    /// Where frames were that are objects.
+    pub(crate) hints: Hints,
     /// What of a perl was looked at last.
     pub(crate) looked: Option<Box<subs::Looked>>,
     /// What of Lua was met, or of PHP.
@@ -112,8 +108,7 @@ impl Default for Catcher {
             defined_now: 0,
             defined: room(DEFINED),
             functions: FxHashMap::with_capacity_and_hasher(MOST_ENTRIES, rustc_hash::FxBuildHasher),
-            hints: Vec::with_capacity(HINTS),
-            hinted: FxHashMap::with_capacity_and_hasher(HINTS, rustc_hash::FxBuildHasher),
+            hints: Hints::default(),
             looked: Some(Box::default()),
             lua: Some(Box::default()),
             ruby: Some(Box::default()),

@@ -11,6 +11,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod code;
+pub(crate) mod hints;
 pub(crate) mod layout;
 pub(crate) mod lines;
 pub(crate) mod thread;

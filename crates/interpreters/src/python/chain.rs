@@ -1,14 +1,12 @@
 //! The chain of a thread's frames, and where one native frame's end and the next one's begin.
 
 use super::code;
+use super::hints::Hints;
 use super::layout::{Frames, MAX_FRAME, Position, PythonLayout};
 use super::thread::{self, State};
-use crate::catch::{Catcher, HINTS, Thread};
+use crate::catch::{Catcher, Thread};
 use crate::caught::{Entries, Entry, Outcome};
 use crate::memory::{Memory, Part, Window, byte, half, word};
-
-/// How many frames are read at once.
-const BATCH: usize = 64;
 
 /// What frames are allocated in has at least so many bytes (`DATA_STACK_CHUNK_SIZE`).
 const CHUNK: usize = 16 * 1024;
@@ -175,20 +173,35 @@ impl Places<'_> {
         memory: &dyn Memory,
         entries: &mut Entries<'_>,
     ) -> Outcome {
-        self.read_hinted(catcher, memory);
-        catcher.hints.clear();
+        catcher.hints.begin();
+        let outcome = self.object_chain(state, &mut catcher.hints, memory, entries);
+        let frames = (0..entries.len()).filter_map(|index| entries.get(index));
+        frames
+            .filter(|entry| !entry.is_boundary())
+            .for_each(|entry| catcher.hints.note(entry.address));
+        outcome
+    }
+
+    fn object_chain(
+        &mut self,
+        state: &State,
+        hints: &mut Hints,
+        memory: &dyn Memory,
+        entries: &mut Entries<'_>,
+    ) -> Outcome {
         let len = self.layout.frame_len();
         let mut next = state.word(self.layout.frame).unwrap_or(0);
         while next != 0 {
-            let at = catcher.hinted.get(&next).map(|place| place * len);
-            let frame = match at.and_then(|at| self.chunk.get(at..at + len)) {
-                Some(bytes) => self.frame_of(bytes),
+            let mut bytes = [0; MAX_FRAME];
+            let bytes = bytes.get_mut(..len).unwrap_or_default();
+            let frame = match hints.frame(next, len, self.chunk, memory) {
+                Some(found) => {
+                    bytes.copy_from_slice(found);
+                    self.frame_of(bytes)
+                }
                 None => self.frame(next, memory),
             };
             let Some(frame) = frame else { return self.missing() };
-            if catcher.hints.len() < HINTS {
-                catcher.hints.push(next);
-            }
             let has_room = entries.push(entry(next, frame)) && entries.push(Entry::default());
             if !has_room {
                 return Outcome::TooDeep;
@@ -196,26 +209,6 @@ impl Places<'_> {
             next = frame.previous;
         }
         Outcome::Read
-    }
-
-    /// Reads at once what were the frames of the chain before: most still are, and where one is not the
-    /// chain does not lead to it.
-    fn read_hinted(&mut self, catcher: &mut Catcher, memory: &dyn Memory) {
-        let len = self.layout.frame_len();
-        catcher.hinted.clear();
-        let mut read = 0;
-        for hints in catcher.hints.chunks(BATCH) {
-            let mut parts = [Part::default(); BATCH];
-            parts.iter_mut().zip(hints).for_each(|(part, at)| *part = Part { address: *at, len });
-            let Some(room) = self.chunk.get_mut(read * len..) else { return };
-            let count = memory.read(parts.get(..hints.len()).unwrap_or_default(), room) / len;
-            let places = hints.iter().take(count).zip(read..);
-            catcher.hinted.extend(places.map(|(at, place)| (*at, place)));
-            read += count;
-            if count < hints.len() {
-                return;
-            }
-        }
     }
 
     /// 3.11: each native frame has a structure, which has the innermost of the frames that it runs; the
