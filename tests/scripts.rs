@@ -118,6 +118,30 @@ fn a_recursion_of_500_has_all_its_frames() {
     assert!(all >= 20 && whole == all, "{whole} of {all}");
 }
 
+/// With their callers further out marked as missing.
+#[test]
+fn the_innermost_frames_stay_where_there_are_more_than_are_shown() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    let path = script("script.py");
+    let command = ["--max-depth", "100", "--", PYTHON, path.to_str().unwrap(), "deep", "2"];
+    let (folded, said) = record(&command);
+    check_chains(&folded);
+    let mut marked = 0;
+    for (stack, weight) in folded.stacks() {
+        let frames = stack.iter().filter(|frame| scripted(frame).is_some()).count();
+        assert!(frames <= 100, "{frames}: {said}");
+        let at = stack.iter().position(|frame| frame == "[callers not read]");
+        let outermost = stack.iter().position(|frame| scripted(frame).is_some());
+        if at.is_some() && at.map(|at| at + 1) == outermost && frames == 100 {
+            marked += weight;
+        }
+    }
+    assert!(marked * 2 > folded.total(), "{marked}: {said}");
+    assert!(said.contains("deeper than what is read"), "{said}");
+}
+
 #[test]
 fn coroutines_are_called_by_who_awaits_them() {
     let Some(folded) = check(PYTHON, "coroutines") else { return };

@@ -112,6 +112,72 @@ pub fn join(
     }
 }
 
+/// Places the innermost frames of a chain whose callers could not be read, innermost first: those of native frames that
+/// are proven to run them, as in [`join`]. It may be none. `is_cut` says that the last frames of the chain are of the
+/// moment and lack their callers only; else those that no boundary is behind are left out.
+///
+/// Chains of interpreters that are proven as a whole have no such part.
+pub fn join_innermost(
+    entries: &[Entry],
+    natives: &[NativeFrame],
+    is_cut: bool,
+    word: &dyn Fn(u64) -> Option<u64>,
+    holds: &dyn Fn(usize, u64) -> bool,
+) -> Vec<Placed> {
+    let is_boundary = |entry: &&Entry| entry.is_boundary();
+    let complete = entries.iter().rposition(|entry| is_boundary(&entry)).map_or(0, |at| at + 1);
+    let (complete, cut) = entries.split_at(complete);
+    let by_address = complete.iter().filter(is_boundary).all(|entry| entry.address != 0);
+    let runs: Vec<usize> = (0..natives.len()).filter(|index| natives[*index].runs_frames).collect();
+    if !complete.is_empty() && !by_address {
+        return innermost_held(complete, &runs, holds);
+    }
+    // The native frames beyond are those of the callers that were not read.
+    let Ok(mut placed) = place_by_address(complete, natives, false, word) else {
+        return Vec::new();
+    };
+    let ends_at = placed.last().map(|placed| placed.native);
+    let Some(first) = placed.first().map_or(runs.first().copied(), |placed| Some(placed.native))
+    else {
+        return Vec::new();
+    };
+    // Only the innermost may run nothing, since it begins or ends.
+    let between = runs.iter().filter(|index| ends_at.is_some_and(|end| **index <= end));
+    let is_placed = |index: &usize| placed.iter().any(|placed| placed.native == *index);
+    if between.skip_while(|index| **index < first).any(|index| !is_placed(index))
+        || runs.iter().filter(|index| **index < first).count() > 1
+    {
+        return Vec::new();
+    }
+    let next = match ends_at {
+        Some(end) => runs.iter().copied().find(|index| *index > end),
+        // It may not have begun, and the frames are those of the next one.
+        None => runs.first().copied().filter(|_| runs.len() == 1),
+    };
+    if let Some(native) = next.filter(|_| is_cut && !cut.is_empty()) {
+        placed.push(Placed { native, frames: complete.len()..entries.len() });
+    }
+    placed
+}
+
+/// The frames, from the innermost on, that native frames have the addresses of.
+fn innermost_held(
+    entries: &[Entry],
+    runs: &[usize],
+    holds: &dyn Fn(usize, u64) -> bool,
+) -> Vec<Placed> {
+    let held = |skip: usize| -> Vec<Placed> {
+        let pairs = segments(entries).zip(runs.iter().skip(skip));
+        let is_held = |((frames, _), native): &((Range<usize>, _), &usize)| {
+            entries.get(frames.start).is_some_and(|entry| holds(**native, entry.address))
+        };
+        let pairs = pairs.take_while(is_held);
+        pairs.map(|((frames, _), native)| Placed { native: *native, frames }).collect()
+    };
+    let placed = held(0);
+    if placed.is_empty() { held(1) } else { placed }
+}
+
 /// The frames between boundaries.
 pub(crate) fn segments(entries: &[Entry]) -> impl Iterator<Item = (Range<usize>, Option<&Entry>)> {
     let mut start = 0;
@@ -248,6 +314,42 @@ mod tests {
         for entries in cases {
             assert_eq!(by_address(&entries, "aEbEc", true), Err(Mismatch::Unplaced), "{entries:?}");
         }
+    }
+
+    #[test]
+    fn the_innermost_frames_stay_where_their_callers_were_not_read() {
+        let innermost = |entries: &[Entry], text: &str, is_cut: bool| {
+            join_innermost(entries, &natives(text), is_cut, &|_| Some(7), &|_, _| false)
+        };
+        let whole = Placed { native: 1, frames: 0..2 };
+        let cut = Placed { native: 3, frames: 3..4 };
+        let entries = [frame(1), frame(2), boundary(0x1010), frame(3)];
+        assert_eq!(innermost(&entries, "aEbEcEd", true), [whole.clone(), cut]);
+        assert_eq!(innermost(&entries, "aEbEcEd", false), [whole]);
+        // One native frame runs all there are: of several it is not known which one does.
+        let all = Placed { native: 1, frames: 0..2 };
+        assert_eq!(innermost(&entries[..2], "aEbc", true), [all]);
+        assert_eq!(innermost(&entries[..2], "aEbEc", true), []);
+        // Of another moment; and a native frame between that runs nothing.
+        let other = join_innermost(&entries, &natives("aEbEc"), true, &|_| Some(8), &|_, _| true);
+        assert_eq!(other, []);
+        let entries = [frame(1), boundary(0x1010), frame(2), boundary(0x1050)];
+        assert_eq!(innermost(&entries, "aEbEcEd", true), []);
+    }
+
+    #[test]
+    fn the_innermost_objects_stay_where_their_callers_were_not_read() {
+        let entries = [frame(5), Entry::default(), frame(6), Entry::default()];
+        let innermost = |held: &[(usize, u64)]| {
+            let holds = |index: usize, word: u64| held.contains(&(index, word));
+            join_innermost(&entries, &natives("aEbEcEEd"), true, &|_| None, &holds)
+        };
+        let place = |native, frames| Placed { native, frames };
+        assert_eq!(innermost(&[(1, 5), (3, 6)]), [place(1, 0..1), place(3, 2..3)]);
+        assert_eq!(innermost(&[(1, 5)]), [place(1, 0..1)]);
+        // The innermost native frame has not begun.
+        assert_eq!(innermost(&[(3, 5), (5, 6)]), [place(3, 0..1), place(5, 2..3)]);
+        assert_eq!(innermost(&[(5, 5)]), []);
     }
 
     #[test]

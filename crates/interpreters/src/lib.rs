@@ -64,7 +64,7 @@ mod testing;
 pub use catch::{Catcher, SampledRegisters, Thread};
 pub use caught::{Caught, Defined, Entry, Outcome};
 pub use function::Function;
-pub use join::{Mismatch, NativeFrame, Placed, join};
+pub use join::{Mismatch, NativeFrame, Placed, join, join_innermost};
 pub use known::{Judged, Known, Layout};
 pub use lua::layout::LuaBuild;
 pub use luajit::layout::LuaJitBuild;

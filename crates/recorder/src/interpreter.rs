@@ -165,6 +165,11 @@ impl Interpreter {
         self.language
     }
 
+    /// Whether its innermost frames are proven to be those of the native ones where their callers are not read.
+    pub(crate) fn proves_parts(&self) -> bool {
+        self.language == "python"
+    }
+
     /// Where its global state is.
     pub(crate) fn runtime(&self) -> ImageAddress {
         self.runtime

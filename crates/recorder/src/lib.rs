@@ -85,6 +85,7 @@ mod interpreter;
 mod java;
 mod java_attach;
 mod jit;
+mod joined;
 mod live_files;
 mod located_stacks;
 mod location;

@@ -33,6 +33,8 @@ pub(super) enum CodeLocation {
     ScriptUnknown,
     /// In the interpreter of that language; what ran in it could not be read at the moment of the sample.
     ScriptNotRead(&'static str),
+    /// In an interpreted program: the frames that stand here, callers of those further in, could not be read.
+    ScriptCallersNotRead,
     /// In no executable memory that is known.
     Unmapped(ProcessAddress),
     /// Not code: a chain of frame pointers led there.

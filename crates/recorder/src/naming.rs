@@ -59,6 +59,9 @@ const NOT_WOKEN: &str = "[not woken before the end]";
 /// A frame of an interpreted program whose function could not be read.
 const SCRIPT_UNKNOWN: &str = "[function not read]";
 
+/// What stands for callers in an interpreted program that could not be read.
+const SCRIPT_CALLERS_NOT_READ: &str = "[callers not read]";
+
 /// Functions in which a CPU waits for work. Samples of the idle task that end in one of them are no
 /// use of CPU time; others of that task, such as interrupts that it handles, are.
 const IDLE_FUNCTIONS: &[&str] = &[
@@ -281,6 +284,7 @@ impl<'c> Namer<'c> {
             CodeLocation::Java(number) => self.java_location(profile, number),
             CodeLocation::Script(id) => self.script_location(profile, id),
             CodeLocation::ScriptUnknown => mark(profile, SCRIPT_UNKNOWN),
+            CodeLocation::ScriptCallersNotRead => mark(profile, SCRIPT_CALLERS_NOT_READ),
             CodeLocation::ScriptNotRead(language) => {
                 mark(profile, &format!("[{language}: not read in time]"))
             }

@@ -30,6 +30,17 @@ impl Scripted {
         }
     }
 
+    /// Marks that callers are missing: in native frames that run others further out than one, and, if the frames of that
+    /// one are cut, outside of those.
+    pub(crate) fn mark_callers(&mut self, (outermost, is_cut): (usize, bool), runs: &[bool]) {
+        let mark = CodeLocation::ScriptCallersNotRead;
+        if is_cut && let Some((_, frames)) = self.frames.last_mut() {
+            frames.push(mark);
+        }
+        let beyond = runs.iter().enumerate().map(|(index, runs)| *runs && index > outermost);
+        self.mark(&beyond.collect::<Vec<_>>(), mark);
+    }
+
     /// What stands for a native frame, outermost first.
     pub(crate) fn of_native(
         &self,

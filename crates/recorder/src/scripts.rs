@@ -16,19 +16,17 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, Rest, SampleEvent};
 use flame_interpreters::{
-    Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Mismatch, NativeFrame,
-    Outcome, Placed, join,
+    Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Placed,
 };
-use flame_profile::{
-    Bias, Health, ImageId, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd,
-};
-use flame_unwind::{Architecture, Registers, StackCopy, StackLimit};
+use flame_profile::{Bias, Health, ImageId, Nanos, NotRead, Pid, ScriptEnd, StackEnd};
+use flame_unwind::Registers;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::config::{Options, ScriptFrames};
 use crate::images::OpenImage;
 use crate::interpreter::Interpreter;
+use crate::joined::{Joined, Natives, REGISTERS, Stack, joined};
 use crate::location::{CodeLocation, ScriptId};
 use crate::locator::Locator;
 use crate::native_functions::{NativeFunctions, image_address};
@@ -50,23 +48,6 @@ const FIRST_LOOKS: u32 = 10;
 
 /// The same of one that has the file of an interpreter: it may not have begun to work.
 const PATIENCE: u32 = 200;
-
-/// How much of the stack of a native frame is looked through.
-const LARGEST_FRAME: u64 = 4096;
-
-/// That in which LuaJIT's interpreter has the next instruction, by DWARF number: rbx.
-const NEXT_INSTRUCTION: u8 = 3;
-
-/// The general registers, by DWARF number.
-const REGISTERS: u8 = 32;
-
-/// A sample's native frames, as far as they were unwound.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Natives<'w> {
-    /// The registers of each.
-    pub(crate) registers: &'w [Registers],
-    pub(crate) end: StackEnd,
-}
 
 /// All that is known of interpreted programs.
 #[derive(Debug)]
@@ -157,16 +138,10 @@ impl Scripts {
             let address = locations.get(index).and_then(address);
             address.is_some_and(|address| image.runs_script(address))
         };
-        let joined = caught(sample, &image)
-            .and_then(|caught| match caught.frame_count() > self.max_depth {
-                true => Err(ScriptEnd::TooDeep),
-                false => Ok(caught),
-            })
-            .and_then(|caught| {
-                Ok((joined(sample, natives, (&caught, &runs, &runs_script))?, caught))
-            });
+        let stack = Stack { sample, natives, runs: &runs, runs_script: &runs_script };
+        let joined = joined(&stack, &image, self.max_depth);
         let is_outside = match &joined {
-            Ok((placed, _)) => placed.is_empty(),
+            Ok(joined) => joined.placed.is_empty(),
             Err(_) => true,
         };
         if is_outside && !runs.contains(&true) {
@@ -174,12 +149,17 @@ impl Scripts {
             return scripted;
         }
         let end = match joined {
-            Ok((placed, caught)) => {
-                let is_in_trace = is_in_trace(&caught, &image);
+            Ok(Joined { placed, entries, is_in_trace, lacks }) => {
+                let outermost = placed.last().cloned();
                 let of_pid =
                     NativeFunctions { pid: sample.pid, code, image: met, interpreter: &image };
                 let natives = (natives, is_in_trace, &of_pid);
-                let end = self.show(&caught.entries(), placed, natives, &mut scripted);
+                let mut end = self.show(&entries, placed, natives, &mut scripted);
+                if let (Some(lacks), Some(outermost)) = (lacks, outermost) {
+                    let is_cut = outermost.frames.end == entries.len();
+                    scripted.mark_callers((outermost.native, is_cut), &runs);
+                    end = lacks;
+                }
                 self.ask_again(&known);
                 // Code that a runtime makes to call another function, and that has no file.
                 let calls = |index: usize| {
@@ -379,76 +359,6 @@ impl Scripts {
             known.define_again();
         }
     }
-}
-
-/// What was caught with a sample, or why there is nothing.
-fn caught<'s>(sample: &SampleEvent<'s>, image: &Interpreter) -> Result<Caught<'s>, ScriptEnd> {
-    if image.layout().is_none() {
-        return Err(ScriptEnd::UnknownVersion);
-    }
-    let Rest::Read { script, .. } = sample.user_stack.unwrap_or_default().rest else {
-        return Err(ScriptEnd::NotRead);
-    };
-    let caught = Caught::parse(script).ok_or(ScriptEnd::Early)?;
-    match caught.outcome() {
-        Outcome::Read => Ok(caught),
-        Outcome::NoThread => Err(ScriptEnd::NoThread),
-        Outcome::Unreadable => Err(ScriptEnd::Unreadable),
-        Outcome::Torn => Err(ScriptEnd::Disagrees),
-        Outcome::TooDeep => Err(ScriptEnd::TooDeep),
-    }
-}
-
-/// Which native frames run which of those that were caught.
-fn joined(
-    sample: &SampleEvent<'_>,
-    natives: Natives<'_>,
-    (caught, runs, runs_script): (&Caught<'_>, &[bool], &dyn Fn(usize) -> bool),
-) -> Result<Vec<Placed>, ScriptEnd> {
-    let pointer = |registers: &Registers| {
-        registers.stack_pointer(Architecture::NATIVE).map_or(u64::MAX, |pointer| pointer.0)
-    };
-    let frame = |(index, (registers, runs)): (usize, (&Registers, &bool))| NativeFrame {
-        stack_pointer: pointer(registers),
-        runs_frames: *runs,
-        runs_script: runs_script(index),
-        next: registers.get(NEXT_INSTRUCTION).unwrap_or(0),
-    };
-    let frames = natives.registers.iter().zip(runs).enumerate();
-    let frames: Vec<NativeFrame> = frames.map(frame).collect();
-    let stack = sample.user_stack.unwrap_or_default();
-    let start = ProcessAddress(natives.registers.first().map_or(0, pointer));
-    let copy = StackCopy::new(start, stack.head, stack.tail, StackLimit::CopyFull);
-    let copy = match stack.rest {
-        Rest::Read { bytes, .. } => copy.with_rest(bytes),
-        Rest::NotRead(_) => copy,
-    };
-    let word = |address| copy.read_u64(address).ok();
-    let holds = |index: usize, value: u64| {
-        let registers = natives.registers.get(index);
-        if registers
-            .is_some_and(|registers| (0..REGISTERS).any(|n| registers.get(n) == Some(value)))
-        {
-            return true;
-        }
-        let start = frames.get(index).map_or(u64::MAX, |frame| frame.stack_pointer);
-        let end = frames.get(index + 1).map_or(start, |frame| frame.stack_pointer);
-        let end = end.min(start.saturating_add(LARGEST_FRAME));
-        (start..end).step_by(8).any(|address| word(address) == Some(value))
-    };
-    let (entries, is_whole) = (caught.entries(), natives.end == StackEnd::Root);
-    join(&entries, &frames, is_whole, &word, &holds).map_err(|mismatch| {
-        tracing::trace!(?mismatch, ?frames, ?entries, "frames of a script disagree");
-        match mismatch {
-            Mismatch::OtherInterpreter => ScriptEnd::OtherInterpreter,
-            _ => ScriptEnd::Disagrees,
-        }
-    })
-}
-
-/// Whether functions may have been compiled into the one that runs.
-fn is_in_trace(caught: &Caught<'_>, image: &Interpreter) -> bool {
-    image.language() == "luajit" && caught.trace().is_some_and(|trace| trace.is_trace())
 }
 
 /// Whether nobody was there to read at all: then native frames are all that is said.
