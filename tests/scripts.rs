@@ -197,6 +197,8 @@ fn a_process_that_runs_already_is_read_too() {
     target.wait_for_cpu(0.2);
     let (folded, said) = record(&["-p", &target.pid_text(), "-d", "2s"]);
     check_chains(&folded);
+    // What runs in it is known before the first sample.
+    assert!(!said.contains("before the interpreter was known"), "{said}");
     assert!(whole_share(&said) >= 97.0, "{said}");
 }
 

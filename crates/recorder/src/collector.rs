@@ -153,6 +153,15 @@ impl Collector {
         self.locator.enter(pid);
     }
 
+    /// Finds out whether a process that runs already has an interpreter, so that its first sample is read.
+    pub(crate) fn look_for_interpreter(&mut self, pid: Pid) {
+        let (_, unwinder) = self.walker.walked();
+        for found in self.scripts.named_so(pid, &self.locator) {
+            self.locator.open(pid, &found, unwinder);
+        }
+        self.scripts.look_at(pid, &self.locator);
+    }
+
     /// What code was found.
     pub(crate) fn locator(&self) -> &Locator {
         &self.locator

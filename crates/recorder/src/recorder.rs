@@ -58,6 +58,9 @@ pub struct Recorder<S: EventSource = Sessions> {
     tally: Option<Tally>,
 }
 
+/// How many processes are looked at for interpreters before the recording starts.
+const MOST_LOOKED_AT: usize = 64;
+
 /// What is left of a recording.
 #[derive(Debug)]
 pub struct Finished<S> {
@@ -154,6 +157,12 @@ impl Recorder {
             Target::Launched(_) => Vec::new(),
         };
         pids.into_iter().for_each(|pid| self.collector.enter(pid));
+        // Of processes that were named, the first sample is to be read already.
+        if let Target::Processes(_) | Target::Threads(_) = target {
+            let named = self.source.first().taken().processes.clone();
+            let few = named.into_iter().take(MOST_LOOKED_AT);
+            few.for_each(|pid| self.collector.look_for_interpreter(pid));
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Rest, SampleEvent};
+use flame_events::{Event, EventKind, Found, Rest, SampleEvent};
 use flame_interpreters::{
     Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Placed,
 };
@@ -182,6 +182,27 @@ impl Scripts {
         };
         *health.scripts.entry((image.language().to_owned(), end)).or_default() += 1;
         scripted
+    }
+
+    /// Where a process has files that are named like those of interpreters, and that are not open yet.
+    pub(crate) fn named_so(&self, pid: Pid, code: &Locator) -> Vec<Found> {
+        let Some(space) = code.processes.space(pid).filter(|_| self.known.is_some()) else {
+            return Vec::new();
+        };
+        let is_wanted = |image: ImageId| {
+            let path = code.processes.image(image).map(crate::image_name);
+            code.images.get(image).is_none()
+                && path.as_deref().is_some_and(Interpreter::is_named_so)
+        };
+        let mappings = space.iter().filter(|mapping| is_wanted(mapping.image));
+        mappings.filter_map(|mapping| code.processes.find(pid, mapping.start)).collect()
+    }
+
+    /// Tells readers of the interpreter of a process, as far as its files are open.
+    pub(crate) fn look_at(&mut self, pid: Pid, code: &Locator) {
+        if let Some(known) = self.known.clone() {
+            self.judge(&known, pid, None, code);
+        }
     }
 
     /// How many native frames a stack has, if it is one of a fiber: nothing lies beyond the first of them.
