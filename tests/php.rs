@@ -274,3 +274,18 @@ fn false_phps_are_survived() {
     assert!(longest.is_some_and(|len| (400..8192).contains(&len)), "{longest:?}: {said}");
     assert_eq!(folded.with_any(|frame| frame.contains(char::is_control)), 0);
 }
+
+/// PCRE compiles regular expressions whether or not PHP compiles functions.
+#[test]
+fn the_doctor_tells_regular_expressions_from_compiled_functions() {
+    if !live() || !has(PHP) {
+        return;
+    }
+    let script = script("script.php");
+    let mut command = Command::new(PHP);
+    let target = Target::spawn(command.arg("-n").arg(script).args(["callbacks", "60"]));
+    target.wait_for_cpu(0.3);
+    let said = finish(flame().args(["doctor", "-p", &target.pid_text()])).stdout;
+    assert!(said.contains("regular expressions that PCRE has compiled"), "{said}");
+    assert!(!said.contains("functions that PHP compiled"), "{said}");
+}

@@ -192,13 +192,26 @@ fn ruby(process: &Process, map: Result<String, String>, paths: &[String]) -> Vec
     checks
 }
 
-/// Of code that it has compiled nothing but the interpreter's share is seen.
+/// Of code that its JIT has compiled nothing but the interpreter's share is seen. PCRE compiles regular expressions in
+/// nearly every PHP: they rarely run for long, and do not make a profile incomplete.
 fn php(process: &Process, paths: &[String], map: Result<String, String>) -> Vec<Check> {
     let mut checks = vec![read(process, "PHP names").unwrap_or_else(|missing| missing)];
-    if paths.iter().any(String::is_empty) {
+    if has_shared_code(process) {
         checks.extend(generated(&advice(flame_recorder::Runtime::Php), map).pop());
+    } else if paths.iter().any(String::is_empty) {
+        let why = "stacks end in regular expressions that PCRE has compiled, which have neither frame \
+                   pointers nor unwind tables";
+        let check = Check::limited("PHP stacks", why).fix("start PHP with -d pcre.jit=0");
+        checks.push(check.optional());
     }
     checks
+}
+
+/// Whether there is code in memory that processes share, as opcache has that of its JIT.
+fn has_shared_code(process: &Process) -> bool {
+    let Some(space) = process.processes.space(process.pid) else { return false };
+    let mut keys = space.iter().filter_map(|mapping| process.processes.image(mapping.image));
+    keys.any(|key| key.path.starts_with(b"/dev/zero"))
 }
 
 fn python(process: &Process, map: Result<String, String>, version: Option<u32>) -> Check {
@@ -212,7 +225,7 @@ fn python(process: &Process, map: Result<String, String>, version: Option<u32>) 
     match map {
         Ok(path) => return Check::ok(name, format!("in {path}")),
         Err(_) if version.is_some_and(|minor| minor < PYTHON_WITH_NAMES) => {
-            let why = "Python can name its functions from 3.12 on, and this one is older";
+            let why = "functions are read of Python 3.8 to 3.13, and this one is older";
             return Check::missing(name, why);
         }
         Err(_) => {}
