@@ -63,7 +63,8 @@ impl Chunks {
         {
             times.push(time);
         }
-        median(&times).context("the program has ended")
+        median(&times)
+            .context("no chunk of work was done: the program has ended, or the machine is too busy")
     }
 }
 
