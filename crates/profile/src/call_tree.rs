@@ -143,6 +143,13 @@ pub enum SiblingOrder {
     Time,
 }
 
+impl SiblingOrder {
+    /// Whether it does not matter in which order stacks come.
+    pub(crate) fn is_of_names(self) -> bool {
+        matches!(self, SiblingOrder::Name | SiblingOrder::Weight)
+    }
+}
+
 /// What a node weighed in the earlier of two profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use flame_profile::{
-    Cpu, Evidence, Health, Nanos, Pid, ProcessAddress, StackEnd, StackId, Tid, TimedSample,
-    Timeline,
+    Cpu, Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, StackId, Tid,
+    TimedSample, Timeline,
 };
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
@@ -14,6 +14,7 @@ use rustc_hash::FxBuildHasher;
 use crate::config::EVENT_VALUE;
 use crate::located_stacks::LocatedStacks;
 use crate::location::CodeLocation;
+use crate::sets::Sets;
 
 /// How many frames all stacks have at most, counting once what they have in common from the root on: some
 /// 40 bytes each while recording, and as many more when they have names.
@@ -267,6 +268,21 @@ impl Aggregator {
         health.samples = self.rows.iter().map(|(_, values)| samples_of(values)).sum();
         self.rows
     }
+}
+
+/// In how many samples' user stacks each image is.
+pub(crate) fn samples_by_image(rows: &Rows) -> BTreeMap<ImageId, u64> {
+    let mut sets = Sets::new();
+    for (stack, caller, number) in rows.stacks.nodes() {
+        let image = match rows.stacks.location(number) {
+            CodeLocation::Image(image, _) => u32::try_from(image.index()).ok(),
+            _ => None,
+        };
+        sets.add(stack, caller, image);
+    }
+    let samples = rows.iter().map(|((_, stack, _), values)| (*stack, samples_of(values)));
+    let image = |(image, samples)| (ImageId::from_index(image as usize), samples);
+    sets.sums(samples).into_iter().map(image).collect()
 }
 
 /// Where the kernel's frames are, given innermost first, outermost first.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use flame_events::{Event, EventKind, ImageKey, SampleEvent};
 use flame_image::ImageFile;
-use flame_profile::{Cpu, Evidence, Health, ImageId, Nanos, Pid, ProcessAddress, StackEnd, Tid};
+use flame_profile::{Cpu, Evidence, Health, Nanos, Pid, ProcessAddress, StackEnd, Tid};
 
 use crate::accounting::Counted;
 use crate::aggregator::{
-    Aggregator, Moment, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_of,
+    Aggregator, Moment, Rows, SeenStack, ThreadKey, Wait, kernel_addresses, samples_by_image,
 };
 use crate::arguments::Argument;
 use crate::blocks::Blocks;
@@ -27,7 +27,6 @@ use crate::off_cpu::OffCpu;
 use crate::on_cpu::{OnCpu, Ran};
 use crate::scripted::Scripted;
 use crate::scripts::Scripts;
-use crate::sets::Sets;
 use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
 use crate::wakings::Wakings;
@@ -482,21 +481,6 @@ fn user_path(
         }
     }
     (path, places)
-}
-
-/// In how many samples' user stacks each image is.
-pub(crate) fn samples_by_image(rows: &Rows) -> BTreeMap<ImageId, u64> {
-    let mut sets = Sets::new();
-    for (stack, caller, number) in rows.stacks.nodes() {
-        let image = match rows.stacks.location(number) {
-            CodeLocation::Image(image, _) => u32::try_from(image.index()).ok(),
-            _ => None,
-        };
-        sets.add(stack, caller, image);
-    }
-    let samples = rows.iter().map(|((_, stack, _), values)| (*stack, samples_of(values)));
-    let image = |(image, samples)| (ImageId::from_index(image as usize), samples);
-    sets.sums(samples).into_iter().map(image).collect()
 }
 
 /// What stands in place of the frames that are missing.

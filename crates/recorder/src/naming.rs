@@ -12,8 +12,8 @@ use flame_symbolize::{KernelError, SymbolFrame, Symbolized};
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::aggregator::{Rows, samples_of};
-use crate::collector::{Collector, samples_by_image};
+use crate::aggregator::{Rows, samples_by_image, samples_of};
+use crate::collector::Collector;
 use crate::images::{OpenImage, image_name};
 use crate::inlining::Inlining;
 use crate::location::{CodeLocation, JitId, ScriptId, ThreadPosition};

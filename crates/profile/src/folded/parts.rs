@@ -26,7 +26,7 @@ impl FoldedPart {
     pub(super) fn new(reader: FoldedReader, is_whole: bool) -> FoldedPart {
         let (lines, skipped_lines) = (reader.lines(), reader.skipped_lines());
         let first_skipped = reader.first_skipped().to_vec();
-        let by_name = matches!(reader.order(), SiblingOrder::Name | SiblingOrder::Weight);
+        let by_name = reader.order().is_of_names();
         let content = if by_name && !is_whole {
             let builder = reader.into_builder();
             let tree = builder.finish(ValueType::samples(), SiblingOrder::Name);

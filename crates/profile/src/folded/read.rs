@@ -1,8 +1,7 @@
 //! Folded text into a call tree, without a profile in between.
 //!
-//! Lines of collapsed stacks are mostly sorted, so a line is compared with the one before first,
-//! and only what differs is split into frames and looked up. Nothing hangs on the order, though:
-//! unsorted lines are put in order before they go into the tree.
+//! Lines of the stackcollapse scripts are sorted, so a line is compared with the one before first, and
+//! only what differs is split into frames. Lines in no order are sorted before they become nodes.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -361,9 +360,8 @@ impl FoldedReader {
     fn add_batch(&mut self, batch: &mut Batch<'_>) {
         let mut found = std::mem::take(&mut self.found);
         self.names.get_all(&batch.names, &mut found);
-        let by_name = matches!(self.order, SiblingOrder::Name | SiblingOrder::Weight);
-        let is_sorted_first =
-            by_name && self.recursion == Recursion::Keep && batch.is_in_disorder();
+        let may_sort = self.order.is_of_names() && self.recursion == Recursion::Keep;
+        let is_sorted_first = may_sort && batch.is_in_disorder();
         let mut next = 0;
         for line in batch.lines.drain(..) {
             self.labels.truncate(line.kept);
