@@ -153,7 +153,9 @@ impl Collector {
     }
 
     /// Finds out whether a process that runs already has an interpreter, so that its first sample is read.
-    pub(crate) fn look_for_interpreter(&mut self, pid: Pid) {
+    pub(crate) fn look_for_interpreter(&mut self, pid: Pid, now: Nanos) {
+        // A file that is younger than what is looked at would be another one than was mapped.
+        self.locator.advance_to(now);
         let (_, unwinder) = self.walker.walked();
         for found in self.scripts.named_so(pid, &self.locator) {
             self.locator.open(pid, &found, unwinder);

@@ -161,7 +161,8 @@ impl Recorder {
         if let Target::Processes(_) | Target::Threads(_) = target {
             let named = self.source.first().taken().processes.clone();
             let few = named.into_iter().take(MOST_LOOKED_AT);
-            few.for_each(|pid| self.collector.look_for_interpreter(pid));
+            let now = self.source.now().unwrap_or_default();
+            few.for_each(|pid| self.collector.look_for_interpreter(pid, now));
         }
     }
 }
