@@ -85,6 +85,8 @@ impl Tally {
         let mut values = vec![0; profile.value_types().len()];
         (values[SAMPLES_VALUE], values[EVENT_VALUE]) = (idle.0 / interval.max(1), idle.0);
         profile.add_sample(thread, stack, &values);
+        // They were left out of what was sampled, and are part of this.
+        profile.health.idle_samples = 0;
     }
 
     /// Adds it to a profile, whose health has what LOST records told of. Those miss the end of a

@@ -40,8 +40,9 @@ const OTHERS: [&str; 3] = ["jemalloc", "tcmalloc", "mimalloc"];
 /// What the C library's file is called.
 const C_LIBRARIES: [&str; 3] = ["libc.so", "libc-2", "ld-musl"];
 
-/// Bytes of ring a CPU at most and at least, and on all CPUs: each function has rings of its own.
-const RING: [u64; 2] = [512 << 10, 8 << 20];
+/// Bytes of ring a CPU at least and at most, and on all CPUs: each function has rings of its own. A program
+/// that starts allocates a thousand blocks within milliseconds, before their rate can be lowered.
+const RING: [u64; 2] = [512 << 10, 16 << 20];
 const RINGS: u64 = 512 << 20;
 
 /// An allocator: how the kernel is told of it, and what it is.

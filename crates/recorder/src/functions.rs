@@ -33,9 +33,11 @@ fn function(text: &str) -> Option<Result<EventType, String>> {
     let event = calls_of(text, function, path, &image);
     Some(event.ok_or_else(|| {
         let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        // Functions of other libraries have no code here.
         let mut all: Vec<String> = image.symbols().iter().map(|(_, bytes)| name(bytes)).collect();
         all.sort_unstable();
         all.dedup();
+        all.retain(|name| name != function);
         format!("{file} has no function symbol '{function}'{}", near_names(function, &all))
     }))
 }
