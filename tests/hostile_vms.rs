@@ -13,8 +13,8 @@ use nix::sys::signal::Signal;
 
 use crate::hostile_files::StuckFs;
 use crate::support::{
-    Build, Folded, Running, Scratch, Target, flame, live_as_root, program, program_built,
-    wait_until, wait_within,
+    Build, Folded, Running, Scratch, Target, flame, incomplete_stacks, live_as_root, program,
+    program_built, wait_until, wait_within,
 };
 
 /// What flame may take of memory that is its own, in KiB.
@@ -71,7 +71,8 @@ fn false_java_vms_take_neither_memory_nor_time() {
         target.wait_for_cpu(0.02);
         let (folded, said) = record(&scratch, &["-p", &target.pid_text()]);
         assert!(folded.total() > 0, "{mode}: {folded:?}\n{said}");
-        if mode == "names" {
+        // Where most of its stacks are unreadable, so are the methods that have the names.
+        if mode == "names" && incomplete_stacks(&said) * 2 < folded.total() {
             assert!(said.contains("the limit for names of Java VMs was reached"), "{said}");
             // Written once for each stack, they would be a gigabyte.
             let longest = folded.stacks().map(|(stack, _)| stack.join(";").len()).max();

@@ -117,10 +117,12 @@ impl Palette {
     /// That of a value: where it is not CPU time, as people know it from pictures of waiting and of memory.
     pub fn of_value(value: &ValueType) -> Palette {
         match value.name.as_str() {
-            "off-cpu" | "io" | "block-io" | "syscalls" => Palette::Single(Hue::Io),
+            "off-cpu" | "io" | "block-io" | "syscalls" | "locks" => Palette::Single(Hue::Io),
             "wakeup" => Palette::Single(Hue::Aqua),
             "offwake" => Palette::Chain,
-            "page-faults" | "minor-faults" | "major-faults" | "mmap" => Palette::Single(Hue::Mem),
+            "page-faults" | "minor-faults" | "major-faults" | "mmap" | "brk" | "alloc" | "live" => {
+                Palette::Single(Hue::Mem)
+            }
             _ => Palette::default(),
         }
     }

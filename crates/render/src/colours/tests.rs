@@ -370,3 +370,19 @@ fn unknown_palettes_and_backgrounds_name_those_there_are() {
     let flat = Rgb(0x12, 0x34, 0x56);
     assert_eq!("#123456".parse(), Ok(Background { top: flat, bottom: flat }));
 }
+
+#[test]
+fn values_have_the_colours_that_people_know_them_by() {
+    let of = |name: &str| Palette::of_value(&ValueType::new(name, "count"));
+    for (palette, names) in [
+        (Palette::Single(Hue::Mem), &["page-faults", "mmap", "brk", "alloc", "live"][..]),
+        (Palette::Single(Hue::Io), &["off-cpu", "io", "block-io", "syscalls", "locks"]),
+        (Palette::Single(Hue::Aqua), &["wakeup"]),
+        (Palette::Chain, &["offwake"]),
+        (Palette::default(), &["cpu", "wall", "cycles", "sched:sched_switch"]),
+    ] {
+        for name in names {
+            assert_eq!(of(name), palette, "{name}");
+        }
+    }
+}
