@@ -62,16 +62,26 @@ fn false_interpreters_of_others_cost_nobody_else_anything() {
     }
     let honest = Target::spawn(Command::new(program("shares.c")).arg("600"));
     targets.iter().chain([&honest]).for_each(|target| target.wait_for_cpu(0.1));
-    let (folded, said) = record(&scratch, &["-a"]);
-    let honest = folded.of("shares");
-    assert!(honest.with(&["main", "work"]) > 0, "{said}");
-    assert_eq!(honest.with_any(is_script), 0, "{honest:?}");
-    for language in ["python", "perl", "lua", "ruby", "php"] {
-        let false_one = folded.of(&format!("false_{language}"));
-        assert!(false_one.with_any(is_script) > 0, "{language}: {said}");
-        assert_eq!(false_one.with_any(|frame| frame.contains(char::is_control)), 0);
+    // On a busy machine a recording has few samples of each, and an interpreter is known from the second on.
+    let mut unseen = vec!["python", "perl", "lua", "ruby", "php"];
+    let mut said = String::new();
+    for _ in 0..4 {
+        let (folded, now_said) = record(&scratch, &["-a"]);
+        let honest = folded.of("shares");
+        assert!(honest.with(&["main", "work"]) > 0, "{now_said}");
+        assert_eq!(honest.with_any(is_script), 0, "{honest:?}");
+        unseen.retain(|language| {
+            let false_one = folded.of(&format!("false_{language}"));
+            assert_eq!(false_one.with_any(|frame| frame.contains(char::is_control)), 0);
+            false_one.with_any(is_script) == 0
+        });
+        assert!(!now_said.contains('\x1b'), "{now_said:?}");
+        said = now_said;
+        if unseen.is_empty() {
+            break;
+        }
     }
-    assert!(!said.contains('\x1b'), "{said:?}");
+    assert!(unseen.is_empty(), "{unseen:?}: {said}");
 }
 
 /// An interpreter, with a program that computes for ever.

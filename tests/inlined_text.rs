@@ -73,7 +73,9 @@ fn inlined_functions_of_text_are_those_of_the_recording() {
         let found = folded(&scratch, text, &["--inline"]);
         assert!((share(inlined(&found), &found) - expect).abs() < 0.01, "{found:?}");
         assert_eq!(found.total(), without.total());
-        assert_eq!(inlined(&found).0, inlined(&found).1);
+        // A function has instructions of its own before the next one's, which is inlined into it.
+        let (whole, any) = inlined(&found);
+        assert!(whole * 50 >= any * 49, "{found:?}");
     }
     let lines = folded(&scratch, &text, &["--inline", "--srcline"]);
     let in_line = lines.with_any(|frame| frame.starts_with("inner:inlining.c:"));

@@ -158,6 +158,10 @@ impl Walker {
     /// Tells readers where the stack ended that was walked last. Those of goroutines do not stay where
     /// they are, and say themselves where they end.
     fn note_root(&self, sample: &SampleEvent<'_>, end: StackEnd, code: &mut Locator) {
+        // Where nobody reads stacks on, nobody asks for where they end.
+        if matches!(sample.user_stack.map(|stack| stack.rest), Some(Rest::NotRead(_)) | None) {
+            return;
+        }
         let (Some(roots), Some(frame)) = (&self.roots, self.frames.last()) else { return };
         if end == StackEnd::CopyTooShort {
             roots.forget(sample.tid);

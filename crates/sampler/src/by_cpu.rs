@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use flame_profile::{Cpu, Nanos};
+use flame_profile::Cpu;
 
 use crate::cpus;
 use crate::descriptor::Descriptor;
@@ -28,8 +28,6 @@ pub(crate) struct CpuSamplers {
     /// Further events: those of CPUs that came back.
     side_band: Vec<Descriptor>,
     online: BTreeSet<Cpu>,
-    /// For how long each of the samplers had been enabled when that was looked at last.
-    enabled: Vec<Nanos>,
     /// CPUs whose events were refused, until they come online once more.
     refused: BTreeSet<Cpu>,
     /// What was lost by events that are closed already, and what they counted.
@@ -51,7 +49,6 @@ impl CpuSamplers {
             wait: false,
             side_band: Vec::new(),
             online: cpus.iter().copied().collect(),
-            enabled: Vec::new(),
             refused: BTreeSet::new(),
             closed: Losses::default(),
             counted: 0,
@@ -169,16 +166,15 @@ impl CpuSamplers {
         !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     }
 
-    /// Which of the samplers have ended: they are enabled no longer than when this was asked last, a moment ago. Their CPU
-    /// was offline, and may be back already, as all but one are after the machine was suspended.
-    fn ended(&mut self, plan: &Plan) -> Vec<bool> {
+    /// Which of the samplers have ended: they are enabled no longer than a moment ago. Their CPU was offline, and may be
+    /// back already, as all but one are after the machine was suspended.
+    fn ended(&self, plan: &Plan) -> Vec<bool> {
         // Those of a control group are not enabled either while it does not run.
         if self.wait || !self.timer_always_runs() {
             return Vec::new();
         }
-        let now = self.samplers.iter().map(|sampler| plan.read(sampler).enabled).collect();
-        let before = std::mem::replace(&mut self.enabled, now);
-        before.iter().zip(&self.enabled).map(|(before, now)| before == now).collect()
+        let enabled = |sampler| plan.read(sampler).enabled;
+        self.samplers.iter().map(|sampler| enabled(sampler) == enabled(sampler)).collect()
     }
 
     /// Looks for CPUs that came online, and opens their events. Returns the positions of their
