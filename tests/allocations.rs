@@ -124,6 +124,30 @@ fn a_flood_of_allocations_is_sampled_and_sums_stay_right() {
     }
 }
 
+/// Large blocks and transfers among a flood of small ones count for what they are.
+#[test]
+fn rare_large_sizes_among_a_flood_of_small_ones_are_counted() {
+    if !live_as_root() || !has_tracepoints() {
+        return;
+    }
+    let rounds = 200_000;
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    for mode in ["io", "alloc"] {
+        let mut command = flame();
+        command.args(["record", "--mode", mode, "-o", &path, "--", &program("sizes.c")]);
+        let said = finish(command.arg(rounds.to_string())).success().stderr;
+        let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+        let of = |function, bytes: u64| folded.with(&["main", function]) as f64 / bytes as f64;
+        let small = of("small", rounds * 100);
+        let (middle, large) =
+            (of("middle", rounds / 50 * 8192), of("large", (rounds / 5000) << 20));
+        assert!((small - 1.0).abs() < 0.1, "{mode}: {small} of small ones, {said}");
+        assert!((middle - 1.0).abs() < 0.1, "{mode}: {middle} of middle ones, {said}");
+        assert!((large - 1.0).abs() < 0.05, "{mode}: {large} of large ones, {said}");
+    }
+}
+
 #[test]
 fn calls_of_a_function_are_counted_and_weighed_by_an_argument() {
     if !live_as_root() {

@@ -27,12 +27,7 @@ pub fn failure(error: &SamplerError) -> Failure {
                 .or_try("ps -eLo tid,pid,comm, then flame record -t with its number")
         }
         SamplerError::TaskDenied { tid, owner } => task_denied(*tid, *owner),
-        SamplerError::Denied { what, level } => {
-            let failure = Failure::new(format!("cannot sample {what}: permission denied"));
-            let failure =
-                level.iter().fold(failure, |failure, level| failure.why(why_refused(*level)));
-            with_more_rights(failure, *level)
-        }
+        SamplerError::Denied { what, level } => denied(what, *level),
         SamplerError::EventUnsupported { event, source } => {
             Failure::new(format!("cannot sample {event}: {}", reason(source)))
                 .why("this machine (or virtual machine) does not offer that event")
@@ -74,6 +69,24 @@ pub fn failure(error: &SamplerError) -> Failure {
             Failure::new(format!("cannot {doing}: {}", reason(source)))
         }
         other => Failure::new(other.to_string()),
+    }
+}
+
+/// Something that the kernel does not let this user sample; `level` is what lets everybody.
+fn denied(what: &str, level: Option<i32>) -> Failure {
+    let failure = Failure::new(format!("cannot sample {what}: permission denied"));
+    match level {
+        // The capabilities that suffice for other events do not open that file.
+        None if !is_root() => {
+            as_root(failure.why(
+                "functions are told to the kernel by a file of root's, uprobe_events of tracefs",
+            ))
+        }
+        _ => {
+            let failure =
+                level.iter().fold(failure, |failure, level| failure.why(why_refused(*level)));
+            with_more_rights(failure, level)
+        }
     }
 }
 

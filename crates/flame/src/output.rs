@@ -208,6 +208,12 @@ impl Outputs {
         }
     }
 
+    /// The position of the value that is shown.
+    pub(crate) fn shown_value(&self, profile: &Profile) -> usize {
+        let asked = self.value.as_ref().and_then(|value| profile.value_named(value));
+        asked.unwrap_or(profile.default_value)
+    }
+
     /// Whether what is asked for can be had of folded text.
     pub(crate) fn check_folded(&self, path: &Path) -> Result<(), Failure> {
         let RootFrame { by, process, tid, pid } = self.tree.root;

@@ -138,6 +138,7 @@ fn record(
     set_titles(&mut profile, &plan.files);
     notes.extend(recording::of_hidden_kernel(&profile.health));
     notes.extend(recording::of_short_copies(&profile.health));
+    notes.extend(recording::of_nothing_shown(&profile, outputs.shown_value(&profile)));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
     notes.extend(left_out.chain(recorded).map(Note::plain));
@@ -149,7 +150,9 @@ fn record(
     if profile.health.samples == 0 {
         let cpus = plan.recorder.sampler.cpus.as_deref();
         let program = plan.program.as_deref();
-        let empty = recording::NoSamples { profile: &profile, session, cpus, program };
+        // Filters that tell sizes apart are none that anybody has asked for.
+        let filter = session.event().filter.as_deref().filter(|_| !options.adds_up);
+        let empty = recording::NoSamples { profile: &profile, session, cpus, filter, program };
         let failure = empty.failure(accounted.unwrap_or_default());
         return exit_without_samples(failure, exit, plan.forwards_exit, cli);
     }

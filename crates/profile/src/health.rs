@@ -189,6 +189,9 @@ pub struct Health {
     pub coverage: Option<Coverage>,
     /// How often the event happened, for profiles of events that the kernel counts one by one.
     pub occurrences: Option<Occurrences>,
+    /// How far the sum of all samples may be off, since few of many occurrences of different size were sampled: one
+    /// standard deviation. 0 where each was sampled, or how many there were says what they add up to.
+    pub standard_error: u64,
     /// All waits, for profiles of time off CPU.
     pub off_cpu: Option<OffCpuTime>,
     /// Samples that ran in interpreters, by language, and what is known of their programs' frames.

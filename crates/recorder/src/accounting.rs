@@ -2,6 +2,7 @@
 //! target, what it dropped, and how often the event happened.
 
 use std::fs;
+use std::ops::AddAssign;
 
 use flame_profile::{
     Coverage, FrameKind, Health, Location, Nanos, Occurrences, Pid, Profile, StackId, Tid, whole,
@@ -93,11 +94,13 @@ impl Tally {
     /// recording; what the events say misses nothing, but not every kernel counts it.
     ///
     /// `sampled` is the CPU time that samples stood for when they were taken, where they stand for
-    /// something else by now; `counted` says for how many occurrences of each event they stand.
+    /// something else by now; `counted` says for how many occurrences of each event they stand, and
+    /// `adds_up` whether those of all are one value.
     pub(crate) fn complete(
         &self,
         sampled: Option<Nanos>,
         counted: &[Counted],
+        adds_up: bool,
         profile: &mut Profile,
     ) {
         let health: &mut Health = &mut profile.health;
@@ -118,22 +121,32 @@ impl Tally {
         // the proportions in which they came: a period is broken off now and then, and the kernel
         // takes only so many samples in a tick.
         let values = profile.value_types().len();
+        let (mut all, mut happened_in_all, mut variance) = (Counted::default(), 0, 0.0);
         for (event, happened) in self.happened.iter().enumerate().take(values / 2) {
             let (value, Some(count)) = (2 * event + EVENT_VALUE, happened.count) else { continue };
             let of_samples = counted.get(event).copied().unwrap_or_default();
             let sampled = of_samples.sum;
-            // Of several it would not be said which it is.
-            if self.happened.len() == 1 {
-                let effective = of_samples.effective();
-                let occurrences = Occurrences { sampled, happened: count, effective };
-                profile.health.occurrences = Some(occurrences);
-            }
-            if happened.chooses_period && sampled > 0 {
+            all += of_samples;
+            happened_in_all += count;
+            let is_scaled = happened.chooses_period && sampled > 0;
+            variance += of_samples.variance(is_scaled.then_some(count));
+            if is_scaled {
                 // The same as the count, unless samples stand for what a field adds up to.
                 let total = u128::from(profile.total(value).0) * u128::from(count);
                 let total = u64::try_from(total / u128::from(sampled)).unwrap_or(u64::MAX);
                 profile.scale(value, total);
             }
+        }
+        // Of several values it would not be said which it is.
+        if (adds_up || self.happened.len() == 1)
+            && self.happened.iter().any(|it| it.count.is_some())
+        {
+            let (sampled, happened, effective) = (all.sum, happened_in_all, all.effective());
+            profile.health.occurrences = Some(Occurrences { sampled, happened, effective });
+            profile.health.standard_error = whole(variance.sqrt());
+        }
+        if adds_up {
+            profile.add_up_pairs();
         }
     }
 }
@@ -142,18 +155,51 @@ impl Tally {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     sum: u64,
-    squares: f64,
+    /// Sums over all samples of what each stands for, times the amount of one occurrence to the power of 0, 1 and 2.
+    sums: [f64; 3],
+    /// The same with the square of what each stands for.
+    squares: [f64; 3],
 }
 
 impl Counted {
-    pub(crate) fn add(&mut self, weight: u64) {
+    /// A sample that stands for so many occurrences of so much each.
+    pub(crate) fn add(&mut self, weight: u64, each: u64) {
         self.sum += weight;
-        self.squares += (weight as f64).powi(2);
+        let (mut first, mut second) = (weight as f64, (weight as f64).powi(2));
+        for (sum, square) in self.sums.iter_mut().zip(&mut self.squares) {
+            *sum += first;
+            *square += second;
+            first *= each as f64;
+            second *= each as f64;
+        }
     }
 
     /// How many samples of equal weight would tell as much.
     fn effective(self) -> u64 {
-        if self.squares > 0.0 { whole((self.sum as f64).powi(2) / self.squares) } else { 0 }
+        let square = self.squares[0];
+        if square > 0.0 { whole((self.sum as f64).powi(2) / square) } else { 0 }
+    }
+
+    /// The variance of the amount, 0 where each occurrence was sampled. `happened` is how many there were, if the amount is
+    /// scaled by that: then only how far amounts differ from their mean makes it uncertain.
+    fn variance(self, happened: Option<u64>) -> f64 {
+        let scaled = happened.filter(|_| self.sum > 0);
+        let mean = scaled.map_or(0.0, |_| self.sums[1] / self.sums[0]);
+        // What was lost is stood for by the other samples.
+        let scale = scaled.map_or(1.0, |happened| (happened as f64 / self.sum as f64).max(1.0));
+        let about_mean =
+            |[none, once, twice]: [f64; 3]| twice - 2.0 * mean * once + mean * mean * none;
+        (scale * scale * about_mean(self.squares) - scale * about_mean(self.sums)).max(0.0)
+    }
+}
+
+impl AddAssign for Counted {
+    fn add_assign(&mut self, other: Counted) {
+        self.sum += other.sum;
+        let pairs = self.sums.iter_mut().zip(other.sums);
+        for (sum, of_other) in pairs.chain(self.squares.iter_mut().zip(other.squares)) {
+            *sum += of_other;
+        }
     }
 }
 
@@ -289,6 +335,28 @@ fn of_children() -> Option<Times> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn counted(samples: &[(u64, u64)]) -> Counted {
+        let mut counted = Counted::default();
+        samples.iter().for_each(|(weight, each)| counted.add(*weight, *each));
+        counted
+    }
+
+    #[test]
+    fn a_sum_is_as_sure_as_it_was_sampled() {
+        // Each occurrence is a sample.
+        assert_eq!(counted(&[(1, 10), (1, 1000)]).variance(Some(2)), 0.0);
+        // How many there are of one size says what they add up to.
+        assert_eq!(counted(&[(10, 100); 5]).variance(Some(50)), 0.0);
+        // Otherwise each of the five stands for ten: 5 * 10 * 9 * 100².
+        assert_eq!(counted(&[(10, 100); 5]).variance(None), 4_500_000.0);
+        // Half of the occurrences have one size, half another one, 45 off the mean: 4 * 10 * 9 * 45².
+        let two_sizes = counted(&[(10, 10), (10, 100), (10, 10), (10, 100)]);
+        assert_eq!(two_sizes.variance(Some(40)), 729_000.0);
+        // What was lost makes it less sure.
+        assert!(two_sizes.variance(Some(80)) > 2.0 * two_sizes.variance(Some(40)));
+        assert!(counted(&[(1, 10), (1, 1000)]).variance(Some(4)) > 0.0);
+    }
 
     #[test]
     fn kernel_time_is_read_behind_a_name_with_parentheses() {

@@ -17,6 +17,9 @@ use crate::functions::calls_of;
 use crate::live_files::LiveFiles;
 use crate::target::TargetFiles;
 
+/// Blocks of at least so many bytes are sampled apart from smaller ones, see [`SIZES`](crate::calls).
+const SIZES: [u64; 3] = [0, 4 << 10, 64 << 10];
+
 /// The functions, and which of their arguments says how many bytes are asked for.
 const FUNCTIONS: &[(&str, Argument)] = &[
     ("malloc", Argument::One(0)),
@@ -42,7 +45,7 @@ const C_LIBRARIES: [&str; 3] = ["libc.so", "libc-2", "ld-musl"];
 
 /// Bytes of ring a CPU at least and at most, and on all CPUs: each function has rings of its own. A program
 /// that starts allocates a thousand blocks within milliseconds, before their rate can be lowered.
-const RING: [u64; 2] = [512 << 10, 16 << 20];
+const RING: [u64; 2] = [512 << 10, 8 << 20];
 const RINGS: u64 = 512 << 20;
 
 /// An allocator: how the kernel is told of it, and what it is.
@@ -91,9 +94,48 @@ pub fn set_allocations(
         (None, _) => of.program.map_or_else(of_this_machine, of_program),
     };
     let allocator = allocator.ok_or(NoAllocator { on_user_file_system: copied })?;
+    let events = functions_of(&allocator, of.live);
+    let functions = events.len();
+    // Together they are to be sampled as often as one event is.
+    let rate = match of.rate.unwrap_or_else(|| Rate::usual(events.first().map(|(event, _)| event)))
+    {
+        Rate::Frequency(hz) => Rate::Frequency(Hz((hz.0 / functions as u64).max(1))),
+        period @ Rate::Period(_) => period,
+    };
+    let returns: Vec<EventType> = match of.live {
+        true => events.iter().map(|(event, _)| event.clone().at_return()).collect(),
+        false => Vec::new(),
+    };
+    let (by_size, arguments, function_of) = by_size(events);
+    let allocating = by_size.len();
+    let mut events = by_size.into_iter();
+    let (name, frees) = match of.live {
+        true => ("live", frees(&allocator)),
+        false => ("alloc", Vec::new()),
+    };
+    config.options.value = Some(ValueType::new(name, "bytes"));
+    config.options.arguments = arguments;
+    config.options.adds_up = true;
+    config.options.blocks = of.live.then_some(BlockEvents { function_of });
+    let rings = (allocating + returns.len() + frees.len()) as u64 * cpus();
+    config.sampler.ring = Some(ByteLen((RINGS / rings).clamp(RING[0], RING[1])));
+    config.sampler.event = events.next();
+    config.sampler.rate = rate;
+    config.others = events.map(|event| EventSpec::new(event, rate)).collect();
+    // Each of them: of a block that was sampled it is to be known where it is, and when it is freed.
+    let each = |event| EventSpec {
+        call_graph: Some(CallGraph::Registers),
+        ..EventSpec::new(event, Rate::Period(1))
+    };
+    config.others.extend(returns.into_iter().chain(frees).map(each));
+    Ok(())
+}
+
+/// Calls of its functions that allocate, and which arguments say how many bytes.
+fn functions_of(allocator: &Allocator, live: bool) -> Vec<(EventType, Argument)> {
     let mut starts = Vec::new();
     let mut events = Vec::new();
-    let is_meant = |function: &str| !of.live || RETURN_ADDRESSES.contains(&function);
+    let is_meant = |function: &str| !live || RETURN_ADDRESSES.contains(&function);
     for (function, argument) in FUNCTIONS.iter().filter(|(function, _)| is_meant(function)) {
         let start = allocator.image.offset_of_function(function);
         // Two names of one function are one event.
@@ -108,37 +150,23 @@ pub fn set_allocations(
         };
         events.extend(event.map(|event| (event, argument)));
     }
-    let (events, arguments): (Vec<_>, Vec<_>) = events.into_iter().unzip();
-    // Together they are to be sampled as often as one event is.
-    let rate = match of.rate.unwrap_or_else(|| Rate::usual(events.first())) {
-        Rate::Frequency(hz) => Rate::Frequency(Hz((hz.0 / events.len() as u64).max(1))),
-        period @ Rate::Period(_) => period,
-    };
-    let functions = events.len();
-    let mut events = events.into_iter();
-    let (name, frees) = match of.live {
-        true => ("live", frees(&allocator)),
-        false => ("alloc", Vec::new()),
-    };
-    config.options.value = Some(ValueType::new(name, "bytes"));
-    config.options.arguments = arguments;
-    let returns: Vec<EventType> = match of.live {
-        true => events.clone().map(EventType::at_return).collect(),
-        false => Vec::new(),
-    };
-    config.options.blocks = of.live.then_some(BlockEvents { functions });
-    let rings = (functions + returns.len() + frees.len()) as u64 * cpus();
-    config.sampler.ring = Some(ByteLen((RINGS / rings).clamp(RING[0], RING[1])));
-    config.sampler.event = events.next();
-    config.sampler.rate = rate;
-    config.others = events.map(|event| EventSpec::new(event, rate)).collect();
-    // Each of them: of a block that was sampled it is to be known where it is, and when it is freed.
-    let each = |event| EventSpec {
-        call_graph: Some(CallGraph::Registers),
-        ..EventSpec::new(event, Rate::Period(1))
-    };
-    config.others.extend(returns.into_iter().chain(frees).map(each));
-    Ok(())
+    events
+}
+
+/// For each function an event of each of the sizes that are sampled apart, with its argument, and which function it is of.
+fn by_size(events: Vec<(EventType, Argument)>) -> (Vec<EventType>, Vec<Argument>, Vec<usize>) {
+    let (mut by_size, mut arguments, mut function_of) = (Vec::new(), Vec::new(), Vec::new());
+    for (function, (event, argument)) in events.into_iter().enumerate() {
+        let ends = SIZES.iter().skip(1).map(|end| Some(*end)).chain([None]);
+        for (least, end) in SIZES.into_iter().zip(ends) {
+            let mut event = event.clone();
+            event.filter = Some(argument.filter(least, end));
+            by_size.push(event);
+            arguments.push(argument);
+            function_of.push(function);
+        }
+    }
+    (by_size, arguments, function_of)
 }
 
 /// Calls that free blocks.

@@ -23,6 +23,28 @@ pub enum Argument {
 }
 
 impl Argument {
+    /// The kernel's filter for calls of at least that value, and of less than `end`. Of a product it is the larger factor
+    /// that counts.
+    pub(crate) fn filter(self, least: u64, end: Option<u64>) -> String {
+        let field = |argument: usize| format!("arg{}", argument + 1);
+        let (fields, further) = match self {
+            Argument::One(argument) => (vec![field(argument)], String::new()),
+            Argument::Product(first, second) => (vec![field(first), field(second)], String::new()),
+            Argument::Resize(pointer, len) => {
+                (vec![field(len)], format!(" && {} != 0", field(pointer)))
+            }
+            Argument::Returned => return String::new(),
+        };
+        let each = |sign: &str, bound: u64, by: &str| {
+            let each: Vec<_> =
+                fields.iter().map(|field| format!("{field} {sign} {bound}")).collect();
+            format!("({})", each.join(by))
+        };
+        let least = each(">=", least, " || ");
+        let end = end.map(|end| format!(" && {}", each("<", end, " && ")));
+        format!("{least}{}{further}", end.unwrap_or_default())
+    }
+
     /// Its value by the registers that `mask` names, where a sample has them.
     pub(crate) fn value(self, mask: u64, registers: &[u64]) -> Option<u64> {
         let numbers = match Architecture::NATIVE {
@@ -55,6 +77,19 @@ impl Argument {
 #[cfg(target_arch = "x86_64")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_told_apart_by_the_larger_factor() {
+        assert_eq!(Argument::One(1).filter(64, None), "(arg2 >= 64)");
+        assert_eq!(
+            Argument::Product(0, 1).filter(4, Some(64)),
+            "(arg1 >= 4 || arg2 >= 4) && (arg1 < 64 && arg2 < 64)"
+        );
+        assert_eq!(
+            Argument::Resize(0, 1).filter(0, Some(4)),
+            "(arg2 >= 0) && (arg2 < 4) && arg1 != 0"
+        );
+    }
 
     #[test]
     fn arguments_are_found_among_the_registers_that_were_asked_for() {

@@ -62,8 +62,9 @@ impl Blocks {
 
     /// Takes in a sample of a return, or of a call that frees; `false` for those that allocate.
     pub(crate) fn take(&mut self, sample: &SampleEvent<'_>, registers: u64) -> bool {
-        let functions = self.events.functions;
-        let Some(behind) = sample.event.checked_sub(functions) else { return false };
+        let function_of = &self.events.function_of;
+        let Some(behind) = sample.event.checked_sub(function_of.len()) else { return false };
+        let functions = function_of.iter().max().map_or(0, |last| last + 1);
         let (pid, values) = (sample.pid, sample.user_registers.as_deref().unwrap_or_default());
         if behind < functions {
             let address = Argument::Returned.value(registers, values);
@@ -76,7 +77,9 @@ impl Blocks {
 
     fn returned(&mut self, pid: Pid, tid: Tid, function: usize, address: u64) {
         let Some(open) = self.open.get_mut(&tid) else { return };
-        let Some(position) = open.iter().rposition(|block| block.event == function) else { return };
+        let function_of = &self.events.function_of;
+        let is_of_it = |block: &Block| function_of.get(block.event) == Some(&function);
+        let Some(position) = open.iter().rposition(is_of_it) else { return };
         // What it called has returned, seen or not.
         let block = open.drain(position..).next();
         if open.is_empty() {
@@ -97,7 +100,7 @@ impl Blocks {
             // Another program, with a memory of its own.
             EventKind::Comm { pid, exec: true, .. } => self.live.retain(|(of, _), _| of != pid),
             // A call that was not seen to allocate is as one that was not sampled.
-            EventKind::Lost { event, .. } if *event >= self.events.functions => {
+            EventKind::Lost { event, .. } if *event >= self.events.function_of.len() => {
                 self.open.clear();
                 self.has_gaps = true;
             }
@@ -161,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_freed_is_gone_and_what_failed_never_was() {
-        let mut blocks = Blocks::new(BlockEvents { functions: 2 });
+        let mut blocks = Blocks::new(BlockEvents { function_of: vec![0, 1] });
         entered(&mut blocks, MALLOC, 10);
         blocks.returned(PID, TID, MALLOC, 0x1000);
         entered(&mut blocks, MALLOC, 20);
@@ -180,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_function_that_calls_another_one_has_the_block() {
-        let mut blocks = Blocks::new(BlockEvents { functions: 2 });
+        let mut blocks = Blocks::new(BlockEvents { function_of: vec![0, 1] });
         entered(&mut blocks, REALLOC, 10);
         entered(&mut blocks, MALLOC, 11);
         blocks.returned(PID, TID, MALLOC, 0x1000);
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn lost_records_are_told_and_leave_nothing_open() {
-        let mut blocks = Blocks::new(BlockEvents { functions: 2 });
+        let mut blocks = Blocks::new(BlockEvents { function_of: vec![0, 1] });
         assert_eq!(blocks.notes().count(), 0);
         entered(&mut blocks, MALLOC, 10);
         blocks.apply(&EventKind::Lost { event: 1, count: 3 });

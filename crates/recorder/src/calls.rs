@@ -41,6 +41,10 @@ const BRK: &str = "syscalls:sys_exit_brk";
 const MMAP: &str = "syscalls:sys_enter_mmap";
 const BLOCK: &str = "block:block_rq_issue";
 
+/// Calls of at least so many bytes are sampled apart from smaller ones. A flood of small ones has few of its calls sampled, each of
+/// which stands for many; a large one among them would count for as many large ones, or not at all.
+const SIZES: [u64; 3] = [1, 4 << 10, 64 << 10];
+
 /// What calls are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
@@ -74,8 +78,10 @@ pub enum Measure {
 pub enum Weighing {
     /// The occurrences that it stands for.
     Occurrences,
-    /// What a field of the tracepoint adds up to, in that unit.
-    Field(String, &'static str),
+    /// What a field of the tracepoint adds up to.
+    Field(String),
+    /// The same of bytes. Large ones are sampled apart from small ones.
+    Sizes(&'static str),
     /// How far the address that a call returns lies beyond the one of the call before.
     Growth,
     /// The time until another event of the thread.
@@ -141,11 +147,13 @@ impl Calls {
             (Calls::Brk, Measure::Bytes) => (tracepoint(BRK, None)?, Weighing::Growth),
             (Calls::Brk, Measure::Count) => (tracepoint(BRK, None)?, Weighing::Occurrences),
             (Calls::Io, Measure::Count) => (tracepoint(EXIT, transfers)?, Weighing::Occurrences),
-            (Calls::Io, Measure::Bytes) => (tracepoint(EXIT, transfers)?, field("ret")),
+            (Calls::Io, Measure::Bytes) => (tracepoint(EXIT, transfers)?, Weighing::Sizes("ret")),
             (Calls::BlockIo, Measure::Count) => (tracepoint(BLOCK, None)?, Weighing::Occurrences),
-            (Calls::BlockIo, Measure::Bytes) => (tracepoint(BLOCK, None)?, field("bytes")),
+            (Calls::BlockIo, Measure::Bytes) => {
+                (tracepoint(BLOCK, None)?, Weighing::Sizes("bytes"))
+            }
             (Calls::Mmap, Measure::Count) => (tracepoint(MMAP, None)?, Weighing::Occurrences),
-            (Calls::Mmap, Measure::Bytes) => (tracepoint(MMAP, None)?, field("len")),
+            (Calls::Mmap, Measure::Bytes) => (tracepoint(MMAP, None)?, Weighing::Sizes("len")),
             (Calls::Syscalls, Measure::Count) => (tracepoint(ENTER, None)?, Weighing::Occurrences),
         })
     }
@@ -169,8 +177,20 @@ pub fn switches_of(letters: &str) -> Option<String> {
     filters.filter(|filters| !filters.is_empty()).map(|filters| filters.join(" || "))
 }
 
-fn field(name: &str) -> Weighing {
-    Weighing::Field(name.to_owned(), "bytes")
+/// An event for each of the sizes that are sampled apart, of what passes the filter of one. What has no bytes, or an
+/// error's number, is none of them.
+fn by_size(event: &EventType, field: &str) -> Vec<EventType> {
+    let bounds = SIZES.iter().zip(SIZES.iter().skip(1).map(Some).chain([None]));
+    let of_size = |(least, end): (&u64, Option<&u64>)| {
+        let below = end.map(|end| format!(" && {field} < {end}")).unwrap_or_default();
+        let size = format!("{field} >= {least}{below}");
+        let filter =
+            event.filter.as_ref().map_or(size.clone(), |other| format!("({other}) && {size}"));
+        let mut event = event.clone();
+        event.filter = Some(filter);
+        event
+    };
+    bounds.map(of_size).collect()
 }
 
 /// The kernel's filter for some system calls.
@@ -211,13 +231,21 @@ impl RecorderConfig {
     ) -> Result<(), CallsError> {
         let grows = matches!(weighing, Weighing::Growth);
         let with_field = |event: EventType, name| event.with_field(name).map_err(CallsError::Field);
+        let mut others = Vec::new();
         let (event, unit) = match weighing {
             Weighing::Occurrences => (event, "count"),
+            Weighing::Sizes(field) => {
+                let mut events = by_size(&with_field(event, field)?, field).into_iter();
+                let first = events.next().ok_or(CallsError::NotMeasured)?;
+                others.extend(events);
+                self.options.adds_up = true;
+                (first, "bytes")
+            }
             Weighing::Growth => {
                 self.options.growth = true;
                 (with_field(event, "ret")?, "bytes")
             }
-            Weighing::Field(field, unit) => (with_field(event, &field)?, unit),
+            Weighing::Field(field) => (with_field(event, &field)?, "count"),
             Weighing::Until(event_of_end) => {
                 self.others = vec![EventSpec {
                     call_graph: Some(CallGraph::None),
@@ -234,6 +262,26 @@ impl RecorderConfig {
             (false, rate) => rate.unwrap_or(Rate::Frequency(DEFAULT_COUNTING_FREQUENCY)),
         };
         self.sampler.event = Some(event);
+        let rate = self.sampler.rate;
+        self.others.extend(others.into_iter().map(|event| EventSpec::new(event, rate)));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_size_is_of_one_event() {
+        let mut event = EventType::cpu_clock();
+        let filters = |event: &EventType| {
+            let events = by_size(event, "ret");
+            events.into_iter().filter_map(|event| event.filter).collect::<Vec<_>>()
+        };
+        let sizes = ["ret >= 1 && ret < 4096", "ret >= 4096 && ret < 65536", "ret >= 65536"];
+        assert_eq!(filters(&event), sizes);
+        event.filter = Some("id == 0 || id == 1".to_owned());
+        assert_eq!(filters(&event), sizes.map(|size| format!("(id == 0 || id == 1) && {size}")));
     }
 }

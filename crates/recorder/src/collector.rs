@@ -141,7 +141,7 @@ impl Collector {
             open_ends: 0,
             arguments: options.arguments.clone(),
             growth: options.growth.then(Growth::default),
-            blocks: options.blocks.map(Blocks::new),
+            blocks: options.blocks.clone().map(Blocks::new),
             registers: stream.user_registers,
             chains: plain::are_plain(stream, options).then(Box::default),
         }
@@ -296,11 +296,12 @@ impl Collector {
         if self.counted.len() <= sample.event {
             self.counted.resize(sample.event + 1, Counted::default());
         }
-        self.counted[sample.event].add(sample.period);
         let each = match (self.arguments.get(sample.event), &mut self.growth) {
             (None, Some(growth)) => {
                 let end = sample.tracepoint.map_or(0, i64::cast_unsigned);
-                return growth.moved(sample.pid, end);
+                let moved = growth.moved(sample.pid, end);
+                self.counted[sample.event].add(1, moved);
+                return moved;
             }
             (Some(argument), _) => {
                 let registers = sample.user_registers.as_deref().unwrap_or_default();
@@ -308,6 +309,7 @@ impl Collector {
             }
             (None, None) => sample.tracepoint.map_or(1, |value| u64::try_from(value).unwrap_or(0)),
         };
+        self.counted[sample.event].add(sample.period, each);
         sample.period.saturating_mul(each)
     }
 

@@ -176,11 +176,11 @@ impl Default for Waits {
 }
 
 /// Which of the source's events are of what: those that allocate come first, with stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEvents {
-    /// How many functions allocate. Behind them come as many events of their returns, in the same
-    /// order, and then those of functions that free what they are called with.
-    pub functions: usize,
+    /// Of each event that allocates, which function it is of. Behind them come the events of those functions' returns, in
+    /// that order, and then those of functions that free what they are called with.
+    pub function_of: Vec<usize>,
 }
 
 /// Whether frames of interpreted programs are shown.
@@ -216,8 +216,10 @@ pub struct Options {
     /// those of the first stand for the time between.
     pub spans: bool,
     /// What samples of each event weigh, by its position, where that is an argument of the function that
-    /// is called; the events are one value then.
+    /// is called.
     pub arguments: Vec<Argument>,
+    /// Whether the events are one value.
+    pub adds_up: bool,
     /// Whether only those of the samples of `arguments` stay whose blocks were not freed, and which events say
     /// so. Default: all stay.
     pub blocks: Option<BlockEvents>,
@@ -265,6 +267,7 @@ impl Default for Options {
             waits: None,
             spans: false,
             arguments: Vec::new(),
+            adds_up: false,
             blocks: None,
             growth: false,
             value: None,

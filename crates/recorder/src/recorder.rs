@@ -46,6 +46,7 @@ pub struct Recorder<S: EventSource = Sessions> {
     /// What a file says of the whole recording.
     lost_in_all: u64,
     shows_idle: bool,
+    adds_up: bool,
     meta: Meta,
     started: Instant,
     stopped: Option<Instant>,
@@ -102,8 +103,8 @@ impl Recorder {
         if options.spans {
             stream.others.clear();
         }
-        if let Some(BlockEvents { functions }) = options.blocks {
-            stream.others.truncate(functions.saturating_sub(1));
+        if let Some(BlockEvents { function_of }) = &options.blocks {
+            stream.others.truncate(function_of.len().saturating_sub(1));
         }
         let is_named = options.value.is_some();
         stream.value = options.value.clone().unwrap_or(stream.value);
@@ -172,7 +173,7 @@ impl<S: EventSource> Recorder<S> {
     pub fn of_source(source: S, stream: Stream, options: Options) -> Recorder<S> {
         let collector = Collector::new(&stream, &options);
         let symbolizer = Symbolizer::new(&options);
-        let (files, shows_idle) = (options.files, options.shows_idle);
+        let (files, shows_idle, adds_up) = (options.files, options.shows_idle, options.adds_up);
         Recorder {
             source,
             stream,
@@ -182,6 +183,7 @@ impl<S: EventSource> Recorder<S> {
             lost: 0,
             lost_in_all: 0,
             shows_idle,
+            adds_up,
             meta: Meta::default(),
             started: Instant::now(),
             stopped: None,
@@ -353,12 +355,13 @@ impl<S: EventSource> Recorder<S> {
         profile.health = Health { lost_records: self.lost.max(self.lost_in_all), ..health };
         naming::name_all(rows, &self.collector, &self.symbolizer, &mut profile);
         let tally = self.tally.clone().unwrap_or_else(|| self.look());
-        tally.complete(self.collector.sampled_time(), self.collector.counted(), &mut profile);
+        let (sampled, counted) = (self.collector.sampled_time(), self.collector.counted());
+        tally.complete(sampled, counted, self.adds_up, &mut profile);
+        if self.collector.leaves_out_freed() {
+            profile.health.standard_error = 0;
+        }
         if self.shows_idle {
             tally.add_idle(&mut profile);
-        }
-        if self.collector.is_of_arguments() {
-            profile.add_up_pairs();
         }
         profile.health.off_cpu = self.collector.waits();
         profile.runs = self.collector.runs();

@@ -70,7 +70,8 @@ pub fn recording_summary(
 ) -> String {
     let taken = taken.map_or_else(String::new, |taken| format!("  {:<10}{taken}\n", "target"));
     let distinct = profile.samples().len();
-    let health = health(&profile.health, distinct, unnamed_share(tree), paint);
+    let mut health = health(&profile.health, distinct, unnamed_share(tree), paint);
+    health.insert_str(0, &precision(profile, paint));
     format!("{}{taken}{health}{}", headline(profile, paint), hottest(tree, paint, columns))
 }
 
@@ -181,6 +182,21 @@ fn occurrences(seen: Occurrences, samples: u64, paint: Paint) -> String {
     }
     let effective = group_thousands(seen.effective);
     format!("{text}; weights differ: as precise as {effective} samples of equal weight")
+}
+
+/// How far the sum may be off, since few of many occurrences were sampled, and what they add up to differs.
+fn precision(profile: &Profile, paint: Paint) -> String {
+    let total = profile.total(profile.default_value);
+    let error = Weight(profile.health.standard_error).share_of(total);
+    if error < 0.01 {
+        return String::new();
+    }
+    let percent = format!("within {:.0} %", error * 100.0);
+    let percent = if error > 0.1 { paint.yellow(&percent) } else { percent };
+    format!(
+        "  {:<10}{percent} (one standard deviation): few of many were sampled, and they differ in size\n",
+        "total"
+    )
 }
 
 /// Why stacks are not complete, most frequent first.

@@ -140,7 +140,7 @@ impl EventType {
         }
     }
 
-    /// Calls of a function: its name, and where in a file its code starts.
+    /// Calls of a function: its name, and where in a file its code starts. Filters know its arguments `arg1` to `arg3`.
     pub fn function(name: &str, file: &Path, start: FileOffset) -> EventType {
         let uprobe = Some(Uprobe::new(file, start));
         EventType { uprobe, ..EventType::counted(name, bindings::PERF_TYPE_TRACEPOINT, 0) }
@@ -149,7 +149,7 @@ impl EventType {
     /// The same function, sampled where it returns.
     pub fn at_return(self) -> EventType {
         let uprobe = self.uprobe.map(Uprobe::at_return);
-        EventType { uprobe, name: format!("return of {}", self.name), ..self }
+        EventType { uprobe, name: format!("return of {}", self.name), filter: None, ..self }
     }
 
     /// Whether it is the call of a function.

@@ -28,6 +28,12 @@ use crate::tracepoints::TRACEFS;
 /// The group of flame's tracepoints.
 const GROUP: &str = "flame";
 
+/// The first arguments of a function as fields, which filters choose by.
+#[cfg(target_arch = "x86_64")]
+const ARGUMENTS: &str = " arg1=%di:u64 arg2=%si:u64 arg3=%dx:u64";
+#[cfg(target_arch = "aarch64")]
+const ARGUMENTS: &str = " arg1=%x0:u64 arg2=%x1:u64 arg3=%x2:u64";
+
 /// Numbers of those of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -90,7 +96,8 @@ impl Tracepoint {
         let tracefs = PathBuf::from(tracefs);
         remove_left(&tracefs);
         let name = format!("f{}_{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let line = format!("{kind}:{GROUP}/{name} /proc/self/fd/{file}:{offset:#x}\n");
+        let fields = if is_return { "" } else { ARGUMENTS };
+        let line = format!("{kind}:{GROUP}/{name} /proc/self/fd/{file}:{offset:#x}{fields}\n");
         all(&tracefs)?.write_all(line.as_bytes())?;
         let mut made = Tracepoint { tracefs, name, number: 0 };
         let text = fs::read_to_string(

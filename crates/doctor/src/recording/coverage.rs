@@ -69,8 +69,8 @@ fn uncounted(health: &Health) -> Option<Note> {
     let missing = 1.0 - health.occurrences?.fraction();
     (missing > 1.0 - ENOUGH).then(|| {
         Note::plain(format!(
-            "{:.1} % of the events were not seen: the total is the kernel's count, the shares are \
-             those of the events that were seen",
+            "{:.1} % of the events were not seen: the total is that of the kernel's count of them, the \
+             shares are those of the events that were seen",
             missing * 100.0
         ))
     })

@@ -23,6 +23,8 @@ pub struct NoSamples<'a> {
     pub session: &'a Session,
     /// The CPUs that were chosen.
     pub cpus: Option<&'a [Cpu]>,
+    /// What was asked for of the event's occurrences.
+    pub filter: Option<&'a str>,
     /// The file of the program that was launched.
     pub program: Option<&'a Path>,
 }
@@ -105,7 +107,7 @@ impl NoSamples<'_> {
                 ))
                 .or_try("other limits: --min-block, --max-block");
         }
-        let filter = event.filter.as_ref().filter(|filter| filter.len() <= MOST_FILTER);
+        let filter = self.filter.filter(|filter| filter.len() <= MOST_FILTER);
         let filter = filter.map_or_else(String::new, |filter| format!(", with '{filter}',"));
         let why = match self.session.happened() {
             Some(happened) if happened > 0 => format!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flame_profile::{Health, Missing, Nanos, NotRead, StackEnd};
+use flame_profile::{Health, Missing, Nanos, NotRead, Profile, StackEnd};
 use flame_render::{Note, group_thousands};
 use flame_sampler::{Concession, MAX_STACK_COPY, Rate, Refusal, Refused, Session, Sessions};
 
@@ -56,6 +56,22 @@ pub fn of_refusals(sessions: &Sessions) -> Vec<Note> {
         })
     };
     sessions.all().iter().flat_map(Session::refusals).map(note).collect()
+}
+
+/// That what is shown is nothing, while another event of the recording did happen.
+pub fn of_nothing_shown(profile: &Profile, shown: usize) -> Option<Note> {
+    let is_nothing = |value: usize| profile.total(value).0 == 0;
+    let names = profile.value_types().iter().map(|value| &value.name);
+    // Each event has two values: its samples, and what they stand for.
+    let mut events = names.enumerate().skip(1).step_by(2);
+    let (_, other) = events.find(|(value, _)| !is_nothing(*value))?;
+    let name = &profile.value_types().get(shown)?.name;
+    is_nothing(shown).then(|| {
+        Note::new(
+            format!("{name} did not happen: what is shown of it is empty"),
+            format!("--value {other}"),
+        )
+    })
 }
 
 /// A smaller part of the target's CPU time is not worth a word.

@@ -14,10 +14,11 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
         match config.sampler.event.take() {
             Some(function) if function.is_function() => {
                 config.options.arguments = vec![argument(field)?];
+                config.options.adds_up = true;
                 (&**field, function, Weighing::Occurrences)
             }
             Some(event) if event.is_tracepoint() => {
-                (&**field, event, Weighing::Field(field.clone(), "count"))
+                (&**field, event, Weighing::Field(field.clone()))
             }
             _ => {
                 let what = "--weight takes a field of a tracepoint or an argument of a function";

@@ -104,6 +104,9 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     if let Some(Occurrences { sampled, happened, effective }) = health.occurrences {
         fact("health.occurrences", format!("{sampled} {happened} {effective}"));
     }
+    if health.standard_error > 0 {
+        fact("health.standard_error", health.standard_error.to_string());
+    }
     if let Some(off_cpu) = health.off_cpu {
         fact("health.off_cpu", off_cpu.to_numbers().map(|number| number.to_string()).join(" "));
     }
@@ -207,6 +210,7 @@ impl FactReader {
             "undecodable_records" => health.undecodable_records = value.parse().ok()?,
             "idle_samples" => health.idle_samples = value.parse().ok()?,
             "skipped_lines" => health.skipped_lines = value.parse().ok()?,
+            "standard_error" => health.standard_error = value.parse().ok()?,
             "read_on" => health.read_on = value.parse().ok()?,
             "occurrences" => {
                 let numbers = value.split(' ').map(str::parse);

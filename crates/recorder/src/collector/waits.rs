@@ -313,9 +313,9 @@ impl Collector {
         }
     }
 
-    /// Whether samples of all events add up to one value.
-    pub(crate) fn is_of_arguments(&self) -> bool {
-        !self.arguments.is_empty()
+    /// Whether what is freed again is left out of what samples add up to.
+    pub(crate) fn leaves_out_freed(&self) -> bool {
+        self.blocks.is_some()
     }
 
     /// Whether samples stand for the time behind an event, and not for the event.
