@@ -13,6 +13,13 @@ use crate::support::{
 /// Debian's: stripped of its symbols.
 const PHP: &str = "/usr/bin/php";
 
+/// PHP without the machine's extensions.
+fn php() -> Command {
+    let mut command = Command::new(PHP);
+    command.env("PHP_INI_SCAN_DIR", "");
+    command
+}
+
 /// The function of a frame of a script: internal ones have no line.
 fn function(frame: &str) -> Option<&str> {
     let internal = || frame.strip_suffix(" ([internal])_[s]");
@@ -200,8 +207,7 @@ fn a_php_that_runs_already_is_read_too() {
     if !live_as_root() || !has(PHP) {
         return;
     }
-    let target =
-        Target::spawn(Command::new(PHP).arg(script("script.php")).args(["callbacks", "60"]));
+    let target = Target::spawn(php().arg(script("script.php")).args(["callbacks", "60"]));
     target.wait_for_cpu(0.3);
     let (folded, said) = record(&["-p", &target.pid_text(), "-d", "2s"]);
     check_chains(&folded);
@@ -221,6 +227,7 @@ fn a_php_in_a_container_is_read_too() {
         script.to_str().unwrap()
     );
     let mut command = Command::new("unshare");
+    command.env("PHP_INI_SCAN_DIR", "");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &inside]);
     let target = Target::spawn(&mut command);
     let children = format!("/proc/{0}/task/{0}/children", target.pid());
@@ -282,7 +289,7 @@ fn the_doctor_tells_regular_expressions_from_compiled_functions() {
         return;
     }
     let script = script("script.php");
-    let mut command = Command::new(PHP);
+    let mut command = php();
     let target = Target::spawn(command.arg("-n").arg(script).args(["callbacks", "60"]));
     target.wait_for_cpu(0.3);
     let said = finish(flame().args(["doctor", "-p", &target.pid_text()])).stdout;

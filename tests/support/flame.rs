@@ -60,6 +60,8 @@ pub(crate) fn flame() -> Command {
     }
     // Not a directory: what one test run fetched must not help the next.
     command.env("XDG_CACHE_HOME", "/dev/null");
+    // Extensions of the machine change what PHP does: a debugger runs no code as PHP itself would.
+    command.env("PHP_INI_SCAN_DIR", "");
     command
 }
 
