@@ -89,8 +89,8 @@ fn modes_that_need_tracepoints_say_who_may_read_them() {
     if !live_as_root() || fs::metadata("/sys/kernel/tracing/events").is_err() {
         return;
     }
-    let scratch = Scratch::new();
     for mode in ["wakeup", "offwake", "io", "syscalls", "locks"] {
+        let scratch = Scratch::new();
         let ended = as_nobody(&scratch, "shares.c", &["--mode", mode, "--", "./shares", "0.1"]);
         ended.error(
             1,

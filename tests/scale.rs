@@ -197,7 +197,9 @@ fn whole_machine_with_many_processes_is_no_longer_and_no_busier_than_it_was() {
     // The span is rounded to a tenth.
     assert!(used <= (span + 0.05) * cpus * 1.02, "{said}");
     let coverage = number("coverage", " % of ");
-    assert!((50.0..=115.0).contains(&coverage), "{said}");
+    // On an idle machine there are few samples, and what they are held against is counted in ticks of 10 ms.
+    let chance = 400.0 / (number("", " samples of ") + 1.0).sqrt();
+    assert!((50.0..=115.0 + chance).contains(&coverage), "{said}");
 }
 
 /// The number of lost records in a summary.

@@ -97,6 +97,8 @@ pub(crate) struct Seen {
     pub(crate) samples: u64,
     /// The time of the last one, or of one too many behind it.
     pub(crate) last: Nanos,
+    /// How far behind its time the last one came, if it is known when that was.
+    pub(crate) late: Nanos,
     /// How often the timer should have fired in between and left no sample.
     pub(crate) passed: u64,
     /// Samples that are one too many.
@@ -192,7 +194,9 @@ impl Pacer {
         if in_vain {
             seen.passed += fired - 1;
         }
-        match in_vain || !is_first {
+        let is_by_a_time = is_first && !in_vain;
+        seen.late = Nanos(if is_by_a_time { waited.saturating_sub(interval) } else { 0 });
+        match !is_by_a_time {
             true => self.random.f64() * self.mean.0 as f64 > interval as f64,
             false => is_part,
         }
@@ -226,10 +230,10 @@ impl Pacer {
         Nanos(whole(part.clamp(LEAST_IDLE, 1.0) * self.mean.0 as f64))
     }
 
-    /// The interval until the next sample. What passed since the last one in the kernel and not in flame
-    /// is none in which a sample could come: the next is due the sooner.
+    /// The interval until the next sample. What passed since the last one was due, in the kernel and not in flame, is
+    /// time in which no sample could come: the next is due the sooner.
     fn after_a_sample(&mut self, state: &mut Schedule, seen: Seen, now: Nanos) -> Nanos {
-        let passed = now.0.saturating_sub(seen.last.0).saturating_sub(seen.own.0);
+        let passed = now.0.saturating_sub(seen.last.0).saturating_sub(seen.own.0) + seen.late.0;
         // More than that is a CPU that was away.
         let mean =
             self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);

@@ -59,6 +59,9 @@ const IDLE_TASK: Tid = Tid(0);
 /// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it.
 const IDLE: Duration = Duration::from_millis(100);
 
+/// How soon files are looked at that code is mapped of: a program that runs for a moment may be replaced behind it.
+const BETWEEN_FILES: Nanos = Nanos(10_000_000);
+
 /// What a reader and the session share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -175,6 +178,8 @@ struct Work {
     places: Places,
     ends: StackEnds,
     roots: Arc<StackRoots>,
+    /// When the bell rang last for code that was mapped.
+    rang_for_code: Nanos,
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
     /// Whether there was no sample when one was overdue.
@@ -269,6 +274,7 @@ impl Reader {
             places: Places::default(),
             ends: StackEnds::default(),
             roots: Arc::clone(&self.stack_roots),
+            rang_for_code: Nanos(0),
             filled: 0,
             is_idle: false,
             turns: Turns::of_this_thread(),
@@ -318,6 +324,7 @@ impl Reader {
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         let mut newest: Option<(Nanos, Pid, Option<Wanted>)> = None;
         let (plan, strangers) = (&self.plan, &self.strangers);
+        let mut maps_code = false;
         work.filled += lock(&self.lookout).for_each_new(|record| {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
@@ -338,6 +345,7 @@ impl Reader {
             if let (Glance::Fork { pid, parent, .. }, Some(known)) = (glance, &self.interpreters) {
                 known.forked(parent.0, pid.0);
             }
+            maps_code |= matches!(glance, Glance::Mapping { .. });
             pacing::note(&mut seen, glance, time);
         });
         // Before anything else: the target may be woken up on another CPU.
@@ -361,6 +369,10 @@ impl Reader {
         work.is_idle = newest.is_none();
         if let Some((time, ..)) = newest {
             self.shared.done_until.store(time.0, Ordering::Release);
+        }
+        if maps_code && now.saturating_since(work.rang_for_code) >= BETWEEN_FILES {
+            work.rang_for_code = now;
+            self.bell.ring();
         }
         if work.filled >= self.plan.wake_after as u64 || self.giver.is_filling() {
             work.filled = 0;

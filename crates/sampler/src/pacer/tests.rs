@@ -7,6 +7,8 @@ struct Machine {
     pacer: Pacer,
     now: u64,
     interval: u64,
+    /// How late the timer fires when it was set.
+    timer_is_late: u64,
     samples: Vec<u64>,
 }
 
@@ -14,13 +16,13 @@ impl Machine {
     fn new(batch: u64, seed: u64) -> Machine {
         let mut pacer = Pacer::new(MEAN, batch, Some(seed));
         let interval = pacer.start(Nanos(0)).0;
-        Machine { pacer, now: 0, interval, samples: Vec::new() }
+        Machine { pacer, now: 0, interval, timer_is_late: 0, samples: Vec::new() }
     }
 
     /// Runs up to that time; flame looks `late(n)` after the sample n that woke it up, or after a
     /// batch. The timer goes on meanwhile.
     fn run(&mut self, until: u64, mut late: impl FnMut(usize) -> u64) {
-        let mut next = self.now + self.interval;
+        let mut next = self.now + self.interval + self.timer_is_late;
         while self.now < until {
             let first = self.samples.len();
             let look = next + (self.pacer.batch - 1) * self.interval + late(first);
@@ -39,7 +41,7 @@ impl Machine {
             }
             if let Some(interval) = self.pacer.next(seen, Nanos(self.now)) {
                 self.interval = interval.0;
-                next = self.now + self.interval;
+                next = self.now + self.interval + self.timer_is_late;
             }
         }
     }
@@ -167,6 +169,18 @@ fn samples_before_the_first_draw_are_all_kept() {
 fn samples_of_a_slow_machine_stand_for_no_more_time_than_there_was() {
     for (wakes_after, works_for) in [(1, 1), (1, 30), (15, 20), (30, 20), (40, 10), (15, 50)] {
         check_slow(MEAN.0 / 100 * wakes_after, MEAN.0 / 100 * works_for);
+    }
+}
+
+/// As on a virtual machine.
+#[test]
+fn the_mean_holds_when_timers_are_late() {
+    for part in [50, 20] {
+        let mut machine = Machine::new(1, 7);
+        machine.timer_is_late = MEAN.0 / part;
+        machine.run(MEAN.0 * 20_000, |_| 20_000);
+        let (mean, _) = machine.intervals();
+        assert!((mean / MEAN.0 as f64 - 1.0).abs() < 0.03, "1 of {part} late: mean {mean}");
     }
 }
 
