@@ -53,7 +53,9 @@ fn nothing_is_read_on_where_the_target_may_go_on_meanwhile() {
         let (deep, of) = (levels(frames) > 20, |name: &str| frames.iter().any(|f| f == name));
         (deep && of("ten")) || (!deep && of("many") && levels(frames) > 0)
     });
-    assert_eq!(wrong.map(|(_, weight)| weight).sum::<u64>(), 0, "{}", ended.stderr);
+    // But for one on its way down to where the deep ones are.
+    let wrong: u64 = wrong.map(|(_, weight)| weight).sum();
+    assert!(wrong * 500 < folded.total(), "{wrong}: {}", ended.stderr);
     let truncated = folded.with(&["[truncated stack]"]);
     assert_share(truncated, folded.total(), 0.5, 0.1);
     let why = "could not be read at the moment of the sample";

@@ -57,6 +57,9 @@ pub(crate) mod ruby {
     /// Who may call whom in `programs/script.rb`; `-` is nobody: fibers and threads begin with a block.
     pub(crate) const LEGAL: &super::Callers = &[
         ("<main>", &["-"]),
+        ("<module:Helper>", &["<main>"]),
+        ("<class:Number>", &["<main>"]),
+        ("<class:Special>", &["<main>"]),
         ("until_end", &["<main>"]),
         ("chunks", &["<main>"]),
         ("nanoseconds", &["chunks"]),
