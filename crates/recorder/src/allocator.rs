@@ -12,13 +12,11 @@ use flame_profile::{ByteLen, Hz, Pid, ValueType};
 use flame_sampler::{CallGraph, EventSpec, EventType, Rate, Target};
 
 use crate::arguments::Argument;
+use crate::calls::SIZES;
 use crate::config::{BlockEvents, RecorderConfig};
 use crate::functions::calls_of;
 use crate::live_files::LiveFiles;
 use crate::target::TargetFiles;
-
-/// Blocks of at least so many bytes are sampled apart from smaller ones, see [`SIZES`](crate::calls).
-const SIZES: [u64; 3] = [0, 4 << 10, 64 << 10];
 
 /// The functions, and which of their arguments says how many bytes are asked for.
 const FUNCTIONS: &[(&str, Argument)] = &[
@@ -157,8 +155,7 @@ fn functions_of(allocator: &Allocator, live: bool) -> Vec<(EventType, Argument)>
 fn by_size(events: Vec<(EventType, Argument)>) -> (Vec<EventType>, Vec<Argument>, Vec<usize>) {
     let (mut by_size, mut arguments, mut function_of) = (Vec::new(), Vec::new(), Vec::new());
     for (function, (event, argument)) in events.into_iter().enumerate() {
-        let ends = SIZES.iter().skip(1).map(|end| Some(*end)).chain([None]);
-        for (least, end) in SIZES.into_iter().zip(ends) {
+        for (least, end) in SIZES {
             let mut event = event.clone();
             event.filter = Some(argument.filter(least, end));
             by_size.push(event);

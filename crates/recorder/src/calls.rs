@@ -41,9 +41,11 @@ const BRK: &str = "syscalls:sys_exit_brk";
 const MMAP: &str = "syscalls:sys_enter_mmap";
 const BLOCK: &str = "block:block_rq_issue";
 
-/// Calls of at least so many bytes are sampled apart from smaller ones. A flood of small ones has few of its calls sampled, each of
-/// which stands for many; a large one among them would count for as many large ones, or not at all.
-const SIZES: [u64; 3] = [1, 4 << 10, 64 << 10];
+/// Calls of so many bytes, up to and without the second number, are sampled apart from others. A flood of small ones has few
+/// of its calls sampled, each of which stands for many; a large one among them would count for as many large ones, or not
+/// at all.
+pub(crate) const SIZES: [(u64, Option<u64>); 3] =
+    [(0, Some(4 << 10)), (4 << 10, Some(64 << 10)), (64 << 10, None)];
 
 /// What calls are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,8 +182,8 @@ pub fn switches_of(letters: &str) -> Option<String> {
 /// An event for each of the sizes that are sampled apart, of what passes the filter of one. What has no bytes, or an
 /// error's number, is none of them.
 fn by_size(event: &EventType, field: &str) -> Vec<EventType> {
-    let bounds = SIZES.iter().zip(SIZES.iter().skip(1).map(Some).chain([None]));
-    let of_size = |(least, end): (&u64, Option<&u64>)| {
+    let of_size = |(least, end): (u64, Option<u64>)| {
+        let least = least.max(1);
         let below = end.map(|end| format!(" && {field} < {end}")).unwrap_or_default();
         let size = format!("{field} >= {least}{below}");
         let filter =
@@ -190,7 +192,7 @@ fn by_size(event: &EventType, field: &str) -> Vec<EventType> {
         event.filter = Some(filter);
         event
     };
-    bounds.map(of_size).collect()
+    SIZES.into_iter().map(of_size).collect()
 }
 
 /// The kernel's filter for some system calls.

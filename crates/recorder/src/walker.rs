@@ -159,7 +159,7 @@ impl Walker {
     /// they are, and say themselves where they end.
     fn note_root(&self, sample: &SampleEvent<'_>, end: StackEnd, code: &mut Locator) {
         // Where nobody reads stacks on, nobody asks for where they end.
-        if matches!(sample.user_stack.map(|stack| stack.rest), Some(Rest::NotRead(_)) | None) {
+        if sample.user_stack.unwrap_or_default().rest == Rest::NotRead(NotRead::NoReader) {
             return;
         }
         let (Some(roots), Some(frame)) = (&self.roots, self.frames.last()) else { return };

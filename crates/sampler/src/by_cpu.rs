@@ -7,8 +7,10 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-use flame_profile::Cpu;
+use flame_profile::{Cpu, Nanos};
 
 use crate::cpus;
 use crate::descriptor::Descriptor;
@@ -16,6 +18,9 @@ use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::Losses;
 use crate::open::{Plan, Records, Who};
 use crate::rings::{Rings, is_offline, with_count};
+
+/// The longest tick of a kernel's clock, and a bit.
+const TICK: Duration = Duration::from_millis(12);
 
 /// The sampling events of all CPUs.
 #[derive(Debug)]
@@ -166,15 +171,26 @@ impl CpuSamplers {
         !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     }
 
-    /// Which of the samplers have ended: they are enabled no longer than a moment ago. Their CPU was offline, and may be
-    /// back already, as all but one are after the machine was suspended.
-    fn ended(&self, plan: &Plan) -> Vec<bool> {
+    /// Which of these CPUs have a sampler that has ended: it is enabled no longer than a moment ago. Such a CPU was offline and
+    /// is back already, as all but one are after the machine was suspended.
+    fn ended(&self, cpus: &BTreeSet<Cpu>, plan: &Plan, rings: &Rings) -> Vec<Cpu> {
         // Those of a control group are not enabled either while it does not run.
         if self.wait || !self.timer_always_runs() {
             return Vec::new();
         }
-        let enabled = |sampler| plan.read(sampler).enabled;
-        self.samplers.iter().map(|sampler| enabled(sampler) == enabled(sampler)).collect()
+        let enabled = |cpu: Cpu| {
+            let sampler = self.samplers.get(rings.position(cpu)?)?;
+            Some((cpu, plan.read(sampler).enabled))
+        };
+        let before: Vec<_> = cpus.iter().filter_map(|cpu| enabled(*cpu)).collect();
+        let is_equal = |(cpu, before): &(Cpu, Nanos)| enabled(*cpu) == Some((*cpu, *before));
+        let mut ended: Vec<_> = before.into_iter().filter(is_equal).collect();
+        if !ended.is_empty() {
+            // The clock of some machines goes on once a tick only.
+            thread::sleep(TICK);
+            ended.retain(is_equal);
+        }
+        ended.into_iter().map(|(cpu, _)| cpu).collect()
     }
 
     /// Looks for CPUs that came online, and opens their events. Returns the positions of their
@@ -188,10 +204,8 @@ impl CpuSamplers {
         let Ok(online) = cpus::online() else { return Vec::new() };
         let online: BTreeSet<Cpu> = online.into_iter().collect();
         let mut came: BTreeSet<Cpu> = online.difference(&self.online).copied().collect();
-        let ended = self.ended(plan);
-        let ended = rings.cpus().zip(ended).filter(|(_, has_ended)| *has_ended);
-        let is_back = |cpu: &Cpu| online.contains(cpu) && !self.refused.contains(cpu);
-        came.extend(ended.map(|(cpu, _)| cpu).filter(is_back));
+        let may_be_back = online.difference(&self.refused).copied().collect();
+        came.extend(self.ended(&may_be_back, plan, rings));
         if online == self.online && came.is_empty() {
             return Vec::new();
         }

@@ -65,7 +65,8 @@ pub fn of_nothing_shown(profile: &Profile, shown: usize) -> Option<Note> {
     // Each event has two values: its samples, and what they stand for.
     let mut events = names.enumerate().skip(1).step_by(2);
     let (_, other) = events.find(|(value, _)| !is_nothing(*value))?;
-    let name = &profile.value_types().get(shown)?.name;
+    // Of clocks the first of the two is shown.
+    let name = &profile.value_types().get(shown | 1)?.name;
     is_nothing(shown).then(|| {
         Note::new(
             format!("{name} did not happen: what is shown of it is empty"),
