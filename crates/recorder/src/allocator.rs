@@ -158,6 +158,7 @@ fn by_size(events: Vec<(EventType, Argument)>) -> (Vec<EventType>, Vec<Argument>
         for (least, end) in SIZES {
             let mut event = event.clone();
             event.filter = Some(argument.filter(least, end));
+            event.is_rare = end.is_none();
             by_size.push(event);
             arguments.push(argument);
             function_of.push(function);

@@ -190,6 +190,8 @@ fn by_size(event: &EventType, field: &str) -> Vec<EventType> {
             event.filter.as_ref().map_or(size.clone(), |other| format!("({other}) && {size}"));
         let mut event = event.clone();
         event.filter = Some(filter);
+        // A single one missed is a large part of all bytes.
+        event.is_rare = end.is_none();
         event
     };
     SIZES.into_iter().map(of_size).collect()

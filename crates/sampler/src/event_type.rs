@@ -44,6 +44,8 @@ pub struct EventType {
     pub privilege: Option<Privilege>,
     /// Which occurrences of a tracepoint are meant, in the kernel's words; all where there is none.
     pub filter: Option<String>,
+    /// Whether few are to be expected on the whole machine: each is sampled until there are many.
+    pub is_rare: bool,
     /// A field of a tracepoint that samples say the value of.
     pub field: Option<TracepointField>,
     /// Where the function starts whose calls are meant.
@@ -133,6 +135,7 @@ impl EventType {
             unit: EventUnit::Count,
             privilege: None,
             filter: None,
+            is_rare: false,
             field: None,
             uprobe: None,
             kind,

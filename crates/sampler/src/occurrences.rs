@@ -71,6 +71,7 @@ impl Occurrences {
             (Target::System, true) if !is_of_all => 1.0,
             (Target::System, true) => switches_a_second() / self.counting.frequency() as f64,
             (_, true) => 1.0,
+            _ if plan.event.is_rare => 1.0,
             _ => FIRST_MEAN,
         };
         plan.period = self.counting.start_anywhere(mean, monotonic_now());
