@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::support::scripts;
 use crate::support::{
     Ended, Folded, Scratch, Target, finish, flame, live, live_as_root, program, run, start,
     wait_until,
@@ -218,4 +219,38 @@ fn what_off_cpu_does_not_have_is_refused() {
     let no_wait = ["--min-block", "2ms", "--max-block", "1ms", "--", "true"];
     run(&[&["record", "--mode", "off-cpu"], &no_wait[..]].concat()).error(2, &["no wait is both"]);
     run(&["record", "--mode", "off-cpu", "-e", "cycles", "--", "true"]).error(2, &["--mode"]);
+}
+
+/// What a function of a script waited for is read as its thread leaves the CPU. Waits that are over sooner are not
+/// taken for read.
+#[test]
+fn functions_of_scripts_have_the_times_that_they_wait() {
+    let python = "/usr/bin/python3";
+    if !live_as_root() || !scripts::has(python) {
+        return;
+    }
+    let script = scripts::script("waits.py");
+    let (ended, folded) = waits(&[], &[python, script.to_str().unwrap()]);
+    let is_of = |frame: &str, function| scripts::scripted(frame) == Some((function, "waits.py"));
+    for (function, truth) in truth(&ended) {
+        let seen = folded.with_any(|frame| is_of(frame, function));
+        let told = format!("{function}: {seen} ns of {truth} in\n{}", ended.stderr);
+        assert!(seen <= truth + truth / 50 + 2_000_000, "{told}");
+        // Some short waits are left undisturbed, and are over when they are looked at.
+        let least = if function == "short_naps" { truth / 4 } else { truth - truth / 10 };
+        assert!(seen >= least, "{told}");
+    }
+    assert!(scripts::whole_share(&ended.stderr) >= 95.0, "{}", ended.stderr);
+    scripts::check_chains(&folded, scripts::scripted, |caller, (function, file)| {
+        let by = |callers: &[&str]| caller.is_some_and(|(caller, _)| callers.contains(caller));
+        match *function {
+            _ if *file != "waits.py" => true,
+            "<module>" => caller.is_none(),
+            "main" => by(&["<module>"]),
+            "deep" => by(&["measured", "deep"]),
+            "deep_rests" => by(&["deep"]),
+            "measured" => by(&["main", "Thread.run"]),
+            _ => by(&["measured", "deep"]),
+        }
+    });
 }

@@ -75,6 +75,25 @@ fn events_are_listed_and_wrong_names_and_filters_are_explained() {
         .error(1, &["nonsense", "why:", "sched/sched_switch/format"]);
 }
 
+/// On the whole machine, too, large calls are sampled one by one, and what flame itself reads before the recording begins
+/// is not part of it.
+#[test]
+fn rare_large_transfers_count_once_on_the_whole_machine() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "-a", "--mode", "io", "-o", &path, "--"]);
+    command.args(["dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=60"]);
+    let said = finish(&mut command).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let seen = folded.with_any(|frame| frame == "dd" || frame.starts_with("dd-"));
+    let share = seen as f64 / f64::from(2 * 60 << 20);
+    assert!((0.99..1.015).contains(&share), "{share} of what dd read and wrote\n{said}");
+}
+
 /// Records `transfers N` in a mode; what it wrote, and what it said.
 #[track_caller]
 fn transfers(mode: &[&str], times: u32) -> (Folded, String) {

@@ -6,7 +6,7 @@
 
 use flame_profile::{Pid, Tid};
 use linux_perf_event_reader::RecordType;
-use linux_perf_event_reader::constants::PERF_RECORD_MISC_COMM_EXEC;
+use linux_perf_event_reader::constants::{PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT};
 
 use crate::decode::RecordBytes;
 
@@ -56,6 +56,8 @@ pub enum Glance {
         pid: Pid,
         /// The thread.
         tid: Tid,
+        /// Whether it got one.
+        runs: bool,
     },
     /// Records were dropped before this one.
     Lost,
@@ -99,7 +101,8 @@ impl Glance {
             RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
                 let len = record.head.len() + record.tail.len();
                 let at = len.checked_sub(TASK_FROM_END)?;
-                Glance::Switch { pid: Pid(word(at)?), tid: Tid(word(at + 4)?) }
+                let runs = record.misc & PERF_RECORD_MISC_SWITCH_OUT == 0;
+                Glance::Switch { pid: Pid(word(at)?), tid: Tid(word(at + 4)?), runs }
             }
             RecordType::LOST => Glance::Lost,
             RecordType::THROTTLE => Glance::Throttle,
@@ -152,9 +155,11 @@ mod tests {
         check(RecordType::FORK, 0, &[7, 5, 8, 6], Glance::Fork { pid, tid, parent: Pid(5) });
         check(RecordType::EXIT, 0, &[7, 5, 8, 6], Glance::Exit { pid, tid });
         let switched = [7, 8, 1, 2, 0, 0, 3, 4];
-        check(RecordType::SWITCH, 0, &switched, Glance::Switch { pid, tid });
+        check(RecordType::SWITCH, 0, &switched, Glance::Switch { pid, tid, runs: true });
+        let left = Glance::Switch { pid, tid, runs: false };
+        check(RecordType::SWITCH, PERF_RECORD_MISC_SWITCH_OUT, &switched, left);
         let with_other = [&[5, 6][..], &switched].concat();
-        check(RecordType::SWITCH_CPU_WIDE, 0, &with_other, Glance::Switch { pid, tid });
+        check(RecordType::SWITCH_CPU_WIDE, 0, &with_other, Glance::Switch { pid, tid, runs: true });
         check(RecordType::LOST, 0, &[], Glance::Lost);
     }
 

@@ -40,7 +40,7 @@ const MOST_BYTES: usize = 64 << 20;
 const MOST_LINES: usize = 1 << 20;
 
 /// How often readers are asked to tell of functions again: what they tell then takes its time.
-const ASKING_INTERVAL: Nanos = Nanos(1_000_000_000);
+const ASKING_INTERVAL: Nanos = Nanos(100_000_000);
 
 /// How many samples of a process are looked at before it counts as one without an interpreter: it may be
 /// amid an exec.

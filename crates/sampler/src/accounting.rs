@@ -29,7 +29,10 @@ pub(crate) enum Accounted {
         start: u64,
     },
     /// What the sampling events count, which see nothing but the target.
-    Samplers,
+    Samplers {
+        /// What they had counted when the recording began.
+        start: u64,
+    },
     /// The busy time of those CPUs.
     Machine {
         /// The CPUs that are sampled.
@@ -66,13 +69,14 @@ impl Accounted {
         }
     }
 
-    /// Counts from now on, whatever came before.
-    pub(crate) fn begin(&mut self) {
+    /// Counts from now on, whatever came before. `samplers` is what the sampling events have counted.
+    pub(crate) fn begin(&mut self, samplers: u64) {
         match self {
+            Accounted::Samplers { start } => *start = samplers,
             Accounted::Tasks { counters, start } => *start = sum(counters),
             Accounted::Machine { cpus, start } => *start = times(cpus).unwrap_or(*start),
             Accounted::Group { group, start } => *start = group.cpu_time().unwrap_or(*start),
-            Accounted::Samplers | Accounted::Unknown => {}
+            Accounted::Unknown => {}
         }
     }
 
@@ -92,7 +96,7 @@ impl Accounted {
     pub(crate) fn read(&self, samplers: impl FnOnce() -> u64) -> Option<u64> {
         Some(match self {
             Accounted::Tasks { counters, start } => sum(counters).saturating_sub(*start),
-            Accounted::Samplers => samplers(),
+            Accounted::Samplers { start } => samplers().saturating_sub(*start),
             Accounted::Machine { cpus, start } => times(cpus)?.0.saturating_since(start.0).0,
             Accounted::Group { group, start } => group.cpu_time()?.saturating_since(*start).0,
             Accounted::Unknown => return None,

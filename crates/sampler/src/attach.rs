@@ -84,7 +84,7 @@ impl Session {
         match &config.target {
             Target::System if is_clock => self.accounted = Accounted::of_machine(cpus),
             Target::Cgroup(group) if is_clock => self.accounted = Accounted::of_group(group),
-            Target::System | Target::Cgroup(_) => self.accounted = Accounted::Samplers,
+            Target::System | Target::Cgroup(_) => self.accounted = Accounted::Samplers { start: 0 },
             Target::Launched(pid) => self.add_task(Tid(pid.0), cpus)?,
             Target::Threads(tids) => {
                 tids.iter().try_for_each(|tid| self.add_task(*tid, cpus))?;
@@ -162,7 +162,7 @@ impl Session {
             samplers.start(&self.plan, &mut self.rings)?;
             (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
         }
-        Ok(())
+        self.start_readers_of_waits()
     }
 
     /// Takes in all threads of a process.

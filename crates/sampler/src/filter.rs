@@ -99,7 +99,7 @@ impl Filter {
                 self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
                     && self.waits_for_exec != Some(pid)
             }
-            Glance::Switch { pid, tid } => {
+            Glance::Switch { pid, tid, .. } => {
                 self.pids.contains(&pid)
                     && self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
                     && self.waits_for_exec != Some(pid)

@@ -89,8 +89,9 @@ impl Taker {
         !self.known_strays.is_empty() && self.known_strays.remove(&time)
     }
 
-    /// What was read for the sample of that time; samples are asked about in their order.
-    pub(crate) fn rest(&mut self, time: Nanos) -> Rest<'_> {
+    /// What was read for the sample of that time, if it `holds` that was read until then; samples are asked
+    /// about in their order.
+    pub(crate) fn rest(&mut self, time: Nanos, holds: impl FnOnce(Nanos) -> bool) -> Rest<'_> {
         while let Ok(head) = self.heads.peek().copied()
             && head.time <= time
         {
@@ -98,6 +99,7 @@ impl Taker {
             let read = self.take(head.read);
             if head.time == time {
                 return match read {
+                    Ok(read) if !holds(read.until) => Rest::NotRead(NotRead::Changed),
                     Ok(read) => self.as_event(read),
                     Err(why) => Rest::NotRead(why),
                 };
@@ -154,6 +156,10 @@ mod tests {
         Ok(Read { rest, ..Read::default() })
     }
 
+    fn always(_: Nanos) -> bool {
+        true
+    }
+
     fn plain(bytes: &[u8]) -> Rest<'_> {
         Rest::Read { bytes, interrupted: None, script: &[] }
     }
@@ -166,16 +172,22 @@ mod tests {
         giver.give(Nanos(30), read(2), b"xyz");
         let (start, bytes) = (ProcessAddress(0x5000), &b"yz"[..]);
         let other = Some((start, bytes.len()));
-        let script = Read { rest: 1, interrupted: other, script: 1 };
+        let script = Read { rest: 1, interrupted: other, script: 1, until: Nanos(45) };
         assert!(giver.give(Nanos(40), Ok(script), b"xyz!"));
-        assert_eq!(taker.rest(Nanos(5)), Rest::NotRead(NotRead::Late));
-        assert_eq!(taker.rest(Nanos(10)), plain(b"abc"));
-        assert_eq!(taker.rest(Nanos(20)), Rest::NotRead(NotRead::RealTime));
+        assert_eq!(taker.rest(Nanos(5), always), Rest::NotRead(NotRead::Late));
+        assert_eq!(taker.rest(Nanos(10), always), plain(b"abc"));
+        assert_eq!(taker.rest(Nanos(20), always), Rest::NotRead(NotRead::RealTime));
         // The sample of 30 was not the target's.
         taker.forget_until(Nanos(35));
         let interrupted = Some(InterruptedStack { start, bytes });
-        assert_eq!(taker.rest(Nanos(40)), Rest::Read { bytes: b"x", interrupted, script: b"!" });
-        assert_eq!(taker.rest(Nanos(50)), Rest::NotRead(NotRead::Late));
+        assert_eq!(
+            taker.rest(Nanos(40), always),
+            Rest::Read { bytes: b"x", interrupted, script: b"!" }
+        );
+        assert_eq!(taker.rest(Nanos(50), always), Rest::NotRead(NotRead::Late));
+        giver.give(Nanos(60), Ok(script), b"xyz!");
+        let changed = taker.rest(Nanos(60), |until| until != Nanos(45));
+        assert_eq!(changed, Rest::NotRead(NotRead::Changed));
     }
 
     #[test]
@@ -185,11 +197,11 @@ mod tests {
         let given = [1, 2, 3].map(|time| giver.give(Nanos(time), read(stack.len()), &stack));
         assert_eq!(given, [true, true, false]);
         assert!(giver.is_filling());
-        assert_eq!(taker.rest(Nanos(1)), plain(&stack));
+        assert_eq!(taker.rest(Nanos(1), always), plain(&stack));
         giver.give(Nanos(4), read(2), b"hi");
-        assert_eq!(taker.rest(Nanos(2)), plain(&stack));
-        assert_eq!(taker.rest(Nanos(3)), Rest::NotRead(NotRead::NoRoom));
-        assert_eq!(taker.rest(Nanos(4)), plain(b"hi"));
+        assert_eq!(taker.rest(Nanos(2), always), plain(&stack));
+        assert_eq!(taker.rest(Nanos(3), always), Rest::NotRead(NotRead::NoRoom));
+        assert_eq!(taker.rest(Nanos(4), always), plain(b"hi"));
         assert!(!giver.is_filling());
     }
 

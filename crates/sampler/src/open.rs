@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     pub(crate) wake_after: usize,
     /// Whether each sample wakes a reader up, besides.
     pub(crate) wake_at_samples: bool,
+    /// Whether a reader reads what stacks have beyond their copies as their threads leave the CPU.
+    pub(crate) reads_waits: bool,
     /// Bytes of user stack that samples copy, a multiple of 8.
     pub(crate) stack_copy: u32,
     /// What is opened where flame chooses the period, see [`Plan::is_counted`].
@@ -125,6 +127,7 @@ impl Plan {
             switches: config.switches,
             wake_after: 0,
             wake_at_samples: false,
+            reads_waits: false,
             stack_copy: user_stack,
             period: 1,
             interval: None,
@@ -139,7 +142,7 @@ impl Plan {
 
     /// Whether stacks are read beyond their copies, by a reader that is woken at the moment of the sample.
     pub(crate) fn reads_stacks(&self) -> bool {
-        self.wake_at_samples && self.stack_copy > 0
+        (self.wake_at_samples || self.reads_waits) && self.stack_copy > 0
     }
 
     /// Whether occurrences are counted and every Nth is sampled.
@@ -256,6 +259,21 @@ impl Plan {
         }
     }
 
+    /// Opens an event of a CPU that never happens: who polls it is woken by what others write into its ring, and
+    /// it goes on when tasks have ended.
+    pub(crate) fn open_bell(&self, cpu: Cpu) -> io::Result<Descriptor> {
+        let mut builder = Builder::new().kind(Software::DUMMY).one_cpu(cpu.0 as usize).any_pid();
+        builder
+            .exclude_kernel(self.privilege == Privilege::User)
+            .exclude_hv(true)
+            .read_format(ReadFormat::empty());
+        let attributes = builder.attrs_mut();
+        // Events of one ring have one clock.
+        attributes.set_use_clockid(1);
+        attributes.clockid = CLOCK;
+        Descriptor::open(builder)
+    }
+
     /// Opens the event for one task, all of them, or those of a control group, on one CPU.
     pub(crate) fn open(&self, who: &Who, cpu: Cpu, records: Records) -> io::Result<Descriptor> {
         let kind = if records == Records::SideBand { Software::DUMMY } else { Software::CPU_CLOCK };
@@ -286,7 +304,8 @@ impl Plan {
             .read_format(ReadFormat::empty());
         let registers = self.layout.fields().user_registers;
         builder.sample_regs_user(registers).sample_stack_user(self.stack_copy);
-        match self.wake_at_samples && records == Records::Samples {
+        let wakes = self.wake_at_samples || self.reads_waits;
+        match wakes && records == Records::Samples {
             true => builder.wakeup_events(1),
             false => builder.wakeup_watermark(self.wake_after),
         };

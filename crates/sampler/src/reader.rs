@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flame_events::Glance;
-use flame_interpreters::Known;
+use flame_interpreters::{Judged, Known};
 use flame_profile::{Cpu, Nanos, NotRead, Pid, ProcessAddress, Tid};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -58,6 +58,18 @@ const IDLE_TASK: Tid = Tid(0);
 
 /// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it.
 const IDLE: Duration = Duration::from_millis(100);
+
+/// Of how many threads that left their CPU the stacks are read at a look: one thread that wakes another and waits for
+/// its answer is followed by that one within 20 us.
+const MOST_WAITS: usize = 8;
+
+/// For how long such a reader lets threads go on undisturbed after one look in [`UNDISTURBED`]: who waits for a thread
+/// that it goes before waits longer. If it went before each, no wait of the usual length would be sampled.
+const UNDISTURBED_FOR: Duration = Duration::from_micros(500);
+const UNDISTURBED: u8 = 4;
+
+/// How long it stays away where nobody was met who has an interpreter.
+const NOTHING_TO_READ: Duration = Duration::from_millis(10);
 
 /// How soon files are looked at that code is mapped of: a program that runs for a moment may be replaced behind it.
 const BETWEEN_FILES: Nanos = Nanos(10_000_000);
@@ -169,6 +181,42 @@ pub(crate) struct Reader {
     pub(crate) giver: Giver,
 }
 
+/// A sample that is read on.
+type Sampled = (Nanos, Pid, Option<Wanted>);
+
+/// The samples of a look that are read on.
+#[derive(Debug)]
+struct Latest {
+    samples: [Option<Sampled>; MOST_WAITS],
+    count: usize,
+    /// Only the stack of the last one stands still.
+    is_one: bool,
+}
+
+impl Latest {
+    fn add(&mut self, sample: Sampled) {
+        let at = if self.is_one { 0 } else { self.count % MOST_WAITS };
+        self.samples[at] = Some(sample);
+        self.count += 1;
+    }
+
+    /// For how long threads are left alone behind them.
+    fn rest(&self, random: &mut fastrand::Rng) -> Duration {
+        let is_read = self.count == 0 || self.in_order().any(|(.., wanted)| wanted.is_some());
+        match (is_read, random.u8(..UNDISTURBED)) {
+            (false, _) => NOTHING_TO_READ,
+            (true, 0) => UNDISTURBED_FOR,
+            (true, _) => Duration::ZERO,
+        }
+    }
+
+    /// In the order in which they came.
+    fn in_order(&self) -> impl Iterator<Item = Sampled> + '_ {
+        let (newer, older) = self.samples.split_at(self.count % MOST_WAITS);
+        older.iter().chain(newer).copied().flatten()
+    }
+}
+
 /// What a reader keeps from one look to the next.
 #[derive(Debug)]
 struct Work {
@@ -185,6 +233,9 @@ struct Work {
     /// Whether there was no sample when one was overdue.
     is_idle: bool,
     turns: Turns,
+    /// Before it waits for samples.
+    rest: Duration,
+    random: fastrand::Rng,
     /// For how long the reader had run when it drew last.
     own: Nanos,
 }
@@ -217,7 +268,7 @@ impl Work {
         };
         let is_nothing = read.stacks() + read.script == 0;
         match is_nothing || self.places.is_on(cpu, pid, wanted.tid()) {
-            true => Ok(read),
+            true => Ok(Read { until: monotonic_now(), ..read }),
             false => Err(NotRead::Changed),
         }
     }
@@ -278,6 +329,8 @@ impl Reader {
             filled: 0,
             is_idle: false,
             turns: Turns::of_this_thread(),
+            rest: Duration::ZERO,
+            random: fastrand::Rng::new(),
             own: own_time(),
         };
         self.start_pacing();
@@ -305,6 +358,10 @@ impl Reader {
             Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
             Some(_) => pacing::BATCH,
         };
+        let mut end = [PollFd::new(self.end.as_fd(), PollFlags::empty())];
+        if !work.rest.is_zero() {
+            let _ = ppoll(&mut end, Some(work.rest.into()), None);
+        }
         let timeout = (timeout < Duration::MAX).then(|| TimeSpec::from(timeout));
         let mut waiting = [
             PollFd::new(self.woken_by.as_fd(), PollFlags::POLLIN),
@@ -322,19 +379,22 @@ impl Reader {
         let always = !self.timer_rests;
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
-        let mut newest: Option<(Nanos, Pid, Option<Wanted>)> = None;
-        let (plan, strangers) = (&self.plan, &self.strangers);
+        let is_one = !self.plan.reads_waits;
+        let mut latest = Latest { samples: [None; MOST_WAITS], count: 0, is_one };
+        let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
         let mut maps_code = false;
         work.filled += lock(&self.lookout).for_each_new(|record| {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
             if let Glance::Sample { pid, tid } = glance {
                 let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
+                let is_wanted =
+                    is_wanted && (is_one || may_have_script(interpreters.as_deref(), pid));
                 let wanted = match is_wanted {
                     true => Wanted::of(&record, &plan.layout, |tid, at| work.end_of(tid, at)),
                     false => None,
                 };
-                newest = Some((time, pid, wanted));
+                latest.add((time, pid, wanted));
                 if let Some(pacer) = &mut pacer
                     && pacer.note(time, &mut seen)
                 {
@@ -342,32 +402,24 @@ impl Reader {
                     return;
                 }
             }
-            if let (Glance::Fork { pid, parent, .. }, Some(known)) = (glance, &self.interpreters) {
+            if let (Glance::Fork { pid, parent, .. }, Some(known)) = (glance, interpreters) {
                 known.forked(parent.0, pid.0);
             }
             maps_code |= matches!(glance, Glance::Mapping { .. });
             pacing::note(&mut seen, glance, time);
         });
         // Before anything else: the target may be woken up on another CPU.
-        if let Some((time, pid, Some(wanted))) = newest {
-            let read = match work.is_late(now.saturating_since(time)) {
-                true => Err(NotRead::Late),
-                false => work.read((pid, self.cpu), &wanted),
-            };
-            let is_given = giver.give(wanted.time(), read, &work.scratch);
-            if let Some(scripts) = work.scripts.as_mut()
-                && scripts.wants_session(pid, is_given)
-            {
-                self.bell.ring();
-            }
-            work.note(pid, &wanted);
-        }
+        latest.in_order().for_each(|sample| self.read(sample, now, work));
+        let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         if let Some(pacer) = &mut pacer {
             pacer.note_silence(monotonic_now(), &mut seen);
         }
         self.draw(seen, &mut work.own);
-        work.is_idle = newest.is_none();
-        if let Some((time, ..)) = newest {
+        if !is_one {
+            work.rest = latest.rest(&mut work.random);
+        }
+        work.is_idle = latest.count == 0;
+        if let Some((time, ..)) = latest.in_order().last() {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
         if maps_code && now.saturating_since(work.rang_for_code) >= BETWEEN_FILES {
@@ -378,6 +430,24 @@ impl Reader {
             work.filled = 0;
             self.bell.ring();
         }
+    }
+
+    /// Reads the stack of a sample, and hands it over.
+    fn read(&mut self, (time, pid, wanted): Sampled, now: Nanos, work: &mut Work) {
+        let Some(wanted) = wanted else { return };
+        // Who waits does so for as long as the switches of its thread say.
+        let is_late = !self.plan.reads_waits && work.is_late(now.saturating_since(time));
+        let read = match is_late {
+            true => Err(NotRead::Late),
+            false => work.read((pid, self.cpu), &wanted),
+        };
+        let is_given = self.giver.give(wanted.time(), read, &work.scratch);
+        if let Some(scripts) = work.scripts.as_mut()
+            && scripts.wants_session(pid, is_given)
+        {
+            self.bell.ring();
+        }
+        work.note(pid, &wanted);
     }
 
     /// Sets when the next sample comes.
@@ -406,6 +476,11 @@ impl Reader {
             _ => monotonic_now(),
         }
     }
+}
+
+/// Whether a process has an interpreter, or nobody knows yet.
+fn may_have_script(known: Option<&Known>, pid: Pid) -> bool {
+    known.is_some_and(|known| known.judged(pid.0) != Judged::Nothing)
 }
 
 /// How long it takes until a sample is overdue that was due at a time.

@@ -190,9 +190,15 @@ impl Readers {
         self.taker(position).is_some_and(|taker| taker.is_stray(time))
     }
 
-    /// What was read for the sample of that time; samples of a ring are asked about in their order.
-    pub(crate) fn rest(&mut self, position: usize, time: Nanos) -> Rest<'_> {
-        self.taker(position).map_or_else(Rest::default, |taker| taker.rest(time))
+    /// What was read for the sample of that time, if it `holds` that was read until then; samples of a ring are
+    /// asked about in their order.
+    pub(crate) fn rest(
+        &mut self,
+        position: usize,
+        time: Nanos,
+        holds: impl FnOnce(Nanos) -> bool,
+    ) -> Rest<'_> {
+        self.taker(position).map_or_else(Rest::default, |taker| taker.rest(time, holds))
     }
 
     fn taker(&mut self, position: usize) -> Option<&mut Taker> {

@@ -129,6 +129,8 @@ pub(crate) struct Read {
     pub(crate) interrupted: Option<(ProcessAddress, usize)>,
     /// How many bytes of an interpreter follow those.
     pub(crate) script: usize,
+    /// When all was read.
+    pub(crate) until: Nanos,
 }
 
 impl Read {
@@ -241,7 +243,7 @@ impl Wanted {
         if let Some((_, len)) = other {
             scratch.copy_within(MOST..MOST + len, rest);
         }
-        Ok(Read { rest, interrupted: other, script: 0 })
+        Ok(Read { rest, interrupted: other, ..Read::default() })
     }
 
     /// Reads what follows the copy, and the end of that, which must stand there still.
@@ -389,7 +391,7 @@ mod tests {
         let wanted = Wanted { others, ..wanted(&stack, 1000) };
         let (rest, len) = (MOST - KNOWN, MOST_INTERRUPTED);
         let read = wanted.read(&mut scratch);
-        assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)), script: 0 }));
+        assert_eq!(read, Ok(Read { rest, interrupted: Some((start, len)), ..Read::default() }));
         assert_eq!(scratch[rest..rest + len], other);
     }
 

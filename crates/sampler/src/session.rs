@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use flame_events::{Glance, Horizon, RecordLayout};
 use flame_profile::{ByteLen, Nanos, Tid};
-use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
@@ -16,7 +15,7 @@ use crate::config::{
     BURST_STACK_COPY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
 };
 use crate::descriptor::Descriptor;
-use crate::error::{Refusal, Refused, SamplerError};
+use crate::error::{Refusal, SamplerError};
 use crate::event_type::EventType;
 use crate::filter::Filter;
 use crate::limits;
@@ -24,7 +23,8 @@ use crate::losses::{Losses, Throttling, for_each_new};
 use crate::occurrences::Occurrences;
 use crate::open::{Plan, Records, Who};
 use crate::pacing::{self, Offbeat, Pace};
-use crate::readers::{Post, Readers};
+use crate::readers::Readers;
+use crate::returns::Returns;
 use crate::ring::page_size;
 use crate::rings::Rings;
 pub use crate::scope::{Concession, PerTask, Scope, Taken};
@@ -63,7 +63,11 @@ pub struct Session {
     pub(crate) filter: Option<Filter>,
     /// One for each ring, where events are bound to CPUs.
     pub(crate) readers: Readers,
-    config: SamplerConfig,
+    /// What wakes readers up where events are bound to tasks, which end.
+    pub(crate) bells: Vec<Arc<Descriptor>>,
+    /// When threads got a CPU, where the stacks of those that wait are read.
+    pub(crate) returns: Option<Returns>,
+    pub(crate) config: SamplerConfig,
     /// Draws the intervals of events that are bound to tasks.
     pub(crate) offbeat: Option<Offbeat>,
     /// Follows how often the event happens, where flame chooses the period.
@@ -74,8 +78,6 @@ pub struct Session {
     pub(crate) taken: Taken,
     /// Samples that are older are not the recording's.
     pub(crate) since: Nanos,
-    /// Whether the target was there before, and is not all of the machine.
-    is_attached: bool,
     /// What was lost before the recording began.
     lost_before: Losses,
     /// How many of those lost records are still to be told of, where they do not matter.
@@ -83,7 +85,7 @@ pub struct Session {
     pub(crate) stray_samples: u64,
     /// What was counted when the recording ended.
     counted: Option<Option<u64>>,
-    pace: Pace,
+    pub(crate) pace: Pace,
     throttling: Throttling,
     pub(crate) concessions: Vec<Concession>,
     pub(crate) refusals: Vec<Refusal>,
@@ -111,6 +113,11 @@ impl Session {
         };
         let wakes = pacing::wakes_at_samples(config, &plan.event);
         plan.wake_at_samples = scope == Scope::Cpus && wakes;
+        let is_of_waits = matches!(scope, Scope::Tasks(_)) && config.samples_by_thread();
+        plan.reads_waits = is_of_waits
+            && plan.stack_copy > 0
+            && config.interpreters.is_some()
+            && plan.open_bell(cpus[0]).is_ok();
         if config.copy_may_be_larger && plan.stack_copy > 0 && !plan.wake_at_samples {
             plan.set_stack_copy(match (plan.event.is_occurrence(), scope) {
                 (true, _) => BURST_STACK_COPY,
@@ -156,12 +163,13 @@ impl Session {
             events: Events::Tasks(Vec::new()),
             filter: None,
             readers: Readers::new(),
+            bells: Vec::new(),
+            returns: None,
             config: config.clone(),
             accounted: Accounted::Tasks { counters: Vec::new(), start: 0 },
             counts_all_cpus: config.cpus.is_none(),
             taken: Taken::default(),
             since: Nanos(0),
-            is_attached: matches!(config.target, Target::Processes(_) | Target::Threads(_)),
             lost_before: Losses::default(),
             lost_untold: 0,
             stray_samples: 0,
@@ -183,10 +191,8 @@ impl Session {
     pub fn begin(&mut self) -> Result<(), SamplerError> {
         self.start_samplers()?;
         let now = monotonic_now();
-        if self.is_attached {
-            self.since = now;
-        }
-        self.accounted.begin();
+        self.since = now;
+        self.accounted.begin(self.count_of_samplers());
         if let Some(occurrences) = &mut self.occurrences {
             occurrences.begin(now, self.since);
         }
@@ -337,10 +343,14 @@ impl Session {
         if let Some(counted) = self.counted {
             return counted;
         }
-        self.accounted.read(|| match &self.events {
+        self.accounted.read(|| self.count_of_samplers())
+    }
+
+    fn count_of_samplers(&self) -> u64 {
+        match &self.events {
             Events::Cpus(samplers) => samplers.count(&self.plan),
             Events::Tasks(_) => 0,
-        })
+        }
     }
 
     /// What events did not see so far although they were open.
@@ -369,38 +379,12 @@ impl Session {
     /// where no reader looks after the rings, a stack is to be read on while it may still stand.
     pub fn wait(&mut self, timeout: Duration) {
         if self.readers.are_there() {
-            self.readers.wait(timeout);
+            let soon = self.occurrences.is_some();
+            self.readers.wait(if soon { timeout.min(FRESH) } else { timeout });
         } else if self.plan.stack_copy > 0 || self.occurrences.is_some() {
             self.rings.wait(timeout.min(FRESH));
         } else {
             self.rings.wait(timeout);
-        }
-    }
-
-    /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
-    /// of the CPU: what is counted one by one may come by the thousand.
-    pub(crate) fn start_reader(&mut self, position: usize) {
-        self.put_reader(position, true);
-    }
-
-    fn put_reader(&mut self, position: usize, may_read: bool) {
-        let Events::Cpus(samplers) = &self.events else { return };
-        let cpu = self.rings.cpus().nth(position).filter(|_| self.occurrences.is_none());
-        let (Some(cpu), Some(event)) = (cpu, samplers.event(position)) else { return };
-        let pacer = self.pace.pacer(&self.config, cpu);
-        let post = Post {
-            cpu,
-            woken_by: Arc::clone(event),
-            paced: pacer.map(|pacer| (Arc::clone(event), pacer)),
-            timer_rests: !samplers.timer_always_runs(),
-            may_read,
-            strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
-            stack_roots: self.config.stack_roots.clone(),
-            interpreters: self.config.interpreters.clone(),
-        };
-        let plan = Arc::new(self.plan.clone());
-        if let Some(ring) = self.rings.queues().get_mut(position) {
-            self.readers.start(position, post, &plan, ring);
         }
     }
 
@@ -417,6 +401,7 @@ impl Session {
     pub(crate) fn end_drain(&mut self, horizon: Horizon) {
         if let Horizon::Until(time) = horizon {
             self.readers.forget_until(time);
+            self.returns.iter_mut().for_each(|returns| returns.forget_until(time));
         }
         self.rings.publish();
         if !self.finished {
@@ -440,25 +425,12 @@ impl Session {
                         occurrences.see(position, time);
                     }
                 }
-                if let (Glance::Switch { tid, .. }, Some(occurrences)) =
-                    (glance, &mut self.occurrences)
-                {
-                    occurrences.switched(tid);
+                if let Glance::Switch { tid, runs, .. } = glance {
+                    self.occurrences.iter_mut().for_each(|all| all.switched(tid));
+                    let returns = self.returns.as_mut().filter(|_| runs);
+                    returns.into_iter().for_each(|returns| returns.note(tid, time));
                 }
             });
-        }
-    }
-
-    /// Has those left behind that wait for memory which may never come. The others that take their
-    /// places draw intervals and read no stacks: the next one would be there as soon.
-    fn replace_stuck_readers(&mut self) {
-        for position in self.readers.stuck() {
-            if let Some(cpu) = self.rings.cpus().nth(position) {
-                let (doing, source) = ("read a stack".to_owned(), Errno::ETIMEDOUT.into());
-                let error = SamplerError::Io { doing, source };
-                self.refusals.push(Refusal { what: Refused::Stacks(cpu), error });
-            }
-            self.put_reader(position, false);
         }
     }
 

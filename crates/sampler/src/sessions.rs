@@ -13,6 +13,7 @@ use crate::error::SamplerError;
 use crate::filter::Filter;
 use crate::occurrences::Occurrences;
 use crate::readers::Readers;
+use crate::returns::Returns;
 use crate::session::{Events, FRESH, Session, monotonic_now};
 use crate::wakings;
 
@@ -102,10 +103,12 @@ impl EventSource for Sessions {
     /// target's records are handed over.
     fn drain(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> Result<(), SamplerError> {
         // The clock is read first: what is written from now on is younger.
-        let settled = monotonic_now().saturating_since(SETTLE);
+        let now = monotonic_now();
+        let settled = now.saturating_since(SETTLE);
         self.0.iter_mut().for_each(Session::look_at_rings);
-        let horizons = self.0.iter().map(|session| session.readers.horizon(settled));
-        let horizon = match (self.0[0].finished, horizons.min()) {
+        let is_over = self.0[0].finished;
+        let horizons = self.0.iter_mut().map(|session| session.horizon(now, settled));
+        let horizon = match (is_over, horizons.min()) {
             (false, Some(time)) => Horizon::Until(time),
             _ => Horizon::End,
         };
@@ -122,13 +125,14 @@ impl EventSource for Sessions {
                 by_task: matches!(session.events, Events::Tasks(_)),
                 filter: session.filter.as_mut(),
                 readers: &mut session.readers,
+                returns: session.returns.as_ref(),
                 occurrences: session.occurrences.as_mut(),
                 since: session.since,
                 stray_samples: &mut session.stray_samples,
                 lost_untold: &mut session.lost_untold,
             });
         }
-        drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, sink });
+        drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, settled, sink });
         self.0.iter_mut().for_each(|session| session.end_drain(horizon));
         Ok(())
     }
@@ -139,6 +143,7 @@ struct Part<'s> {
     by_task: bool,
     filter: Option<&'s mut Filter>,
     readers: &'s mut Readers,
+    returns: Option<&'s Returns>,
     occurrences: Option<&'s mut Occurrences>,
     since: Nanos,
     stray_samples: &'s mut u64,
@@ -151,6 +156,8 @@ struct Merged<'s> {
     owners: Vec<(usize, usize)>,
     parts: Vec<Part<'s>>,
     teller: usize,
+    /// All records of until then are there.
+    settled: Nanos,
     sink: &'s mut dyn FnMut(Event<'_>),
 }
 
@@ -177,7 +184,7 @@ impl Sieve for Merged<'_> {
 
     fn take(&mut self, lane: usize, mut event: Event<'_>) {
         let (number, position) = self.owners[lane];
-        let part = &mut self.parts[number];
+        let (part, settled) = (&mut self.parts[number], self.settled);
         if part.occurrences.as_mut().is_some_and(|all| !all.weigh(&mut event, position)) {
             return;
         }
@@ -186,7 +193,13 @@ impl Sieve for Merged<'_> {
             EventKind::Sample(sample) => {
                 sample.event = number;
                 if part.readers.reads_stacks(position) {
-                    return with_rest(event, part.readers.rest(position, time), self.sink);
+                    let tid = sample.tid;
+                    let holds = |until| {
+                        let rested =
+                            |all: &Returns| until <= settled && all.rested(tid, time, until);
+                        part.returns.is_none_or(rested)
+                    };
+                    return with_rest(event, part.readers.rest(position, time, holds), self.sink);
                 }
             }
             EventKind::Lost { event, count } => {

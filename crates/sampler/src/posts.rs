@@ -1,0 +1,89 @@
+//! Which readers a session has: one a CPU, of its timer, or of the switches of the target's threads.
+//!
+//! What else is counted one by one may come by the thousand, and gets none.
+
+use std::sync::Arc;
+
+use flame_profile::Nanos;
+use nix::errno::Errno;
+
+use crate::error::{Refusal, Refused, SamplerError};
+use crate::filter::Filter;
+use crate::open::Plan;
+use crate::readers::Post;
+use crate::returns::Returns;
+use crate::session::{Events, Session};
+
+impl Session {
+    /// Up to when samples may be released of those that have settled until then.
+    pub(crate) fn horizon(&mut self, now: Nanos, settled: Nanos) -> Nanos {
+        let done = self.readers.horizon(settled);
+        self.returns.as_mut().map_or(done, |returns| returns.horizon(now, settled, done))
+    }
+
+    /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
+    /// of the CPU, or are of threads that leave it.
+    pub(crate) fn start_reader(&mut self, position: usize) {
+        self.put_reader(position, true);
+    }
+
+    /// Starts the readers of the stacks that threads of the target leave their CPUs with. A session that may not see
+    /// all tasks has none.
+    pub(crate) fn start_readers_of_waits(&mut self) -> Result<(), SamplerError> {
+        if !self.plan.reads_waits {
+            return Ok(());
+        }
+        let cpus: Vec<_> = self.rings.cpus().collect();
+        for (position, cpu) in cpus.into_iter().enumerate() {
+            let opened = self.plan.open_bell(cpu);
+            let Ok(bell) = opened.inspect_err(|error| tracing::debug!(%error, "waits unread"))
+            else {
+                return Ok(());
+            };
+            self.bells.extend(self.rings.add(bell, cpu)?.map(Arc::new));
+            self.start_reader(position);
+        }
+        self.returns = Some(Returns::default());
+        Ok(())
+    }
+
+    fn put_reader(&mut self, position: usize, may_read: bool) {
+        let Some(cpu) = self.rings.cpus().nth(position) else { return };
+        let (woken_by, pacer, timer_rests) = match &self.events {
+            Events::Cpus(_) if self.occurrences.is_some() => return,
+            Events::Cpus(samplers) => {
+                let pacer = self.pace.pacer(&self.config, cpu);
+                (samplers.event(position), pacer, !samplers.timer_always_runs())
+            }
+            Events::Tasks(_) => (self.bells.get(position), None, false),
+        };
+        let Some(woken_by) = woken_by else { return };
+        let post = Post {
+            cpu,
+            woken_by: Arc::clone(woken_by),
+            paced: pacer.map(|pacer| (Arc::clone(woken_by), pacer)),
+            timer_rests,
+            may_read,
+            strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
+            stack_roots: self.config.stack_roots.clone(),
+            interpreters: self.config.interpreters.clone(),
+        };
+        let plan: Arc<Plan> = Arc::new(self.plan.clone());
+        if let Some(ring) = self.rings.queues().get_mut(position) {
+            self.readers.start(position, post, &plan, ring);
+        }
+    }
+
+    /// Has those left behind that wait for memory which may never come. The others that take their
+    /// places draw intervals and read no stacks: the next one would be there as soon.
+    pub(crate) fn replace_stuck_readers(&mut self) {
+        for position in self.readers.stuck() {
+            if let Some(cpu) = self.rings.cpus().nth(position) {
+                let (doing, source) = ("read a stack".to_owned(), Errno::ETIMEDOUT.into());
+                let error = SamplerError::Io { doing, source };
+                self.refusals.push(Refusal { what: Refused::Stacks(cpu), error });
+            }
+            self.put_reader(position, false);
+        }
+    }
+}
