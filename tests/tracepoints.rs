@@ -222,5 +222,9 @@ fn fields_and_ways_to_measure_are_checked() {
     check(&["-e", "cpu-clock", "--weight", "ret"], "--weight takes a field of a tracepoint");
     check(&["--mode", "cpu", "--measure", "bytes"], "--measure is for --mode io");
     check(&["--mode", "syscalls", "--measure", "bytes"], "--mode io");
+    let latency = ["--measure", "latency"];
+    check(&[&read[..], &["ret"], &latency].concat(), "--measure is for --mode io");
+    let pair = ["--pair", "syscalls:sys_enter_read,syscalls:sys_exit_read"];
+    check(&[&pair[..], &latency].concat(), "--measure is for --mode io");
     check(&["--pair", "syscalls:sys_enter_read"], "--pair takes two events");
 }

@@ -10,6 +10,7 @@ use crate::message::Failure;
 
 /// Sets what the mode, --weight or --pair measure; nothing for other modes.
 pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Result<(), Failure> {
+    let calls = calls_of(sampling)?;
     let (name, event, weighing) = if let Some(field) = &sampling.weight {
         match config.sampler.event.take() {
             Some(function) if function.is_function() => {
@@ -32,7 +33,7 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
             return Err(Failure::usage("--pair takes two events: ENTER,EXIT"));
         };
         (&*enter.name, enter.clone(), Weighing::Until(exit.clone()))
-    } else if let Some(calls) = calls_of(sampling)? {
+    } else if let Some(calls) = calls {
         let by = sampling.measure.map_or(calls.usual_measure(), Into::into);
         let (event, weighing) = calls.sampled(by).map_err(|error| refused(&error, calls))?;
         (calls.name(), event, weighing)
@@ -56,6 +57,10 @@ fn calls_of(sampling: &SamplingArgs) -> Result<Option<Calls>, Failure> {
         _ => {
             return Err(Failure::new(
                 "--measure is for --mode io, block-io, syscalls, mmap, brk and locks",
+            )
+            .why(
+                "other modes have one measure; -e counts events or adds up a field by --weight, and \
+                 --pair measures the time between two events",
             ));
         }
     }))
