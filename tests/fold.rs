@@ -70,6 +70,22 @@ fn samples_are_folded_named_and_chosen_as_asked() {
 }
 
 #[test]
+fn what_leaves_no_sample_is_told_with_how_long_the_recording_is() {
+    let scratch = scratch_with("in.perf", PERF);
+    let check = |options: &[&str], why: &str| {
+        let ended = fold(&scratch, &[&["in.perf"], options].concat());
+        ended.error(1, &["no stacks in in.perf\n", "why: ", &format!("{why}\n")]);
+    };
+    check(
+        &["--time", "1.6..1.7"],
+        "no sample matches --time 1.6..1.7; the recording is 2.000 s long",
+    );
+    let other = ["--time", "2..", "--comm", "server"];
+    check(&other, "no sample matches the options; the recording is 2.000 s long");
+    check(&["--process", "7"], "no sample matches the options");
+}
+
+#[test]
 fn folded_text_says_the_kind_of_code_where_it_is_asked_to_whatever_else_is_written() {
     let scratch = scratch_with("in.perf", PERF);
     for options in [&[][..], &["--kernel"], &["--all"]] {

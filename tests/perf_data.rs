@@ -183,7 +183,10 @@ fn all_events_are_values_and_one_is_shown() {
     // On a busy machine the program has little of its first 0.2 seconds.
     assert!(parts[0] > 0 && parts[1] > all / 10, "{parts:?}");
     assert_eq!(folded(&scratch, &["perf.data", "-q", "--comm", "shares"]).total(), all);
-    fold(&scratch, &["perf.data", "-q", "--comm", "another"]).error(1, &["no "]);
+    fold(&scratch, &["perf.data", "-q", "--comm", "another"])
+        .error(1, &["no sample matches the options\n"]);
+    fold(&scratch, &["perf.data", "--time", "90.."])
+        .error(1, &["no sample matches --time 90..; the recording is "]);
 }
 
 /// Copies a program to a place where it can be replaced.

@@ -207,13 +207,19 @@ pub(crate) fn too_large(paths: &[PathBuf]) -> Failure {
     .or_try("counts in a larger unit: milliseconds in place of nanoseconds, say")
 }
 
-/// Of a profile that has none of the value that was to be shown.
-pub(crate) fn nothing_in(path: &Path, profile: &Profile, value: &ValueType) -> Failure {
+/// Of a profile that has none of the value that was to be shown; notes say what of it was left out.
+pub(crate) fn nothing_in(
+    path: &Path,
+    profile: &Profile,
+    value: &ValueType,
+    notes: &[String],
+) -> Failure {
     let failure = Failure::new(format!("no {} in {}", value.name, path.display()));
     let types = profile.value_types().iter().enumerate();
     let others = types.filter(|(at, _)| profile.total(*at) > Weight(0)).map(|(_, value)| value);
     let others: Vec<&str> = others.map(|value| value.name.as_str()).collect();
     match &*others {
+        [] if !notes.is_empty() => failure.why(notes.join("; ")),
         [] => failure.why("it is a profile without samples: nothing was measured"),
         [first, ..] => failure
             .why(format!("its samples have {} only", others.join(" and ")))

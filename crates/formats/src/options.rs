@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use flame_perf_data::Names;
-use flame_profile::{Nanos, TreeOptions};
+use flame_profile::{Nanos, Profile, TreeOptions, Weight};
 
 use crate::InputFormat;
 
@@ -127,5 +127,28 @@ impl Selection {
     /// Whether anything is left out.
     pub fn is_all(&self) -> bool {
         *self == Selection::default()
+    }
+
+    /// What is said of a recording of which it leaves nothing, and which was so long, if that is known.
+    pub(crate) fn leaves_nothing(&self, duration: Option<Nanos>) -> String {
+        let Selection { from, to, .. } = *self;
+        let seconds = |time: Nanos| time.as_secs_f64().to_string();
+        let [start, end] = [from, to].map(|time| time.map(seconds).unwrap_or_default());
+        let mut text = "no sample matches ".to_owned();
+        text += &match *self == (Selection { from, to, ..Selection::default() }) {
+            true => format!("--time {start}..{end}"),
+            false => "the options".to_owned(),
+        };
+        if let Some(duration) = duration.filter(|_| from.or(to).is_some()) {
+            text += &format!("; the recording is {:.3} s long", duration.as_secs_f64());
+        }
+        text
+    }
+
+    /// The same of a profile, if it leaves nothing of it.
+    pub(crate) fn emptied(&self, profile: &Profile) -> Option<String> {
+        let weighs = |value| profile.total(value) > Weight(0);
+        let is_empty = !self.is_all() && !(0..profile.value_types().len()).any(weighs);
+        is_empty.then(|| self.leaves_nothing(profile.meta.duration))
     }
 }

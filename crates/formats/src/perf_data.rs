@@ -82,6 +82,7 @@ pub(crate) fn read(
         return Err(ReadError::Strict { place, reason });
     }
     notes.extend(trouble);
+    notes.extend(samples.selection.emptied(&profile));
     let mut skipped = Skipped::default();
     skipped.add_count(profile.health.undecodable_records);
     let content = InputContent::Profile(Box::new(shaped(profile, samples)));

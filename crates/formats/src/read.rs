@@ -94,7 +94,8 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
             read(&mut Input::new(source.reader(), threads), &mut sink)?;
             let (stacks, skipped, said) = sink.finish();
             notes = said;
-            if stacks.is_empty() && skipped.count() == 0 {
+            let is_all = options.samples.selection.is_all();
+            if stacks.is_empty() && skipped.count() == 0 && is_all {
                 notes.push(format!(
                     "it was read as {}, and has no sample that weighs anything",
                     format.name
@@ -185,8 +186,9 @@ fn read_binary(
     let error = match read_pprof_by(&bytes, &options.samples.roots) {
         Ok(mut profile) => {
             select(&mut profile, &options.samples)?;
+            let emptied = options.samples.selection.emptied(&profile);
             let content = InputContent::Profile(Box::new(profile));
-            let notes = broken.into_iter().collect();
+            let notes = broken.into_iter().chain(emptied).collect();
             return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
         }
         Err(error) => error,

@@ -68,6 +68,8 @@ pub(crate) struct Sink {
     rows: hashbrown::HashTable<u32>,
     /// The time of the first sample that has one.
     start: Option<Nanos>,
+    /// How long after it the last one was taken.
+    span: Option<Nanos>,
     skipped: Skipped,
     notes: Vec<String>,
     not_selected: u64,
@@ -123,6 +125,7 @@ impl Sink {
             stacks: Stacks::new(vec![ValueType::samples()]),
             rows: hashbrown::HashTable::new(),
             start: None,
+            span: None,
             skipped: Skipped::default(),
             notes: Vec::new(),
             not_selected: 0,
@@ -238,6 +241,7 @@ impl Sink {
         }
         let Some(time) = sample.time else { return false };
         let since = time.saturating_since(*self.start.get_or_insert(time));
+        self.span = self.span.max(Some(since));
         let in_time = selection.from.is_none_or(|from| since >= from)
             && selection.to.is_none_or(|to| since < to);
         of_tasks && on_cpu && in_time
@@ -333,6 +337,7 @@ impl Sink {
             stacks: Stacks::new(self.stacks.value_types().to_vec()),
             rows: hashbrown::HashTable::new(),
             start: self.start,
+            span: None,
             skipped: Skipped::default(),
             notes: Vec::new(),
             not_selected: 0,
@@ -364,6 +369,7 @@ impl Sink {
         self.skipped.merge(other.skipped);
         other.notes.into_iter().for_each(|note| self.note(note));
         self.not_selected += other.not_selected;
+        self.span = self.span.max(other.span);
     }
 
     /// All frames so far.
@@ -393,7 +399,10 @@ impl Sink {
     pub(crate) fn finish(mut self) -> (Stacks, Skipped, Vec<String>) {
         if self.not_selected > 0 {
             let count = self.not_selected;
-            self.note(format!("{count} samples did not match the options and were left out"));
+            self.note(match self.stacks.is_empty() {
+                true => self.options.selection.leaves_nothing(self.span),
+                false => format!("{count} samples did not match the options and were left out"),
+            });
         }
         self.stacks.frames = self.frames.into_iter().collect();
         self.stacks.tasks = self.tasks.into_iter().map(|task| task.task).collect();

@@ -148,7 +148,8 @@ pub fn read_profile<'t>(
     said.extend(notes::of_places(&files, files.unproven.load(Ordering::Relaxed)));
     said.extend(files.live.notes().into_iter().chain(debug_places.note()));
     said.extend(notes::of_names(&profile));
-    if source.left_out > 0 {
+    // Where none is left, readers say so.
+    if source.left_out > 0 && profile.health.samples > 0 {
         said.push(format!(
             "{} samples did not match the options and were left out",
             source.left_out

@@ -176,7 +176,7 @@ impl Maker<'_> {
         let value_type = profile.value_types().get(value).cloned();
         let value_type = value_type.unwrap_or_else(ValueType::samples);
         if profile.total(value) == Weight(0) {
-            return Err(nothing_in(path, profile, &value_type));
+            return Err(nothing_in(path, profile, &value_type, &[]));
         }
         let (meta, health) = (profile.meta.clone(), profile.health.clone());
         self.made(path, self.tree(builder, value_type), samples, meta, health)

@@ -99,7 +99,9 @@ impl Inputs {
 
     fn unless_empty(self, paths: &[PathBuf]) -> Result<Inputs, Failure> {
         match (self.tree.nodes(), &self.profile) {
-            ([_root], Some(profile)) => Err(nothing_in(&paths[0], profile, self.tree.value_type())),
+            ([_root], Some(profile)) => {
+                Err(nothing_in(&paths[0], profile, self.tree.value_type(), &self.notes))
+            }
             ([_root], None) => {
                 // A count that makes no sense says more than that there is none.
                 let first = self.skipped.iter().flat_map(|of| of.skipped.first()).next();
