@@ -49,6 +49,20 @@ fn each_thread_has_all_the_time_that_passed() {
 }
 
 #[test]
+fn nothing_is_said_of_shares_of_next_to_no_time() {
+    if !live_as_root() {
+        return;
+    }
+    // It sleeps for 20 ms again and again, and does next to nothing in between.
+    let target = Target::spawn(Command::new(program("wakes.c")).args(["give", "/dev/null", "60"]));
+    let pid = target.pid_text();
+    let said =
+        run(&["record", "--mode", "wall", "-p", &pid, "-d", "1", "--format", "folded", "-o", "-"]);
+    let said = said.success().stderr;
+    assert!(!said.contains("CPU time was not seen"), "{said}");
+}
+
+#[test]
 fn each_of_several_events_is_a_value() {
     if !live_as_root() {
         return;

@@ -117,6 +117,11 @@ impl Coverage {
     pub fn fraction(self) -> f64 {
         Weight(self.sampled.0).share_of(Weight(self.accounted.0))
     }
+
+    /// Whether it is a share of nothing: of so little time, shown as 0.00 s, that there was no sample.
+    pub fn is_of_nothing(self) -> bool {
+        self.sampled == Nanos(0) && self.accounted < Nanos(5_000_000)
+    }
 }
 
 /// What samples of an event stand for.
@@ -304,7 +309,7 @@ impl Health {
         if self.skipped_lines > 0 {
             parts.push(format!("{} lines not readable", self.skipped_lines));
         }
-        if let Some(coverage) = self.coverage {
+        if let Some(coverage) = self.coverage.filter(|coverage| !coverage.is_of_nothing()) {
             parts.push(format!("coverage {}", percent(coverage.fraction())));
         }
         if let Some(seen) = self.occurrences {

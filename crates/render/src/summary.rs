@@ -92,7 +92,7 @@ const STRAY: &str =
 fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
-    if let Some(coverage) = health.coverage {
+    if let Some(coverage) = health.coverage.filter(|coverage| !coverage.is_of_nothing()) {
         let share = percent(coverage.fraction());
         let share = if coverage.fraction() < 0.95 { paint.yellow(&share) } else { share };
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
@@ -294,6 +294,8 @@ fn seconds(time: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::Coverage;
+
     use super::*;
 
     #[test]
@@ -306,6 +308,17 @@ mod tests {
         let uneven = "99.6 % of 6,024 that happened; weights differ: as precise as 420 samples of \
                       equal weight";
         assert_eq!(text(420), uneven);
+    }
+
+    #[test]
+    fn of_no_time_there_is_no_share() {
+        let shown = |sampled, accounted| {
+            let coverage = Some(Coverage { sampled: Nanos(sampled), accounted: Nanos(accounted) });
+            let of_it = Health { coverage, ..Health::default() };
+            health(&of_it, 0, 0.0, Paint(false)).contains("coverage")
+        };
+        assert!(!shown(0, 0) && !shown(0, 4_999_999));
+        assert!(shown(0, 5_000_000) && shown(1, 4_999_999));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What of the target's CPU time the samples stand for, and why not for all of it.
 
-use flame_profile::{Coverage, Health, Nanos, Occurrences, Profile};
+use flame_profile::{Coverage, Health, Hz, Nanos, Occurrences, Profile};
 use flame_recorder::ProcessTimes;
 use flame_render::{Failure, Note};
-use flame_sampler::{PerTask, Privilege, Scope, Session};
+use flame_sampler::{PerTask, Privilege, Rate, Scope, Session};
 
 use crate::rights::{is_root, more_rights};
 
@@ -17,12 +17,18 @@ fn chance(profile: &Profile, session: &Session) -> f64 {
     let (Some(coverage), Some(duration)) = (profile.health.coverage, profile.meta.duration) else {
         return 0.0;
     };
-    let samples = profile.health.samples.max(1) as f64;
+    // Those that the time would have; of several events, most samples may be of others.
+    let accounted = coverage.accounted.as_secs_f64();
+    let samples = match session.rate() {
+        Rate::Frequency(Hz(hz)) => accounted * hz as f64,
+        Rate::Period(nanoseconds) => accounted * 1e9 / nanoseconds as f64,
+    };
+    let samples = samples.max(1.0);
     if session.scope() != Scope::Cpus {
         return 1.0 / samples;
     }
     let time = duration.as_secs_f64() * session.cpu_count().max(1) as f64;
-    let elsewhere = 1.0 - (coverage.accounted.as_secs_f64() / time).clamp(0.0, 1.0);
+    let elsewhere = 1.0 - (accounted / time).clamp(0.0, 1.0);
     2.0 * (elsewhere / samples).sqrt()
 }
 
