@@ -13,6 +13,7 @@ use flame_profile::{Lane, Nanos, Profile};
 
 use crate::colours::ColourConfig;
 use crate::layout::Units;
+use crate::lines::{cut_end, wrap};
 use crate::svg::{SvgConfig, escape};
 
 /// Pixels: the whole picture, the margin at its sides, and where the first lane begins.
@@ -104,8 +105,9 @@ pub fn write_chart(chart: &Chart, out: &mut impl Write) -> io::Result<()> {
         body.push_str("</g>\n");
     }
     let duration = chart.lanes.iter().map(|(_, lane)| lane.tree.total().0).max().unwrap_or(0);
-    let notes: Vec<&str> =
-        chart.footer.iter().map(String::as_str).chain([chart.how_drawn()]).collect();
+    let notes = chart.footer.iter().map(String::as_str).chain([chart.how_drawn()]);
+    let room = (WIDTH - 2 * MARGIN) * 1000;
+    let notes: Vec<String> = notes.flat_map(|note| wrap(note, room / 11)).collect();
     let height = y + 24 + 16 * u32::try_from(notes.len()).unwrap_or(0);
     writeln!(
         out,
@@ -116,7 +118,9 @@ pub fn write_chart(chart: &Chart, out: &mut impl Write) -> io::Result<()> {
     )?;
     writeln!(out, "<style>{STYLE}</style>")?;
     writeln!(out, "<rect id=\"ground\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>")?;
-    let title = escape(&chart.title);
+    // Right of it are what a search has found and its field.
+    let title = cut_end(&chart.title, (room - 400 * 1000) / 16);
+    let title = escape(&title);
     writeln!(
         out,
         "<text id=\"title\" x=\"{MARGIN}\" y=\"26\" font-size=\"16\" fill=\"#1f2328\">{title}</text>\n\

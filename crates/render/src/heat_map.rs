@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use flame_profile::{Nanos, Profile, TimedSample, Timeline, ValueType, Weight};
 
 use crate::amount::ValueScale;
+use crate::char_width::{MilliEm, text_width};
+use crate::lines::cut_end;
 use crate::svg::escape;
 use crate::whole::position;
 
@@ -24,6 +26,9 @@ const LEFT: usize = 60;
 const TOP: usize = 44;
 const BELOW: usize = 46;
 const LEAST_WIDTH: usize = 480;
+/// The font size of a title, and its room: it may make the picture wider, up to where maps end.
+const TITLE_SIZE: u32 = 15;
+const TITLE_ROOM: MilliEm = 900 * 1000 / TITLE_SIZE;
 
 /// Colours from few to many; none for nothing.
 const COLOURS: [&str; 8] =
@@ -102,15 +107,17 @@ struct Grid {
 impl Grid {
     fn write_frame(&self, map: &HeatMap, out: &mut impl Write) -> io::Result<()> {
         let (across, up) = (self.columns * self.width, SLICES * HEIGHT);
-        let (width, height) = ((LEFT + across + 20).max(LEAST_WIDTH), TOP + up + BELOW);
+        let title = cut_end(&map.title, TITLE_ROOM);
+        let inner = across.max((text_width(&title) * TITLE_SIZE / 1000) as usize);
+        let (width, height) = ((LEFT + inner + 20).max(LEAST_WIDTH), TOP + up + BELOW);
         writeln!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"Verdana, sans-serif\" font-size=\"11\">"
         )?;
         writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>")?;
-        let title = escape(&map.title);
-        writeln!(out, "<text x=\"{LEFT}\" y=\"24\" font-size=\"15\">{title}</text>")?;
+        let title = escape(&title);
+        writeln!(out, "<text x=\"{LEFT}\" y=\"24\" font-size=\"{TITLE_SIZE}\">{title}</text>")?;
         writeln!(
             out,
             "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{across}\" height=\"{up}\" fill=\"none\" stroke=\"#bbb\"/>"
@@ -169,8 +176,12 @@ mod tests {
     use super::*;
 
     fn drawn(duration: u64, samples: &[(u64, u64)]) -> String {
+        titled("a < b", duration, samples)
+    }
+
+    fn titled(title: &str, duration: u64, samples: &[(u64, u64)]) -> String {
         let samples = samples.iter().map(|(ms, weight)| (Nanos(ms * 1_000_000), *weight)).collect();
-        let (title, value) = ("a < b".to_owned(), ValueType::samples());
+        let (title, value) = (title.to_owned(), ValueType::samples());
         let map = HeatMap { title, value, duration: Nanos(duration * 1_000_000), samples };
         let mut out = Vec::new();
         write_heat_map(&map, &mut out).unwrap();
@@ -186,6 +197,22 @@ mod tests {
         // The second column, two slices up; three columns in all.
         assert!(svg.contains(&format!("x=\"{}\" y=\"{}\"", 60 + 24, 44 + 48 * 7)), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.contains("width=\"72\" height=\"350\""), "{svg}");
+    }
+
+    #[test]
+    fn titles_have_room_up_to_the_width_of_a_map() {
+        let width = |svg: &str| -> usize {
+            svg.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        assert_eq!(width(&drawn(1000, &[])), LEAST_WIDTH);
+        let long = titled(&"x".repeat(80), 1000, &[]);
+        assert!(long.contains(&format!(">{}<", "x".repeat(80))), "{long}");
+        assert_eq!(width(&long), LEFT + 80 * 592 * 15 / 1000 + 20);
+        let longer = titled(&"x".repeat(1000), 1000, &[]);
+        assert!(
+            longer.contains("x&#8230;</text>") && width(&longer) <= LEFT + ACROSS + 20,
+            "{longer}"
+        );
     }
 
     #[test]

@@ -83,3 +83,20 @@ fn without_switches_what_was_not_sampled_for_long_did_not_run() {
     // Samples are a millisecond apart mostly, so that each reaches three of them.
     assert_eq!(boxes, [named("main", 70, 150), named("main", 470, 530)]);
 }
+
+#[test]
+fn long_titles_end_before_the_search_field_and_long_notes_are_wrapped() {
+    let long = "word ".repeat(100);
+    let config =
+        SvgConfig { title: long.clone(), footer: vec![long.clone()], ..SvgConfig::default() };
+    let chart = Chart::of_profile(&profile(&[(0, "a")], None), 0, config);
+    let mut out = Vec::new();
+    write_chart(&chart, &mut out).unwrap();
+    let svg = String::from_utf8(out).unwrap();
+    assert!(
+        !svg.contains(long.trim_end()) && svg.contains("&#8230;</text>\n<text id=\"matched\""),
+        "{svg}"
+    );
+    let notes = svg.split_once("id=\"notes\"").unwrap().1;
+    assert_eq!(notes.matches("word").count(), 100);
+}
