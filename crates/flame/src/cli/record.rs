@@ -9,7 +9,8 @@ use flame_doctor::ProcessName;
 use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_recorder::{DEFAULT_MAX_DEPTH, parse_event};
 use flame_sampler::{
-    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, max_sample_rate, parse_cpu_list,
+    CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, ParseEventError, event_names,
+    max_sample_rate, near_names, parse_cpu_list,
 };
 
 use super::outputs::OutputArgs;
@@ -399,13 +400,21 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 fn events(text: &str) -> Result<List<EventType>, String> {
     let mut events: Vec<EventType> = Vec::new();
     for name in event_names_in(text) {
-        let event = parse_event(name)?;
+        let event = parse_event(name).map_err(|error| nearest(name).unwrap_or(error))?;
         if events.contains(&event) {
             return Err(format!("{event} stands there twice"));
         }
         events.push(event);
     }
     Ok(List(events))
+}
+
+/// What is said of an event that there is not, where its name is like that of another.
+fn nearest(name: &str) -> Option<String> {
+    let Err(ParseEventError::Unknown { text }) = name.parse::<EventType>() else { return None };
+    let all: Vec<String> = event_names().into_iter().map(str::to_owned).collect();
+    let near = near_names(&text.split(':').next().unwrap_or_default().to_lowercase(), &all);
+    (!near.is_empty()).then(|| format!("unknown event '{text}'{near}; --list-events names all"))
 }
 
 /// The events of a list. Commas between the slashes of a PMU are those of one event:
@@ -461,6 +470,21 @@ mod tests {
             &["uprobe:/lib/a/b.so:f", "cycles", "msr/tsc/"],
         );
         check("cpu/event=1,x", &["cpu/event=1,x"]);
+    }
+
+    #[test]
+    fn events_of_nearly_that_name_are_offered() {
+        let check = |name: &str, near: &str| {
+            let expect = format!("unknown event '{name}'; near it are {near}");
+            let error = events(name).unwrap_err();
+            assert!(error.starts_with(&expect), "{error}");
+        };
+        check("page_faults", "page-faults");
+        check("contextswitches:u", "context-switches");
+        check("cpu_clock", "cpu-clock");
+        check("cylces", "cycles");
+        check("Page-Faults", "page-faults");
+        assert!(events("nothing").unwrap_err().contains("it is one of cycles, "));
     }
 
     #[test]
