@@ -69,6 +69,14 @@ fn events_are_listed_and_wrong_names_and_filters_are_explained() {
     }
     let all = run(&["record", "--list-events"]).success();
     assert!(all.stdout.lines().any(|line| line == "sched:sched_switch"));
+    assert!(!all.stdout.contains("uprobe:"));
+    // Functions that can be sampled as they are listed.
+    let listed = run(&["record", "--list-events", "fsync"]).success().stdout;
+    let function = listed.lines().find(|line| line.ends_with("libc.so.6:fsync")).unwrap();
+    let dd = ["dd", "if=/dev/null", "of=/dev/null", "conv=fsync"];
+    let recording = ["record", "-e", function, "--format", "folded", "-o", "-", "--"];
+    let folded = Folded::parse(&run(&[&recording[..], &dd].concat()).stdout);
+    assert_eq!((folded.with(&["fsync"]), folded.total()), (1, 1), "{folded:?}");
     run(&["record", "-e", "sched:sched_swich", "--", "true"])
         .error(2, &["sched:sched_swich", "sched:sched_switch"]);
     run(&["record", "-e", "sched:sched_switch", "--filter", "nonsense > 1", "--", "true"])
