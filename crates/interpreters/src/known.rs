@@ -1,7 +1,7 @@
 //! In which processes there is an interpreter, and where: told and asked by threads that must not wait.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::lua::layout::{LuaBuild, LuaLayout};
 use crate::luajit::layout::{LuaJitBuild, LuaJitLayout};
@@ -129,6 +129,8 @@ pub struct Known {
     layouts: Box<[OnceLock<Layout>]>,
     /// How often it was asked to define all functions anew.
     forgotten: AtomicU32,
+    /// Whether there was an interpreter in any process.
+    has_any: AtomicBool,
 }
 
 impl Default for Known {
@@ -137,6 +139,7 @@ impl Default for Known {
             places: (0..PLACES).map(|_| Place::default()).collect(),
             layouts: (0..LAYOUTS).map(|_| OnceLock::new()).collect(),
             forgotten: AtomicU32::new(0),
+            has_any: AtomicBool::new(false),
         }
     }
 }
@@ -150,7 +153,13 @@ impl Known {
         let Some(number) = number.and_then(|number| u32::try_from(number).ok()) else {
             return false;
         };
+        self.has_any.store(true, Ordering::Relaxed);
         self.put(pid, number, runtime)
+    }
+
+    /// Whether an interpreter was met in any process so far.
+    pub fn has_any(&self) -> bool {
+        self.has_any.load(Ordering::Relaxed)
     }
 
     /// No interpreter was met in a process.
@@ -249,7 +258,9 @@ mod tests {
         let known = Known::default();
         assert_eq!(known.judged(7), Judged::NotYet);
         known.add_nothing(7);
+        assert!(!known.has_any());
         assert!(known.add(8, &python(11), 0x1000) && known.add(9, &python(12), 0x2000));
+        assert!(known.has_any());
         known.forked(8, 10);
         known.forked(7, 11);
         let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));

@@ -162,7 +162,9 @@ impl Session {
             samplers.start(&self.plan, &mut self.rings)?;
             (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
         }
-        self.start_readers_of_waits()
+        self.open_bells()?;
+        self.start_readers_of_waits();
+        Ok(())
     }
 
     /// Takes in all threads of a process.

@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) wake_after: usize,
     /// Whether each sample wakes a reader up, besides.
     pub(crate) wake_at_samples: bool,
-    /// Whether a reader reads what stacks have beyond their copies as their threads leave the CPU.
+    /// Whether readers look at threads that leave the CPU, once there is an interpreter in one of their processes.
     pub(crate) reads_waits: bool,
     /// Bytes of user stack that samples copy, a multiple of 8.
     pub(crate) stack_copy: u32,

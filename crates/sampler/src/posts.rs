@@ -1,6 +1,8 @@
-//! Which readers a session has: one a CPU, of its timer, or of the switches of the target's threads.
+//! Which readers a session has: one a CPU, of its timer; or of the switches of the target's threads, where there are
+//! frames of interpreters to be read.
 //!
-//! What else is counted one by one may come by the thousand, and gets none.
+//! What else is counted one by one may come by the thousand, and gets none: it is counted on whole CPUs, where a reader
+//! would be woken by what it does itself.
 
 use std::sync::Arc;
 
@@ -22,29 +24,37 @@ impl Session {
     }
 
     /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
-    /// of the CPU, or are of threads that leave it.
+    /// of the CPU.
     pub(crate) fn start_reader(&mut self, position: usize) {
         self.put_reader(position, true);
     }
 
-    /// Starts the readers of the stacks that threads of the target leave their CPUs with. A session that may not see
-    /// all tasks has none.
-    pub(crate) fn start_readers_of_waits(&mut self) -> Result<(), SamplerError> {
+    /// Opens what wakes readers of waits, while there is the right to.
+    pub(crate) fn open_bells(&mut self) -> Result<(), SamplerError> {
         if !self.plan.reads_waits {
             return Ok(());
         }
         let cpus: Vec<_> = self.rings.cpus().collect();
-        for (position, cpu) in cpus.into_iter().enumerate() {
+        for cpu in cpus {
             let opened = self.plan.open_bell(cpu);
             let Ok(bell) = opened.inspect_err(|error| tracing::debug!(%error, "waits unread"))
             else {
+                self.bells.clear();
                 return Ok(());
             };
             self.bells.extend(self.rings.add(bell, cpu)?.map(Arc::new));
-            self.start_reader(position);
         }
-        self.returns = Some(Returns::default());
         Ok(())
+    }
+
+    /// Starts the readers of waits, once there is something to be read.
+    pub(crate) fn start_readers_of_waits(&mut self) {
+        let has_any = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
+        if self.bells.is_empty() || self.readers.are_there() || !has_any {
+            return;
+        }
+        (0..self.bells.len()).for_each(|position| self.put_reader(position, true));
+        self.returns = Some(Returns::default());
     }
 
     fn put_reader(&mut self, position: usize, may_read: bool) {

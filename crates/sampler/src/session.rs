@@ -113,8 +113,8 @@ impl Session {
         };
         let wakes = pacing::wakes_at_samples(config, &plan.event);
         plan.wake_at_samples = scope == Scope::Cpus && wakes;
-        let is_of_waits = matches!(scope, Scope::Tasks(_)) && config.samples_by_thread();
-        plan.reads_waits = is_of_waits
+        plan.reads_waits = matches!(scope, Scope::Tasks(_))
+            && config.samples_by_thread()
             && plan.stack_copy > 0
             && config.interpreters.is_some()
             && plan.open_bell(cpus[0]).is_ok();
@@ -378,7 +378,7 @@ impl Session {
     /// Waits until there is something to do, or `timeout` is over: a ring is a quarter full, or,
     /// where no reader looks after the rings, a stack is to be read on while it may still stand.
     pub fn wait(&mut self, timeout: Duration) {
-        if self.readers.are_there() {
+        if self.readers.are_there() || !self.bells.is_empty() {
             let soon = self.occurrences.is_some();
             self.readers.wait(if soon { timeout.min(FRESH) } else { timeout });
         } else if self.plan.stack_copy > 0 || self.occurrences.is_some() {
@@ -405,6 +405,7 @@ impl Session {
         }
         self.rings.publish();
         if !self.finished {
+            self.start_readers_of_waits();
             self.replace_stuck_readers();
             self.follow_hotplug();
         }
