@@ -254,3 +254,29 @@ fn functions_of_scripts_have_the_times_that_they_wait() {
         }
     });
 }
+
+/// A script that has waited since before the recording makes no sample: its thread is looked at.
+#[test]
+fn functions_of_scripts_that_wait_already_are_read() {
+    let python = "/usr/bin/python3";
+    if !live_as_root() || !scripts::has(python) {
+        return;
+    }
+    let script = scripts::script("waits.py");
+    let target = Target::start(python, &[script.to_str().unwrap(), "rest"]);
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let pid = target.pid_text();
+    let rests = || {
+        let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+        call.starts_with(&format!("{} ", nix::libc::SYS_clock_nanosleep))
+    };
+    wait_until("a script that rests", rests);
+    let mut command = flame();
+    command.args(["record", "--mode", "off-cpu", "-p", &pid, "-d", "1s", "-o", &path]);
+    let said = finish(&mut command).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let is_rest = |frame: &str| scripts::scripted(frame) == Some(("long_rest", "waits.py"));
+    assert_eq!(folded.with_any(is_rest), folded.total(), "{folded:?}\n{said}");
+    assert!(said.contains("python    100 % of 1 samples with whole script stacks"), "{said}");
+}

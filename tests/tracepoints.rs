@@ -98,7 +98,7 @@ fn rare_large_transfers_count_once_on_the_whole_machine() {
     let said = finish(&mut command).success().stderr;
     let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
     let seen = folded.with_any(|frame| frame == "dd" || frame.starts_with("dd-"));
-    let share = seen as f64 / f64::from(2 * 60 << 20);
+    let share = seen as f64 / f64::from((2 * 60) << 20);
     assert!((0.99..1.015).contains(&share), "{share} of what dd read and wrote\n{said}");
 }
 

@@ -1,5 +1,6 @@
-"""Waits for known times, and says for how long each function did."""
+"""Waits for known times, and says for how long each function did; or, as `waits.py rest`, rests for long."""
 import queue
+import sys
 import threading
 import time
 
@@ -34,6 +35,10 @@ def deep(levels):
         deep_rests()
 
 
+def long_rest():
+    time.sleep(60)
+
+
 def deep_rests():
     for _ in range(10):
         time.sleep(0.03)
@@ -62,4 +67,7 @@ def main():
         print(name, time_of_it)
 
 
+if sys.argv[1:] == ["rest"]:
+    print("ready", flush=True)
+    long_rest()
 main()

@@ -109,6 +109,7 @@ mod spans;
 mod symbolizer;
 mod target;
 mod titles;
+mod waiting_scripts;
 mod wakings;
 mod walker;
 

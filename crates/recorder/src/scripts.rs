@@ -92,6 +92,11 @@ impl Scripts {
         }
     }
 
+    /// In which processes there are interpreters, where somebody wants to see what they run.
+    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+        self.known.clone()
+    }
+
     /// The frame of an id.
     pub(crate) fn get(&self, id: ScriptId) -> Option<&ScriptFrame> {
         self.frames.get_index(usize::try_from(id.0).ok()?)

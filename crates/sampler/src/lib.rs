@@ -40,6 +40,7 @@ mod error;
 mod event_type;
 mod filter;
 mod hand_over;
+mod latest;
 mod limits;
 mod losses;
 mod occurrences;

@@ -305,7 +305,7 @@ impl Plan {
         let registers = self.layout.fields().user_registers;
         builder.sample_regs_user(registers).sample_stack_user(self.stack_copy);
         let wakes = self.wake_at_samples || self.reads_waits;
-        match wakes && records == Records::Samples {
+        match wakes && records != Records::SideBand {
             true => builder.wakeup_events(1),
             false => builder.wakeup_watermark(self.wake_after),
         };

@@ -29,6 +29,7 @@ use nix::unistd::gettid;
 use crate::apart::{fetch, may_read_others, run_apart};
 use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
+use crate::latest::{Latest, Sampled};
 use crate::open::Plan;
 use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing;
@@ -59,17 +60,11 @@ const IDLE_TASK: Tid = Tid(0);
 /// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Of how many threads that left their CPU the stacks are read at a look: one thread that wakes another and waits for
-/// its answer is followed by that one within 20 us.
-const MOST_WAITS: usize = 8;
+/// How long it reads at a time. In a process of a thousand threads, finding the state of one takes half a millisecond.
+const MOST_AT_ONCE: Nanos = Nanos(500_000);
 
-/// For how long such a reader lets threads go on undisturbed after one look in [`UNDISTURBED`]: who waits for a thread
-/// that it goes before waits longer. If it went before each, no wait of the usual length would be sampled.
-const UNDISTURBED_FOR: Duration = Duration::from_micros(500);
-const UNDISTURBED: u8 = 4;
-
-/// How long it stays away where nobody was met who has an interpreter.
-const NOTHING_TO_READ: Duration = Duration::from_millis(10);
+/// It stays away for so many times as long as a look took: a tenth of a CPU is its own at most.
+const REST_PER_LOOK: u32 = 9;
 
 /// How soon files are looked at that code is mapped of: a program that runs for a moment may be replaced behind it.
 const BETWEEN_FILES: Nanos = Nanos(10_000_000);
@@ -179,42 +174,6 @@ pub(crate) struct Reader {
     /// Where there are interpreters, if somebody wants to know what runs in them.
     pub(crate) interpreters: Option<Arc<Known>>,
     pub(crate) giver: Giver,
-}
-
-/// A sample that is read on.
-type Sampled = (Nanos, Pid, Option<Wanted>);
-
-/// The samples of a look that are read on.
-#[derive(Debug)]
-struct Latest {
-    samples: [Option<Sampled>; MOST_WAITS],
-    count: usize,
-    /// Only the stack of the last one stands still.
-    is_one: bool,
-}
-
-impl Latest {
-    fn add(&mut self, sample: Sampled) {
-        let at = if self.is_one { 0 } else { self.count % MOST_WAITS };
-        self.samples[at] = Some(sample);
-        self.count += 1;
-    }
-
-    /// For how long threads are left alone behind them.
-    fn rest(&self, random: &mut fastrand::Rng) -> Duration {
-        let is_read = self.count == 0 || self.in_order().any(|(.., wanted)| wanted.is_some());
-        match (is_read, random.u8(..UNDISTURBED)) {
-            (false, _) => NOTHING_TO_READ,
-            (true, 0) => UNDISTURBED_FOR,
-            (true, _) => Duration::ZERO,
-        }
-    }
-
-    /// In the order in which they came.
-    fn in_order(&self) -> impl Iterator<Item = Sampled> + '_ {
-        let (newer, older) = self.samples.split_at(self.count % MOST_WAITS);
-        older.iter().chain(newer).copied().flatten()
-    }
 }
 
 /// What a reader keeps from one look to the next.
@@ -380,7 +339,7 @@ impl Reader {
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         let is_one = !self.plan.reads_waits;
-        let mut latest = Latest { samples: [None; MOST_WAITS], count: 0, is_one };
+        let mut latest = Latest::new(is_one);
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
         let mut maps_code = false;
         work.filled += lock(&self.lookout).for_each_new(|record| {
@@ -416,9 +375,11 @@ impl Reader {
         }
         self.draw(seen, &mut work.own);
         if !is_one {
-            work.rest = latest.rest(&mut work.random);
+            let took = monotonic_now().saturating_since(now);
+            let rest = Duration::from_nanos(took.0).saturating_mul(REST_PER_LOOK);
+            work.rest = latest.rest(&mut work.random).max(rest);
         }
-        work.is_idle = latest.count == 0;
+        work.is_idle = latest.is_empty();
         if let Some((time, ..)) = latest.in_order().last() {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
@@ -435,8 +396,11 @@ impl Reader {
     /// Reads the stack of a sample, and hands it over.
     fn read(&mut self, (time, pid, wanted): Sampled, now: Nanos, work: &mut Work) {
         let Some(wanted) = wanted else { return };
-        // Who waits does so for as long as the switches of its thread say.
-        let is_late = !self.plan.reads_waits && work.is_late(now.saturating_since(time));
+        let is_late = match self.plan.reads_waits {
+            // Who waits does so for as long as the switches of its thread say.
+            true => monotonic_now().saturating_since(now) > MOST_AT_ONCE,
+            false => work.is_late(now.saturating_since(time)),
+        };
         let read = match is_late {
             true => Err(NotRead::Late),
             false => work.read((pid, self.cpu), &wanted),

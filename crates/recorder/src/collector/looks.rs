@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flame_events::{Addresses, SampleEvent};
-use flame_profile::{Evidence, Nanos, Pid, ProcessAddress, Tid};
+use flame_events::{Addresses, Rest, SampleEvent, StackBytes};
+use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, Tid};
 
 use super::Collector;
 use crate::aggregator::Wait;
+use crate::waiting_scripts::WaitingScripts;
 
 /// For how long threads are looked at, at a time.
 const LOOK: Duration = Duration::from_millis(5);
@@ -29,6 +30,7 @@ pub(super) struct Looks {
     waiting: Vec<(Pid, Tid)>,
     /// When it was last asked.
     listed: Nanos,
+    scripts: WaitingScripts,
 }
 
 impl Looks {
@@ -69,6 +71,15 @@ impl Collector {
         if bytes.is_empty() {
             return;
         }
+        let (known, memory) = (self.scripts.known(), self.locator.images.memory());
+        let script = known.and_then(|known| {
+            let thread = (pid, tid, stack);
+            Some(self.looks.scripts.read(&known, thread, &**memory)?.to_vec())
+        });
+        let rest = match &script {
+            Some(script) => Rest::Read { bytes: &[], interrupted: None, script },
+            None => Rest::NotRead(NotRead::Late),
+        };
         let looked_at = clock();
         self.locator.advance_to(looked_at);
         let place = (program_counter, stack);
@@ -89,7 +100,7 @@ impl Collector {
             kernel_chain: Addresses::default(),
             user_chain: Addresses::default(),
             user_registers: Some(Vec::new()),
-            user_stack: None,
+            user_stack: Some(StackBytes { head: &bytes, rest, ..StackBytes::default() }),
         };
         self.take_walked(looked_at, &sample, (end, Evidence::ReadFromProcess), Some(wait));
     }

@@ -1,0 +1,66 @@
+//! What the interpreter of a thread that waits was doing, read from its process while events come.
+
+use std::time::{Duration, Instant};
+
+use flame_interpreters::{Catcher, Known, Layout, Memory, Part, SampledRegisters, Thread};
+use flame_profile::{Pid, ProcessAddress, Tid};
+
+use crate::target::TargetMemory;
+
+/// How long one thread is read. Memory of other users' processes comes by way of another process, piece by piece.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Reads frames of interpreters.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingScripts {
+    catcher: Option<Box<Catcher>>,
+    caught: Vec<u8>,
+}
+
+impl WaitingScripts {
+    /// What [`flame_interpreters::Caught`] reads; nothing where there is no interpreter, and where one is known by
+    /// registers, which nobody has of a thread that waits.
+    pub(crate) fn read(
+        &mut self,
+        known: &Known,
+        (pid, tid, stack): (Pid, Tid, ProcessAddress),
+        memory: &dyn TargetMemory,
+    ) -> Option<&[u8]> {
+        let (layout, runtime) = known.interpreter_of(pid.0)?;
+        if matches!(layout, Layout::LuaJit(_)) {
+            return None;
+        }
+        let catcher = self.catcher.get_or_insert_default();
+        // Each thread waits once, and all that it runs is to be told of.
+        catcher.was_lost();
+        self.caught.resize(Catcher::MOST, 0);
+        let registers = SampledRegisters::default();
+        let thread = Thread { pid: pid.0, tid: tid.0, stack_pointer: stack.0, registers };
+        let memory = MemoryOf { pid, memory, deadline: Instant::now() + PATIENCE };
+        let len = catcher.catch(layout, runtime, thread, &memory, &mut self.caught);
+        self.caught.get(..len)
+    }
+}
+
+/// The memory of a process, as long as there is patience.
+struct MemoryOf<'m> {
+    pid: Pid,
+    memory: &'m dyn TargetMemory,
+    deadline: Instant,
+}
+
+impl Memory for MemoryOf<'_> {
+    fn read(&self, parts: &[Part], into: &mut [u8]) -> usize {
+        let mut len = 0;
+        for part in parts {
+            let Some(bytes) = into.get_mut(len..len + part.len) else { break };
+            let is_read = Instant::now() < self.deadline
+                && self.memory.read(self.pid, ProcessAddress(part.address), bytes).is_ok();
+            if !is_read {
+                break;
+            }
+            len += part.len;
+        }
+        len
+    }
+}
