@@ -34,11 +34,19 @@ pub enum Outcome {
     Torn,
     /// There were more frames than are read.
     TooDeep,
+    /// The thread may have gone on meanwhile: what functions are is right, and no more.
+    Late,
 }
 
 impl Outcome {
-    const ALL: [Outcome; 5] =
-        [Outcome::Read, Outcome::NoThread, Outcome::Unreadable, Outcome::Torn, Outcome::TooDeep];
+    const ALL: [Outcome; 6] = [
+        Outcome::Read,
+        Outcome::NoThread,
+        Outcome::Unreadable,
+        Outcome::Torn,
+        Outcome::TooDeep,
+        Outcome::Late,
+    ];
 
     pub(crate) fn code(self) -> u32 {
         (0..)
@@ -224,6 +232,13 @@ impl<'a> Caught<'a> {
         let len = usize::try_from(half(bytes, 4)?).ok()?.checked_mul(ENTRY)?;
         let (entries, functions) = bytes.get(HEAD..)?.split_at_checked(len)?;
         Some(Caught { outcome, entries, functions, defined: half(bytes, 8)? })
+    }
+
+    /// Takes from what was caught that its chain is of the moment of a sample: [`Outcome::Late`].
+    pub fn outdate(bytes: &mut [u8]) {
+        if let Some(outcome) = bytes.first_chunk_mut() {
+            *outcome = Outcome::Late.code().to_le_bytes();
+        }
     }
 
     /// How that went.

@@ -61,6 +61,7 @@ pub(crate) fn joined(
         Outcome::Unreadable => Some(ScriptEnd::Unreadable),
         Outcome::NoThread => return Err(ScriptEnd::NoThread),
         Outcome::Torn => return Err(ScriptEnd::Disagrees),
+        Outcome::Late => return Err(ScriptEnd::NotRead),
     };
     let placed = match lacks {
         None => place(stack, &entries, None)?,

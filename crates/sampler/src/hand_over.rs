@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use flame_events::{InterruptedStack, Rest};
+use flame_interpreters::Caught;
 use flame_profile::{Nanos, NotRead, ProcessAddress};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -99,7 +100,7 @@ impl Taker {
             let read = self.take(head.read);
             if head.time == time {
                 return match read {
-                    Ok(read) if !holds(read.until) => Rest::NotRead(NotRead::Changed),
+                    Ok(read) if !holds(read.until) => self.outdated(read),
                     Ok(read) => self.as_event(read),
                     Err(why) => Rest::NotRead(why),
                 };
@@ -134,6 +135,16 @@ impl Taker {
         }
     }
 
+    /// Of what was read of a thread that has gone on, what functions are stays right: each is told of once.
+    fn outdated(&mut self, read: Read) -> Rest<'_> {
+        let script = &mut self.taken[read.stacks()..len_of(read)];
+        if script.is_empty() {
+            return Rest::NotRead(NotRead::Changed);
+        }
+        Caught::outdate(script);
+        Rest::Read { bytes: &[], interrupted: None, script }
+    }
+
     fn as_event(&self, read: Read) -> Rest<'_> {
         let (stacks, script) = self.taken[..len_of(read)].split_at(read.stacks());
         let (bytes, others) = stacks.split_at(read.rest);
@@ -150,6 +161,8 @@ fn len_of(read: Read) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use flame_interpreters::Outcome;
+
     use super::*;
 
     fn read(rest: usize) -> Result<Read, NotRead> {
@@ -185,9 +198,17 @@ mod tests {
             Rest::Read { bytes: b"x", interrupted, script: b"!" }
         );
         assert_eq!(taker.rest(Nanos(50), always), Rest::NotRead(NotRead::Late));
-        giver.give(Nanos(60), Ok(script), b"xyz!");
-        let changed = taker.rest(Nanos(60), |until| until != Nanos(45));
-        assert_eq!(changed, Rest::NotRead(NotRead::Changed));
+        for script in [0, 16] {
+            let read = Ok(Read { rest: 2, script, until: Nanos(65), ..Read::default() });
+            giver.give(Nanos(60 + script as u64), read, &[0; 18]);
+        }
+        let gone_on = |until| until != Nanos(65);
+        assert_eq!(taker.rest(Nanos(60), gone_on), Rest::NotRead(NotRead::Changed));
+        let Rest::Read { bytes: &[], interrupted: None, script } = taker.rest(Nanos(76), gone_on)
+        else {
+            panic!("what functions are is right")
+        };
+        assert_eq!(Caught::parse(script).map(|caught| caught.outcome()), Some(Outcome::Late));
     }
 
     #[test]

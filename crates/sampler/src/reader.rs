@@ -11,6 +11,7 @@
 //! by the session, to which each hands over what it read. What unwinding and names take is not done
 //! here.
 
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -194,6 +195,8 @@ struct Work {
     turns: Turns,
     /// Before it waits for samples.
     rest: Duration,
+    /// What the last look left for the next one.
+    left: Latest,
     random: fastrand::Rng,
     /// For how long the reader had run when it drew last.
     own: Nanos,
@@ -289,6 +292,7 @@ impl Reader {
             is_idle: false,
             turns: Turns::of_this_thread(),
             rest: Duration::ZERO,
+            left: Latest::new(!self.plan.reads_waits),
             random: fastrand::Rng::new(),
             own: own_time(),
         };
@@ -312,6 +316,7 @@ impl Reader {
     /// Waits for samples or for one that is overdue; `false` when the recording is over.
     fn wait(&self, work: &Work) -> bool {
         let timeout = match &self.paced {
+            None if !work.left.is_empty() => Duration::ZERO,
             None => Duration::MAX,
             Some(_) if work.is_idle => IDLE,
             Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
@@ -339,7 +344,7 @@ impl Reader {
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         let is_one = !self.plan.reads_waits;
-        let mut latest = Latest::new(is_one);
+        let mut latest = mem::replace(&mut work.left, Latest::new(is_one));
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
         let mut maps_code = false;
         work.filled += lock(&self.lookout).for_each_new(|record| {
@@ -368,7 +373,7 @@ impl Reader {
             pacing::note(&mut seen, glance, time);
         });
         // Before anything else: the target may be woken up on another CPU.
-        latest.in_order().for_each(|sample| self.read(sample, now, work));
+        let done = self.read_all(&latest, now, work);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         if let Some(pacer) = &mut pacer {
             pacer.note_silence(monotonic_now(), &mut seen);
@@ -380,7 +385,7 @@ impl Reader {
             work.rest = latest.rest(&mut work.random).max(rest);
         }
         work.is_idle = latest.is_empty();
-        if let Some((time, ..)) = latest.in_order().last() {
+        if let Some(time) = done {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
         if maps_code && now.saturating_since(work.rang_for_code) >= BETWEEN_FILES {
@@ -393,14 +398,27 @@ impl Reader {
         }
     }
 
+    /// Reads the stacks of samples, as long as a look may take: the time of the last one.
+    fn read_all(&mut self, latest: &Latest, now: Nanos, work: &mut Work) -> Option<Nanos> {
+        let mut done = None;
+        for sample in latest.in_order() {
+            let took = || monotonic_now().saturating_since(now);
+            // Who waits does so for longer, mostly.
+            if self.plan.reads_waits && done.is_some() && took() > MOST_AT_ONCE {
+                work.left.add(sample);
+                continue;
+            }
+            self.read(sample, now, work);
+            done = Some(sample.0);
+        }
+        done
+    }
+
     /// Reads the stack of a sample, and hands it over.
     fn read(&mut self, (time, pid, wanted): Sampled, now: Nanos, work: &mut Work) {
         let Some(wanted) = wanted else { return };
-        let is_late = match self.plan.reads_waits {
-            // Who waits does so for as long as the switches of its thread say.
-            true => monotonic_now().saturating_since(now) > MOST_AT_ONCE,
-            false => work.is_late(now.saturating_since(time)),
-        };
+        // Who waits does so for as long as the switches of its thread say.
+        let is_late = !self.plan.reads_waits && work.is_late(now.saturating_since(time));
         let read = match is_late {
             true => Err(NotRead::Late),
             false => work.read((pid, self.cpu), &wanted),

@@ -6,7 +6,7 @@ use flame_events::{
     Event, EventKind, EventSource, Glance, Horizon, Lane, RecordBytes, Rest, SampleEvent, Sieve,
     drain_lanes,
 };
-use flame_profile::{Nanos, NotRead};
+use flame_profile::Nanos;
 
 use crate::config::{EventSpec, SamplerConfig};
 use crate::error::SamplerError;
@@ -113,7 +113,6 @@ impl EventSource for Sessions {
             _ => Horizon::End,
         };
         let teller = self.teller();
-        let interpreters = self.0[0].config.interpreters.clone();
         let (mut lanes, mut owners, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         for (event, session) in self.0.iter_mut().enumerate() {
             let layout = session.plan.layout;
@@ -127,18 +126,13 @@ impl EventSource for Sessions {
                 filter: session.filter.as_mut(),
                 readers: &mut session.readers,
                 returns: session.returns.as_ref(),
-                told_in_vain: false,
                 occurrences: session.occurrences.as_mut(),
                 since: session.since,
                 stray_samples: &mut session.stray_samples,
                 lost_untold: &mut session.lost_untold,
             });
         }
-        let mut merged = Merged { owners, parts, teller, settled, sink };
-        drain_lanes(&mut lanes, horizon, &mut merged);
-        if merged.parts.iter().any(|part| part.told_in_vain) {
-            interpreters.iter().for_each(|known| known.define_again());
-        }
+        drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, settled, sink });
         self.0.iter_mut().for_each(|session| session.end_drain(horizon));
         Ok(())
     }
@@ -150,8 +144,6 @@ struct Part<'s> {
     filter: Option<&'s mut Filter>,
     readers: &'s mut Readers,
     returns: Option<&'s Returns>,
-    /// Whether what was read of a thread did not hold: functions may have been told of with it.
-    told_in_vain: bool,
     occurrences: Option<&'s mut Occurrences>,
     since: Nanos,
     stray_samples: &'s mut u64,
@@ -207,9 +199,7 @@ impl Sieve for Merged<'_> {
                             |all: &Returns| until <= settled && all.rested(tid, time, until);
                         part.returns.is_none_or(rested)
                     };
-                    let rest = part.readers.rest(position, time, holds);
-                    part.told_in_vain |= rest == Rest::NotRead(NotRead::Changed);
-                    return with_rest(event, rest, self.sink);
+                    return with_rest(event, part.readers.rest(position, time, holds), self.sink);
                 }
             }
             EventKind::Lost { event, count } => {
