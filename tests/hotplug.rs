@@ -141,5 +141,6 @@ fn check(seconds: &str, until: f64, least: f64) {
     let coverage = weights.sum::<u64>() as f64 / HZ / total;
     assert!((least..=1.12).contains(&coverage), "coverage {coverage:.3}\n{said}");
     let claimed = number_behind(&said, "coverage ") / 100.0;
-    assert!((claimed - coverage).abs() <= 0.03, "{claimed:.3} said, {coverage:.3} seen\n{said}");
+    // What the kernel accounts to the program has what moving its threads took, which the program does not know.
+    assert!((claimed - coverage).abs() <= 0.05, "{claimed:.3} said, {coverage:.3} seen\n{said}");
 }
