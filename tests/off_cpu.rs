@@ -249,7 +249,7 @@ fn functions_of_scripts_have_the_times_that_they_wait() {
             "deep" => by(&["measured", "deep"]),
             "deep_rests" => by(&["deep"]),
             "measured" => by(&["main", "Thread.run"]),
-            _ => by(&["measured", "deep"]),
+            _ => by(&["measured"]),
         }
     });
 }

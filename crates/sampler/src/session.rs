@@ -61,7 +61,7 @@ pub struct Session {
     pub(crate) rings: Rings,
     pub(crate) events: Events,
     pub(crate) filter: Option<Filter>,
-    /// One for each ring, where events are bound to CPUs.
+    /// One for each ring, where events are bound to CPUs; and where the switches of threads are, see `posts`.
     pub(crate) readers: Readers,
     /// What wakes readers up where events are bound to tasks, which end.
     pub(crate) bells: Vec<Arc<Descriptor>>,
