@@ -10,16 +10,22 @@ use crate::target::TargetMemory;
 /// How long one thread is read. Memory of other users' processes comes by way of another process, piece by piece.
 const PATIENCE: Duration = Duration::from_millis(20);
 
+/// How long all of them are in a recording: events come meanwhile, and files of who owns the processes are waited for by the
+/// same patience.
+const IN_ALL: Duration = Duration::from_secs(2);
+
 /// Reads frames of interpreters.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingScripts {
     catcher: Option<Box<Catcher>>,
     caught: Vec<u8>,
+    /// What was spent on it.
+    took: Duration,
 }
 
 impl WaitingScripts {
     /// What [`flame_interpreters::Caught`] reads; nothing where there is no interpreter, and where one is known by
-    /// registers, which nobody has of a thread that waits.
+    /// registers, which nobody has of a thread that waits; or when it has taken too long already.
     pub(crate) fn read(
         &mut self,
         known: &Known,
@@ -27,7 +33,7 @@ impl WaitingScripts {
         memory: &dyn TargetMemory,
     ) -> Option<&[u8]> {
         let (layout, runtime) = known.interpreter_of(pid.0)?;
-        if matches!(layout, Layout::LuaJit(_)) {
+        if matches!(layout, Layout::LuaJit(_)) || self.took >= IN_ALL {
             return None;
         }
         let catcher = self.catcher.get_or_insert_default();
@@ -36,8 +42,10 @@ impl WaitingScripts {
         self.caught.resize(Catcher::MOST, 0);
         let registers = SampledRegisters::default();
         let thread = Thread { pid: pid.0, tid: tid.0, stack_pointer: stack.0, registers };
-        let memory = MemoryOf { pid, memory, deadline: Instant::now() + PATIENCE };
+        let begun = Instant::now();
+        let memory = MemoryOf { pid, memory, deadline: begun + PATIENCE };
         let len = catcher.catch(layout, runtime, thread, &memory, &mut self.caught);
+        self.took += begun.elapsed();
         self.caught.get(..len)
     }
 }
