@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::support::{
     Folded, Scratch, Target, finish, flame, live_as_root, program, run, wait_until,
@@ -158,6 +159,24 @@ fn calls_take_from_their_entry_to_their_return() {
     let slow = folded.with(&["slow"]) as f64 / 200e6;
     assert!((0.95..1.5).contains(&slow), "{slow} of 200 ms\n{said}");
     assert!(folded.with(&["small"]) < 20_000_000, "{said}");
+}
+
+/// Neither what sampling takes is part of a call, nor does a call that was sampled stand for others that were longer or
+/// shorter: a thread is in calls for as long as it lives, at most.
+#[test]
+fn calls_are_as_long_among_many_as_among_few() {
+    if !has_tracepoints() {
+        return;
+    }
+    let begun = Instant::now();
+    let (folded, said) = transfers(&["--mode", "io", "--measure", "latency"], 400_000);
+    let elapsed = begun.elapsed().as_nanos();
+    assert!(u128::from(folded.total()) < elapsed, "{folded:?} of {elapsed} ns\n{said}");
+    assert!(said.contains(" calls took "), "{said}");
+    let slow = folded.with(&["slow"]) as f64 / 200e6;
+    assert!((0.95..1.5).contains(&slow), "{slow} of 200 ms\n{said}");
+    let (small, large) = (folded.with(&["small"]), folded.with(&["large"]));
+    assert!(small > large && large > 0, "{folded:?}\n{said}");
 }
 
 /// A process does not return from the call that ends it: that call lasts until then, and not until the

@@ -86,8 +86,8 @@ pub enum Weighing {
     Sizes(&'static str),
     /// How far the address that a call returns lies beyond the one of the call before.
     Growth,
-    /// The time until another event of the thread.
-    Until(EventType),
+    /// The time since another event of the thread.
+    Since(EventType),
 }
 
 /// Why something cannot be measured.
@@ -139,12 +139,12 @@ impl Calls {
             }
             (Calls::Locks, Measure::Latency) => {
                 let exit = tracepoint("syscalls:sys_exit_futex", None)?;
-                (futex()?, Weighing::Until(exit))
+                (exit, Weighing::Since(futex()?))
             }
             (Calls::Locks, Measure::Count) => (futex()?, Weighing::Occurrences),
             (Calls::Io | Calls::Syscalls, Measure::Latency) => {
                 let exit = tracepoint(EXIT, transfers.clone())?;
-                (tracepoint(ENTER, transfers)?, Weighing::Until(exit))
+                (exit, Weighing::Since(tracepoint(ENTER, transfers)?))
             }
             (Calls::Brk, Measure::Bytes) => (tracepoint(BRK, None)?, Weighing::Growth),
             (Calls::Brk, Measure::Count) => (tracepoint(BRK, None)?, Weighing::Occurrences),
@@ -250,11 +250,12 @@ impl RecorderConfig {
                 (with_field(event, "ret")?, "bytes")
             }
             Weighing::Field(field) => (with_field(event, &field)?, "count"),
-            Weighing::Until(event_of_end) => {
-                self.others = vec![EventSpec {
+            Weighing::Since(begin) => {
+                let each = |event| EventSpec {
                     call_graph: Some(CallGraph::None),
-                    ..EventSpec::new(event_of_end, Rate::Period(1))
-                }];
+                    ..EventSpec::new(event, Rate::Period(1))
+                };
+                self.others = vec![each(begin), each(event.clone())];
                 self.options.spans = true;
                 (event, "nanoseconds")
             }

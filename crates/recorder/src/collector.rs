@@ -88,10 +88,8 @@ pub(crate) struct Collector {
     sampled: Nanos,
     /// For how many occurrences samples stand, by event.
     counted: Vec<Counted>,
-    /// Where samples of a further event end what those of the first begin.
+    /// Where samples stand for the time between two events.
     spans: Option<Spans<Wait>>,
-    /// How many of those ends were lost.
-    open_ends: u64,
     /// Of how many events samples are.
     events: usize,
     keeps_times: bool,
@@ -137,8 +135,7 @@ impl Collector {
             samples: 0,
             sampled: Nanos(0),
             counted: Vec::new(),
-            spans: options.spans.then(Spans::default),
-            open_ends: 0,
+            spans: options.spans.then(Spans::new),
             arguments: options.arguments.clone(),
             growth: options.growth.then(Growth::default),
             blocks: options.blocks.clone().map(Blocks::new),
@@ -259,11 +256,7 @@ impl Collector {
             let note = "there were too many switches to keep when each thread had a CPU".to_owned();
             health.notes.push(note);
         }
-        if self.open_ends > 0 {
-            let note =
-                format!("{} calls whose end may have been lost are left out", self.open_ends);
-            health.notes.push(note);
-        }
+        health.notes.extend(self.spans.iter().flat_map(Spans::notes));
         (rows, health)
     }
 
@@ -314,9 +307,7 @@ impl Collector {
     }
 
     fn take_sample(&mut self, time: Nanos, sample: &SampleEvent<'_>) {
-        if self.take_chain(time, sample)
-            || self.ends_span(time, sample)
-            || self.is_of_no_use(sample)
+        if self.take_chain(time, sample) || self.is_edge(time, sample) || self.is_of_no_use(sample)
         {
             return;
         }

@@ -212,8 +212,8 @@ pub struct Options {
     /// of those times are shown. The source must tell of all switches, see
     /// [`SamplerConfig::switches`].
     pub waits: Option<Waits>,
-    /// Whether samples of a further event end, thread by thread, what those of the first begin, and
-    /// those of the first stand for the time between.
+    /// Whether samples stand for the time that a thread took from one event to another. The first event of the source is
+    /// the one that ends that time, sampled; the second begins it and the third ends it, and both are recorded each time.
     pub spans: bool,
     /// What samples of each event weigh, by its position, where that is an argument of the function that
     /// is called.

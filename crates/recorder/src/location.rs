@@ -49,6 +49,8 @@ pub(super) enum CodeLocation {
     Preempted,
     /// Not code: time of a thread that no sample stands for.
     NotSampled,
+    /// Not code: the same, of calls.
+    CallsNotSampled,
     /// Not code: a thread had a CPU, and was never sampled there.
     RanUnsampled,
     /// Not code: the thread waited already when the recording began.

@@ -38,6 +38,9 @@ const PREEMPTED: &str = "[preempted]";
 /// The only frame of waits that were not sampled, and that no sample of about their length stands for.
 const NOT_SAMPLED: &str = "[waits not sampled]";
 
+/// The same, of calls.
+const CALLS_NOT_SAMPLED: &str = "[calls not sampled]";
+
 /// The only frame of the time on CPU of a thread that was never sampled there.
 const RAN_UNSAMPLED: &str = "[on-CPU time not sampled]";
 
@@ -267,6 +270,7 @@ impl<'c> Namer<'c> {
             CodeLocation::NotKept => mark(profile, NOT_KEPT),
             CodeLocation::Preempted => mark(profile, PREEMPTED),
             CodeLocation::NotSampled => mark(profile, NOT_SAMPLED),
+            CodeLocation::CallsNotSampled => mark(profile, CALLS_NOT_SAMPLED),
             CodeLocation::RanUnsampled => mark(profile, RAN_UNSAMPLED),
             CodeLocation::WaitedBefore => mark(profile, WAITED_BEFORE),
             CodeLocation::Waker => mark(profile, WAKER),

@@ -49,6 +49,8 @@ struct Away<S> {
     looked_at: Option<(Nanos, S)>,
     /// When it was woken, and who did it.
     woken: Option<(Nanos, S)>,
+    /// The end of its thread may have been among records that were lost.
+    is_doubtful: bool,
 }
 
 impl<S> Away<S> {
@@ -63,6 +65,7 @@ impl<S> Away<S> {
             is_looked_at: false,
             looked_at: None,
             woken: None,
+            is_doubtful: false,
         }
     }
 
@@ -386,6 +389,11 @@ impl<S: Clone> OffCpu<S> {
         self.away.clear();
     }
 
+    /// Records were lost, maybe those of threads that ended: who is away then counts if it comes back.
+    pub(crate) fn doubt(&mut self) {
+        self.away.values_mut().for_each(|away| away.is_doubtful = true);
+    }
+
     /// The recording is over. Who waits has waited so far.
     pub(crate) fn finish(&mut self, now: Nanos) -> Vec<Spell<S>> {
         let away = std::mem::take(&mut self.away);
@@ -393,7 +401,9 @@ impl<S: Clone> OffCpu<S> {
         all.sort_unstable_by_key(|(tid, _)| *tid);
         // One that was sampled last of all has not even left.
         all.retain(|(_, away)| away.since.is_some());
-        let spells = all.into_iter().flat_map(|(tid, away)| self.spells(now, tid, away, true));
+        let known = all.extract_if(.., |(_, away)| !away.is_doubtful).collect::<Vec<_>>();
+        self.sums.unpaired += all.len() as u64;
+        let spells = known.into_iter().flat_map(|(tid, away)| self.spells(now, tid, away, true));
         let mut spells: Vec<Spell<S>> = spells.collect();
         let mut left: Vec<Tid> = self.classes.keys().copied().collect();
         left.sort_unstable();

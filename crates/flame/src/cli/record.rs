@@ -185,7 +185,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "FIELD", requires = "event", hide_short_help = true)]
     pub(crate) weight: Option<String>,
 
-    /// Measure the time from one event of a thread to another: syscalls:sys_enter_fsync,syscalls:sys_exit_fsync
+    /// Measure the time from one event of a thread to another, whose stacks are shown: syscalls:sys_enter_fsync,syscalls:sys_exit_fsync
     #[arg(long, value_name = "ENTER,EXIT", value_parser = events, conflicts_with_all = ["event", "mode"], hide_short_help = true)]
     pub(crate) pair: Option<List<EventType>>,
 

@@ -12,6 +12,8 @@ use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, Tid};
 
 use super::Collector;
 use crate::aggregator::Wait;
+use crate::off_cpu::OffCpu;
+use crate::spans::Spans;
 use crate::waiting_scripts::WaitingScripts;
 
 /// For how long threads are looked at, at a time.
@@ -44,21 +46,26 @@ impl Collector {
     /// Looks where threads wait of which that is not known, for a little while: events come meanwhile, and
     /// are to be taken in.
     pub(crate) fn look_at_waiting(&mut self, clock: impl Fn() -> Nanos) {
-        let Some(off_cpu) = &self.off_cpu else { return };
         let are_alone = self.wakings.as_ref().is_some_and(|wakings| wakings.are_alone);
         let now = clock();
         let is_due = now.saturating_since(self.looks.listed) >= BETWEEN_LISTS;
         if is_due && !are_alone && self.looks.waiting.is_empty() {
-            self.looks.waiting = off_cpu.wait_somewhere(now, LONG);
+            let Some(away) = self.away() else { return };
+            self.looks.waiting = away.wait_somewhere(now, LONG);
             self.looks.listed = now;
         }
         let deadline = Instant::now() + LOOK;
         while Instant::now() < deadline {
             let Some((pid, tid)) = self.looks.waiting.pop() else { return };
-            if self.off_cpu.as_mut().is_some_and(|off_cpu| off_cpu.is_to_be_looked_at(tid)) {
+            if self.away().is_some_and(|away| away.is_to_be_looked_at(tid)) {
                 self.look_at(pid, tid, &clock);
             }
         }
+    }
+
+    /// Threads that are off their CPUs, or in calls.
+    fn away(&mut self) -> Option<&mut OffCpu<Wait>> {
+        self.spans.as_mut().map(Spans::between).or(self.off_cpu.as_mut())
     }
 
     /// Finds out where a thread waits.
@@ -85,8 +92,8 @@ impl Collector {
         let place = (program_counter, stack);
         let end = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
         let wait = Wait::default();
-        if let Some(off_cpu) = &mut self.off_cpu {
-            off_cpu.looked_at(looked_at, tid, Arc::clone(&wait));
+        if let Some(away) = self.away() {
+            away.looked_at(looked_at, tid, Arc::clone(&wait));
         }
         let sample = SampleEvent {
             event: self.events - 1,

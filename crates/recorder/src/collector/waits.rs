@@ -11,6 +11,7 @@ use crate::blocks::{Block, Blocks};
 use crate::location::{CodeLocation, ThreadPosition};
 use crate::off_cpu::{OffCpu, Seen, Spell, SpellStack};
 use crate::on_cpu::Ran;
+use crate::spans::Edge;
 
 /// This many times of threads on CPUs are kept, 32 bytes each: threads that are switched 100,000 times a
 /// second reach that in 40 s. Of more, none are known.
@@ -71,7 +72,8 @@ impl Collector {
         let (pid, tid) = (sample.pid, sample.tid);
         if let Some(spans) = &mut self.spans {
             let wait = Wait::default();
-            spans.began(self.now, tid, sample.period, Arc::clone(&wait));
+            let spells = spans.sampled(self.now, tid, Arc::clone(&wait));
+            spells.into_iter().for_each(|spell| self.take_spell(spell));
             return Some(wait);
         }
         if let Some(blocks) = &mut self.blocks {
@@ -95,11 +97,15 @@ impl Collector {
         Some(wait)
     }
 
-    /// Whether a sample is of no use by itself: it is of a call that frees or returns, of the waking of a
+    /// Whether a sample is of no use by itself: it is of a call that frees or returns, of the end of what has not begun, of the waking of a
     /// thread of which nothing is asked, or of a wait of which only the waker is.
     pub(super) fn is_of_no_use(&mut self, sample: &SampleEvent<'_>) -> bool {
         if self.blocks.as_mut().is_some_and(|blocks| blocks.take(sample, self.registers)) {
             return true;
+        }
+        if let Some(spans) = &mut self.spans {
+            // It began before the recording, or is none of those that are asked for.
+            return !spans.between().waits(sample.tid);
         }
         let (Some(wakings), Some(off_cpu)) = (&self.wakings, &mut self.off_cpu) else {
             return false;
@@ -178,10 +184,8 @@ impl Collector {
         let now = self.now;
         let spells = self.off_cpu.as_mut().map_or_else(Vec::new, |off_cpu| off_cpu.finish(now));
         spells.into_iter().for_each(|spell| self.take_spell(spell));
-        let (spans, left_out) =
-            self.spans.as_mut().map(|spans| spans.finish(now)).unwrap_or_default();
-        self.open_ends += left_out;
-        spans.into_iter().for_each(|(wait, duration)| self.take_span(wait, duration));
+        let spells = self.spans.as_mut().map_or_else(Vec::new, |spans| spans.finish(now));
+        spells.into_iter().for_each(|spell| self.take_spell(spell));
     }
 
     /// Gives the samples of each thread's time on CPUs the weight of that time, and adds up both
@@ -213,18 +217,14 @@ impl Collector {
         }
     }
 
-    /// Whether a sample is of the end of what another one began; that one has its time then.
-    pub(super) fn ends_span(&mut self, now: Nanos, sample: &SampleEvent<'_>) -> bool {
-        let Some(spans) = self.spans.as_mut().filter(|_| sample.event > 0) else { return false };
-        let span = spans.ended(now, sample.tid);
-        span.into_iter().for_each(|(wait, duration)| self.take_span(wait, duration));
+    /// Whether a sample only says that a thread is at the beginning or the end of an interval.
+    pub(super) fn is_edge(&mut self, now: Nanos, sample: &SampleEvent<'_>) -> bool {
+        let (Some(spans), Some(edge)) = (&mut self.spans, Edge::of_event(sample.event)) else {
+            return false;
+        };
+        let spells = spans.recorded(now, (sample.pid, sample.tid), edge);
+        spells.into_iter().for_each(|spell| self.take_spell(spell));
         true
-    }
-
-    fn take_span(&mut self, wait: Wait, duration: Nanos) {
-        let seen = Seen { stack: Some(wait), waker: None };
-        // The sample has its thread.
-        self.take_wait(Waited { seen, marks: [None; 2], no_waker: None, thread: 0, duration });
     }
 
     fn take_wait(&mut self, waited: Waited) {
@@ -242,7 +242,11 @@ impl Collector {
             SpellStack::Sampled(seen) => (seen, [preempted, None]),
             SpellStack::NotSampled => {
                 let nothing = Seen { stack: None, waker: None };
-                (nothing, [Some(CodeLocation::NotSampled), preempted])
+                let mark = match self.spans {
+                    Some(_) => CodeLocation::CallsNotSampled,
+                    None => CodeLocation::NotSampled,
+                };
+                (nothing, [Some(mark), preempted])
             }
         };
         let is_woken = !spell.preempted && marks[0] != Some(CodeLocation::NotSampled);
@@ -299,16 +303,15 @@ impl Collector {
         }
     }
 
-    /// A thread that ends has ended what it began: the call that it ended by does not return.
     fn follow_spans(&mut self, kind: &EventKind<'_>) {
         let Some(spans) = &mut self.spans else { return };
         match kind {
+            EventKind::Fork { tid, .. } => spans.started(*tid),
+            EventKind::Lost { event, .. } => spans.lost(*event),
             EventKind::Exit { tid, .. } => {
-                let span = spans.ended(self.now, *tid);
-                span.into_iter().for_each(|(wait, time)| self.take_span(wait, time));
+                let spells = spans.ended(self.now, *tid);
+                spells.into_iter().for_each(|spell| self.take_spell(spell));
             }
-            EventKind::Lost { event: 0, .. } => spans.lost_threads(),
-            EventKind::Lost { .. } => self.open_ends += spans.lost_ends(),
             _ => {}
         }
     }
