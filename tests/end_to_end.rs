@@ -10,6 +10,8 @@ mod accuracy;
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]
+mod counted_scripts;
+#[cfg(test)]
 mod diff;
 #[cfg(test)]
 mod diff_options;

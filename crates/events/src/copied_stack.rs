@@ -1,8 +1,8 @@
 //! What a sample copied of a stack, without decoding anything else: for who has no time to.
 //!
 //! ```text
-//!   identifier | ip | pid, tid | time | cpu | [period] | [n, n addresses] | abi, registers |
-//!   size, size bytes of stack | how many of them were copied
+//!   identifier | ip | pid, tid | time | cpu | [period] | [n, n addresses] | [length, tracepoint] |
+//!   abi, registers | size, size bytes of stack | how many of them were copied
 //! ```
 //!
 //! Source: PERF_RECORD_SAMPLE in perf_event_open(2).
@@ -54,6 +54,11 @@ impl RecordLayout {
             let addresses = usize::try_from(word(record, at)?).ok()?;
             at = addresses.checked_mul(8)?.checked_add(at + 8)?;
         }
+        if fields.tracepoint.is_some() {
+            let [a, b, c, d, ..] = word(record, at)?.to_ne_bytes();
+            let len = usize::try_from(u32::from_ne_bytes([a, b, c, d])).ok()?;
+            at = at.checked_add(4)?.checked_add(len)?;
+        }
         let has_registers = word(record, at)? != 0;
         at += 8;
         let register = |bit: u32| {
@@ -104,27 +109,31 @@ fn word(record: &RecordBytes<'_>, at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::SampleFields;
+    use crate::decode::{SampleFields, TracepointField};
     use crate::event::{Event, EventKind};
 
     /// Registers 6 (bp), 7 (sp) and 8 (ip) of x86-64.
     const BP_SP_AND_IP: u64 = 0x1c0;
 
-    fn layout(callchain: bool, fixed_period: Option<u64>) -> RecordLayout {
+    const FIELD: TracepointField = TracepointField { offset: 4, size: 4, signed: false };
+
+    fn layout(callchain: bool, fixed_period: Option<u64>, is_traced: bool) -> RecordLayout {
         let fields = SampleFields {
             callchain,
             user_registers: BP_SP_AND_IP,
             user_stack: 16,
             fixed_period,
-            tracepoint: None,
+            tracepoint: is_traced.then_some(FIELD),
         };
         RecordLayout::new(fields)
     }
 
-    fn body(callchain: bool, fixed_period: Option<u64>, copied: u64) -> Vec<u8> {
+    fn body(callchain: bool, fixed_period: Option<u64>, is_traced: bool, copied: u64) -> Vec<u8> {
         let mut words = vec![77, 0x1000, 41 | 42 << 32, 9_000, 1];
         words.extend(fixed_period.is_none().then_some(10));
         words.extend(callchain.then_some([3, u64::MAX - 511, 1, 2]).into_iter().flatten());
+        // Twelve bytes, of which four stand beside their number.
+        words.extend(is_traced.then_some([12 | 7 << 32, 8]).into_iter().flatten());
         words.extend([2, 0x7ffe_0010, 0x7ffe_0000, 0x1000, 16, 0x1111, 0x2222, copied]);
         words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect()
     }
@@ -132,8 +141,11 @@ mod tests {
     /// It is what decoding everything gives, wherever the record wraps around the end of its ring.
     #[test]
     fn a_copy_is_that_of_the_decoded_sample() {
-        for (chain, period, copied) in [(true, None, 16), (false, None, 8), (true, Some(1), 0)] {
-            let (layout, body) = (layout(chain, period), body(chain, period, copied));
+        for (chain, period, traced, copied) in
+            [(true, None, false, 16), (false, None, true, 8), (true, Some(1), true, 0)]
+        {
+            let (layout, body) =
+                (layout(chain, period, traced), body(chain, period, traced, copied));
             for split in 0..=body.len() {
                 let (head, tail) = body.split_at(split);
                 let record = RecordBytes { record_type: 9, misc: 0, head, tail };
@@ -148,6 +160,7 @@ mod tests {
                 else {
                     panic!("{split}")
                 };
+                assert_eq!(sample.tracepoint, traced.then_some(8));
                 let expect = sample.user_stack.unwrap();
                 assert_eq!(bytes, [expect.head, expect.tail].concat(), "{split}");
                 assert_eq!(stack.bytes.reached_limit, expect.reached_limit);
@@ -157,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_record_that_ends_early_has_none() {
-        let (layout, body) = (layout(true, None), body(true, None, 16));
+        let (layout, body) = (layout(true, None, true), body(true, None, true, 16));
         for len in 0..body.len() {
             let record = RecordBytes { record_type: 9, misc: 0, head: &body[..len], tail: &[] };
             assert!(layout.copied_stack(&record, (7, 6), [6, 7, 5, 8]).is_none(), "{len}");

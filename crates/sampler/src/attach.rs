@@ -163,7 +163,7 @@ impl Session {
             (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
         }
         self.open_bells()?;
-        self.start_readers_of_waits();
+        self.start_readers_of_scripts();
         Ok(())
     }
 

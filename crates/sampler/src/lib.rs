@@ -46,6 +46,7 @@ mod losses;
 mod occurrences;
 mod open;
 mod other_stack;
+mod own_name;
 mod pacer;
 mod pacing;
 mod places;

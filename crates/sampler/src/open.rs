@@ -16,6 +16,7 @@ use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
 use crate::event_type::EventType;
 use crate::limits;
+use crate::own_name::by_others;
 use crate::session::Concession;
 use crate::threads;
 
@@ -51,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) wake_at_samples: bool,
     /// Whether readers look at threads that leave the CPU, once there is an interpreter in one of their processes.
     pub(crate) reads_waits: bool,
+    /// Whether readers look at what is counted, once there is an interpreter in one of the target's processes.
+    pub(crate) reads_counted: bool,
     /// Bytes of user stack that samples copy, a multiple of 8.
     pub(crate) stack_copy: u32,
     /// What is opened where flame chooses the period, see [`Plan::is_counted`].
@@ -128,6 +131,7 @@ impl Plan {
             wake_after: 0,
             wake_at_samples: false,
             reads_waits: false,
+            reads_counted: false,
             stack_copy: user_stack,
             period: 1,
             interval: None,
@@ -142,7 +146,12 @@ impl Plan {
 
     /// Whether stacks are read beyond their copies, by a reader that is woken at the moment of the sample.
     pub(crate) fn reads_stacks(&self) -> bool {
-        (self.wake_at_samples || self.reads_waits) && self.stack_copy > 0
+        (self.wake_at_samples || self.reads_scripts_only()) && self.stack_copy > 0
+    }
+
+    /// Whether that is done for threads only that may run an interpreter.
+    pub(crate) fn reads_scripts_only(&self) -> bool {
+        self.reads_waits || self.reads_counted
     }
 
     /// Whether occurrences are counted and every Nth is sampled.
@@ -180,7 +189,7 @@ impl Plan {
             self.set_event(attributes)?;
         }
         attributes.read_format = 0;
-        self.filtered(Descriptor::open(builder)?)
+        self.filtered(Descriptor::open(builder)?, self.event.filter.clone())
     }
 
     fn set_event(&self, attributes: &mut perf_event_attr) -> io::Result<()> {
@@ -195,9 +204,20 @@ impl Plan {
         Ok(())
     }
 
-    fn filtered(&self, event: Descriptor) -> io::Result<Descriptor> {
-        self.event.filter.iter().try_for_each(|filter| event.set_filter(filter))?;
+    fn filtered(&self, event: Descriptor, filter: Option<String>) -> io::Result<Descriptor> {
+        filter.iter().try_for_each(|filter| event.set_filter(filter))?;
         Ok(event)
+    }
+
+    /// The filter of an event that samples: on whole CPUs, what readers do is left out.
+    fn filter_of(&self, who: &Who) -> Option<String> {
+        let sees_readers = self.reads_counted && self.event.is_tracepoint();
+        let own = by_others();
+        match (who, &self.event.filter) {
+            (Who::Everyone, Some(filter)) if sees_readers => Some(format!("({filter}) && {own}")),
+            (Who::Everyone, None) if sees_readers => Some(own),
+            (_, filter) => filter.clone(),
+        }
     }
 
     /// Finds the plan that the kernel accepts for one task, giving way step by step.
@@ -304,7 +324,7 @@ impl Plan {
             .read_format(ReadFormat::empty());
         let registers = self.layout.fields().user_registers;
         builder.sample_regs_user(registers).sample_stack_user(self.stack_copy);
-        let wakes = self.wake_at_samples || self.reads_waits;
+        let wakes = self.wake_at_samples || self.reads_scripts_only();
         match wakes && records != Records::SideBand {
             true => builder.wakeup_events(1),
             false => builder.wakeup_watermark(self.wake_after),
@@ -324,7 +344,7 @@ impl Plan {
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
         let event = Descriptor::open(builder)?;
-        if side_band_only { Ok(event) } else { self.filtered(event) }
+        if side_band_only { Ok(event) } else { self.filtered(event, self.filter_of(who)) }
     }
 
     fn sample_by_rate(&self, builder: &mut Builder<'_>) {

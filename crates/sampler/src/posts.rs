@@ -1,8 +1,9 @@
-//! Which readers a session has: one a CPU, of its timer; or of the switches of the target's threads, where there are
-//! frames of interpreters to be read.
+//! Which readers a session has: one a CPU, of its timer; or of what is counted in the target's threads or of their
+//! switches, where there are frames of interpreters to be read.
 //!
-//! What else is counted one by one may come by the thousand, and gets none: it is counted on whole CPUs, where a reader
-//! would be woken by what it does itself.
+//! What is counted is sampled in the target's tasks first, and only among floods of it on whole CPUs: then a reader, too,
+//! does some of it (it reads files, it waits), but one occurrence in many is sampled, and it is not woken by itself. That
+//! would be otherwise where all CPUs are meant from the start.
 
 use std::sync::Arc;
 
@@ -26,7 +27,9 @@ impl Session {
     /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
     /// of the CPU.
     pub(crate) fn start_reader(&mut self, position: usize) {
-        self.put_reader(position, true);
+        if self.occurrences.is_none() {
+            self.put_reader(position, true);
+        }
     }
 
     /// Opens what wakes readers of waits, while there is the right to.
@@ -47,20 +50,23 @@ impl Session {
         Ok(())
     }
 
-    /// Starts the readers of waits, once there is something to be read.
-    pub(crate) fn start_readers_of_waits(&mut self) {
+    /// Starts the readers of waits or of what is counted, once there is something to be read.
+    pub(crate) fn start_readers_of_scripts(&mut self) {
         let has_any = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
-        if self.bells.is_empty() || self.readers.are_there() || !has_any {
+        let is_wanted = !self.bells.is_empty() || self.plan.reads_counted;
+        if !is_wanted || self.readers.are_there() || !has_any {
             return;
         }
-        (0..self.bells.len()).for_each(|position| self.put_reader(position, true));
-        self.returns = Some(Returns::default());
+        (0..self.rings.cpus().count()).for_each(|position| self.put_reader(position, true));
+        self.returns = self.plan.reads_waits.then(Returns::default);
     }
 
     fn put_reader(&mut self, position: usize, may_read: bool) {
         let Some(cpu) = self.rings.cpus().nth(position) else { return };
         let (woken_by, pacer, timer_rests) = match &self.events {
-            Events::Cpus(_) if self.occurrences.is_some() => return,
+            Events::Cpus(samplers) if self.occurrences.is_some() => {
+                (samplers.event(position), None, false)
+            }
             Events::Cpus(samplers) => {
                 let pacer = self.pace.pacer(&self.config, cpu);
                 (samplers.event(position), pacer, !samplers.timer_always_runs())

@@ -32,6 +32,7 @@ use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
 use crate::latest::{Latest, Sampled};
 use crate::open::Plan;
+use crate::own_name::take_own_name;
 use crate::pacer::{GRACE, Pacer, Seen};
 use crate::pacing;
 use crate::places::Places;
@@ -268,6 +269,9 @@ impl Reader {
     }
 
     fn run(&mut self) {
+        if self.plan.reads_counted {
+            take_own_name();
+        }
         let (mut here, own) = (CpuSet::new(), gettid());
         self.shared.thread.store(own.as_raw(), Ordering::Relaxed);
         let pinned = here.set(self.cpu.0 as usize).and_then(|()| sched_setaffinity(own, &here));
@@ -343,7 +347,7 @@ impl Reader {
         let always = !self.timer_rests;
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
-        let is_one = !self.plan.reads_waits;
+        let (is_one, is_any) = (!self.plan.reads_waits, !self.plan.reads_scripts_only());
         let mut latest = mem::replace(&mut work.left, Latest::new(is_one));
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
         let mut maps_code = false;
@@ -353,7 +357,7 @@ impl Reader {
             if let Glance::Sample { pid, tid } = glance {
                 let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
                 let is_wanted =
-                    is_wanted && (is_one || may_have_script(interpreters.as_deref(), pid));
+                    is_wanted && (is_any || may_have_script(interpreters.as_deref(), pid));
                 let wanted = match is_wanted {
                     true => Wanted::of(&record, &plan.layout, |tid, at| work.end_of(tid, at)),
                     false => None,

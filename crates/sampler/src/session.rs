@@ -95,6 +95,14 @@ pub struct Session {
     pub(crate) finished: bool,
 }
 
+/// Whether functions of scripts are read where what is counted happens.
+fn reads_counted(config: &SamplerConfig, plan: &Plan) -> bool {
+    // Readers would wait for each other at the breakpoints of all calls of an allocator.
+    let is_read = plan.is_counted() && !plan.event.is_function() && plan.stack_copy > 0;
+    let are_named = !matches!(config.target, Target::System | Target::Cgroup(_));
+    is_read && are_named && !config.wakes && config.interpreters.is_some()
+}
+
 impl Session {
     /// Opens the events of a target; [`Session::begin`] starts the recording. A launched program
     /// must still be held back: its samples begin with its exec.
@@ -118,6 +126,10 @@ impl Session {
             && plan.stack_copy > 0
             && config.interpreters.is_some()
             && plan.open_bell(cpus[0]).is_ok();
+        plan.reads_counted = scope == Scope::Cpus && reads_counted(config, &plan);
+        // Old kernels cannot leave out what readers do.
+        plan.reads_counted =
+            plan.reads_counted && plan.open(&Who::Everyone, cpus[0], Records::Samples).is_ok();
         if config.copy_may_be_larger && plan.stack_copy > 0 && !plan.wake_at_samples {
             plan.set_stack_copy(match (plan.event.is_occurrence(), scope) {
                 (true, _) => BURST_STACK_COPY,
@@ -405,7 +417,7 @@ impl Session {
         }
         self.rings.publish();
         if !self.finished {
-            self.start_readers_of_waits();
+            self.start_readers_of_scripts();
             self.replace_stuck_readers();
             self.follow_hotplug();
         }
