@@ -167,6 +167,34 @@ fn forked_processes_have_the_interpreter_of_their_parent() {
     assert!(folded.with_any(|frame| frame.starts_with("forks (script.py:")) * 5 > folded.total());
 }
 
+/// Records `crowd.py`: each thread is found among a thousand, and none has the functions of another.
+#[track_caller]
+fn check_crowd(command: &[&str]) {
+    let script = script("crowd.py");
+    let arguments = [&["--"], command, &[script.to_str().unwrap(), "1000", "2"]].concat();
+    let (folded, said) = record(&arguments);
+    assert!(whole_share(&said) >= 90.0, "{said}");
+    let main = folded.roots().into_iter().find(|root| root.starts_with("python"));
+    let roots = [("old", "old_works"), ("new", "new_works"), (main.unwrap(), "main_works")];
+    for (root, of_root) in roots {
+        let threads = folded.of(root);
+        let weight =
+            |work| threads.with_any(|frame| scripted(frame).is_some_and(|(name, _)| name == work));
+        for (_, work) in roots {
+            let least = if work == of_root { threads.total() / 2 } else { 0 };
+            let is_right = weight(work) > least || least == 0 && weight(work) == 0;
+            assert!(is_right, "{work} of {root}: {} of {}: {said}", weight(work), threads.total());
+        }
+    }
+}
+
+#[test]
+fn the_oldest_and_the_newest_of_a_thousand_threads_are_found() {
+    if live_as_root() && has(PYTHON) {
+        check_crowd(&[PYTHON]);
+    }
+}
+
 /// All that are installed where `pyenv` puts them.
 #[test]
 fn other_versions_are_read_as_well() {
@@ -182,6 +210,11 @@ fn other_versions_are_read_as_well() {
             let _ = writeln!(std::io::stderr(), "python {name}");
             for what in ["callbacks", "churn"] {
                 check_share(python.to_str().unwrap(), what, 95.0);
+            }
+            // Where the numbers of threads are others than flame's.
+            if live_as_root() {
+                let inside = ["unshare", "--pid", "--fork", "--kill-child"];
+                check_crowd(&[&inside[..], &[python.to_str().unwrap()]].concat());
             }
         }
     }

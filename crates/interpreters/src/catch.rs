@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::caught::{ENTRY, Entries, HEAD};
 use crate::known::Layout;
 use crate::memory::Memory;
+use crate::met::AllMet;
 use crate::perl::{stack, subs};
 use crate::python::chain;
 use crate::python::hints::Hints;
@@ -26,25 +27,8 @@ const NEW_FUNCTIONS: u32 = 96;
 /// How many functions are remembered as defined.
 const DEFINED: usize = 1 << 14;
 
-/// How often a thread is taken for one of another number before it is looked for again.
-const MOST_USES: u32 = 3;
-
-/// How many threads are remembered.
-const THREADS: usize = 256;
-
 /// Bytes for what is read at once.
 pub(crate) const SCRATCH: usize = 128 * 1024;
-
-/// Where an interpreter has a thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FoundThread {
-    key: u64,
-    pub(crate) place: u64,
-    /// The number by which the interpreter calls it.
-    pub(crate) number: u64,
-    /// How often it was asked about that has another number.
-    uses: u32,
-}
 
 /// A thread that was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +77,7 @@ pub struct Catcher {
     /// Frames of Ruby, and values of its stack.
     pub(crate) ruby: Option<Box<ruby::chain::Kept>>,
     /// Where interpreters have their threads.
-    threads: Box<[FoundThread]>,
+    pub(crate) met: AllMet,
     forgotten: u32,
 }
 
@@ -112,7 +96,7 @@ impl Default for Catcher {
             looked: Some(Box::default()),
             lua: Some(Box::default()),
             ruby: Some(Box::default()),
-            threads: vec![FoundThread::default(); THREADS].into_boxed_slice(),
+            met: AllMet::default(),
             forgotten: 0,
         }
     }
@@ -171,6 +155,13 @@ impl Catcher {
         }
     }
 
+    /// One for threads that nobody keeps standing still: it takes the time to find each of thousands.
+    #[must_use]
+    pub fn patient(mut self) -> Catcher {
+        self.met.be_patient();
+        self
+    }
+
     /// What was defined was not heard, or is to be said again to whoever counts so many times: all
     /// functions are new.
     pub fn define_again(&mut self, forgotten: u32) {
@@ -203,23 +194,4 @@ impl Catcher {
         }
         self.defined.insert(key);
     }
-
-    /// Where the interpreter has a thread, if it was found before.
-    pub(crate) fn place_of(&mut self, thread: Thread) -> Option<FoundThread> {
-        let found = &mut self.threads[thread.tid as usize % THREADS];
-        // One that has just begun has that of another thread, and its own soon.
-        found.uses += u32::from(found.number != u64::from(thread.tid));
-        (found.key == key_of(thread) && found.uses <= MOST_USES).then_some(*found)
-    }
-
-    /// It is there, and has that number.
-    pub(crate) fn found(&mut self, thread: Thread, place: u64, number: u64) {
-        let key = key_of(thread);
-        self.threads[thread.tid as usize % THREADS] = FoundThread { key, place, number, uses: 0 };
-    }
-}
-
-/// 0 is no process's.
-fn key_of(thread: Thread) -> u64 {
-    u64::from(thread.pid) << 32 | u64::from(thread.tid)
 }

@@ -54,6 +54,7 @@ mod known;
 mod lua;
 mod luajit;
 mod memory;
+mod met;
 mod perl;
 mod php;
 mod python;

@@ -15,6 +15,11 @@ pub trait Memory {
     /// many bytes were read. What stands behind those is not to be used.
     fn read(&self, parts: &[Part], into: &mut [u8]) -> usize;
 
+    /// The number of the thread that it is read for, in the thread's own PID namespace; `None` = that is not known.
+    fn own_number(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether all of one part could be read.
     fn fill(&self, address: u64, into: &mut [u8]) -> bool {
         let part = Part { address, len: into.len() };

@@ -81,9 +81,7 @@ impl fmt::Display for ScriptEnd {
             ScriptEnd::Unnamed => "with frames whose functions could not be read",
             ScriptEnd::NotRead => "not read at the moment of the sample",
             ScriptEnd::Early => "before the interpreter was known",
-            ScriptEnd::NoThread => {
-                "of threads that the interpreter does not know, or not among its newest 256"
-            }
+            ScriptEnd::NoThread => "of threads that the interpreter does not know",
             ScriptEnd::OtherInterpreter => "of another interpreter of the process",
             ScriptEnd::Disagrees => "amid a call or a return",
             ScriptEnd::Unreadable => "not in memory",

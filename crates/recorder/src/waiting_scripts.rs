@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use flame_interpreters::{Catcher, Known, Layout, Memory, Part, SampledRegisters, Thread};
 use flame_profile::{Pid, ProcessAddress, Tid};
+use flame_sampler::own_number;
 
 use crate::target::TargetMemory;
 
@@ -36,14 +37,14 @@ impl WaitingScripts {
         if matches!(layout, Layout::LuaJit(_)) || self.took >= IN_ALL {
             return None;
         }
-        let catcher = self.catcher.get_or_insert_default();
+        let catcher = self.catcher.get_or_insert_with(|| Box::new(Catcher::default().patient()));
         // Each thread waits once, and all that it runs is to be told of.
         catcher.was_lost();
         self.caught.resize(Catcher::MOST, 0);
         let registers = SampledRegisters::default();
         let thread = Thread { pid: pid.0, tid: tid.0, stack_pointer: stack.0, registers };
         let begun = Instant::now();
-        let memory = MemoryOf { pid, memory, deadline: begun + PATIENCE };
+        let memory = MemoryOf { pid, tid, memory, deadline: begun + PATIENCE };
         let len = catcher.catch(layout, runtime, thread, &memory, &mut self.caught);
         self.took += begun.elapsed();
         self.caught.get(..len)
@@ -53,6 +54,7 @@ impl WaitingScripts {
 /// The memory of a process, as long as there is patience.
 struct MemoryOf<'m> {
     pid: Pid,
+    tid: Tid,
     memory: &'m dyn TargetMemory,
     deadline: Instant,
 }
@@ -70,5 +72,9 @@ impl Memory for MemoryOf<'_> {
             len += part.len;
         }
         len
+    }
+
+    fn own_number(&self) -> Option<u32> {
+        own_number(self.tid)
     }
 }

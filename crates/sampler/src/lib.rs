@@ -90,6 +90,7 @@ pub use losses::{Losses, LostRecords};
 pub use pmu::{PmuError, pmu_events};
 pub use probe::{Feature, probe};
 pub use realtime::may_go_first;
+pub use scripts::own_number;
 pub use session::{Concession, PerTask, Scope, Session, Taken};
 pub use sessions::Sessions;
 pub use spawn::{Credentials, ExitReport, Launched, fork_apart, fork_below};

@@ -1,11 +1,12 @@
 //! What runs in an interpreter, read while its thread stands still: see `flame-interpreters`.
 
-use std::io::IoSliceMut;
+use std::fs::File;
+use std::io::{IoSliceMut, Read as _, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
 
 use flame_interpreters::{Catcher, Judged, Known, Memory, Part, Thread};
-use flame_profile::Pid;
+use flame_profile::{Pid, Tid};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 
 use crate::rest::{Read, Wanted};
@@ -89,11 +90,34 @@ impl Memory for MemoryOf {
         let mut local = [IoSliceMut::new(&mut into[..len])];
         process_vm_readv(tid, &mut local, &remote[..count]).unwrap_or(0)
     }
+
+    fn own_number(&self) -> Option<u32> {
+        own_number(Tid(self.0.tid))
+    }
+}
+
+/// The number of a thread in its own PID namespace. It takes no memory.
+pub fn own_number(tid: Tid) -> Option<u32> {
+    let (mut path, mut status) = ([0; 32], [0; 4096]);
+    let mut rest = &mut path[..];
+    write!(rest, "/proc/{}/status", tid.0).ok()?;
+    let unused = rest.len();
+    let path = str::from_utf8(&path[..path.len() - unused]).ok()?;
+    let len = File::open(path).and_then(|mut file| file.read(&mut status)).ok()?;
+    let mut lines = status[..len].split(|byte| *byte == b'\n');
+    let numbers = str::from_utf8(lines.find_map(|line| line.strip_prefix(b"NSpid:"))?).ok()?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_of_this_namespace_has_the_same_number_in_it() {
+        let tid = nix::unistd::gettid().as_raw() as u32;
+        assert_eq!((own_number(Tid(tid)), own_number(Tid(u32::MAX))), (Some(tid), None));
+    }
 
     #[test]
     fn parts_are_read_up_to_the_one_that_is_not_there() {

@@ -66,7 +66,10 @@ pub struct PythonLayout {
     pub(crate) interpreters: u32,
     pub(crate) threads: u32,
     pub(crate) next_interpreter: u32,
+    /// Of a thread: those before and behind it in the list, and its interpreter.
+    pub(crate) previous_thread: u32,
     pub(crate) next_thread: u32,
+    pub(crate) interpreter: u32,
     /// Of a thread: its frame, or the structure that has it.
     pub(crate) frame: u32,
     pub(crate) frames: Frames,
@@ -97,7 +100,9 @@ const PYTHON_3_11: PythonLayout = PythonLayout {
     interpreters: 40,
     threads: 16,
     next_interpreter: 0,
+    previous_thread: 0,
     next_thread: 8,
+    interpreter: 16,
     frame: 56,
     frames: Frames::Entries { current: 8, outside: 16, is_entry: 68 },
     thread_id: ThreadId::Native(160),
@@ -204,7 +209,9 @@ impl PythonLayout {
         self.interpreters = at(40)?;
         self.next_interpreter = at(64)?;
         self.threads = at(72)?;
+        self.previous_thread = at(160)?;
         self.next_thread = at(168)?;
+        self.interpreter = at(176)?;
         self.frame = at(184)?;
         self.thread_id = ThreadId::Native(at(200)?);
         self.previous = at(232)?;
@@ -226,7 +233,9 @@ impl PythonLayout {
     pub(crate) fn thread_len(&self) -> usize {
         let (ThreadId::Native(id) | ThreadId::Pthread(id)) = self.thread_id;
         let chunk = self.chunk.map_or(0, |chunk| chunk + 8);
-        [self.frame, id, self.next_thread, chunk + 8].into_iter().max().unwrap_or(0) as usize + 8
+        let links = [self.previous_thread, self.next_thread, self.interpreter];
+        let fields = [self.frame, id, chunk + 8].into_iter().chain(links);
+        fields.max().unwrap_or(0) as usize + 8
     }
 
     /// How many bytes of a frame are read.

@@ -13,6 +13,7 @@ use crate::caught::{Entries, Entry, Outcome};
 use crate::lua::chain::FIRST;
 use crate::lua::recall::Recall;
 use crate::memory::{Memory, Part, Window, word};
+use crate::met::Number;
 
 /// The most control frames.
 const MOST_FRAMES: usize = 2048;
@@ -107,9 +108,9 @@ pub(crate) fn inner_stack(
     thread: Thread,
     memory: &dyn Memory,
 ) -> Option<Range<u64>> {
-    let found = catcher.place_of(thread)?;
+    let context = catcher.met.in_passing(thread.pid, Number::Ours(thread.tid))?;
     let mut head = [0; 16];
-    if !memory.fill(found.place, &mut head) {
+    if !memory.fill(context, &mut head) {
         return None;
     }
     let [start, words] = [STACK, STACK_LEN].map(|at| word(&head, at).unwrap_or(0));
@@ -155,7 +156,8 @@ impl Walk<'_, '_> {
                 Outcome::TooDeep => return Outcome::TooDeep,
                 Outcome::Read if self.entries.len() > before + 1 => {
                     if outcome != Outcome::Read {
-                        self.catcher.found(self.thread, *context, self.thread.tid.into());
+                        let number = Number::Ours(self.thread.tid);
+                        self.catcher.met.pass(self.thread.pid, number, *context);
                     }
                     outcome = Outcome::Read;
                 }
