@@ -199,7 +199,8 @@ pub struct Health {
     pub standard_error: u64,
     /// All waits, for profiles of time off CPU.
     pub off_cpu: Option<OffCpuTime>,
-    /// Samples that ran in interpreters, by language, and what is known of their programs' frames.
+    /// Samples that ran in interpreters, by language, and what is known of their programs' frames; for profiles of time
+    /// off CPU the nanoseconds that they stand for.
     pub scripts: BTreeMap<(String, ScriptEnd), u64>,
     /// Anything else that whoever reads the profile must know, as whole sentences.
     pub notes: Vec<String>,

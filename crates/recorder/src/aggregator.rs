@@ -14,6 +14,7 @@ use rustc_hash::FxBuildHasher;
 use crate::config::EVENT_VALUE;
 use crate::located_stacks::LocatedStacks;
 use crate::location::CodeLocation;
+use crate::scripted::EndOfScript;
 use crate::sets::Sets;
 
 /// How many frames all stacks have at most, counting once what they have in common from the root on: some
@@ -41,6 +42,8 @@ pub(crate) struct SeenStack {
     pub(crate) stack: StackId,
     /// How the stack ends, and what it rests on.
     pub(crate) end: (StackEnd, Evidence),
+    /// The same of the script that it runs.
+    pub(crate) script: Option<EndOfScript>,
 }
 
 /// Where a thread waits, once it is known which code that was.
@@ -190,7 +193,7 @@ impl Aggregator {
         period: u64,
         moment: Moment,
     ) -> usize {
-        let SeenStack { thread, stack, end: (mut end, evidence) } = seen;
+        let SeenStack { thread, stack, end: (mut end, evidence), .. } = seen;
         if self.is_full() && self.rows.stacks.entry(stack) == Some(CodeLocation::NotKept) {
             self.shortened += 1;
             end = StackEnd::FrameLimit;
@@ -308,7 +311,8 @@ mod tests {
         let mut add = |path: &[u64]| {
             let path: Vec<CodeLocation> = path.iter().copied().map(at).collect();
             let stack = aggregator.stack(path);
-            let seen = SeenStack { thread: 0, stack, end: (StackEnd::Root, Evidence::default()) };
+            let end = (StackEnd::Root, Evidence::default());
+            let seen = SeenStack { thread: 0, stack, end, script: None };
             aggregator.add(seen, 0, 1, Moment { time: Nanos(0), cpu: None });
             let mut kept: Vec<CodeLocation> = aggregator.rows.stacks.entries(stack).collect();
             kept.reverse();

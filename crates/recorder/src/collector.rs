@@ -347,7 +347,7 @@ impl Collector {
             self.health.outside_mappings += 1;
         }
         let natives = Natives { registers: self.walker.registers(), end };
-        let script = self.scripts.of_sample(sample, natives, &self.locator, &mut self.health);
+        let script = self.scripts.of_sample(sample, natives, &self.locator);
         let mark = end.is_truncated().then(|| mark_of(end));
         let marks = waking.mark.into_iter().chain(mark);
         let is_chain = sample.user_registers.is_none();
@@ -372,6 +372,7 @@ impl Collector {
             path,
             jit,
             end,
+            script: script.end,
             event,
             period,
             waits,
@@ -414,13 +415,15 @@ impl Collector {
             sample.path[*position] = CodeLocation::Jit(id);
         }
         let stack = self.aggregator.stack(sample.path.iter().copied());
-        let seen = SeenStack { thread: sample.thread, stack, end: sample.end };
+        let DeferredSample { thread, end, script, .. } = sample;
+        let seen = SeenStack { thread, stack, end, script };
         match sample.waits {
             Some(wait) => _ = wait.set(seen),
             None => {
                 // Idle CPUs are sampled, too, and use no time of any thread.
                 self.sampled.0 += if sample.pid.0 == 0 { 0 } else { sample.period };
                 let moment = self.moment(sample.time, sample.cpu);
+                self.count_script(&seen, sample.period);
                 self.aggregator.add(seen, sample.event, sample.period, moment);
             }
         }

@@ -1,6 +1,11 @@
 //! What is shown of a sample's native frames where they run programs of an interpreter.
 
+use flame_profile::ScriptEnd;
+
 use crate::location::CodeLocation;
+
+/// The language of a sample's script, and what is known of its frames.
+pub(crate) type EndOfScript = (&'static str, ScriptEnd);
 
 /// What is to be shown of a sample's native frames.
 #[derive(Debug, Default)]
@@ -11,6 +16,8 @@ pub(crate) struct Scripted {
     pub(crate) hidden: Vec<usize>,
     /// Whether native frames that run others stay beside those.
     pub(crate) keeps_native: bool,
+    /// Nothing where no script runs, and where nobody was to read one.
+    pub(crate) end: Option<EndOfScript>,
 }
 
 impl Scripted {

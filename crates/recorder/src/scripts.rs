@@ -18,7 +18,7 @@ use flame_events::{Event, EventKind, Found, Rest, SampleEvent};
 use flame_interpreters::{
     Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Placed,
 };
-use flame_profile::{Bias, Health, ImageId, Nanos, NotRead, Pid, ScriptEnd, StackEnd};
+use flame_profile::{Bias, ImageId, Nanos, NotRead, Pid, ScriptEnd, StackEnd};
 use flame_unwind::Registers;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -126,7 +126,6 @@ impl Scripts {
         sample: &SampleEvent<'_>,
         natives: Natives<'_>,
         code: &Locator,
-        health: &mut Health,
     ) -> Scripted {
         let mut scripted = Scripted { keeps_native: self.keeps_native, ..Scripted::default() };
         let Some(known) = self.known.clone() else { return scripted };
@@ -185,7 +184,8 @@ impl Scripts {
                 end
             }
         };
-        *health.scripts.entry((image.language().to_owned(), end)).or_default() += 1;
+        // Of call chains nothing could be read.
+        scripted.end = sample.user_stack.map(|_| (image.language(), end));
         scripted
     }
 

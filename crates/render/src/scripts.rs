@@ -1,6 +1,6 @@
 //! What the summary and footers say of interpreted programs.
 
-use flame_profile::{Health, ScriptEnd};
+use flame_profile::{Health, Nanos, ScriptEnd};
 
 use crate::amount::group_thousands;
 
@@ -19,9 +19,13 @@ fn line(health: &Health, language: &str) -> String {
         ends.iter().find(|(end, _)| *end == ScriptEnd::Whole).map_or(0, |(_, count)| *count);
     // 100 % is said of all only.
     let share = if whole == all { "100".to_owned() } else { floor(whole as f64 / all as f64) };
-    let mut text = format!("{share} % of {} samples {}", group_thousands(all), ScriptEnd::Whole);
+    let (amount, unit): (fn(u64) -> String, &str) = match health.off_cpu {
+        Some(_) => (|time| format!("{:.3} s", Nanos(time).as_secs_f64()), ""),
+        None => (group_thousands, " samples"),
+    };
+    let mut text = format!("{share} % of {}{unit} {}", amount(all), ScriptEnd::Whole);
     for (end, count) in ends.iter().filter(|(end, _)| *end != ScriptEnd::Whole) {
-        text += &format!(", {} {end}", group_thousands(*count));
+        text += &format!(", {} {end}", amount(*count));
     }
     text
 }
@@ -32,6 +36,8 @@ fn floor(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::OffCpuTime;
+
     use super::*;
 
     #[test]
@@ -54,5 +60,11 @@ mod tests {
             "ruby: 100 % of 5 samples with whole script stacks",
         ];
         assert_eq!(lines, expect);
+        health.off_cpu = Some(OffCpuTime::default());
+        health.scripts.retain(|(language, _), _| language == "perl");
+        health.scripts.insert(("perl".to_owned(), ScriptEnd::Whole), 1_997_000_000);
+        let text = super::lines(&health).remove(0).1;
+        let expect = "99.9 % of 1.997 s with whole script stacks, 0.000 s not read at the moment of the sample";
+        assert_eq!(text, expect);
     }
 }

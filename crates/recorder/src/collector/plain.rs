@@ -46,7 +46,7 @@ impl Collector {
         }
         let known = met.map(|met| met.stack);
         let stack = known.unwrap_or_else(|| self.aggregator.stack(chains.path()));
-        let seen = SeenStack { thread, stack, end: (end, Evidence::Copied) };
+        let seen = SeenStack { thread, stack, end: (end, Evidence::Copied), script: None };
         let row = self.aggregator.add(seen, event, period, moment);
         match chains.met() {
             Some(met) => met.row = (thread, row),

@@ -202,7 +202,7 @@ impl Collector {
             let stack = rows.stack([CodeLocation::RanUnsampled]);
             let end = (StackEnd::NotRecorded, Evidence::Copied);
             let moment = self.moment(self.now, None);
-            rows.add(SeenStack { thread, stack, end }, 0, time, moment);
+            rows.add(SeenStack { thread, stack, end, script: None }, 0, time, moment);
         }
         rows.add_up();
     }
@@ -261,7 +261,8 @@ impl Collector {
     fn add_wait(&mut self, waited: &Waited) {
         let of = |wait: &Option<Wait>| wait.as_ref().and_then(|wait| wait.get().copied());
         let end = (StackEnd::NotRecorded, Evidence::Copied);
-        let nothing = SeenStack { thread: waited.thread, stack: StackId::EMPTY, end };
+        let thread = waited.thread;
+        let nothing = SeenStack { thread, stack: StackId::EMPTY, end, script: None };
         let mut seen = of(&waited.seen.stack).unwrap_or(nothing);
         for mark in waited.marks.into_iter().flatten() {
             seen.stack = self.aggregator.inside(seen.stack, mark);
@@ -279,7 +280,16 @@ impl Collector {
             }
         }
         let moment = self.moment(self.now, None);
+        self.count_script(&seen, waited.duration.0);
         self.aggregator.add(seen, self.events - 1, waited.duration.0, moment);
+    }
+
+    /// Counts what is known of a script: samples, or, where waits are shown, the time that they stand for. Most waits
+    /// are short, and most of the time is that of long ones.
+    pub(super) fn count_script(&mut self, seen: &SeenStack, period: u64) {
+        let Some((language, end)) = seen.script else { return };
+        let count = self.health.scripts.entry((language.to_owned(), end)).or_default();
+        *count = count.saturating_add(if self.off_cpu.is_some() { period } else { 1 });
     }
 
     /// Adds the waits of samples that have been settled meanwhile.

@@ -10,6 +10,7 @@ use flame_profile::{Cpu, Evidence, Nanos, Pid, ProcessAddress, StackEnd};
 
 use super::super::aggregator::Wait;
 use super::super::location::CodeLocation;
+use super::super::scripted::EndOfScript;
 
 /// How many locations wait at most, 16 bytes each; the oldest samples give way.
 const MAX_WAITING: usize = 2 << 20;
@@ -28,6 +29,8 @@ pub(crate) struct DeferredSample {
     pub(crate) jit: Vec<(usize, ProcessAddress)>,
     /// How its stack ends, and what it rests on.
     pub(crate) end: (StackEnd, Evidence),
+    /// The same of the script that it runs.
+    pub(crate) script: Option<EndOfScript>,
     /// The event that was sampled.
     pub(crate) event: usize,
     /// What the sample stands for.
