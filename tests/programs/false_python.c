@@ -1,6 +1,7 @@
 // Claims to be CPython 3.11, and has memory that leads whoever reads it astray:
-// `false_python circle|names SECONDS`. circle: a frame whose caller is itself. names: 100 frames of
-// functions that are others all the time, with names that say they have a terabyte.
+// `false_python circle|twice|names SECONDS`. circle: a frame whose caller is itself. twice: the same, where each of two
+// native frames runs it. names: 100 frames of functions that are others all the time, with names that say they have a
+// terabyte.
 #include "cpu.h"
 
 #include <stdint.h>
@@ -18,8 +19,11 @@ static uint64_t interpreter[64], state[64], root[3], text[1024];
 static uint64_t frames[FRAMES][10], codes[FRAMES][26];
 
 // The function that CPython runs frames in; its structure on the stack leads to the innermost.
-FUNCTION uint64_t _PyEval_EvalFrameDefault(int changes, uint64_t end) {
-    volatile uint64_t on_stack[3] = {0, (uint64_t)frames[0], (uint64_t)root};
+FUNCTION uint64_t _PyEval_EvalFrameDefault(int changes, int calls, uint64_t outside, uint64_t end) {
+    volatile uint64_t on_stack[3] = {0, (uint64_t)frames[0], outside};
+    if (calls) {
+        return _PyEval_EvalFrameDefault(changes, 0, (uint64_t)on_stack, end) + on_stack[0];
+    }
     state[7] = (uint64_t)on_stack;
     uint64_t x = 88172645463325252u;
     while (cpu_ns() < end) {
@@ -33,6 +37,7 @@ FUNCTION uint64_t _PyEval_EvalFrameDefault(int changes, uint64_t end) {
 
 int main(int argc, char **argv) {
     int names = argc > 1 && strcmp(argv[1], "names") == 0;
+    int twice = argc > 1 && strcmp(argv[1], "twice") == 0;
     _PyRuntime[5] = (uint64_t)interpreter;
     interpreter[2] = (uint64_t)state;
     state[20] = (uint64_t)syscall(SYS_gettid);
@@ -45,10 +50,11 @@ int main(int argc, char **argv) {
         int last = i == FRAMES - 1;
         frames[i][4] = (uint64_t)codes[i];
         frames[i][6] = last ? 0 : (uint64_t)frames[names ? i + 1 : i];
-        frames[i][8] = names && last ? UINT64_C(1) << 32 : 0;
+        frames[i][8] = twice || (names && last) ? UINT64_C(1) << 32 : 0;
         codes[i][1] = (uint64_t)PyCode_Type;
         codes[i][14] = codes[i][16] = codes[i][17] = (uint64_t)text;
     }
     uint64_t end = argc > 2 ? (uint64_t)(atof(argv[2]) * 1e9) : 1000000000u;
-    return _PyEval_EvalFrameDefault(names, end) == 0;
+    root[1] = twice ? (uint64_t)frames[0] : 0;
+    return _PyEval_EvalFrameDefault(names, twice, (uint64_t)root, end) == 0;
 }

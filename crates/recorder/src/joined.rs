@@ -63,7 +63,10 @@ pub(crate) fn joined(
         Outcome::Torn => return Err(ScriptEnd::Disagrees),
         Outcome::Late => return Err(ScriptEnd::NotRead),
     };
+    let frames = entries.iter().filter(|entry| !entry.is_boundary());
+    let is_circle = image.proves_parts() && repeats(frames.take(max_depth));
     let placed = match lacks {
+        _ if is_circle => return Err(lacks.unwrap_or(ScriptEnd::Disagrees)),
         None => place(stack, &entries, None)?,
         // The chains of others are proven as a whole.
         Some(lacks) if !image.proves_parts() => return Err(lacks),
@@ -76,8 +79,7 @@ pub(crate) fn joined(
             let beyond = entries.iter().position(is_beyond);
             entries.truncate(beyond.unwrap_or(entries.len()));
             let placed = place(stack, &entries, Some(lacks))?;
-            let is_circle = repeats(entries.iter().filter(|entry| !entry.is_boundary()));
-            if placed.is_empty() || is_circle {
+            if placed.is_empty() {
                 return Err(lacks);
             }
             placed
