@@ -34,11 +34,13 @@ pub use crate::scope::{Concession, PerTask, Scope, Taken};
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
 /// What an occurrence costs, as docs/modes.md has it: a breakpoint; a switch with its records, where the kernel
-/// has a thread's own events to put aside as well, and where it has not; what the kernel only counts.
+/// has a thread's own events to put aside as well, and where it has not; what the kernel only counts; and what it
+/// records each time.
 const BREAKPOINT: Nanos = Nanos(2_000);
 const SWITCH_OF_TASK: Nanos = Nanos(3_000);
 const SWITCH_OF_CPU: Nanos = Nanos(1_000);
-const OCCURRENCE: Nanos = Nanos(250);
+const OCCURRENCE: Nanos = Nanos(350);
+const RECORDED: Nanos = Nanos(800);
 
 /// The rings of all CPUs together take at most this fraction (1/16) of the machine's memory.
 const PART_OF_MEMORY: u64 = 16;
@@ -342,6 +344,7 @@ impl Session {
             _ if self.plan.event.is_function() => BREAKPOINT,
             (true, true) => SWITCH_OF_TASK,
             (true, false) => SWITCH_OF_CPU,
+            (false, _) if self.config.rate == Rate::Period(1) => RECORDED,
             (false, _) => OCCURRENCE,
         }
     }
