@@ -173,8 +173,9 @@ fn calls_are_as_long_among_many_as_among_few() {
     let elapsed = begun.elapsed().as_nanos();
     assert!(u128::from(folded.total()) < elapsed, "{folded:?} of {elapsed} ns\n{said}");
     assert!(said.contains(" calls took "), "{said}");
+    // On a busy machine small ones that lost their CPU for as long may be shared out to them.
     let slow = folded.with(&["slow"]) as f64 / 200e6;
-    assert!((0.95..1.5).contains(&slow), "{slow} of 200 ms\n{said}");
+    assert!((0.95..3.0).contains(&slow), "{slow} of 200 ms\n{said}");
     let (small, large) = (folded.with(&["small"]), folded.with(&["large"]));
     assert!(small > large && large > 0, "{folded:?}\n{said}");
 }
