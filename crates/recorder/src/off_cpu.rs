@@ -69,9 +69,10 @@ impl<S> Away<S> {
         }
     }
 
-    /// Whether it waits, nobody knows where, and nobody has looked.
-    fn is_somewhere(&self) -> bool {
-        let is_known = self.sample.is_some() || self.is_looked_at;
+    /// Whether it waits, nobody knows where, and nobody has looked. A sample may lack what matters.
+    fn is_somewhere(&self, lacks: impl Fn(&S) -> bool) -> bool {
+        let is_sampled = self.sample.as_ref().is_some_and(|sample| !lacks(sample));
+        let is_known = is_sampled || self.is_looked_at;
         self.since.is_some() && !self.preempted && !is_known
     }
 }
@@ -198,19 +199,24 @@ impl<S: Clone> OffCpu<S> {
     }
 
     /// Whether to look at a thread, which waits and of which it is not known where: once a wait.
-    pub(crate) fn is_to_be_looked_at(&mut self, tid: Tid) -> bool {
-        let away = self.away.get_mut(&tid).filter(|away| away.is_somewhere());
+    pub(crate) fn is_to_be_looked_at(&mut self, tid: Tid, lacks: impl Fn(&S) -> bool) -> bool {
+        let away = self.away.get_mut(&tid).filter(|away| away.is_somewhere(lacks));
         away.map(|away| away.is_looked_at = true).is_some()
     }
 
     /// Threads that have waited at least that long, and of which it is not known where. Where only
     /// some states are shown, they are in others.
-    pub(crate) fn wait_somewhere(&self, now: Nanos, long: Nanos) -> Vec<(Pid, Tid)> {
+    pub(crate) fn wait_somewhere(
+        &self,
+        now: Nanos,
+        long: Nanos,
+        lacks: impl Fn(&S) -> bool,
+    ) -> Vec<(Pid, Tid)> {
         if self.kept.states.is_some() {
             return Vec::new();
         }
         let is_long = |away: &Away<S>| away.since.is_some_and(|t| now.saturating_since(t) >= long);
-        let away = self.away.iter().filter(|(_, away)| away.is_somewhere() && is_long(away));
+        let away = self.away.iter().filter(|(_, away)| away.is_somewhere(&lacks) && is_long(away));
         let mut all: Vec<(Pid, Tid)> = away.map(|(tid, away)| (away.pid, *tid)).collect();
         all.sort_unstable();
         all
@@ -316,8 +322,8 @@ impl<S: Clone> OffCpu<S> {
             Wakers::Above => seen.stack.is_some() && (seen.waker.is_some() || preempted || is_over),
         };
         self.sums.sampled += u64::from(is_sampled);
-        // While all waits were sampled, threads that have not come back have no others.
-        if is_sampled && (is_over || self.sums.sampled == self.sums.waits) {
+        // What was not sampled meanwhile is over, and longer or shorter.
+        if is_sampled && is_over {
             return vec![spell(asleep.0, SpellStack::Sampled(seen))];
         }
         let sampled = Sampled { seen, time: duration.0, shown: asleep.0 };
@@ -338,6 +344,10 @@ impl<S: Clone> OffCpu<S> {
         let length = wait.time.checked_ilog2().unwrap_or(0) / 2;
         let (_, classes) = self.classes.entry(tid).or_insert((pid, BTreeMap::new()));
         let class = classes.entry((preempted, length)).or_default();
+        // Nothing was left out before it: it stands for itself, whatever is left out later.
+        if is_sampled && class.unsampled == 0 && class.batch.is_empty() {
+            return vec![(wait.seen, wait.shown)];
+        }
         if is_sampled {
             class.batch.push(wait);
         } else {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Addresses, Rest, SampleEvent, StackBytes};
-use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, Tid};
+use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, Tid};
 
 use super::Collector;
 use crate::aggregator::Wait;
@@ -51,13 +51,13 @@ impl Collector {
         let is_due = now.saturating_since(self.looks.listed) >= BETWEEN_LISTS;
         if is_due && !are_alone && self.looks.waiting.is_empty() {
             let Some(away) = self.away() else { return };
-            self.looks.waiting = away.wait_somewhere(now, LONG);
+            self.looks.waiting = away.wait_somewhere(now, LONG, lacks_script);
             self.looks.listed = now;
         }
         let deadline = Instant::now() + LOOK;
         while Instant::now() < deadline {
             let Some((pid, tid)) = self.looks.waiting.pop() else { return };
-            if self.away().is_some_and(|away| away.is_to_be_looked_at(tid)) {
+            if self.away().is_some_and(|away| away.is_to_be_looked_at(tid, lacks_script)) {
                 self.look_at(pid, tid, &clock);
             }
         }
@@ -111,6 +111,17 @@ impl Collector {
         };
         self.take_walked(looked_at, &sample, (end, Evidence::ReadFromProcess), Some(wait));
     }
+}
+
+/// Whether nobody could read in time what runs in an interpreter: the thread of a long wait can be read later, too.
+fn lacks_script(wait: &Wait) -> bool {
+    let end = wait.get().and_then(|seen| seen.script);
+    end.is_some_and(|(_, end)| {
+        matches!(
+            end,
+            ScriptEnd::NotRead | ScriptEnd::Early | ScriptEnd::NoThread | ScriptEnd::Unnamed
+        )
+    })
 }
 
 /// Where a thread's stack ends and where its code is, if it waits in a system call: its number, six

@@ -24,6 +24,11 @@ fn sampled(stack: &'static str) -> SpellStack<&'static str> {
     SpellStack::Sampled(Seen { stack: Some(stack), waker: None })
 }
 
+/// A sample that lacks what its thread ran.
+fn lacks(sample: &&str) -> bool {
+    *sample == "not read"
+}
+
 fn before(stack: Option<&'static str>) -> SpellStack<&'static str> {
     SpellStack::Before(Seen { stack, waker: None })
 }
@@ -87,6 +92,25 @@ fn what_was_not_sampled_is_shared_out_among_those_of_its_length() {
     assert_eq!((time, waits, sampled), (Nanos(5550), 6, 3));
 }
 
+/// What a thread did first, when all of that length was sampled, is not what it does later.
+#[test]
+fn a_sample_stands_for_what_was_not_sampled_before_it_and_not_for_what_comes_later() {
+    let mut all = begun_at(0, &[]);
+    let mut wait = |start: u64, duration, sample: Option<&'static str>| {
+        sample.into_iter().for_each(|sample| all.sampled(PID, TID, sample));
+        all.left(Nanos(start), PID, TID, false);
+        all.came_back(Nanos(start + duration), TID)
+    };
+    assert_eq!(wait(10, 2, None), []);
+    assert_eq!(wait(1000, 600, Some("first")), spell(600, sampled("first")));
+    assert_eq!(wait(2000, 700, Some("first")), spell(700, sampled("first")));
+    assert_eq!(wait(3000, 900, None), []);
+    assert_eq!(wait(4000, 900, Some("later")), []);
+    let mut expect = spell(2, SpellStack::NotSampled);
+    expect.extend(spell(1800, sampled("later")));
+    assert_eq!(all.ended(TID), expect);
+}
+
 #[test]
 fn a_full_batch_is_handed_out_at_once_and_its_last_stands_for_the_end() {
     let mut all = begun_at(0, &[]);
@@ -120,7 +144,7 @@ fn what_began_before_the_recording_counts_from_its_beginning() {
     // It was looked at, while it waited or later.
     for (at, seen) in [(14, Some("poll")), (15, None)] {
         let mut all = begun_at(10, &[TID]);
-        assert!(all.is_to_be_looked_at(TID));
+        assert!(all.is_to_be_looked_at(TID, lacks));
         all.looked_at(Nanos(at), TID, "poll");
         assert_eq!(all.came_back(Nanos(15), TID), spell(5, before(seen)));
     }
@@ -136,16 +160,23 @@ fn what_began_before_the_recording_counts_from_its_beginning() {
 #[test]
 fn who_waits_for_long_without_a_sample_is_looked_at() {
     let mut all = begun_at(10, &[]);
-    let long = |all: &OffCpu<_>, now| all.wait_somewhere(Nanos(now), Nanos(50));
+    let long = |all: &OffCpu<_>, now| all.wait_somewhere(Nanos(now), Nanos(50), lacks);
     all.left(Nanos(20), PID, TID, false);
     assert_eq!((long(&all, 69), long(&all, 70)), (vec![], vec![(PID, TID)]));
-    assert!(all.is_to_be_looked_at(TID) && !all.is_to_be_looked_at(TID));
+    assert!(all.is_to_be_looked_at(TID, lacks) && !all.is_to_be_looked_at(TID, lacks));
     assert_eq!(long(&all, 99), []);
     all.looked_at(Nanos(75), TID, "poll");
     assert_eq!(all.came_back(Nanos(120), TID), spell(100, sampled("poll")));
+    // The same, of a sample that says too little.
+    all.sampled(PID, TID, "not read");
+    all.left(Nanos(130), PID, TID, false);
+    assert_eq!(long(&all, 180), [(PID, TID)]);
+    assert!(all.is_to_be_looked_at(TID, lacks));
+    all.looked_at(Nanos(185), TID, "read");
+    assert_eq!(all.came_back(Nanos(190), TID), spell(60, sampled("read")));
     // It ran before it was looked at, as the records say later.
     all.left(Nanos(200), PID, TID, false);
-    assert!(all.is_to_be_looked_at(TID));
+    assert!(all.is_to_be_looked_at(TID, lacks));
     all.looked_at(Nanos(300), TID, "write");
     assert_eq!(all.came_back(Nanos(300), TID), []);
     assert_eq!(all.ended(TID), spell(100, SpellStack::NotSampled));
@@ -155,7 +186,7 @@ fn who_waits_for_long_without_a_sample_is_looked_at() {
     all.sampled(PID, known, "read");
     all.left(Nanos(400), PID, known, false);
     assert_eq!(long(&all, 900), []);
-    assert!(!all.is_to_be_looked_at(preempted) && !all.is_to_be_looked_at(known));
+    assert!(!all.is_to_be_looked_at(preempted, lacks) && !all.is_to_be_looked_at(known, lacks));
     let mut all = OffCpu::new(Waits { states: States::of_letters("D"), ..Waits::default() });
     all.begin(Nanos(10), []);
     all.left(Nanos(20), PID, TID, false);
