@@ -74,5 +74,6 @@ mod tests {
         assert_eq!(of("copy"), ([true, true], [true, true]));
         // Half of it is no more than half.
         assert_eq!(of("m"), ([false, false], [false, false]));
+        assert_eq!(found.nodes[0], [false, false], "the whole is no other thing than m");
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::spread::Prior;
 use crate::test_runs::{diff, path, run};
 use crate::{DiffConfig, DiffError, Run};
+use flame_profile::{Columns, FoldedReader, SiblingOrder};
 
 /// A path with total and self weight, before and after.
 type Row<Path> = (Path, (u64, u64), (u64, u64));
@@ -195,4 +196,42 @@ fn one_run_a_side_is_one_of_each_recording() {
     assert!(!cycles.is_one_run_a_side());
     cycles.after.names = vec!["other".to_owned()];
     assert!(cycles.is_one_run_a_side());
+}
+
+/// A run whose siblings and labels stand in the order of the text.
+fn run_as_written(text: &str) -> Run {
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::First);
+    reader.read(&mut text.as_bytes()).unwrap();
+    Run {
+        name: "written.folded".to_owned(),
+        tree: reader.finish(ValueType::samples()),
+        ..run(text)
+    }
+}
+
+#[test]
+fn labels_may_stand_in_any_order_and_siblings_may_not() {
+    let compare = |before: Run, after: Run| {
+        DiffTree::new(&[before], &[after], &DiffConfig::default()).map(|tree| {
+            let names = tree.labels().iter().map(|label| label.name.clone()).collect::<Vec<_>>();
+            (names, tree.nodes().to_vec())
+        })
+    };
+    let (one, other) = ("z;b;a 1\nz;y;b 2\n", "c;a 4\nz;a 8\nz;y;b 16\n");
+    let expect = compare(run(one), run(other));
+    assert!(expect.is_ok());
+    assert_eq!(compare(run_as_written(one), run_as_written(other)), expect);
+    assert_eq!(compare(run(one), run_as_written(other)), expect);
+    // The run that has siblings in another order is named, whichever side it is of.
+    let unsorted = DiffError::Unsorted { name: "written.folded".to_owned() };
+    assert_eq!(compare(run_as_written("b 1\na 1\n"), run("a 1\nb 1\n")), Err(unsorted.clone()));
+    assert_eq!(compare(run("a 1\nb 1\n"), run_as_written("b 1\na 1\n")), Err(unsorted));
+}
+
+#[test]
+fn the_chance_of_a_false_alarm_is_the_one_that_was_asked_for() {
+    let runs = [run("a 1\n")];
+    let config = DiffConfig { alpha: 0.01, ..DiffConfig::default() };
+    assert_eq!(DiffTree::new(&runs, &runs, &config).unwrap().alpha(), 0.01);
+    assert_eq!(diff("a 1\n", "a 1\n", Scaling::Total).alpha(), 0.05);
 }
