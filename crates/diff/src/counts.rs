@@ -282,6 +282,8 @@ mod tests {
         let (counter, runs) = counted(&[(10, 1.0), (10, 2.0), (8, 4.0)], 2);
         // Samples weigh 1 and 0.5 before and 0.25 after.
         assert_eq!(counter.details.squares, [[0.0, 15.0, 0.0, 2.0], [7.5, 15.0, 1.0, 2.0]]);
+        assert_eq!(squares_of(&counter.details, 1, Part::Own), Some([7.5, 1.0]));
+        assert_eq!(squares_of(&counter.details, 1, Part::Total), Some([15.0, 2.0]));
         assert_eq!(counter.units(Weight(20), Weight(8)), [0.75, 0.25]);
         let trees: Vec<&CallTree> = runs.iter().map(|run| &run.tree).collect();
         assert_eq!(counter.samples(&trees, &[10, 10, 8].map(Weight)), [30.0, 32.0]);
@@ -292,6 +294,7 @@ mod tests {
         // Within each side they weigh the same.
         let (counter, _) = counted(&[(10, 1.0), (10, 1.0), (8, 4.0)], 2);
         assert_eq!(counter.details.squares, [[0.0; 4]; 0]);
+        assert_eq!(squares_of(&counter.details, 1, Part::Own), None);
         assert_eq!(counter.units(Weight(20), Weight(8)), [1.0, 0.25]);
     }
 

@@ -370,4 +370,105 @@ mod tests {
                       5.0 % with guessed frames, 0 lost";
         assert_eq!(health.one_line(), expect);
     }
+
+    #[test]
+    fn the_line_says_all_that_was_lost_and_nothing_that_was_not() {
+        assert_eq!(Health::default().one_line(), "0 samples, 0 lost");
+        let health = Health {
+            samples: 7,
+            lost_records: 9,
+            lost_samples: 5,
+            throttled: 3,
+            throttled_time: Nanos(1_500_000),
+            multiplexed_time: Nanos(2_500_000_000),
+            undecodable_records: 1,
+            outside_mappings: 2,
+            short_tasks: 4,
+            stray_samples: 6,
+            skipped_lines: 8,
+            coverage: Some(Coverage { sampled: Nanos(3_000), accounted: Nanos(4_000) }),
+            occurrences: Some(Occurrences { sampled: 10, happened: 20, effective: 0 }),
+            off_cpu: Some(OffCpuTime { time: Nanos(1_000_000), waits: 2, ..Default::default() }),
+            ..Health::default()
+        };
+        let expect = "7 samples, 9 lost (5 samples), throttled 3 times (0.002 s), \
+                      multiplexed away 2.500 s, 1 records not understood, \
+                      2 samples outside any mapping, 4 short-lived tasks not seen, \
+                      6 stray samples left out, 8 lines not readable, coverage 75.0 %, \
+                      10 of 20 that happened, off CPU 0.001 s in 2 waits";
+        assert_eq!(health.one_line(), expect);
+        let (sampled, accounted) = (Nanos(0), Nanos(1_000));
+        let coverage = Some(Coverage { sampled, accounted });
+        let idle = Health { coverage, ..Health::default() };
+        assert_eq!(idle.one_line(), "0 samples, 0 lost");
+    }
+
+    #[test]
+    fn each_kind_of_loss_alone_is_a_loss() {
+        assert!(!Health { samples: 1, stray_samples: 1, ..Health::default() }.has_losses());
+        let losses = [
+            Health { lost_records: 1, ..Health::default() },
+            Health { throttled: 1, ..Health::default() },
+            Health { throttled_time: Nanos(1), ..Health::default() },
+            Health { multiplexed_time: Nanos(1), ..Health::default() },
+            Health { undecodable_records: 1, ..Health::default() },
+        ];
+        assert!(losses.iter().all(Health::has_losses));
+    }
+
+    #[test]
+    fn more_than_all_is_shown_as_it_is() {
+        assert_eq!(percent(1.0), "100.0 %");
+        assert_eq!(percent(1.0625), "106.2 %");
+        assert_eq!(percent(0.12999), "12.9 %");
+    }
+
+    #[test]
+    fn coverage_of_no_time_is_none() {
+        let coverage =
+            |sampled, accounted| Coverage { sampled: Nanos(sampled), accounted: Nanos(accounted) };
+        assert!(coverage(0, 4_999_999).is_of_nothing());
+        assert!(!coverage(0, 5_000_000).is_of_nothing());
+        assert!(!coverage(1, 4_999_999).is_of_nothing());
+        assert_eq!(coverage(3, 4).fraction(), 0.75);
+        assert_eq!(Occurrences { sampled: 3, happened: 12, effective: 0 }.fraction(), 0.25);
+    }
+
+    #[test]
+    fn stacks_are_whole_truncated_or_of_unknown_end() {
+        use StackEnd::{BadValue, ChainEnd, CopyTooShort, FrameLimit, Guessed};
+        use StackEnd::{NoUnwindInfo, NotRecorded, OtherStack, Root};
+        let ends = [
+            (Root, true, false),
+            (Guessed, false, false),
+            (CopyTooShort, false, true),
+            (NoUnwindInfo, false, true),
+            (BadValue, false, true),
+            (OtherStack, false, true),
+            (FrameLimit, false, true),
+            (ChainEnd, false, false),
+            (NotRecorded, false, false),
+        ];
+        for (end, is_complete, is_truncated) in ends {
+            assert_eq!((end.is_complete(), end.is_truncated()), (is_complete, is_truncated));
+        }
+        assert_eq!(FrameLimit.to_string(), "frame limit reached (--max-depth)");
+        assert_eq!(Missing::Stripped.to_string(), "stripped of its symbols");
+        // A profile whose stacks were not walked has no share of whole ones.
+        let mut health = Health::default();
+        health.stack_ends.insert(NotRecorded, 3);
+        assert_eq!((health.complete_share(), health.guessed_share()), (None, None));
+    }
+
+    #[test]
+    fn shares_of_languages_are_those_of_their_own_samples() {
+        let mut health = Health::default();
+        let scripts = [("node", ScriptEnd::Whole, 1), ("node", ScriptEnd::NotRead, 1)];
+        let scripts = scripts.into_iter().chain([("python", ScriptEnd::NotRead, 2)]);
+        for (language, end, count) in scripts {
+            health.scripts.insert((language.to_owned(), end), count);
+        }
+        let expect = "0 samples, 50.0 % of node stacks whole, 0.0 % of python stacks whole, 0 lost";
+        assert_eq!(health.one_line(), expect);
+    }
 }

@@ -156,11 +156,6 @@ impl TreeBuilder {
         self.before[node.0 as usize] += weight;
     }
 
-    /// Whether nothing was added behind a node, neither below it nor elsewhere.
-    pub(crate) fn is_last(&self, node: BuilderNode) -> bool {
-        node.0 as usize + 1 == self.nodes.len()
-    }
-
     /// Whether a node has a self weight.
     pub(crate) fn has_self_weight(&self, node: BuilderNode) -> bool {
         self.nodes[node.0 as usize].self_weight > Weight(0)

@@ -340,3 +340,13 @@ fn a_second_number_of_each_sample_is_its_weight_before() {
     assert_eq!(tree.total(), Weight(3_000));
     assert_eq!(tree.before().unwrap()[0].total, Weight(3));
 }
+
+#[test]
+fn a_tree_is_empty_until_something_is_added() {
+    let mut builder = TreeBuilder::new();
+    assert!(builder.is_empty());
+    let label = builder.label("main", FrameKind::User);
+    builder.child(BuilderNode::ROOT, label);
+    assert!(!builder.is_empty());
+    assert_eq!(builder.len(), 2);
+}

@@ -428,18 +428,15 @@ impl FoldedReader {
     }
 
     /// Lets the line begin with new nodes where those of the line before do not say any more when
-    /// what was: a node has a self weight or callees, which it keeps in the order of time only if
-    /// it does not have both. Equal neighbours are merged at the end.
+    /// what was: what a node has itself comes behind what it calls. Equal neighbours are merged at the
+    /// end.
     fn part_in_time(&mut self) {
-        let ends_here = self.nodes.len() == self.labels.len();
-        let goes_on = |node: &BuilderNode| match ends_here {
-            true => self.builder.is_last(*node),
-            false => !self.builder.has_self_weight(*node),
-        };
+        let goes_on_inwards = self.nodes.len() < self.labels.len();
+        let has_self_weight = |node: &BuilderNode| self.builder.has_self_weight(*node);
         if self.recursion == Recursion::Collapse {
             // A folded call leads back to a node with callees.
             self.nodes.clear();
-        } else if !self.nodes.last().is_some_and(goes_on) {
+        } else if goes_on_inwards && self.nodes.last().is_some_and(has_self_weight) {
             self.nodes.pop();
         }
     }
