@@ -322,6 +322,10 @@ fn renamed_nodes_are_merged_where_their_names_become_equal() {
         .map(|node| (tree.label(node).name.as_str(), node.total.0))
         .collect();
     assert_eq!(found, [("f", 5), ("g", 2)]);
+    // The root stands for the whole profile, whatever functions are called.
+    let mut builder = TreeBuilder::new();
+    builder.rename(|name| format!("new {name}").into());
+    assert_eq!(lines(&builder.finish(ValueType::samples(), SiblingOrder::Name)), ["0 all 0 0"]);
 }
 
 #[test]
@@ -349,4 +353,53 @@ fn a_tree_is_empty_until_something_is_added() {
     builder.child(BuilderNode::ROOT, label);
     assert!(!builder.is_empty());
     assert_eq!(builder.len(), 2);
+}
+
+#[test]
+fn the_only_outermost_frame_can_have_another_name() {
+    let tree = tree_of(&[("old;a", 1), ("old;b", 2)]);
+    let renamed = ["0 all 3 0", "1 new 3 0", "2 a 1 1", "2 b 2 2"];
+    assert_eq!(lines(&tree.with_single_root("new")), renamed);
+    let several = tree_of(&[("old;a", 1), ("other;b", 2)]);
+    assert_eq!(lines(&several.clone().with_single_root("new")), lines(&several));
+}
+
+#[test]
+fn a_tree_of_two_profiles_and_one_of_one_have_both_weights_together() {
+    let grown = |name: &str, before: Option<u64>| {
+        let mut builder = TreeBuilder::new();
+        let label = builder.label(name, FrameKind::User);
+        let node = builder.child(BuilderNode::ROOT, label);
+        builder.add(node, Weight(4));
+        before.into_iter().for_each(|before| builder.add_before(node, Weight(before)));
+        builder
+    };
+    for (one, other) in [(Some(1), Some(2)), (Some(1), None), (None, Some(2)), (None, None)] {
+        let mut both = grown("a", one);
+        both.append(grown("b", other));
+        let tree = both.finish(ValueType::samples(), SiblingOrder::Name);
+        assert_eq!(lines(&tree), ["0 all 8 0", "1 a 4 4", "1 b 4 4"]);
+        let found = tree.before().map(|before| before.iter().map(|b| b.total.0).collect());
+        let [of_one, of_other] = [one, other].map(Option::unwrap_or_default);
+        let expect = one.or(other).map(|_| vec![of_one + of_other, of_one, of_other]);
+        assert_eq!(found, expect, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn sums_that_do_not_fit_are_told_from_those_that_do() {
+    let tree = |before: &[u64], after: &[u64]| {
+        let mut builder = TreeBuilder::new();
+        let label = builder.label("main", FrameKind::User);
+        let node = builder.child(BuilderNode::ROOT, label);
+        after.iter().for_each(|weight| builder.add(node, Weight(*weight)));
+        before.iter().for_each(|weight| builder.add_before(node, Weight(*weight)));
+        builder.finish(ValueType::samples(), SiblingOrder::Name)
+    };
+    assert!(!tree(&[], &[u64::MAX - 2, 1]).is_too_large());
+    assert!(tree(&[], &[u64::MAX - 2, 3]).is_too_large());
+    assert!(!tree(&[u64::MAX - 2, 1], &[1]).is_too_large());
+    assert!(tree(&[u64::MAX - 2, 3], &[1]).is_too_large());
+    assert_eq!(tree(&[], &[1]).max_depth(), 1);
+    assert_eq!(tree_of(&[("c;a;x", 1), ("c;b", 2)]).max_depth(), 3);
 }

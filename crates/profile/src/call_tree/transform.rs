@@ -1,6 +1,6 @@
 //! Call trees made from call trees: reversed, cut at a base, reordered, scaled.
 
-use super::{BuilderNode, CallTree, Label, LabelId, NodeId, SiblingOrder, TreeBuilder};
+use super::{Before, BuilderNode, CallTree, Label, LabelId, NodeId, SiblingOrder, TreeBuilder};
 use crate::frame::Location;
 use crate::ids::{StackId, ThreadId, narrow};
 use crate::profile::{Profile, Thread};
@@ -165,8 +165,11 @@ impl CallTree {
             SiblingOrder::Time => self.pieces(),
             _ => (0..).map(NodeId).zip(self.nodes.iter().map(|node| node.self_weight)).collect(),
         };
+        // A node that has several pieces has one weight before.
+        let own = |before: &Vec<Before>| before.iter().map(|before| before.self_weight).collect();
+        let mut left: Option<Vec<Weight>> = self.before.as_ref().map(own);
         for (id, weight) in pieces {
-            let before = self.before.as_ref().map(|before| before[id.index()].self_weight);
+            let before = left.as_mut().map(|left| std::mem::take(&mut left[id.index()]));
             if id == NodeId::ROOT || weight.max(before.unwrap_or_default()) == Weight(0) {
                 continue;
             }

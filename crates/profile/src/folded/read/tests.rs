@@ -370,3 +370,13 @@ fn charts_are_drawn_as_the_lines_follow_each_other() {
         }
     }
 }
+
+#[test]
+fn a_chart_of_two_profiles_turned_round_weighs_as_much_before() {
+    let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Time);
+    reader.read(&mut &b"a 1 1\na;b 2 2\na 4 4\n"[..]).unwrap();
+    let tree = reader.finish(ValueType::samples());
+    let before = |tree: &CallTree| tree.before().unwrap()[0].total;
+    assert_eq!(before(&tree), Weight(7));
+    assert_eq!(before(&tree.reversed(SiblingOrder::Time)), Weight(7));
+}
