@@ -310,6 +310,108 @@ fn package_parts(name: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TreeOptions;
+    use crate::folded::{Columns, FoldedReader};
+
+    fn tree(text: &str, columns: Columns, order: SiblingOrder) -> CallTree {
+        let mut reader = FoldedReader::new(columns, order);
+        reader.read(&mut text.as_bytes()).unwrap();
+        reader.finish(ValueType::samples())
+    }
+
+    /// Each node with its total and self weight, those of before first.
+    fn rows(tree: &CallTree) -> Vec<(&str, [u64; 4])> {
+        let before = tree.before().unwrap();
+        let row = |(node, before): (&super::super::Node, &Before)| {
+            let weights = [before.total, before.self_weight, node.total, node.self_weight];
+            (tree.label(node).name.as_str(), weights.map(|weight| weight.0))
+        };
+        tree.nodes().iter().zip(before).map(row).collect()
+    }
+
+    const TWO: &str = "c;a 1 8\nc;a;f 2 4\nc;b;f 4 2\n";
+
+    #[test]
+    fn weights_of_both_profiles_go_with_their_nodes() {
+        let by_name = tree(TWO, Columns::Two, SiblingOrder::Name);
+        let reversed = by_name.reversed(SiblingOrder::Name);
+        let expect = [
+            ("all", [7, 0, 14, 0]),
+            ("a", [1, 0, 8, 0]),
+            ("c", [1, 1, 8, 8]),
+            ("f", [6, 0, 6, 0]),
+            ("a", [2, 0, 4, 0]),
+            ("c", [2, 2, 4, 4]),
+            ("b", [4, 0, 2, 0]),
+            ("c", [4, 4, 2, 2]),
+        ];
+        assert_eq!(rows(&reversed), expect);
+        assert!(reversed.is_turned() && !reversed.reversed(SiblingOrder::Name).is_turned());
+        let callers = by_name.callers("f", SiblingOrder::Name);
+        assert_eq!(rows(&callers)[1..], expect[3..]);
+        assert!(callers.is_turned());
+        let light = TWO.replace("c;a 1 8", "c;a 1 0").replace("c;b;f 4 2", "c;b;f 4 9");
+        let by_weight = tree(&light, Columns::Two, SiblingOrder::Weight);
+        let expect = [
+            ("all", [7, 0, 13, 0]),
+            ("c", [7, 0, 13, 0]),
+            ("b", [4, 0, 9, 0]),
+            ("f", [4, 4, 9, 9]),
+            ("a", [3, 1, 4, 0]),
+            ("f", [2, 2, 4, 4]),
+        ];
+        assert_eq!(rows(&by_weight), expect);
+    }
+
+    #[test]
+    fn a_wider_root_leaves_the_change_of_the_samples() {
+        let mut wide = tree(TWO, Columns::Two, SiblingOrder::Name);
+        assert!(wide.widen(Weight(20)));
+        assert_eq!(rows(&wide)[..2], [("all", [13, 6, 20, 6]), ("c", [7, 0, 14, 0])]);
+    }
+
+    #[test]
+    fn scaled_weights_of_before_and_between_calls_keep_their_proportion() {
+        let mut scaled = tree(TWO, Columns::Two, SiblingOrder::Name);
+        scaled.scale(3, 0).unwrap();
+        assert_eq!(rows(&scaled)[2], ("a", [9, 3, 36, 24]));
+        let large = format!("c {} 1\n", u64::MAX / 2);
+        let mut large = tree(&large, Columns::Two, SiblingOrder::Name);
+        assert_eq!(large.scale(3, 0), Err(TooLarge));
+        assert_eq!(TooLarge.to_string(), "the weights would be larger than 64 bits");
+
+        // A decimal place goes when none of the weights needs it: before, of a node, or between calls.
+        let mut halves = tree("c 0.5 1\n", Columns::Two, SiblingOrder::Name);
+        halves.scale(1, 0).unwrap();
+        assert_eq!((halves.decimals(), rows(&halves)[1]), (1, ("c", [5, 5, 10, 10])));
+        halves.scale(2, 0).unwrap();
+        assert_eq!((halves.decimals(), rows(&halves)[1]), (0, ("c", [1, 1, 2, 2])));
+        let gap = |chart: &CallTree| chart.gaps().map(|gaps| gaps.iter().map(|gap| gap.0).sum());
+        let mut chart = tree("c 0.5\nc;a 1\nc 0.5\n", Columns::One, SiblingOrder::Time);
+        chart.scale(1, 0).unwrap();
+        assert_eq!((chart.decimals(), gap(&chart)), (1, Some(5_u64)));
+        chart.scale(4, 0).unwrap();
+        assert_eq!((chart.decimals(), gap(&chart), chart.total()), (0, Some(2), Weight(8)));
+    }
+
+    #[test]
+    fn a_profile_has_whole_samples_of_fractions() {
+        let halves = tree("c;a 2.5\nc;b 2.4\nc;d 0.4\n", Columns::One, SiblingOrder::Name);
+        let whole = CallTree::from_profile(&halves.to_profile(), &TreeOptions::default());
+        let rounded = tree("c;a 3\nc;b 2\n", Columns::One, SiblingOrder::Name);
+        assert_eq!((whole.nodes(), whole.labels()), (rounded.nodes(), rounded.labels()));
+    }
+
+    #[test]
+    fn functions_of_one_package_stand_below_it() {
+        let flat = "x;org/a/One.run 1.5\nx;org/a/Two.run 2\nx;main 4\n";
+        let flat = tree(flat, Columns::One, SiblingOrder::Name);
+        let below = "x;org;a;One.run 1.5\nx;org;a;Two.run 2\nx;main 4\n";
+        let below = tree(below, Columns::One, SiblingOrder::Name);
+        let packages = flat.with_packages(SiblingOrder::Name);
+        assert_eq!((packages.nodes(), packages.labels()), (below.nodes(), below.labels()));
+        assert_eq!(packages.decimals(), 1);
+    }
 
     #[test]
     fn packages_are_told_from_classes_and_other_names() {
