@@ -346,6 +346,9 @@ mod tests {
             ("c", [4, 4, 2, 2]),
         ];
         assert_eq!(rows(&reversed), expect);
+        let renamed =
+            tree("c;a 1\n", Columns::One, SiblingOrder::Name).reversed(SiblingOrder::Name);
+        assert!(renamed.with_single_root("b").is_turned());
         assert!(reversed.is_turned() && !reversed.reversed(SiblingOrder::Name).is_turned());
         let callers = by_name.callers("f", SiblingOrder::Name);
         assert_eq!(rows(&callers)[1..], expect[3..]);
@@ -398,6 +401,7 @@ mod tests {
     fn a_profile_has_whole_samples_of_fractions() {
         let halves = tree("c;a 2.5\nc;b 2.4\nc;d 0.4\n", Columns::One, SiblingOrder::Name);
         let whole = CallTree::from_profile(&halves.to_profile(), &TreeOptions::default());
+        assert_eq!(halves.to_profile().samples().len(), 2, "callers without weight are no samples");
         let rounded = tree("c;a 3\nc;b 2\n", Columns::One, SiblingOrder::Name);
         assert_eq!((whole.nodes(), whole.labels()), (rounded.nodes(), rounded.labels()));
     }

@@ -132,8 +132,10 @@ mod tests {
                 assert_eq!(parts().skipped_lines(), 1);
                 let skipped = parts().first_skipped();
                 assert_eq!((skipped[0].number, skipped[0].text.as_slice()), (2, &b"nonsense"[..]));
-                let tree = parts().finish(ValueType::samples(), order);
+                let cpu_time = ValueType::new("cpu", "nanoseconds");
+                let tree = parts().finish(cpu_time.clone(), order);
                 assert_eq!(lines(&tree), lines(&whole), "{order:?} at {end}");
+                assert_eq!(*tree.value_type(), cpu_time);
                 assert_eq!(tree.decimals(), 1);
                 let tree = parts().into_builder().finish(ValueType::samples(), order);
                 assert_eq!(lines(&tree), lines(&whole), "{order:?} at {end}");
