@@ -395,6 +395,8 @@ mod tests {
         assert_eq!((chart.decimals(), gap(&chart)), (1, Some(5_u64)));
         chart.scale(4, 0).unwrap();
         assert_eq!((chart.decimals(), gap(&chart), chart.total()), (0, Some(2), Weight(8)));
+        chart.scale(5, 0).unwrap();
+        assert_eq!((chart.decimals(), gap(&chart), chart.total()), (0, Some(10), Weight(40)));
     }
 
     #[test]

@@ -122,6 +122,50 @@ fn lines_that_cannot_be_read_are_counted() {
 }
 
 #[test]
+fn the_first_lines_that_cannot_be_read_are_shown_with_a_reason() {
+    let long = "x".repeat(2 * MOST_SHOWN);
+    let text = format!("ok 1\nc -1\n7\nd 99999999999999999999\n{long} 1x\r\nwords only\nf\n");
+    let reader = read(text.as_bytes());
+    assert_eq!(reader.skipped_lines(), 6);
+    let shown: Vec<(u64, &str, &[u8])> = reader
+        .first_skipped()
+        .iter()
+        .map(|line| (line.number, line.reason, line.text.as_slice()))
+        .collect();
+    let expect: [(u64, &str, &[u8]); SHOWN_LINES] = [
+        (2, "its count is negative", b"c -1"),
+        (3, "no stack before the count", b"7"),
+        (4, "its count is too large", b"d 99999999999999999999"),
+        (5, "its count is not a number", &long.as_bytes()[..MOST_SHOWN]),
+        (6, NO_COUNT, b"words only"),
+    ];
+    assert_eq!(shown, expect);
+}
+
+#[test]
+fn errors_say_what_was_wrong() {
+    let failed = FoldedError::from(io::Error::other("the disk is gone"));
+    assert_eq!(failed.to_string(), "folded text cannot be read");
+    let source = std::error::Error::source(&failed).map(ToString::to_string);
+    assert_eq!(source.as_deref(), Some("the disk is gone"));
+    assert_eq!(FoldedError::OneCount.to_string(), "not every line ends with two counts");
+    assert!(std::error::Error::source(&FoldedError::OneCount).is_none());
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_name() {
+    let text = "\u{feff}a 1\n\u{feff}b 2\n".as_bytes();
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+    reader.read(&mut Dripping(text)).unwrap();
+    for reader in [read(text), reader] {
+        let expect = ["1 a 1 1", "1 \u{feff}b 2 2"];
+        assert_eq!(lines(&reader.finish(ValueType::samples())), expect);
+    }
+    check("\u{feff}a 1".as_bytes(), 0, &["1 a 1 1"]);
+    assert_eq!(Columns::detect("\u{feff}# x\na 1 2\n".as_bytes()), Columns::Two);
+}
+
+#[test]
 fn empty_frames_are_kept() {
     check(
         b"a;;b 1\n;x 2\nc; 3\n",
@@ -172,6 +216,8 @@ fn a_semicolon_in_an_array_type_parts_no_frames() {
             "3  b 3 3",
         ],
     );
+    // Nor does it where the line before has a frame that ends there.
+    check(b"t;[u8 1\nt;[u8; 4] 2\n", 0, &["1 t 3 0", "2 [u8 1 1", "2 [u8; 4] 2 2"]);
 }
 
 #[test]
