@@ -303,35 +303,4 @@ fn rest(builder: &mut TreeBuilder, away: LabelId, time: Range<Nanos>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Location;
-
-    /// Two recursions of different functions in turn, which share nothing.
-    fn in_turn(depth: usize, times: u64) -> (Profile, Vec<Piece>) {
-        let mut profile = Profile::new(vec![ValueType::samples()]);
-        let stacks = ["even", "odd"].map(|name| {
-            let frame = profile.add_frame(name, FrameKind::User);
-            let location = profile.add_location(Location::named(frame));
-            (0..depth).fold(StackId::EMPTY, |stack, _| profile.push_stack(stack, location))
-        });
-        let piece = |at: u64| (Nanos(at)..Nanos(at + 1), stacks[at as usize % 2]);
-        (profile, (0..times).map(piece).collect())
-    }
-
-    fn bounded(depth: usize, times: u64, most: usize) -> (usize, Option<usize>, Weight) {
-        let (profile, pieces) = in_turn(depth, times);
-        let labels = vec![Vec::new(); profile.locations().len()];
-        let mut grower = Grower { profile: &profile, labels };
-        let (tree, depth) = grower.bounded_tree(&pieces, Nanos(times + 1), most);
-        (tree.nodes().len(), depth, tree.total())
-    }
-
-    #[test]
-    fn stacks_are_cut_where_all_would_be_too_many_boxes() {
-        // The root, the boxes, and the nanosecond behind them.
-        assert_eq!(bounded(64, 100, 10_000), (6402, None, Weight(101)));
-        assert_eq!(bounded(64, 100, 2000), (1602, Some(16), Weight(101)));
-        assert_eq!(bounded(64, 100, 10), (2, Some(0), Weight(101)));
-    }
-}
+mod tests;
