@@ -143,4 +143,16 @@ mod tests {
         }
         assert!(FoldedParts::new([]).is_none());
     }
+
+    #[test]
+    fn lines_that_are_skipped_have_their_numbers_in_the_whole_text() {
+        let texts = ["a 1\nb 1\n", "bad\nc 1\n", "d 1\nworse\n"];
+        let parts =
+            FoldedParts::new(texts.map(|text| part(text, SiblingOrder::Name, false))).unwrap();
+        assert_eq!(parts.skipped_lines(), 2);
+        let skipped = parts.first_skipped();
+        let skipped: Vec<(u64, &[u8])> =
+            skipped.iter().map(|line| (line.number, line.text.as_slice())).collect();
+        assert_eq!(skipped, [(3, &b"bad"[..]), (6, b"worse")]);
+    }
 }
