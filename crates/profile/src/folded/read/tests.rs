@@ -293,6 +293,28 @@ fn blocks_may_end_anywhere() {
     );
 }
 
+/// Fails once in a way, then goes on.
+struct Failing<'t>(Option<io::ErrorKind>, &'t [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or_else(|| self.1.read(into), |kind| Err(kind.into()))
+    }
+}
+
+#[test]
+fn reading_goes_on_after_a_signal_and_ends_at_an_error() {
+    let read = |kind| {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader
+            .read(&mut Failing(Some(kind), b"a 1\n"))
+            .map(|()| reader.finish(ValueType::samples()))
+    };
+    let tree = read(io::ErrorKind::Interrupted).unwrap();
+    assert_eq!(lines(&tree), ["1 a 1 1"]);
+    assert!(matches!(read(io::ErrorKind::TimedOut), Err(FoldedError::Io(_))));
+}
+
 #[test]
 fn lines_longer_than_a_block_are_whole() {
     let name = "x".repeat(3 * BLOCK);
