@@ -140,6 +140,7 @@ fn the_first_lines_that_cannot_be_read_are_shown_with_a_reason() {
         (6, NO_COUNT, b"words only"),
     ];
     assert_eq!(shown, expect);
+    assert_eq!(why_not_read(b"what is -this"), NO_COUNT);
 }
 
 #[test]
@@ -182,6 +183,18 @@ fn the_first_frame_is_a_thread_unless_it_says_otherwise() {
     let start = [FrameKind::User, FrameKind::User];
     assert_eq!(kinds[..2], start, "no thread is called _start");
     assert_eq!(kinds[2..], [FrameKind::Mark, FrameKind::User, FrameKind::Kernel]);
+}
+
+#[test]
+fn a_function_that_was_read_before_is_a_thread_where_it_comes_first() {
+    let mut reader = FoldedReader::new(Columns::One, SiblingOrder::First);
+    for mut input in [&b"x;work 1\n"[..], b"work;x 2\n"] {
+        reader.read(&mut input).unwrap();
+    }
+    let tree = reader.finish(ValueType::samples());
+    let kinds = tree.nodes()[1..].iter().map(|node| tree.label(node).kind);
+    let (thread, function) = (FrameKind::Mark, FrameKind::User);
+    assert_eq!(kinds.collect::<Vec<_>>(), [thread, function, thread, function]);
 }
 
 #[test]
@@ -332,6 +345,20 @@ fn time_order_merges_neighbours_only() {
     reader.read(&mut &text[..]).unwrap();
     let tree = reader.finish(ValueType::samples());
     assert_eq!(lines(&tree), ["1 t 10 0", "2 b 1 1", "2 a 2 2", "2 b 7 3", "3 c 4 4"]);
+}
+
+#[test]
+fn folded_recursion_keeps_time_in_order() {
+    let tree = |text: &[u8], recursion| {
+        let reader = FoldedReader::new(Columns::One, SiblingOrder::Time);
+        let mut reader = reader.with_recursion(recursion);
+        reader.read(&mut &*text).unwrap();
+        reader.finish(ValueType::samples())
+    };
+    let folded = tree(b"t;f;f 1\nt;f;f;g 2\nt;f;f 4\n", Recursion::Collapse);
+    let plain = tree(b"t;f 1\nt;f;g 2\nt;f 4\n", Recursion::Keep);
+    assert_eq!((folded.nodes(), folded.gaps()), (plain.nodes(), plain.gaps()));
+    assert_eq!(plain.gaps().map(|gaps| gaps[3]), Some(Weight(1)));
 }
 
 #[test]
