@@ -57,6 +57,19 @@ fn what_is_out_of_order_is_merged() {
 }
 
 #[test]
+fn weights_of_before_are_merged_with_their_nodes() {
+    check("b;x 1 2\na;y 3 4\n", Columns::Two, false);
+    // One of the two has none: it weighs nothing before.
+    let (one, two) = ("b;x 1\nc 2\n", "a;y 4 8\nb;x 16 32\n");
+    let expect = tree("b;x 0 1\nc 0 2\na;y 4 8\nb;x 16 32\n", Columns::Two);
+    for is_first in [true, false] {
+        let (one, two) = (tree(one, Columns::One), tree(two, Columns::Two));
+        let both = if is_first { one.followed_by(two) } else { two.followed_by(one) };
+        assert_eq!((both.nodes(), both.before()), (expect.nodes(), expect.before()));
+    }
+}
+
+#[test]
 fn decimal_places_of_both_are_kept() {
     let both = tree("a 0.5\n", Columns::One).followed_by(tree("b 0.25\n", Columns::One));
     assert_eq!(both.nodes(), tree("a 0.5\nb 0.25\n", Columns::One).nodes());
