@@ -203,6 +203,9 @@ mod tests {
         check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x_12 4\n");
         let exponent: &[(&str, FrameKind)] = &[("x 1.5e3", FrameKind::User)];
         check(&[(exponent, 4)], Annotations::Write, "my prog;x_1.5e3 4\n");
+        // What follows a mark would be shown from right to left, the count included.
+        let turned: &[(&str, FrameKind)] = &[("x\u{202e}y", FrameKind::User)];
+        check(&[(turned, 4)], Annotations::Write, "my prog;x\\u{202e}y 4\n");
     }
 
     #[test]
