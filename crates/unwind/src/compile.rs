@@ -137,3 +137,50 @@ pub(crate) fn short_row(row: &LongRow, facts: &Facts) -> Option<ShortRow> {
     }
     Some(short)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Architecture;
+
+    const RAX: u8 = 0;
+    const RBX: u8 = 3;
+    const RBP: u8 = 6;
+    const RSP: u8 = 7;
+    const RIP: u8 = 16;
+
+    fn row(rules: &[(u8, Rule)]) -> LongRow {
+        LongRow {
+            cfa: Cfa::Register(RSP, 32),
+            rules: [&[(RIP, Rule::Offset(-8))], rules].concat(),
+            return_address: RIP,
+            signal_frame: false,
+            table: Table::EhFrame,
+        }
+    }
+
+    fn short(row: &LongRow) -> Option<ShortRow> {
+        short_row(row, Architecture::X86_64.facts())
+    }
+
+    #[test]
+    fn a_frame_that_saved_words_below_it_has_a_short_row() {
+        let found = short(&row(&[(RBP, Rule::Offset(-16))])).unwrap();
+        assert_eq!((found.cfa_register, found.cfa_offset, found.saves), (RSP, 32, 2));
+        assert_eq!((&found.saved[..2], &found.word_offsets[..2]), (&[RIP, RBP][..], &[-1, -2][..]));
+        // A callee keeps rbx without being told to.
+        let kept = row(&[(RBP, Rule::Offset(-16)), (RBX, Rule::SameValue)]);
+        assert_eq!(short(&kept), Some(found));
+    }
+
+    #[test]
+    fn what_a_short_row_cannot_say_has_a_long_one() {
+        assert_eq!(short(&row(&[(RBP, Rule::Offset(-12))])), None, "half of a word");
+        assert_eq!(short(&row(&[(RSP, Rule::Offset(-16))])), None, "another stack");
+        assert_eq!(short(&row(&[(RAX, Rule::SameValue)])), None, "no callee keeps rax else");
+        assert_eq!(short(&row(&[(RBP, Rule::Register(RBX))])), None);
+        assert_eq!(short(&LongRow { signal_frame: true, ..row(&[]) }), None);
+        assert_eq!(short(&LongRow { return_address: RBX, ..row(&[]) }), None);
+        assert_eq!(short(&LongRow { cfa: Cfa::Expression(0..1), ..row(&[]) }), None);
+    }
+}

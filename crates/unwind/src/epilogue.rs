@@ -192,6 +192,8 @@ mod tests {
         let long = [0x48, 0x81, 0xc4, 0, 1, 0, 0, 0x5b, 0x41, 0x5c, 0xf3, 0xc3];
         x86(&long, &[(0x118, &[(3, -3), (12, -2), (16, -1)])]);
         x86(&[0xc3], &[(8, &[(16, -1)])]);
+        // vzeroupper; add $8,%rsp; ret
+        x86(&[0xc5, 0xf8, 0x77, 0x48, 0x83, 0xc4, 8, 0xc3], &[(16, &[(16, -1)])]);
         for len in 0..long.len() - 1 {
             x86(&long[..len], &[]);
         }

@@ -3,7 +3,7 @@
 use flame_profile::StackEnd;
 
 use crate::testing::{
-    AARCH64, BIAS, MAIN, SP, START, Sample, TESTED, X86_64, X86_64_SIGNAL, debug_section, text,
+    AARCH64, BIAS, Cie, MAIN, SP, START, Sample, TESTED, X86_64, X86_64_SIGNAL, debug_section, text,
 };
 use crate::{StackLimit, UnwindSections};
 
@@ -103,6 +103,34 @@ fn a_register_saved_in_another_register_comes_from_there() {
     let words = [BIAS + TESTED + 0x40, 0, IN_MAIN, 0, 0, IN_START];
     let sample = Sample::of(X86_64, &rows, &registers, &words);
     sample.check("+1010 1040 2020 3030", StackEnd::Root);
+}
+
+#[test]
+fn a_register_may_be_a_distance_from_the_frame_instead_of_saved() {
+    // val_offset rbp c-16 or val_expression rbp rsp-8, the same at CFA=rsp+8
+    // The caller, the same function further on, has CFA=rbp+32.
+    for value in [&[0x14, 6, 2][..], &[0x16, 6, 2, 0x77, 0x78]] {
+        let rows = [value, &[0x02, 0x20, 0x0c, 6, 32]].concat();
+        let words = [BIAS + TESTED + 0x40, 0, IN_MAIN, 0, 0, IN_START];
+        let sample = Sample::of(X86_64, &rows, &[(RSP, SP), (RIP, PC)], &words);
+        sample.check("+1010 1040 2020 3030", StackEnd::Root);
+    }
+}
+
+#[test]
+fn without_a_rule_the_return_address_is_where_calls_leave_it() {
+    // CFA=rsp+8, and nothing of the return address
+    let silent = Cie { rows: &[0x0c, 7, 8], ..X86_64 };
+    let words = [1, 2, 0xb, IN_MAIN, 0, 0, IN_START];
+    let sample = Sample::of(silent, &[0x0e, 32, 0x83, 2], &[(RSP, SP), (RIP, PC)], &words);
+    sample.check(TO_ROOT, StackEnd::Root);
+}
+
+#[test]
+fn a_row_that_needs_a_register_which_is_not_known_is_none() {
+    // CFA=r33+8
+    let sample = Sample::of(X86_64, &[0x0c, 33, 8], &[(RSP, SP), (RIP, PC)], &[IN_MAIN]);
+    sample.check("+1010", StackEnd::NoUnwindInfo);
 }
 
 #[test]
