@@ -158,4 +158,6 @@ fn values_and_processes_can_be_given_names() {
     profile.set_title(Pid(7), "nginx: worker process");
     assert_eq!(profile.title(Pid(7)), Some("nginx: worker process"));
     assert_eq!(profile.title(Pid(8)), None);
+    let name = profile.intern("handle");
+    assert_eq!((profile.text(name), profile.strings().text(name)), ("handle", "handle"));
 }
