@@ -88,15 +88,14 @@ fn time_that_pieces_share_counts_once() {
 }
 
 /// A thread that changes its name, and another one: milliseconds, thread and event of each sample.
-fn recorded(samples: &[(u64, usize, usize)], runs: &[(u32, u64, u64)]) -> Profile {
-    let types = [ValueType::samples(), ValueType::new("cpu", "nanoseconds")];
-    let mut profile = Profile::new(types.to_vec());
+fn recorded(events: usize, samples: &[(u64, usize, usize)], runs: &[(u32, u64, u64)]) -> Profile {
+    let mut profile = Profile::new(vec![ValueType::samples(); 2 * events]);
     let frame = profile.add_frame("work", FrameKind::User);
     let location = profile.add_location(Location::named(frame));
     let stack = profile.push_stack(StackId::EMPTY, location);
     for (name, tid) in [("one", 1), ("renamed", 1), ("other", 2)] {
         let thread = profile.add_thread(name, Pid(1), Tid(tid));
-        profile.add_sample(thread, stack, &[1, 1]);
+        profile.add_sample(thread, stack, &vec![1; 2 * events]);
     }
     let mut timeline = Timeline::default();
     for (time, row, event) in samples {
@@ -133,7 +132,7 @@ fn lane(name: &str, unplaced: usize, boxes: &str) -> (String, usize, String) {
 fn a_thread_has_one_lane_of_the_time_in_which_it_ran() {
     let samples = [(4, 0, 0), (10, 1, 0), (20, 1, 0), (9, 2, 0), (29, 2, 0)];
     let runs = [(1, 0, 12), (1, 35, 36), (2, 8, 30)];
-    let profile = recorded(&samples, &runs);
+    let profile = recorded(1, &samples, &runs);
     let renamed = lane("renamed", 1, "work 12, 24");
     let other = lane("other", 0, " 8,work 22, 6");
     assert_eq!(lanes(&profile, 0, 2), (vec![renamed, other.clone()], 0));
@@ -145,7 +144,7 @@ fn a_thread_has_one_lane_of_the_time_in_which_it_ran() {
 fn a_lane_ends_with_the_recording() {
     // Nothing is known of switches, and samples stand 4 ms apart.
     let samples = [(2, 0, 0), (6, 1, 9), (2, 2, 0)];
-    let mut profile = recorded(&samples, &[]);
+    let mut profile = recorded(1, &samples, &[]);
     profile.meta.duration = Some(Nanos(30_000_000));
     let renamed = lane("renamed", 0, "work 18, 12");
     assert_eq!(lanes(&profile, 0, 1), (vec![renamed], 1));
@@ -153,4 +152,19 @@ fn a_lane_ends_with_the_recording() {
     profile.meta.duration = None;
     let expect = vec![lane("renamed", 0, "work 6.000001"), lane("other", 0, "work 6.000001")];
     assert_eq!(lanes(&profile, 0, 9), (expect, 0));
+}
+
+#[test]
+fn a_thread_whose_switches_are_not_known_is_drawn_by_its_samples() {
+    let profile = recorded(1, &[(2, 0, 0), (6, 0, 0), (2, 2, 0)], &[(2, 1, 3), (2, 8, 9)]);
+    let expect = vec![lane("one", 0, "work 9"), lane("other", 0, " 1,work 2, 6")];
+    assert_eq!(lanes(&profile, 0, 9), (expect, 0));
+}
+
+#[test]
+fn each_event_has_its_own_lanes() {
+    let profile = recorded(2, &[(2, 0, 0), (3, 2, 1), (4, 2, 7)], &[(1, 0, 9), (2, 0, 9)]);
+    assert_eq!(lanes(&profile, 0, 9), (vec![lane("one", 0, "work 9")], 0));
+    // An event beyond the last is the last.
+    assert_eq!(lanes(&profile, 1, 9), (vec![lane("other", 0, "work 9")], 0));
 }
