@@ -28,6 +28,9 @@ fn stacks_are_cut_where_all_would_be_too_many_boxes() {
     assert_eq!(bounded(64, 100, 10_000), (6402, None, Weight(101)));
     assert_eq!(bounded(64, 100, 2000), (1602, Some(16), Weight(101)));
     assert_eq!(bounded(64, 100, 10), (2, Some(0), Weight(101)));
+    // Whether there are too many is asked before each stack: the root and two stacks are 129.
+    assert_eq!(bounded(64, 3, 129), (194, None, Weight(4)));
+    assert_eq!(bounded(64, 3, 128), (98, Some(32), Weight(4)));
 }
 
 /// Moments of two stacks in turn.
