@@ -168,3 +168,21 @@ fn vendor(architecture: Architecture) -> Vendor {
         Architecture::Aarch64 => Vendor::AArch64,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MAIN, TESTED, X86_64, image};
+
+    #[test]
+    fn functions_start_where_a_table_says_and_the_entry_where_the_file_says() {
+        let entry = Some(ImageAddress(TESTED));
+        let sections = UnwindSections { entry, ..image(X86_64, &[]) };
+        let module = Module::new(Architecture::X86_64, sections);
+        assert!(module.starts_function(ImageAddress(MAIN)));
+        assert!(!module.starts_function(ImageAddress(MAIN + 1)));
+        let is_entry = |distance: u64| module.is_entry(ImageAddress(TESTED + distance));
+        assert!(is_entry(0) && is_entry(ENTRY_CODE_LEN - 1) && !is_entry(ENTRY_CODE_LEN));
+        assert!(!module.is_entry(ImageAddress(TESTED - 1)));
+    }
+}
