@@ -172,7 +172,7 @@ fn vendor(architecture: Architecture) -> Vendor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{MAIN, TESTED, X86_64, image};
+    use crate::testing::{MAIN, TESTED, X86_64, debug_section, image};
 
     #[test]
     fn functions_start_where_a_table_says_and_the_entry_where_the_file_says() {
@@ -181,6 +181,12 @@ mod tests {
         let module = Module::new(Architecture::X86_64, sections);
         assert!(module.starts_function(ImageAddress(MAIN)));
         assert!(!module.starts_function(ImageAddress(MAIN + 1)));
+        // A table without an index names the starts of functions once it was searched.
+        let debug_frame = Some(debug_section(MAIN, &[]));
+        let sections = UnwindSections { debug_frame, ..UnwindSections::default() };
+        let described = Module::new(Architecture::X86_64, sections);
+        assert!(described.row(ImageAddress(MAIN), &mut UnwindContext::new()).is_some());
+        assert!(described.starts_function(ImageAddress(MAIN)));
         let is_entry = |distance: u64| module.is_entry(ImageAddress(TESTED + distance));
         assert!(is_entry(0) && is_entry(ENTRY_CODE_LEN - 1) && !is_entry(ENTRY_CODE_LEN));
         assert!(!module.is_entry(ImageAddress(TESTED - 1)));
