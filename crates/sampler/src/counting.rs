@@ -190,10 +190,9 @@ impl Counting {
         self.stage
     }
 
-    /// Counts from now on, samples of a time before `since` excepted.
-    pub(crate) fn begin(&mut self, now: Nanos, since: Nanos) {
-        self.since = since;
-        (self.first, self.last_look, self.measured.0) = (now, now, now);
+    /// Counts from now on.
+    pub(crate) fn begin(&mut self, now: Nanos) {
+        (self.since, self.first, self.last_look, self.measured.0) = (now, now, now, now);
     }
 
     /// Takes in a sample of the ring at that position.

@@ -77,9 +77,9 @@ impl Occurrences {
         plan.period = self.counting.start_anywhere(mean, monotonic_now());
     }
 
-    /// Counts from now on, samples of a time before `since` excepted.
-    pub(crate) fn begin(&mut self, now: Nanos, since: Nanos) {
-        self.counting.begin(now, since);
+    /// Counts from now on.
+    pub(crate) fn begin(&mut self, now: Nanos) {
+        self.counting.begin(now);
         self.by_thread.iter_mut().for_each(|rates| rates.begin(now));
     }
 

@@ -208,7 +208,7 @@ impl Session {
         self.since = now;
         self.accounted.begin(self.count_of_samplers());
         if let Some(occurrences) = &mut self.occurrences {
-            occurrences.begin(now, self.since);
+            occurrences.begin(now);
         }
         self.lost_before = self.losses();
         // Breakpoints take so long to set that the first fill their rings meanwhile.

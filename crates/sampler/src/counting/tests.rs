@@ -133,7 +133,7 @@ fn a_period_that_has_become_too_long_is_given_up() {
 #[test]
 fn what_a_flood_left_out_is_spread_over_its_samples() {
     let mut counting = Counting::new(99, Some(1));
-    counting.begin(Nanos(0), Nanos(0));
+    counting.begin(Nanos(0));
     for time in 1..=100 {
         counting.see(0, Nanos(time));
     }
