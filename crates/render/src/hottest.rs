@@ -114,13 +114,26 @@ fn called(
             FrameKind::Library => (called, inlined) = (Some(at.label), None),
             // Of the library or of the program: what it is inlined into comes next.
             FrameKind::Inlined => inlined = inlined.or(Some(at.label)),
-            FrameKind::User | FrameKind::Jit | FrameKind::Script => {
-                return called.map(|called| (inlined.unwrap_or(at.label), Some(called)));
+            FrameKind::User | FrameKind::Jit => {
+                let own = inlined.unwrap_or(at.label);
+                return match script_of(tree, at) {
+                    Some(script) => Some((script, Some(called.unwrap_or(own)))),
+                    None => called.map(|called| (own, Some(called))),
+                };
             }
+            FrameKind::Script => return called.map(|called| (at.label, Some(called))),
             _ => return None,
         }
         at = parent(tree, at);
     }
+}
+
+/// The function of a script for which an interpreter's own function runs.
+fn script_of<'t>(tree: &'t CallTree, mut at: &'t Node) -> Option<LabelId> {
+    while at.depth > 1 && tree.label(at).kind != FrameKind::Script {
+        at = parent(tree, at);
+    }
+    (tree.label(at).kind == FrameKind::Script).then_some(at.label)
 }
 
 fn name(tree: &CallTree, label: LabelId) -> &str {
@@ -181,6 +194,23 @@ mod tests {
         let found = calls_of_the_program(&tree("context-switches", &stacks));
         let expect =
             [("ping → read", 5), ("inlined → read", 4), ("inlined", 3), ("read", 2), ("server", 1)];
+        assert_eq!(found, expect.map(|(text, weight)| (text.to_owned(), Weight(weight))));
+    }
+
+    /// Not by those of its interpreter, which are the same for all.
+    #[test]
+    fn what_the_kernel_did_for_a_script_is_told_by_its_function() {
+        use FrameKind::{Kernel, Library, Script, User};
+        let (main, order, eval) = (("main", User), ("order", Script), ("eval", User));
+        let (read, schedule) = (("read", Library), ("schedule", Kernel));
+        let stacks: [(&[_], u64); 4] = [
+            (&[main, order, eval, read, schedule], 4),
+            (&[main, order, eval, schedule], 3),
+            (&[main, order, read, schedule], 2),
+            (&[main, eval, read], 1),
+        ];
+        let found = calls_of_the_program(&tree("syscalls", &stacks));
+        let expect = [("order → read", 6), ("order → eval", 3), ("eval → read", 1)];
         assert_eq!(found, expect.map(|(text, weight)| (text.to_owned(), Weight(weight))));
     }
 
