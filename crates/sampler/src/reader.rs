@@ -301,7 +301,7 @@ impl Reader {
             own: own_time(),
         };
         self.start_pacing();
-        while self.wait(&work) {
+        while self.wait(&mut work) {
             self.look(&mut work);
             if work.reads {
                 work.turns.begin();
@@ -318,7 +318,7 @@ impl Reader {
     }
 
     /// Waits for samples or for one that is overdue; `false` when the recording is over.
-    fn wait(&self, work: &Work) -> bool {
+    fn wait(&self, work: &mut Work) -> bool {
         let timeout = match &self.paced {
             None if !work.left.is_empty() => Duration::ZERO,
             None => Duration::MAX,
@@ -335,7 +335,9 @@ impl Reader {
             PollFd::new(self.woken_by.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.end.as_fd(), PollFlags::empty()),
         ];
+        work.turns.falls_asleep();
         let _ = ppoll(&mut waiting, timeout, None);
+        work.turns.wakes_up();
         // The CPU went offline, or the recording is over.
         let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
         waiting.iter().all(|fd| !fd.revents().is_some_and(|events| events.intersects(hung_up)))
@@ -427,6 +429,8 @@ impl Reader {
             true => Err(NotRead::Late),
             false => work.read((pid, self.cpu), &wanted),
         };
+        let stands = self.plan.reads_waits || work.turns.is_undisturbed_since(time);
+        let read = read.and_then(|read| if stands { Ok(read) } else { Err(NotRead::Changed) });
         let is_given = self.giver.give(wanted.time(), read, &work.scratch);
         if let Some(scripts) = work.scripts.as_mut()
             && scripts.wants_session(pid, is_given)

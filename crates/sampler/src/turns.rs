@@ -1,15 +1,22 @@
-//! How long a thread has waited for its turn on the CPU.
+//! Whether anything else can have run on a reader's CPU since a sample.
 //!
 //! A reader that looks late at a sample was either kept waiting, while others ran, the target among
 //! them; or nothing ran there at all, because a virtual machine stood still. The scheduler counts the
 //! first and not the second.
 //!
-//! Source: the second number of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst).
+//! The target also goes on while a reader that was woken in time waits for something else: a lock that the session holds,
+//! which is behind others on a busy machine, or memory. The kernel counts how often a thread gave up its CPU to wait.
+//!
+//! Source: the second number of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst); `ru_nvcsw` in
+//! getrusage(2).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use flame_profile::Nanos;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::session::monotonic_now;
 
 /// Three numbers of 20 digits at most.
 const LONGEST: usize = 64;
@@ -19,13 +26,17 @@ const LONGEST: usize = 64;
 pub(crate) struct Turns {
     file: Option<File>,
     before: Option<Nanos>,
+    /// When it began to wait for samples.
+    asleep: Nanos,
+    /// How often it had waited when it was woken.
+    waits: i64,
 }
 
 impl Turns {
     /// Of the calling thread, from now on.
     pub(crate) fn of_this_thread() -> Turns {
-        let mut turns =
-            Turns { file: File::open("/proc/thread-self/schedstat").ok(), before: None };
+        let file = File::open("/proc/thread-self/schedstat").ok();
+        let mut turns = Turns { file, before: None, asleep: Nanos(0), waits: 0 };
         turns.begin();
         turns
     }
@@ -33,6 +44,21 @@ impl Turns {
     /// Counts from now on.
     pub(crate) fn begin(&mut self) {
         self.before = self.waited();
+    }
+
+    /// It is about to wait for samples.
+    pub(crate) fn falls_asleep(&mut self) {
+        self.asleep = monotonic_now();
+    }
+
+    /// It was woken.
+    pub(crate) fn wakes_up(&mut self) {
+        self.waits = waits();
+    }
+
+    /// Whether a sample of that time found it asleep, and it has not waited since it was woken.
+    pub(crate) fn is_undisturbed_since(&self, time: Nanos) -> bool {
+        time >= self.asleep && waits() == self.waits
     }
 
     /// How long it has waited since [`Turns::begin`]; `None` where the kernel does not say.
@@ -48,9 +74,29 @@ impl Turns {
     }
 }
 
+/// How often the calling thread has given up its CPU to wait.
+fn waits() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.voluntary_context_switches())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_between_the_sample_and_the_end_of_the_reading_is_disturbed() {
+        let mut turns = Turns::of_this_thread();
+        let before = monotonic_now();
+        turns.falls_asleep();
+        let sampled = monotonic_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        turns.wakes_up();
+        assert!(turns.is_undisturbed_since(sampled));
+        // It was at something else then.
+        assert!(!turns.is_undisturbed_since(Nanos(before.0 - 1)));
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(!turns.is_undisturbed_since(sampled));
+    }
 
     /// Where the kernel counts it, as most do.
     #[test]
