@@ -86,8 +86,8 @@ pub enum Weighing {
     Sizes(&'static str),
     /// How far the address that a call returns lies beyond the one of the call before.
     Growth,
-    /// The time since another event of the thread.
-    Since(EventType),
+    /// The time since another event of the thread; and what begins that ends in the same way, and does not count.
+    Since(EventType, Option<EventType>),
 }
 
 /// Why something cannot be measured.
@@ -139,12 +139,13 @@ impl Calls {
             }
             (Calls::Locks, Measure::Latency) => {
                 let exit = tracepoint("syscalls:sys_exit_futex", None)?;
-                (exit, Weighing::Since(futex()?))
+                let wakes = tracepoint("syscalls:sys_enter_futex", Some(futex_others()))?;
+                (exit, Weighing::Since(futex()?, Some(wakes)))
             }
             (Calls::Locks, Measure::Count) => (futex()?, Weighing::Occurrences),
             (Calls::Io | Calls::Syscalls, Measure::Latency) => {
                 let exit = tracepoint(EXIT, transfers.clone())?;
-                (exit, Weighing::Since(tracepoint(ENTER, transfers)?))
+                (exit, Weighing::Since(tracepoint(ENTER, transfers)?, None))
             }
             (Calls::Brk, Measure::Bytes) => (tracepoint(BRK, None)?, Weighing::Growth),
             (Calls::Brk, Measure::Count) => (tracepoint(BRK, None)?, Weighing::Occurrences),
@@ -205,9 +206,18 @@ fn one_of(calls: &[i64]) -> String {
 
 /// The kernel's filter for calls of futex(2) that wait.
 fn futex_waits() -> String {
-    let with_flags = |wait| FUTEX_FLAGS.iter().map(move |flags| format!("op == {}", wait + flags));
-    let all: Vec<String> = FUTEX_WAITS.into_iter().flat_map(with_flags).collect();
-    all.join(" || ")
+    of_futex("==", " || ")
+}
+
+/// The same for all others.
+fn futex_others() -> String {
+    of_futex("!=", " && ")
+}
+
+fn of_futex(compare: &str, join: &str) -> String {
+    let number = |wait| FUTEX_FLAGS.iter().map(move |flags| wait + flags);
+    let all = FUTEX_WAITS.into_iter().flat_map(number).map(|op| format!("op {compare} {op}"));
+    all.collect::<Vec<String>>().join(join)
 }
 
 /// A tracepoint, of which the kernel records what passes a filter.
@@ -250,12 +260,13 @@ impl RecorderConfig {
                 (with_field(event, "ret")?, "bytes")
             }
             Weighing::Field(field) => (with_field(event, &field)?, "count"),
-            Weighing::Since(begin) => {
+            Weighing::Since(begin, other) => {
                 let each = |event| EventSpec {
                     call_graph: Some(CallGraph::None),
                     ..EventSpec::new(event, Rate::Period(1))
                 };
                 self.others = vec![each(begin), each(event.clone())];
+                self.others.extend(other.map(each));
                 self.options.spans = true;
                 (event, "nanoseconds")
             }

@@ -213,7 +213,8 @@ pub struct Options {
     /// [`SamplerConfig::switches`].
     pub waits: Option<Waits>,
     /// Whether samples stand for the time that a thread took from one event to another. The first event of the source is
-    /// the one that ends that time, sampled; the second begins it and the third ends it, and both are recorded each time.
+    /// the one that ends that time, sampled; the second begins it and the third ends it, and both are recorded each time; so is a fourth, which begins what does
+    /// not count and ends in the same way.
     pub spans: bool,
     /// What samples of each event weigh, by its position, where that is an argument of the function that
     /// is called.

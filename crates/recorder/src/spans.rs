@@ -11,17 +11,28 @@ use crate::off_cpu::{OffCpu, Spell};
 
 /// The event that is sampled, with stacks: it ends the interval.
 const SAMPLED_END: usize = 0;
-/// The event that begins the interval, recorded each time; the one behind it is each end.
+/// The event that begins the interval, recorded each time; the one behind it is each end, and one behind that begins
+/// what ends in the same way and is not asked for.
 const BEGIN: usize = 1;
+const END: usize = 2;
 
 /// Follows what threads have begun. `S` is a sample.
 #[derive(Debug)]
 pub(crate) struct Spans<S> {
     /// A thread is away while it is between the two events.
     between: OffCpu<S>,
-    /// Threads whose interval is over, and since when. A sample of that may follow: the kernel tells the two events at
-    /// one place in either order.
-    over: FxHashMap<Tid, Nanos>,
+    /// Threads whose interval is over, until it is known whether that was sampled: the kernel tells the two events at one
+    /// place in either order.
+    over: FxHashMap<Tid, Over<S>>,
+}
+
+/// The end of an interval.
+#[derive(Debug)]
+struct Over<S> {
+    at: Nanos,
+    /// Whether the event that is recorded each time has told of it.
+    is_recorded: bool,
+    sample: Option<S>,
 }
 
 /// What an event without a stack says.
@@ -29,6 +40,8 @@ pub(crate) struct Spans<S> {
 pub(crate) enum Edge {
     Begin,
     End,
+    /// Something else begins.
+    Other,
 }
 
 impl Edge {
@@ -37,7 +50,8 @@ impl Edge {
         match position {
             SAMPLED_END => None,
             BEGIN => Some(Edge::Begin),
-            _ => Some(Edge::End),
+            END => Some(Edge::End),
+            _ => Some(Edge::Other),
         }
     }
 }
@@ -78,9 +92,25 @@ impl<S: Clone> Spans<S> {
                 self.between.left(now, pid, tid, false);
                 spells
             }
-            Edge::End => {
+            Edge::Other => self.close(tid),
+            Edge::End => self.recorded_end(now, tid),
+        }
+    }
+
+    fn recorded_end(&mut self, now: Nanos, tid: Tid) -> Vec<Spell<S>> {
+        match self.over.get_mut(&tid) {
+            // The end of something that has not begun: what was sampled since may be that.
+            Some(over) if over.is_recorded => {
+                over.sample = None;
+                self.close(tid)
+            }
+            Some(over) => {
+                over.is_recorded = true;
+                Vec::new()
+            }
+            None => {
                 if self.between.waits(tid) {
-                    self.over.entry(tid).or_insert(now);
+                    self.over.insert(tid, Over { at: now, is_recorded: true, sample: None });
                 }
                 Vec::new()
             }
@@ -88,17 +118,22 @@ impl<S: Clone> Spans<S> {
     }
 
     /// A thread was sampled at the end of an interval.
-    pub(crate) fn sampled(&mut self, now: Nanos, tid: Tid, sample: S) -> Vec<Spell<S>> {
-        // Whatever was seen of it on the way.
-        self.between.looked_at(Nanos(0), tid, sample);
-        self.over.entry(tid).or_insert(now);
-        self.close(tid)
+    pub(crate) fn sampled(&mut self, now: Nanos, tid: Tid, sample: S) {
+        if let Some(over) = self.over.get_mut(&tid) {
+            over.sample = Some(sample);
+        } else if self.between.waits(tid) {
+            self.over.insert(tid, Over { at: now, is_recorded: false, sample: Some(sample) });
+        }
     }
 
-    /// An interval that is over has no sample.
+    /// What was over is, with its sample if there is one.
     fn close(&mut self, tid: Tid) -> Vec<Spell<S>> {
-        let end = self.over.remove(&tid);
-        end.map_or_else(Vec::new, |end| self.between.came_back(end, tid))
+        let Some(over) = self.over.remove(&tid) else { return Vec::new() };
+        if let Some(sample) = over.sample {
+            // Whatever was seen of it on the way.
+            self.between.looked_at(Nanos(0), tid, sample);
+        }
+        self.between.came_back(over.at, tid)
     }
 
     /// A thread begins.
@@ -109,7 +144,7 @@ impl<S: Clone> Spans<S> {
 
     /// A thread has ended: so has what it had begun, the call by which it ended among it.
     pub(crate) fn ended(&mut self, now: Nanos, tid: Tid) -> Vec<Spell<S>> {
-        self.over.entry(tid).or_insert(now);
+        self.recorded_end(now, tid);
         let mut spells = self.close(tid);
         spells.extend(self.between.ended(tid));
         spells
@@ -157,21 +192,31 @@ mod tests {
     fn an_interval_ends_with_the_first_that_tells_of_its_end() {
         let mut spans = Spans::new();
         assert_eq!(spans.recorded(Nanos(5), THREAD, Edge::End), []);
-        for sample_is_first in [true, false] {
+        for (sampled, recorded) in [(15, 19), (19, 15)] {
             spans.recorded(Nanos(10), THREAD, Edge::Begin);
-            let (first, second) = (Nanos(15), Nanos(19));
-            let spells = if sample_is_first {
-                let spells = spans.sampled(first, THREAD.1, "read");
-                assert_eq!(spans.recorded(second, THREAD, Edge::End), []);
-                spells
-            } else {
-                assert_eq!(spans.recorded(first, THREAD, Edge::End), []);
-                spans.sampled(second, THREAD.1, "read")
-            };
-            assert_eq!(stacks(spells), [(5, Some("read"))], "{sample_is_first}");
+            if sampled < recorded {
+                spans.sampled(Nanos(sampled), THREAD.1, "read");
+            }
+            assert_eq!(spans.recorded(Nanos(recorded), THREAD, Edge::End), []);
+            if sampled > recorded {
+                spans.sampled(Nanos(sampled), THREAD.1, "read");
+            }
+            let spells = spans.recorded(Nanos(30), THREAD, Edge::Other);
+            assert_eq!(stacks(spells), [(5, Some("read"))]);
         }
         assert_eq!((spans.between.sums().time, spans.between.sums().waits), (Nanos(10), 2));
         assert_eq!(spans.finish(Nanos(90)), []);
+    }
+
+    /// Waking others in futex(2) ends as waiting there does, and is not asked for.
+    #[test]
+    fn a_sample_of_what_has_not_begun_is_not_that_of_what_ended_before() {
+        let mut spans = Spans::new();
+        spans.recorded(Nanos(10), THREAD, Edge::Begin);
+        spans.recorded(Nanos(15), THREAD, Edge::End);
+        spans.sampled(Nanos(18), THREAD.1, "wakes");
+        assert_eq!(spans.recorded(Nanos(19), THREAD, Edge::End), []);
+        assert_eq!(stacks(spans.finish(Nanos(20))), [(5, None)]);
     }
 
     #[test]
@@ -202,7 +247,8 @@ mod tests {
         spans.recorded(Nanos(100), THREAD, Edge::Begin);
         spans.recorded(Nanos(100), (Pid(7), Tid(9)), Edge::Begin);
         spans.lost(SAMPLED_END);
-        assert_eq!(stacks(spans.sampled(Nanos(110), THREAD.1, "read")), [(10, Some("read"))]);
+        spans.sampled(Nanos(110), THREAD.1, "read");
+        assert_eq!(stacks(spans.recorded(Nanos(111), THREAD, Edge::Other)), [(10, Some("read"))]);
         assert_eq!(spans.finish(Nanos(130)), []);
         assert_eq!(spans.between.sums().unpaired, 2);
     }

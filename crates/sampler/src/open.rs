@@ -240,6 +240,10 @@ impl Plan {
         if let (Some(filter), Err(source)) =
             (&plan.event.filter, plan.open(&who, cpu, Records::All))
         {
+            // The task has ended meanwhile.
+            if source.raw_os_error() == Some(Errno::ESRCH as i32) {
+                return Err(plan.refusal(source, &who));
+            }
             let (event, filter) = (plan.event.to_string(), filter.clone());
             return Err(SamplerError::Filter { event, filter, source });
         }

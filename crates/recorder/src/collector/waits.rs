@@ -72,8 +72,7 @@ impl Collector {
         let (pid, tid) = (sample.pid, sample.tid);
         if let Some(spans) = &mut self.spans {
             let wait = Wait::default();
-            let spells = spans.sampled(self.now, tid, Arc::clone(&wait));
-            spells.into_iter().for_each(|spell| self.take_spell(spell));
+            spans.sampled(self.now, tid, Arc::clone(&wait));
             return Some(wait);
         }
         if let Some(blocks) = &mut self.blocks {
