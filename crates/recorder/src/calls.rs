@@ -86,8 +86,9 @@ pub enum Weighing {
     Sizes(&'static str),
     /// How far the address that a call returns lies beyond the one of the call before.
     Growth,
-    /// The time since another event of the thread; and what begins that ends in the same way, and does not count.
-    Since(EventType, Option<EventType>),
+    /// The time since another event of the thread, the first of these; further ones begin what ends in the same way and
+    /// does not count.
+    Since(Vec<EventType>),
 }
 
 /// Why something cannot be measured.
@@ -140,12 +141,12 @@ impl Calls {
             (Calls::Locks, Measure::Latency) => {
                 let exit = tracepoint("syscalls:sys_exit_futex", None)?;
                 let wakes = tracepoint("syscalls:sys_enter_futex", Some(futex_others()))?;
-                (exit, Weighing::Since(futex()?, Some(wakes)))
+                (exit, Weighing::Since(vec![futex()?, wakes]))
             }
             (Calls::Locks, Measure::Count) => (futex()?, Weighing::Occurrences),
             (Calls::Io | Calls::Syscalls, Measure::Latency) => {
                 let exit = tracepoint(EXIT, transfers.clone())?;
-                (exit, Weighing::Since(tracepoint(ENTER, transfers)?, None))
+                (exit, Weighing::Since(vec![tracepoint(ENTER, transfers)?]))
             }
             (Calls::Brk, Measure::Bytes) => (tracepoint(BRK, None)?, Weighing::Growth),
             (Calls::Brk, Measure::Count) => (tracepoint(BRK, None)?, Weighing::Occurrences),
@@ -260,13 +261,13 @@ impl RecorderConfig {
                 (with_field(event, "ret")?, "bytes")
             }
             Weighing::Field(field) => (with_field(event, &field)?, "count"),
-            Weighing::Since(begin, other) => {
+            Weighing::Since(begins) => {
                 let each = |event| EventSpec {
                     call_graph: Some(CallGraph::None),
                     ..EventSpec::new(event, Rate::Period(1))
                 };
-                self.others = vec![each(begin), each(event.clone())];
-                self.others.extend(other.map(each));
+                self.others = begins.into_iter().map(each).collect();
+                self.others.insert(1.min(self.others.len()), each(event.clone()));
                 self.options.spans = true;
                 (event, "nanoseconds")
             }

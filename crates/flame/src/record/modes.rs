@@ -32,7 +32,7 @@ pub(super) fn set(config: &mut RecorderConfig, sampling: &SamplingArgs) -> Resul
         let [enter, exit] = pair.0.as_slice() else {
             return Err(Failure::usage("--pair takes two events: ENTER,EXIT"));
         };
-        (&*enter.name, exit.clone(), Weighing::Since(enter.clone(), None))
+        (&*enter.name, exit.clone(), Weighing::Since(vec![enter.clone()]))
     } else if let Some(calls) = calls {
         let by = sampling.measure.map_or(calls.usual_measure(), Into::into);
         let (event, weighing) = calls.sampled(by).map_err(|error| refused(&error, calls))?;
