@@ -100,7 +100,7 @@ impl Taker {
             let read = self.take(head.read);
             if head.time == time {
                 return match read {
-                    Ok(read) if !holds(read.until) => self.outdated(read),
+                    Ok(read) if read.went_on || !holds(read.until) => self.outdated(read),
                     Ok(read) => self.as_event(read),
                     Err(why) => Rest::NotRead(why),
                 };
@@ -185,7 +185,8 @@ mod tests {
         giver.give(Nanos(30), read(2), b"xyz");
         let (start, bytes) = (ProcessAddress(0x5000), &b"yz"[..]);
         let other = Some((start, bytes.len()));
-        let script = Read { rest: 1, interrupted: other, script: 1, until: Nanos(45) };
+        let script =
+            Read { rest: 1, interrupted: other, script: 1, until: Nanos(45), went_on: false };
         assert!(giver.give(Nanos(40), Ok(script), b"xyz!"));
         assert_eq!(taker.rest(Nanos(5), always), Rest::NotRead(NotRead::Late));
         assert_eq!(taker.rest(Nanos(10), always), plain(b"abc"));
@@ -209,6 +210,9 @@ mod tests {
             panic!("what functions are is right")
         };
         assert_eq!(Caught::parse(script).map(|caught| caught.outcome()), Some(Outcome::Late));
+        // The reader knew it itself.
+        giver.give(Nanos(80), read(2).map(|read| Read { went_on: true, ..read }), b"xy");
+        assert_eq!(taker.rest(Nanos(80), always), Rest::NotRead(NotRead::Changed));
     }
 
     #[test]

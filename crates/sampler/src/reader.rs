@@ -230,10 +230,8 @@ impl Work {
             None => read,
         };
         let is_nothing = read.stacks() + read.script == 0;
-        match is_nothing || self.places.is_on(cpu, pid, wanted.tid()) {
-            true => Ok(Read { until: monotonic_now(), ..read }),
-            false => Err(NotRead::Changed),
-        }
+        let went_on = !is_nothing && !self.places.is_on(cpu, pid, wanted.tid());
+        Ok(Read { until: monotonic_now(), went_on, ..read })
     }
 
     /// Takes note of a thread that was sampled; what was read of it is handed over by now.
@@ -429,8 +427,9 @@ impl Reader {
             true => Err(NotRead::Late),
             false => work.read((pid, self.cpu), &wanted),
         };
-        let stands = self.plan.reads_waits || work.turns.is_undisturbed_since(time);
-        let read = read.and_then(|read| if stands { Ok(read) } else { Err(NotRead::Changed) });
+        // What functions are stays right, and each is told of once.
+        let is_disturbed = !self.plan.reads_waits && !work.turns.is_undisturbed_since(time);
+        let read = read.map(|read| Read { went_on: read.went_on || is_disturbed, ..read });
         let is_given = self.giver.give(wanted.time(), read, &work.scratch);
         if let Some(scripts) = work.scripts.as_mut()
             && scripts.wants_session(pid, is_given)

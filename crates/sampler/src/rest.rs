@@ -131,6 +131,8 @@ pub(crate) struct Read {
     pub(crate) script: usize,
     /// When all was read.
     pub(crate) until: Nanos,
+    /// Whether the thread may have gone on before.
+    pub(crate) went_on: bool,
 }
 
 impl Read {
