@@ -266,8 +266,9 @@ impl RecorderConfig {
                     call_graph: Some(CallGraph::None),
                     ..EventSpec::new(event, Rate::Period(1))
                 };
-                self.others = begins.into_iter().map(each).collect();
-                self.others.insert(1.min(self.others.len()), each(event.clone()));
+                let mut begins = begins.into_iter();
+                let (begin, end) = (begins.next(), event.clone());
+                self.others = begin.into_iter().chain([end]).chain(begins).map(each).collect();
                 self.options.spans = true;
                 (event, "nanoseconds")
             }

@@ -212,9 +212,9 @@ pub struct Options {
     /// of those times are shown. The source must tell of all switches, see
     /// [`SamplerConfig::switches`].
     pub waits: Option<Waits>,
-    /// Whether samples stand for the time that a thread took from one event to another. The first event of the source is
-    /// the one that ends that time, sampled; the second begins it and the third ends it, and both are recorded each time; so is a fourth, which begins what does
-    /// not count and ends in the same way.
+    /// Whether samples stand for the time that a thread took from one event to another. The first event of the
+    /// source is the one that ends that time, sampled; the second begins it and the third ends it, and both are
+    /// recorded each time. So is a fourth, if there is one, which begins what ends in the same way and does not count.
     pub spans: bool,
     /// What samples of each event weigh, by its position, where that is an argument of the function that
     /// is called.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flame_events::{Found, Rest, SampleEvent};
-use flame_interpreters::{Caught, RunningTrace};
+use flame_interpreters::{Caught, Outcome, RunningTrace};
 use flame_profile::{ByteLen, Evidence, Health, NotRead, Pid, ProcessAddress, StackEnd};
 use flame_sampler::StackRoots;
 use flame_unwind::{
@@ -201,7 +201,10 @@ impl Walker {
         // Where the stack pointer leads may be nothing to be read.
         let cut = if bytes.reached_limit { StackEnd::CopyTooShort } else { StackEnd::BadValue };
         let whole = match bytes.rest {
-            Rest::Read { bytes: &[], interrupted: None, .. } => Err(NotRead::Unreadable),
+            Rest::Read { bytes: &[], interrupted: None, script } => Err(match is_late(script) {
+                true => NotRead::Changed,
+                false => NotRead::Unreadable,
+            }),
             Rest::Read { bytes, interrupted: None, .. } => Ok(copy.with_rest(bytes)),
             Rest::Read { bytes, interrupted: Some(other), .. } => {
                 Ok(copy.with_rest(bytes).with_interrupted(other.start, other.bytes))
@@ -273,9 +276,14 @@ struct Finder<'l> {
 /// The trace that a thread ran when it was sampled.
 fn trace_of(sample: &SampleEvent<'_>) -> Option<RunningTrace> {
     match sample.user_stack?.rest {
-        Rest::Read { script, .. } => Caught::parse(script)?.trace(),
-        Rest::NotRead(_) => None,
+        Rest::Read { script, .. } if !is_late(script) => Caught::parse(script)?.trace(),
+        _ => None,
     }
+}
+
+/// Whether what was read of an interpreter is of a later moment.
+fn is_late(script: &[u8]) -> bool {
+    Caught::parse(script).is_some_and(|caught| caught.outcome() == Outcome::Late)
 }
 
 impl FindCode for Finder<'_> {

@@ -1,9 +1,9 @@
 //! Which readers a session has: one a CPU, of its timer; or of what is counted in the target's threads or of their
 //! switches, where there are frames of interpreters to be read.
 //!
-//! What is counted is sampled in the target's tasks first, and only among floods of it on whole CPUs: then a reader, too,
-//! does some of it (it reads files, it waits), but one occurrence in many is sampled, and it is not woken by itself. That
-//! would be otherwise where all CPUs are meant from the start.
+//! What is counted is sampled in the target's tasks first, and only in a flood on whole CPUs. There a reader would be woken
+//! by what it does itself (it reads files, it waits), and that would be counted: the kernel's filter leaves it out, see
+//! `own_name`. Where all CPUs are meant from the start there are no such readers.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ impl Session {
     /// Starts the reader of the ring at that position, if its samples come from a timer or a counter
     /// of the CPU.
     pub(crate) fn start_reader(&mut self, position: usize) {
-        if self.occurrences.is_none() {
+        // Of what is counted, one on a CPU that is back.
+        if self.occurrences.is_none() || self.readers.are_there() {
             self.put_reader(position, true);
         }
     }

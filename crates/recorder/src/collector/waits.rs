@@ -96,8 +96,8 @@ impl Collector {
         Some(wait)
     }
 
-    /// Whether a sample is of no use by itself: it is of a call that frees or returns, of the end of what has not begun, of the waking of a
-    /// thread of which nothing is asked, or of a wait of which only the waker is.
+    /// Whether a sample is of no use by itself: it is of a call that frees or returns, of the end of what has not
+    /// begun, of the waking of a thread of which nothing is asked, or of a wait of which only the waker is.
     pub(super) fn is_of_no_use(&mut self, sample: &SampleEvent<'_>) -> bool {
         if self.blocks.as_mut().is_some_and(|blocks| blocks.take(sample, self.registers)) {
             return true;
