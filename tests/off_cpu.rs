@@ -161,6 +161,40 @@ fn who_waits_all_the_time_has_waited_all_the_time() {
     }
 }
 
+/// Thirty thousand switches a second: sampled one by one, they would fill the buffers before flame could
+/// look after them, and with the records most of the time would be lost.
+#[test]
+fn hundreds_of_threads_that_wait_all_the_time_have_waited_all_the_time() {
+    if !live_as_root() {
+        return;
+    }
+    let mut target = Target::start(&program("naps.c"), &["300"]);
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let record = ["record", "--mode", "off-cpu", "-p", &target.pid_text(), "-d", "2", "-o", &path];
+    let ended = run(&record).success();
+    assert!(target.is_running());
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let elapsed = seconds_before(&ended.stderr, " s on ");
+    let left_out = match ended.stderr.contains("(at most ") {
+        true => seconds_before(&ended.stderr, " s)"),
+        false => 0.0,
+    };
+    let seen = folded.total() as f64 / SECOND as f64;
+    let all = 301.0 * elapsed;
+    assert!(seen + left_out > 0.9 * all, "{seen} + {left_out} of {all} s\n{}", ended.stderr);
+    assert!(seen > 0.6 * all, "{seen} of {all} s\n{}", ended.stderr);
+    let known = folded.with(&["naps"]) as f64 / folded.total() as f64;
+    assert!(known > 0.4, "{known} of it in its function\n{}", ended.stderr);
+}
+
+/// The number in front of the first occurrence of some text.
+fn seconds_before(text: &str, unit: &str) -> f64 {
+    let (before, _) = text.split_once(unit).unwrap_or_else(|| panic!("{text}"));
+    let number = before.rsplit(|c: char| c != '.' && !c.is_ascii_digit()).next();
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
 /// What runs and what waits is all there is: the CPU time of a thread that sleeps for half of its
 /// time, and its waits, are the time that passed.
 #[test]

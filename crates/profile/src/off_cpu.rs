@@ -21,20 +21,23 @@ pub struct OffCpuTime {
     pub left_out: u64,
     /// Of how many it is not known when the thread came back.
     pub unpaired: u64,
+    /// At most that long they were, as far as that is known.
+    pub missed: Nanos,
 }
 
 impl OffCpuTime {
     /// The numbers, in the order of the fields.
-    pub fn to_numbers(self) -> [u64; 7] {
-        let OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired } = self;
-        [time.0, before.0, preempted.0, waits, sampled, left_out, unpaired]
+    pub fn to_numbers(self) -> [u64; 8] {
+        let OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired, missed } =
+            self;
+        [time.0, before.0, preempted.0, waits, sampled, left_out, unpaired, missed.0]
     }
 
     /// What [`OffCpuTime::to_numbers`] gave.
-    pub fn from_numbers(numbers: [u64; 7]) -> OffCpuTime {
-        let [time, before, preempted, waits, sampled, left_out, unpaired] = numbers;
-        let (time, before, preempted) = (Nanos(time), Nanos(before), Nanos(preempted));
-        OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired }
+    pub fn from_numbers(numbers: [u64; 8]) -> OffCpuTime {
+        let [time, before, preempted, waits, sampled, left_out, unpaired, missed] = numbers;
+        let [time, before, preempted, missed] = [time, before, preempted, missed].map(Nanos);
+        OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired, missed }
     }
 }
 
@@ -57,6 +60,9 @@ impl fmt::Display for OffCpuTime {
         if self.unpaired > 0 {
             write!(f, ", {} whose end is not known left out", self.unpaired)?;
         }
+        if self.missed > Nanos(0) {
+            write!(f, " (at most {})", seconds(self.missed))?;
+        }
         Ok(())
     }
 }
@@ -75,8 +81,10 @@ mod tests {
         assert_eq!(all.to_string(), expect);
         assert_eq!(OffCpuTime::from_numbers(all.to_numbers()), all);
         (all.before, all.left_out, all.sampled) = (Nanos(1_000_000), 4, 3);
+        all.missed = Nanos(250_000_000);
         let expect = "1.500 s in 3 waits, 0.002 s of it preempted, 0.001 s since before the \
-                      recording, 4 of other lengths left out, 1 whose end is not known left out";
+                      recording, 4 of other lengths left out, 1 whose end is not known left out \
+                      (at most 0.250 s)";
         assert_eq!(all.to_string(), expect, "that all were sampled goes without saying");
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct OffCpu<S> {
     kept: Waits,
     begun: Nanos,
     away: FxHashMap<Tid, Away<S>>,
+    /// Since when it is not known of threads whether they have a CPU.
+    unseen: FxHashMap<Tid, Nanos>,
     /// They may be switched away once more, for ever.
     ended: FxHashSet<Tid>,
     /// By thread.
@@ -174,6 +176,7 @@ impl<S: Clone> OffCpu<S> {
             kept,
             begun: Nanos(0),
             away: FxHashMap::default(),
+            unseen: FxHashMap::default(),
             ended: FxHashSet::default(),
             classes: FxHashMap::default(),
             sums: OffCpuTime::default(),
@@ -237,7 +240,9 @@ impl<S: Clone> OffCpu<S> {
         }
         let away = Away { since: None, sample: Some(sample), ..Away::since(pid, Nanos(0)) };
         let earlier = self.away.insert(tid, away);
-        self.sums.unpaired += u64::from(earlier.is_some_and(|away| !away.before));
+        if let Some(away) = earlier.filter(|away| !away.before) {
+            self.leave_out(tid, &away);
+        }
     }
 
     /// A thread has left its CPU.
@@ -248,7 +253,10 @@ impl<S: Clone> OffCpu<S> {
         let earlier = self.away.remove(&tid);
         // With a time it is of an earlier switch, from which the thread came back unseen.
         let unseen = |away: &Away<S>| away.since.is_some();
-        self.sums.unpaired += u64::from(earlier.as_ref().is_some_and(|a| unseen(a) && !a.before));
+        if let Some(away) = earlier.as_ref().filter(|away| unseen(away) && !away.before) {
+            self.leave_out(tid, away);
+        }
+        self.is_seen(now, tid);
         let before = now < self.begun;
         let found = before && earlier.as_ref().is_some_and(|away| away.found);
         let sample = earlier.filter(|away| !unseen(away)).and_then(|away| away.sample);
@@ -271,6 +279,7 @@ impl<S: Clone> OffCpu<S> {
 
     /// A thread runs again: what is known of times off CPU by that.
     pub(crate) fn came_back(&mut self, now: Nanos, tid: Tid) -> Vec<Spell<S>> {
+        self.is_seen(now, tid);
         let away = self.away.remove(&tid);
         away.map_or_else(Vec::new, |away| self.spells(now, tid, away, false))
     }
@@ -395,8 +404,23 @@ impl<S: Clone> OffCpu<S> {
 
     /// Records were lost, maybe those of threads that came back.
     pub(crate) fn lost(&mut self) {
-        self.sums.unpaired += self.away.len() as u64;
-        self.away.clear();
+        for (tid, away) in std::mem::take(&mut self.away) {
+            self.leave_out(tid, &away);
+        }
+    }
+
+    /// It is not known when a thread came back.
+    fn leave_out(&mut self, tid: Tid, away: &Away<S>) {
+        self.sums.unpaired += 1;
+        if let Some(since) = away.since {
+            self.unseen.entry(tid).or_insert(since.max(self.begun));
+        }
+    }
+
+    /// Now it is known again whether a thread has a CPU.
+    fn is_seen(&mut self, now: Nanos, tid: Tid) {
+        let since = self.unseen.remove(&tid);
+        self.sums.missed.0 += since.map_or(0, |since| now.saturating_since(since).0);
     }
 
     /// Records were lost, maybe those of threads that ended: who is away then counts if it comes back.
@@ -412,7 +436,9 @@ impl<S: Clone> OffCpu<S> {
         // One that was sampled last of all has not even left.
         all.retain(|(_, away)| away.since.is_some());
         let known = all.extract_if(.., |(_, away)| !away.is_doubtful).collect::<Vec<_>>();
-        self.sums.unpaired += all.len() as u64;
+        all.iter().for_each(|(tid, away)| self.leave_out(*tid, away));
+        let unseen = std::mem::take(&mut self.unseen).into_values();
+        self.sums.missed.0 += unseen.map(|since| now.saturating_since(since).0).sum::<u64>();
         let spells = known.into_iter().flat_map(|(tid, away)| self.spells(now, tid, away, true));
         let mut spells: Vec<Spell<S>> = spells.collect();
         let mut left: Vec<Tid> = self.classes.keys().copied().collect();

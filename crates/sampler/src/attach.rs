@@ -16,7 +16,7 @@ use crate::descriptor::Descriptor;
 use crate::error::SamplerError;
 use crate::filter::Filter;
 use crate::limits;
-use crate::occurrences::Occurrences;
+use crate::occurrences::{MOST_DRAWN, Occurrences};
 use crate::open::{Plan, Records, Who};
 use crate::pacing::Offbeat;
 use crate::rings::with_count;
@@ -92,7 +92,11 @@ impl Session {
                 self.taken.processes = processes.collect::<BTreeSet<Pid>>().into_iter().collect();
             }
             Target::Processes(pids) => {
-                self.add_processes(pids, config.descendants && config.inherit, cpus)?;
+                let descendants = config.descendants && config.inherit;
+                if config.samples_by_thread() {
+                    self.prepare_periods(pids, descendants, cpus);
+                }
+                self.add_processes(pids, descendants, cpus)?;
             }
         }
         // All tasks are meant: there are none to sample each occurrence in.
@@ -102,6 +106,18 @@ impl Session {
             occurrences.start_with_cpus(&mut self.plan, config);
         }
         Ok(())
+    }
+
+    /// Has the periods of threads ready where they are so many that their events cannot be opened anew on the way.
+    fn prepare_periods(&mut self, pids: &[Pid], descendants: bool, cpus: &[Cpu]) {
+        let below = if descendants { threads::descendants_of(pids) } else { Vec::new() };
+        let threads = pids.iter().chain(&below).flat_map(|pid| threads::threads_of(*pid));
+        let threads: Vec<Tid> = threads.collect();
+        if threads.len() * cpus.len() > MOST_DRAWN
+            && let Some(occurrences) = &mut self.occurrences
+        {
+            occurrences.start_with_threads(&threads);
+        }
     }
 
     /// Takes in processes and, if that is asked for, those below them.
@@ -235,6 +251,8 @@ impl Session {
 
     /// Opens an event that samples occurrences in one task.
     pub(crate) fn add_sampler_of(&mut self, tid: Tid, cpu: Cpu) -> Result<(), SamplerError> {
+        let own = self.occurrences.as_ref().and_then(|occurrences| occurrences.period_of(tid));
+        self.plan.period = own.unwrap_or(self.plan.period);
         let event = self.open_task_event(tid, cpu, Records::Samples)?;
         if let (Some(event), Some(occurrences)) = (event, &mut self.occurrences) {
             occurrences.add_sampler(event);

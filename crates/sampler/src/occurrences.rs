@@ -2,7 +2,7 @@
 //!
 //! [`Counting`] says what to do; this does it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::mem;
 use std::thread;
@@ -21,14 +21,14 @@ use crate::pacing;
 use crate::session::{Events, Session, monotonic_now};
 use crate::switch_rates::SwitchRates;
 
-/// How long the machine's switches are counted, to know how many come.
+/// How long switches are counted, to know how many come.
 const SWITCHES_SEEN: Duration = Duration::from_millis(20);
 
 /// How often threads are listed at most while their events are opened anew.
 const ROUNDS: usize = 10;
 
 /// More events than that are not opened anew just to draw another period: it takes 50 us each.
-const MOST_DRAWN: usize = 200;
+pub(crate) const MOST_DRAWN: usize = 200;
 
 /// The sampling events of tasks, and what all samples of the session stand for.
 #[derive(Debug)]
@@ -75,6 +75,28 @@ impl Occurrences {
             _ => FIRST_MEAN,
         };
         plan.period = self.counting.start_anywhere(mean, monotonic_now());
+    }
+
+    /// So many threads are there already that a flood would come before anybody could look after it: each gets its own
+    /// period from the start.
+    pub(crate) fn start_with_threads(&mut self, threads: &[Tid]) {
+        let Some(rates) = &mut self.by_thread else { return };
+        let (before, since) = (turns_of(threads), monotonic_now());
+        thread::sleep(SWITCHES_SEEN);
+        rates.begin(since);
+        for (thread, turns) in turns_of(threads) {
+            let came = before.get(&thread).map_or(0, |before| turns.saturating_sub(*before));
+            // Away, and back.
+            (0..2 * came).for_each(|_| rates.see(thread));
+        }
+        let now = monotonic_now();
+        rates.draw(now);
+        self.counting.start(Stage::Tasks, Some(0), now);
+    }
+
+    /// N, where every Nth switch of a thread is sampled, if each thread has its own.
+    pub(crate) fn period_of(&self, thread: Tid) -> Option<u64> {
+        self.by_thread.as_ref().map(|rates| rates.period(thread))
     }
 
     /// Counts from now on.
@@ -130,6 +152,16 @@ impl Occurrences {
         readings.for_each(|reading| self.closed.add(reading, Records::Samples));
         self.retired.append(&mut self.samplers);
     }
+}
+
+/// How often each thread was given a CPU so far: the third number of /proc/PID/schedstat
+/// (Documentation/scheduler/sched-stats.rst).
+fn turns_of(threads: &[Tid]) -> BTreeMap<Tid, u64> {
+    let of_thread = |thread: &Tid| {
+        let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
+        Some((*thread, text.split_ascii_whitespace().nth(2)?.parse().ok()?))
+    };
+    threads.iter().filter_map(of_thread).collect()
 }
 
 /// Context switches of the machine, as they come now.
@@ -223,14 +255,14 @@ impl Session {
             }
             return Ok(());
         }
-        if occurrences.samplers.len() > MOST_DRAWN {
-            return Ok(());
-        }
+        let takes_long = occurrences.samplers.len() > MOST_DRAWN;
         if let Some(rates) = &mut occurrences.by_thread {
-            if !rates.is_time(now) {
+            if !rates.is_time(now, takes_long) {
                 return Ok(());
             }
             rates.draw(now);
+        } else if takes_long {
+            return Ok(());
         } else {
             let Some(period) = occurrences.counting.next_opening(now) else { return Ok(()) };
             self.plan.period = period;
@@ -254,8 +286,6 @@ impl Session {
             }
             let inherited = if round == 0 { BTreeSet::new() } else { self.started_threads() };
             for tid in new.into_iter().filter(|tid| !inherited.contains(tid)) {
-                let rates = self.occurrences.iter().find_map(|all| all.by_thread.as_ref());
-                self.plan.period = rates.map_or(self.plan.period, |rates| rates.period(tid));
                 for cpu in &cpus {
                     match self.add_sampler_of(tid, *cpu) {
                         Err(SamplerError::NoSuchThread { .. }) => break,

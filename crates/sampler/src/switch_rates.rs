@@ -11,6 +11,10 @@ use flame_profile::{Nanos, Tid, whole};
 /// Fewer samples a second than that of a busy thread say little.
 const LEAST: f64 = 50.0;
 
+/// Samples a second of all busy threads, where there are so many that each gets less: a sample takes
+/// some 10 us, and a tenth of a millisecond where a script is read.
+const MOST: f64 = 4000.0;
+
 /// How often the rates are looked at.
 const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
 
@@ -64,8 +68,8 @@ impl SwitchRates {
     }
 
     /// Whether the events are to be opened with other periods: there come far too many samples, or far
-    /// too few of a thread, or it is time to draw.
-    pub(crate) fn is_time(&mut self, now: Nanos) -> bool {
+    /// too few of a thread, or it is time to draw. Where that takes long, far too many are what it is done for.
+    pub(crate) fn is_time(&mut self, now: Nanos, takes_long: bool) -> bool {
         if now.saturating_since(self.looked_at) < BETWEEN_LOOKS {
             return false;
         }
@@ -79,9 +83,9 @@ impl SwitchRates {
             *period as f64 > 8.0 * (rate(count, seconds) / share).max(1.0)
         };
         let is_late = now.saturating_since(self.since) >= BETWEEN_DRAWS;
-        samples > 4.0 * self.frequency.max(share * self.counts.len() as f64)
-            || (is_late && !self.periods.is_empty())
-            || self.periods.iter().any(too_few)
+        let is_flooded = samples > 4.0 * self.frequency.max(share * self.counts.len() as f64);
+        let is_outdated = (is_late && !self.periods.is_empty()) || self.periods.iter().any(too_few);
+        is_flooded || is_outdated && !takes_long
     }
 
     /// Draws the periods of all threads anew.
@@ -118,7 +122,7 @@ impl SwitchRates {
         for (index, rate) in rates.iter().enumerate() {
             let fair = left / (rates.len() - index) as f64;
             if *rate > fair {
-                return fair.max(LEAST);
+                return fair.max(LEAST.min(MOST / (rates.len() - index) as f64));
             }
             left -= rate;
         }
@@ -148,7 +152,7 @@ mod tests {
         let mut rates = SwitchRates::new(1000, Some(1));
         rates.begin(Nanos(0));
         switched(&mut rates, &[(1, 3), (2, 100), (3, 40_000), (4, 80_000)]);
-        assert!(rates.is_time(Nanos(SECOND)));
+        assert!(rates.is_time(Nanos(SECOND), false));
         rates.draw(Nanos(SECOND));
         assert_eq!([1, 2].map(|tid| rates.period(Tid(tid))), [1, 1]);
         // 448 samples a second each.
@@ -156,25 +160,42 @@ mod tests {
         assert!((89..=269).contains(&rates.period(Tid(4))));
     }
 
+    /// A thousand threads, each switched a hundred times a second, do not make fifty thousand samples.
+    #[test]
+    fn many_busy_threads_share_what_can_be_sampled() {
+        let mut rates = SwitchRates::new(99, Some(1));
+        rates.begin(Nanos(0));
+        let counts: Vec<(u32, u64)> = (1..=1000).map(|tid| (tid, 100)).collect();
+        switched(&mut rates, &counts);
+        assert!(rates.is_time(Nanos(SECOND), true));
+        rates.draw(Nanos(SECOND));
+        let samples: f64 =
+            counts.iter().map(|(tid, n)| *n as f64 / rates.period(Tid(*tid)) as f64).sum();
+        assert!((2000.0..=8000.0).contains(&samples), "{samples}");
+        // That some get too few is no reason to open all events anew.
+        switched(&mut rates, &counts[..500]);
+        assert!(!rates.is_time(Nanos(2 * SECOND), true) && rates.is_time(Nanos(3 * SECOND), false));
+    }
+
     #[test]
     fn nothing_is_changed_while_samples_are_as_many_as_wanted() {
         let mut rates = SwitchRates::new(1000, Some(1));
         rates.begin(Nanos(0));
         switched(&mut rates, &[(1, 300), (2, 300)]);
-        assert!(!rates.is_time(Nanos(SECOND)));
+        assert!(!rates.is_time(Nanos(SECOND), false));
         switched(&mut rates, &[(1, 30_000)]);
         // Not before the next look.
-        assert!(!rates.is_time(Nanos(SECOND + 1)));
-        assert!(rates.is_time(Nanos(2 * SECOND)));
+        assert!(!rates.is_time(Nanos(SECOND + 1), false));
+        assert!(rates.is_time(Nanos(2 * SECOND), false));
         rates.draw(Nanos(2 * SECOND));
         switched(&mut rates, &[(1, 1500), (2, 15)]);
-        assert!(!rates.is_time(Nanos(2 * SECOND + SECOND / 10)));
+        assert!(!rates.is_time(Nanos(2 * SECOND + SECOND / 10), false));
         // It has calmed down.
         rates.begin(Nanos(3 * SECOND));
         switched(&mut rates, &[(1, 10)]);
-        assert!(rates.is_time(Nanos(3 * SECOND + SECOND / 2)));
+        assert!(rates.is_time(Nanos(3 * SECOND + SECOND / 2), false));
         rates.draw(Nanos(3 * SECOND + SECOND / 2));
         assert_eq!(rates.period(Tid(1)), 1);
-        assert!(!rates.is_time(Nanos(9 * SECOND)));
+        assert!(!rates.is_time(Nanos(9 * SECOND), false));
     }
 }

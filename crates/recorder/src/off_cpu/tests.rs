@@ -228,6 +228,12 @@ fn lost_records_make_no_long_waits() {
     all.left(Nanos(9000), PID, TID, false);
     assert_eq!(all.came_back(Nanos(9007), TID), []);
     assert_eq!((all.sums().unpaired, all.sums().time), (3, Nanos(8)));
+    // So much of them may have been waits; who did not show up again counts until the end.
+    assert_eq!(all.sums().missed, Nanos(4980 + 1000 + 1000));
+    all.left(Nanos(9100), PID, TID, false);
+    all.lost();
+    assert_eq!(all.finish(Nanos(9150)).len(), 1);
+    assert_eq!((all.sums().unpaired, all.sums().missed), (4, Nanos(6980 + 50)));
 }
 
 #[test]
