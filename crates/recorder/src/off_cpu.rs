@@ -404,9 +404,8 @@ impl<S: Clone> OffCpu<S> {
 
     /// Records were lost, maybe those of threads that came back.
     pub(crate) fn lost(&mut self) {
-        for (tid, away) in std::mem::take(&mut self.away) {
-            self.leave_out(tid, &away);
-        }
+        let away = std::mem::take(&mut self.away);
+        away.into_iter().for_each(|(tid, away)| self.leave_out(tid, &away));
     }
 
     /// It is not known when a thread came back.
