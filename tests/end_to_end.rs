@@ -10,6 +10,8 @@ mod accuracy;
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]
+mod cookies;
+#[cfg(test)]
 mod counted_scripts;
 #[cfg(test)]
 mod diff;

@@ -217,6 +217,9 @@ impl Work {
 
     /// Reads a stack, and what runs in an interpreter.
     fn read(&mut self, (pid, cpu): (Pid, Cpu), wanted: &Wanted) -> Result<Read, NotRead> {
+        let tid = wanted.tid();
+        let is_nothing = wanted.is_whole() && self.scripts.is_none();
+        let runs = (!is_nothing).then(|| self.places.runs_of(pid, tid));
         let inner = match &mut self.scripts {
             Some(scripts) if wanted.is_long() => scripts.inner_stack(pid, wanted),
             _ => None,
@@ -230,7 +233,11 @@ impl Work {
             None => read,
         };
         let is_nothing = read.stacks() + read.script == 0;
-        let went_on = !is_nothing && !self.places.is_on(cpu, pid, wanted.tid());
+        let mut stays = || {
+            self.places.is_on(cpu, pid, tid)
+                && runs.is_none_or(|runs| self.places.runs_of(pid, tid) == runs)
+        };
+        let went_on = !is_nothing && !stays();
         Ok(Read { until: monotonic_now(), went_on, ..read })
     }
 

@@ -198,6 +198,11 @@ impl Wanted {
         self.start
     }
 
+    /// Whether it was copied as a whole.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.most == 0 && self.others.iter().all(Option::is_none)
+    }
+
     /// Whether it has far more than most.
     pub(crate) fn is_long(&self) -> bool {
         self.most > LARGE
