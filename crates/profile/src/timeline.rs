@@ -81,6 +81,23 @@ impl Timeline {
         timeline
     }
 
+    /// The same, where the samples of an event stand for `to` for each `from` that they stood for.
+    pub fn scaled(&self, event: usize, from: u64, to: u64) -> Timeline {
+        let mut timeline = Timeline::default();
+        // What rounding takes from one sample the next ones get.
+        let (mut seen, mut given) = (0_u128, 0_u128);
+        for mut sample in self.iter() {
+            if sample.event == event && from > 0 {
+                seen += u128::from(sample.weight);
+                let until = seen * u128::from(to) / u128::from(from);
+                sample.weight = u64::try_from(until - given).unwrap_or(u64::MAX);
+                given = until;
+            }
+            timeline.push(sample);
+        }
+        timeline
+    }
+
     /// The samples as bytes, to be saved.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -173,6 +190,27 @@ mod tests {
         let of_three = timeline.with_rows(&[Some(9), None, None, Some(1)]);
         let rows: Vec<usize> = of_three.iter().map(|sample| sample.row).collect();
         assert_eq!(rows, [9, 1]);
+    }
+
+    #[test]
+    fn samples_of_an_event_are_scaled_and_their_sum_is_not_rounded_away() {
+        let mut timeline = Timeline::default();
+        let weights = [(0, 3), (1, 50), (0, 3), (0, 4)];
+        for (time, (event, weight)) in (0..).zip(weights) {
+            timeline.push(TimedSample { event, ..sample(time, 7, weight) });
+        }
+        let weights =
+            |timeline: &Timeline| -> Vec<u64> { timeline.iter().map(|s| s.weight).collect() };
+        assert_eq!(weights(&timeline.scaled(0, 10, 15)), [4, 50, 5, 6]);
+        assert_eq!(weights(&timeline.scaled(1, 50, 7)), [3, 7, 3, 4]);
+        assert_eq!(weights(&timeline.scaled(0, 0, 7)), [3, 50, 3, 4]);
+        let other = timeline.scaled(0, 10, 15);
+        assert!(
+            other
+                .iter()
+                .zip(timeline.iter())
+                .all(|(a, b)| (a.time, a.row, a.cpu) == (b.time, b.row, b.cpu))
+        );
     }
 
     #[test]

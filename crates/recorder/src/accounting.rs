@@ -132,9 +132,13 @@ impl Tally {
             variance += of_samples.variance(is_scaled.then_some(count));
             if is_scaled {
                 // The same as the count, unless samples stand for what a field adds up to.
-                let total = u128::from(profile.total(value).0) * u128::from(count);
+                let before = profile.total(value).0;
+                let total = u128::from(before) * u128::from(count);
                 let total = u64::try_from(total / u128::from(sampled)).unwrap_or(u64::MAX);
                 profile.scale(value, total);
+                if let Some(timeline) = &mut profile.timeline {
+                    *timeline = timeline.scaled(event, before, total);
+                }
             }
         }
         // Of several values it would not be said which it is.
