@@ -217,7 +217,7 @@ fn page(sections: &BTreeMap<String, String>) -> String {
     let mut page = format!(
         "# Machines\n\nWhat `flame` {} does on other kernels and processors, in {}\nwithout KVM. Made by \
          `cargo xtask vm --write`; the cases are defined in `xtask/src/vm/cases.rs`.\n\
-         The clocks of the machines go on with their instructions (`-icount`), so what else the host does changes\n\
+         Where `-icount` stands, the machine's clock goes on with its instructions, so what else the host does changes\n\
          nothing. Guessed frames are marked as such in the profile; in all `shares` cases, at least 99 % of the\n\
          stacks reach `main`, or where a goroutine begins.\n",
         env!("CARGO_PKG_VERSION"),

@@ -349,6 +349,17 @@ pub(crate) fn first_task(target: &Target) -> Result<Who, SamplerError> {
     }
 }
 
+/// The same failure, of the process that was asked for: it has ended meanwhile.
+pub(crate) fn of_process(error: SamplerError, target: &Target) -> SamplerError {
+    match (error, target) {
+        (SamplerError::NoSuchThread { tid }, Target::Processes(pids)) => {
+            let pid = threads::process_of(tid).or(pids.first().copied());
+            SamplerError::NoSuchProcess { pid: pid.unwrap_or(Pid(tid.0)) }
+        }
+        (error, _) => error,
+    }
+}
+
 /// The CPUs to sample on.
 pub(crate) fn chosen_cpus(config: &SamplerConfig) -> Result<Vec<Cpu>, SamplerError> {
     let online = cpus::online()?;

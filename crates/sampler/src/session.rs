@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
 use crate::accounting::Accounted;
-use crate::attach::{chosen_cpus, first_task};
+use crate::attach::{chosen_cpus, first_task, of_process};
 use crate::by_cpu::CpuSamplers;
 use crate::config::{
     BURST_STACK_COPY, DEFAULT_STACK_COPY, MAX_STACK_COPY, Privilege, Rate, SamplerConfig, Target,
@@ -115,7 +115,8 @@ impl Session {
         limits::raise_open_files();
         let cpus = chosen_cpus(config)?;
         let first = first_task(&config.target)?;
-        let (mut plan, concessions) = Plan::probe(config, first, cpus[0])?;
+        let probed = Plan::probe(config, first, cpus[0]);
+        let (mut plan, concessions) = probed.map_err(|error| of_process(error, &config.target))?;
         let scope = Scope::of(config, &plan, cpus[0]);
         let pace = match scope {
             Scope::Cpus => Pace::of(config, &plan.event),

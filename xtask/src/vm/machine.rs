@@ -121,11 +121,17 @@ fn plain(name: &'static str, arch: Arch, kernel: &'static str, cases: Vec<Case>)
     Machine { name, arch, kernel, cpus: 2, megabytes: 768, options, cases }
 }
 
+/// The same with the host's clock: with `-icount`, Debian's 6.1 for x86-64 does not boot on more than one CPU (tried
+/// with 2 and 8, 20 minutes each; 6.12 does).
+fn on_host_clock(machine: Machine) -> Machine {
+    Machine { options: &[], ..machine }
+}
+
 /// All machines; `short` = three of them, with fewer cases.
 pub(super) fn all(short: bool) -> Vec<Machine> {
     if short {
         return vec![
-            plain("x86-64-6.1", Arch::X86, "6.1.", cases::short()),
+            on_host_clock(plain("x86-64-6.1", Arch::X86, "6.1.", cases::short())),
             plain("x86-64-6.12", Arch::X86, "6.12.", cases::short()),
             Machine {
                 megabytes: 256,
@@ -135,19 +141,22 @@ pub(super) fn all(short: bool) -> Vec<Machine> {
         ];
     }
     vec![
-        plain("x86-64-6.1", Arch::X86, "6.1.", cases::all()),
+        on_host_clock(plain("x86-64-6.1", Arch::X86, "6.1.", cases::all())),
         plain("x86-64-6.12", Arch::X86, "6.12.", cases::all()),
         Machine {
             megabytes: 256,
             cpus: 1,
             ..plain("x86-64-small", Arch::X86, "6.1.", cases::small())
         },
-        Machine { cpus: 8, ..plain("x86-64-8-cpus", Arch::X86, "6.1.", cases::many_cpus()) },
-        Machine {
+        on_host_clock(Machine {
+            cpus: 8,
+            ..plain("x86-64-8-cpus", Arch::X86, "6.1.", cases::many_cpus())
+        }),
+        on_host_clock(Machine {
             cpus: 32,
             megabytes: 2048,
             ..plain("x86-64-32-cpus", Arch::X86, "6.1.", cases::many_cpus())
-        },
+        }),
         plain("arm64-6.1", Arch::Arm, "6.1.", cases::arm()),
         Machine { cpus: 1, ..plain("arm64-icount", Arch::Arm, "6.1.", cases::instructions()) },
     ]
