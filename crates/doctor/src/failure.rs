@@ -38,7 +38,7 @@ pub fn failure(error: &SamplerError) -> Failure {
         SamplerError::TooManyFiles { needed, limit } => {
             let failure = Failure::new("cannot sample so many threads: out of file descriptors")
                 .why(format!(
-                    "each thread takes one per CPU; at least {needed} are needed, {limit} are \
+                    "each thread takes one per CPU or more; at least {needed} are needed, {limit} are \
                      allowed"
                 ))
                 .or_try(format!("{} --nofile=1048576 --pid $$", by_root("prlimit")));

@@ -137,7 +137,8 @@ impl Rings {
 pub(crate) fn with_count(error: SamplerError, open: usize) -> SamplerError {
     match error {
         SamplerError::TooManyFiles { limit, .. } => {
-            SamplerError::TooManyFiles { needed: open as u64 + 1, limit }
+            // Those that count, and other files, are not among the open events.
+            SamplerError::TooManyFiles { needed: (open as u64).max(limit) + 1, limit }
         }
         error => error,
     }
