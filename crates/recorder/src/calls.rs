@@ -268,7 +268,16 @@ impl RecorderConfig {
                 };
                 let mut begins = begins.into_iter();
                 let (begin, end) = (begins.next(), event.clone());
-                self.others = begin.into_iter().chain([end]).chain(begins).map(each).collect();
+                let edges = begin.into_iter().chain([end]).chain(begins).map(each);
+                // Calls that last are those in which a thread is switched away.
+                let switches = EventSpec {
+                    switches: true,
+                    ..EventSpec::new(
+                        EventType::context_switches(),
+                        Rate::Frequency(DEFAULT_COUNTING_FREQUENCY),
+                    )
+                };
+                self.others = [switches].into_iter().chain(edges).collect();
                 self.options.spans = true;
                 (event, "nanoseconds")
             }

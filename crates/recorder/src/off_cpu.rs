@@ -42,6 +42,10 @@ struct Away<S> {
     since: Option<Nanos>,
     preempted: bool,
     before: bool,
+    /// For how long it was kept from its CPU while it could have gone on, and since when it is: where it is known
+    /// apart that something has begun.
+    kept: Nanos,
+    kept_since: Option<Nanos>,
     /// It was found waiting in a state that is asked for.
     found: bool,
     sample: Option<S>,
@@ -62,6 +66,8 @@ impl<S> Away<S> {
             since: Some(since),
             preempted: false,
             before: false,
+            kept: Nanos(0),
+            kept_since: None,
             found: false,
             sample: None,
             is_looked_at: false,
@@ -111,6 +117,8 @@ struct Sampled<S> {
     seen: Seen<S>,
     /// For how long the thread had no CPU.
     time: u64,
+    /// That without what it was kept from its CPU for: its length.
+    own: u64,
     /// How much of that is shown.
     shown: u64,
 }
@@ -263,6 +271,19 @@ impl<S: Clone> OffCpu<S> {
         self.away.insert(tid, Away { preempted, before, found, sample, ..Away::since(pid, now) });
     }
 
+    /// A thread that has begun something is kept from its CPU from now on, or no longer.
+    pub(crate) fn is_kept(&mut self, now: Nanos, tid: Tid, kept: bool) {
+        let Some(away) = self.away.get_mut(&tid) else { return };
+        match (kept, away.kept_since) {
+            (true, _) => away.kept_since = Some(now),
+            (false, Some(since)) => {
+                away.kept.0 += now.saturating_since(since).0;
+                away.kept_since = None;
+            }
+            (false, None) => {}
+        }
+    }
+
     /// Whether a thread waits to be woken.
     pub(crate) fn waits(&self, tid: Tid) -> bool {
         let waits =
@@ -335,7 +356,8 @@ impl<S: Clone> OffCpu<S> {
         if is_sampled && is_over {
             return vec![spell(asleep.0, SpellStack::Sampled(seen))];
         }
-        let sampled = Sampled { seen, time: duration.0, shown: asleep.0 };
+        let own = duration.0.saturating_sub(away.kept.0);
+        let sampled = Sampled { seen, time: duration.0, own, shown: asleep.0 };
         let shared_out =
             self.among_its_class(tid, (pid, preempted), sampled, is_sampled).into_iter();
         shared_out.map(|(seen, time)| spell(time, SpellStack::Sampled(seen))).collect()
@@ -350,7 +372,7 @@ impl<S: Clone> OffCpu<S> {
         wait: Sampled<S>,
         is_sampled: bool,
     ) -> Vec<(Seen<S>, u64)> {
-        let length = wait.time.checked_ilog2().unwrap_or(0) / 2;
+        let length = wait.own.checked_ilog2().unwrap_or(0) / 2;
         let (_, classes) = self.classes.entry(tid).or_insert((pid, BTreeMap::new()));
         let class = classes.entry((preempted, length)).or_default();
         // Nothing was left out before it: it stands for itself, whatever is left out later.

@@ -2,7 +2,11 @@
 //!
 //! Each entry and each return is recorded, so that the time of each call is known, and some returns are sampled
 //! with their stacks. What sampling takes is outside of the call then: it begins when the call is over.
+//!
+//! Long calls are rare among short ones, and of a flood few returns are sampled. But who takes long is switched away
+//! meanwhile, and switches are sampled, too: all of them, as long as they are not a flood themselves.
 
+use flame_events::SwitchTo;
 use flame_profile::{Nanos, OffCpuTime, Pid, Tid};
 use rustc_hash::FxHashMap;
 
@@ -11,10 +15,12 @@ use crate::off_cpu::{OffCpu, Spell};
 
 /// The event that is sampled, with stacks: it ends the interval.
 const SAMPLED_END: usize = 0;
+/// A thread is switched away within an interval: sampled with stacks, too.
+const SWITCH: usize = 1;
 /// The event that begins the interval, recorded each time; the one behind it is each end, and one behind that begins
 /// what ends in the same way and is not asked for.
-const BEGIN: usize = 1;
-const END: usize = 2;
+const BEGIN: usize = 2;
+const END: usize = 3;
 
 /// Follows what threads have begun. `S` is a sample.
 #[derive(Debug)]
@@ -48,7 +54,7 @@ impl Edge {
     /// What the event at that position is; `None` where it is sampled, with stacks.
     pub(crate) fn of_event(position: usize) -> Option<Edge> {
         match position {
-            SAMPLED_END => None,
+            SAMPLED_END | SWITCH => None,
             BEGIN => Some(Edge::Begin),
             END => Some(Edge::End),
             _ => Some(Edge::Other),
@@ -117,9 +123,15 @@ impl<S: Clone> Spans<S> {
         }
     }
 
-    /// A thread was sampled at the end of an interval.
-    pub(crate) fn sampled(&mut self, now: Nanos, tid: Tid, sample: S) {
-        if let Some(over) = self.over.get_mut(&tid) {
+    /// A thread was sampled: at the end of an interval, or when it was switched away within one, which shows where the
+    /// interval is unless its end was sampled, too.
+    pub(crate) fn sampled(&mut self, now: Nanos, tid: Tid, event: usize, sample: S) {
+        if event == SWITCH {
+            // Once it is over, it is none of it.
+            if !self.over.contains_key(&tid) {
+                self.between.looked_at(now, tid, sample);
+            }
+        } else if let Some(over) = self.over.get_mut(&tid) {
             over.sample = Some(sample);
         } else if self.between.waits(tid) {
             self.over.insert(tid, Over { at: now, is_recorded: false, sample: Some(sample) });
@@ -134,6 +146,11 @@ impl<S: Clone> Spans<S> {
             self.between.looked_at(Nanos(0), tid, sample);
         }
         self.between.came_back(over.at, tid)
+    }
+
+    /// A thread left its CPU, or came back. A short call in which it was preempted stays one of the short ones.
+    pub(crate) fn switched(&mut self, now: Nanos, tid: Tid, to: SwitchTo) {
+        self.between.is_kept(now, tid, to == SwitchTo::Preempted);
     }
 
     /// A thread begins.
@@ -195,11 +212,11 @@ mod tests {
         for (sampled, recorded) in [(15, 19), (19, 15)] {
             spans.recorded(Nanos(10), THREAD, Edge::Begin);
             if sampled < recorded {
-                spans.sampled(Nanos(sampled), THREAD.1, "read");
+                spans.sampled(Nanos(sampled), THREAD.1, SAMPLED_END, "read");
             }
             assert_eq!(spans.recorded(Nanos(recorded), THREAD, Edge::End), []);
             if sampled > recorded {
-                spans.sampled(Nanos(sampled), THREAD.1, "read");
+                spans.sampled(Nanos(sampled), THREAD.1, SAMPLED_END, "read");
             }
             let spells = spans.recorded(Nanos(30), THREAD, Edge::Other);
             assert_eq!(stacks(spells), [(5, Some("read"))]);
@@ -214,7 +231,7 @@ mod tests {
         let mut spans = Spans::new();
         spans.recorded(Nanos(10), THREAD, Edge::Begin);
         spans.recorded(Nanos(15), THREAD, Edge::End);
-        spans.sampled(Nanos(18), THREAD.1, "wakes");
+        spans.sampled(Nanos(18), THREAD.1, SAMPLED_END, "wakes");
         assert_eq!(spans.recorded(Nanos(19), THREAD, Edge::End), []);
         assert_eq!(stacks(spans.finish(Nanos(20))), [(5, None)]);
     }
@@ -226,7 +243,7 @@ mod tests {
             spans.recorded(Nanos(start), THREAD, Edge::Begin);
             spans.recorded(Nanos(start + 20), THREAD, Edge::End);
             if is_sampled {
-                spans.sampled(Nanos(start + 21), THREAD.1, "read");
+                spans.sampled(Nanos(start + 21), THREAD.1, SAMPLED_END, "read");
             }
         }
         spans.recorded(Nanos(400), (Pid(7), Tid(9)), Edge::Begin);
@@ -247,9 +264,48 @@ mod tests {
         spans.recorded(Nanos(100), THREAD, Edge::Begin);
         spans.recorded(Nanos(100), (Pid(7), Tid(9)), Edge::Begin);
         spans.lost(SAMPLED_END);
-        spans.sampled(Nanos(110), THREAD.1, "read");
+        spans.sampled(Nanos(110), THREAD.1, SAMPLED_END, "read");
         assert_eq!(stacks(spans.recorded(Nanos(111), THREAD, Edge::Other)), [(10, Some("read"))]);
         assert_eq!(spans.finish(Nanos(130)), []);
         assert_eq!(spans.between.sums().unpaired, 2);
+    }
+
+    /// Else its time would be that of a long call, of which none was sampled.
+    #[test]
+    fn a_short_call_in_which_its_thread_was_preempted_is_short() {
+        let mut spans: Spans<&str> = Spans::new();
+        let tid = THREAD.1;
+        spans.recorded(Nanos(20), THREAD, Edge::Begin);
+        spans.switched(Nanos(21), tid, SwitchTo::Preempted);
+        spans.switched(Nanos(5000), tid, SwitchTo::Running);
+        spans.recorded(Nanos(5001), THREAD, Edge::End);
+        spans.recorded(Nanos(6000), THREAD, Edge::Begin);
+        spans.recorded(Nanos(6002), THREAD, Edge::End);
+        spans.sampled(Nanos(6003), tid, SAMPLED_END, "read");
+        // Who waits takes its time.
+        spans.recorded(Nanos(7000), THREAD, Edge::Begin);
+        spans.switched(Nanos(7001), tid, SwitchTo::Waiting);
+        spans.switched(Nanos(9000), tid, SwitchTo::Running);
+        spans.recorded(Nanos(9001), THREAD, Edge::End);
+        let all = stacks(spans.ended(Nanos(9500), tid));
+        assert_eq!(all, [(4983, Some("read")), (2001, None)]);
+    }
+
+    /// Of calls that last a switch is sampled, whether their end is or not.
+    #[test]
+    fn who_was_switched_away_was_where_that_was_sampled() {
+        let mut spans: Spans<&str> = Spans::new();
+        for (start, end) in [(100, None), (1000, Some("end"))] {
+            spans.recorded(Nanos(start), THREAD, Edge::Begin);
+            spans.sampled(Nanos(start + 10), THREAD.1, SWITCH, "waits");
+            spans.recorded(Nanos(start + 500), THREAD, Edge::End);
+            if let Some(end) = end {
+                spans.sampled(Nanos(start + 501), THREAD.1, SAMPLED_END, end);
+            }
+            // Its next switch is none of that call any more.
+            spans.sampled(Nanos(start + 600), THREAD.1, SWITCH, "later");
+            let spells = stacks(spans.recorded(Nanos(start + 700), THREAD, Edge::Other));
+            assert_eq!(spells, [(500, Some(end.unwrap_or("waits")))]);
+        }
     }
 }

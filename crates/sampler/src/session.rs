@@ -343,9 +343,9 @@ impl Session {
     pub fn cost_of_occurrence(&self) -> Nanos {
         match (self.config.switches, self.config.samples_by_thread()) {
             _ if self.plan.event.is_function() => BREAKPOINT,
+            _ if self.config.rate == Rate::Period(1) => RECORDED,
             (true, true) => SWITCH_OF_TASK,
             (true, false) => SWITCH_OF_CPU,
-            (false, _) if self.config.rate == Rate::Period(1) => RECORDED,
             (false, _) => OCCURRENCE,
         }
     }

@@ -72,7 +72,7 @@ impl Collector {
         let (pid, tid) = (sample.pid, sample.tid);
         if let Some(spans) = &mut self.spans {
             let wait = Wait::default();
-            spans.sampled(self.now, tid, Arc::clone(&wait));
+            spans.sampled(self.now, tid, sample.event, Arc::clone(&wait));
             return Some(wait);
         }
         if let Some(blocks) = &mut self.blocks {
@@ -133,6 +133,7 @@ impl Collector {
 
     /// A thread left its CPU, or came back.
     pub(super) fn take_switch(&mut self, pid: Pid, tid: Tid, to: SwitchTo) {
+        self.spans.iter_mut().for_each(|spans| spans.switched(self.now, tid, to));
         let (now, Some(off_cpu)) = (self.now, &mut self.off_cpu) else { return };
         if !off_cpu.counts(pid, tid) {
             return;
