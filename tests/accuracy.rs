@@ -276,3 +276,15 @@ fn fixed_period_is_locked_on() {
     };
     assert!(locked() || locked(), "lockstep.c is not in step with anything");
 }
+
+/// Its CPU's reader does not run while it does: samples come by whatever interval was drawn last, unless somebody else sets one.
+#[test]
+fn a_real_time_program_is_sampled_as_often_as_others() {
+    if !live_as_root() {
+        return;
+    }
+    let real_time = ["chrt", "-f", "50", &program("shares.c"), "1"];
+    let (folded, ended) = record_with(&["-F", "999"], &real_time);
+    let all = folded.with(&["work"]) as f64 / 999.0;
+    assert!((0.85..1.15).contains(&all), "{all} s of one\n{}", ended.stderr);
+}

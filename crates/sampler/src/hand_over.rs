@@ -87,6 +87,10 @@ impl Taker {
         while let Ok(time) = self.strays.pop() {
             self.known_strays.insert(time);
         }
+        // Some are of samples that were not waited for.
+        if self.known_strays.len() > SAMPLES {
+            self.known_strays.retain(|stray| *stray >= time);
+        }
         !self.known_strays.is_empty() && self.known_strays.remove(&time)
     }
 

@@ -64,6 +64,7 @@ mod scope;
 mod scripts;
 mod session;
 mod sessions;
+mod shared;
 mod signal_frame;
 mod spawn;
 mod stack_ends;

@@ -215,6 +215,16 @@ impl Pacer {
         }
     }
 
+    /// Whether an interval is drawn for each sample.
+    pub(crate) fn is_for_each(&self) -> bool {
+        self.batch == 1
+    }
+
+    /// The mean of the intervals.
+    pub(crate) fn mean(&self) -> Nanos {
+        self.mean
+    }
+
     /// When the next sample is due, where flame looks after each.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         let due = Nanos(self.schedule.since.0 + self.schedule.interval.0);

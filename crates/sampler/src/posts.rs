@@ -94,6 +94,7 @@ impl Session {
     /// Has those left behind that wait for memory which may never come. The others that take their
     /// places draw intervals and read no stacks: the next one would be there as soon.
     pub(crate) fn replace_stuck_readers(&mut self) {
+        self.readers.stand_in(&self.plan);
         for position in self.readers.stuck() {
             if let Some(cpu) = self.rings.cpus().nth(position) {
                 let (doing, source) = ("read a stack".to_owned(), Errno::ETIMEDOUT.into());

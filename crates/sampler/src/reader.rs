@@ -13,8 +13,8 @@
 
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flame_events::Glance;
@@ -27,7 +27,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
-use crate::apart::{fetch, may_read_others, run_apart};
+use crate::apart::{may_read_others, run_apart};
 use crate::descriptor::Descriptor;
 use crate::hand_over::Giver;
 use crate::latest::{Latest, Sampled};
@@ -41,6 +41,7 @@ use crate::rest::{Read, SCRATCH, Wanted};
 use crate::ring::Lookout;
 use crate::scripts::Scripts;
 use crate::session::monotonic_now;
+use crate::shared::{Bell, Shared};
 use crate::stack_ends::StackEnds;
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
@@ -70,87 +71,6 @@ const REST_PER_LOOK: u32 = 9;
 
 /// How soon files are looked at that code is mapped of: a program that runs for a moment may be replaced behind it.
 const BETWEEN_FILES: Nanos = Nanos(10_000_000);
-
-/// What a reader and the session share.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    /// Whether stacks are read.
-    reads: AtomicBool,
-    /// The time of the last sample that the reader is done with.
-    done_until: AtomicU64,
-    /// The reader's thread; 0 before it runs.
-    thread: AtomicI32,
-}
-
-impl Shared {
-    /// Of a reader that looks at what comes from now on.
-    pub(crate) fn starting() -> Shared {
-        Shared { done_until: AtomicU64::new(monotonic_now().0), ..Shared::default() }
-    }
-
-    /// Whether the reader reads stacks; not yet before it runs.
-    pub(crate) fn reads_stacks(&self) -> bool {
-        self.reads.load(Ordering::Relaxed)
-    }
-
-    /// Lets the reader run on any CPU. On its own it may never run again: a real-time thread of a higher
-    /// priority goes before it for as long as it likes, and a process does not end before its threads
-    /// have.
-    pub(crate) fn unpin(&self) {
-        let mut anywhere = CpuSet::new();
-        for cpu in 0..CpuSet::count() {
-            let _ = anywhere.set(cpu);
-        }
-        let thread = self.thread.load(Ordering::Relaxed);
-        if thread != 0
-            && let Err(error) = sched_setaffinity(nix::unistd::Pid::from_raw(thread), &anywhere)
-        {
-            tracing::debug!(%error, thread, "reader stays on its CPU");
-        }
-    }
-
-    /// Whether its thread waits in the kernel, and not for a CPU; or has ended, since it ran for too long.
-    pub(crate) fn waits(&self) -> bool {
-        let thread = self.thread.load(Ordering::Relaxed);
-        let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
-        // The name may hold brackets; the state stands behind it.
-        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['D', 'S', 'Z', 'X']))
-    }
-
-    /// Fetches what is left of the reader's process.
-    pub(crate) fn fetch(&self) {
-        let process = self.thread.load(Ordering::Relaxed);
-        if process != 0 {
-            fetch(nix::unistd::Pid::from_raw(process));
-        }
-    }
-
-    /// The time of the last sample that the reader is done with.
-    pub(crate) fn done_until(&self) -> Nanos {
-        Nanos(self.done_until.load(Ordering::Acquire))
-    }
-}
-
-/// Rings when a ring is to be emptied.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rung: Mutex<bool>,
-    ringing: Condvar,
-}
-
-impl Bell {
-    fn ring(&self) {
-        *lock(&self.rung) = true;
-        self.ringing.notify_one();
-    }
-
-    /// Waits until it rings, or `timeout` is over.
-    pub(crate) fn wait(&self, timeout: Duration) {
-        let rung = lock(&self.rung);
-        let waited = self.ringing.wait_timeout_while(rung, timeout, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-}
 
 /// Everything that a reader works with.
 #[derive(Debug)]
@@ -318,7 +238,9 @@ impl Reader {
     fn start_pacing(&mut self) {
         let now = self.timer_now();
         if let Some((event, pacer)) = &mut self.paced {
-            pacing::set(&self.plan, event, pacer.start(now));
+            let interval = pacer.start(now);
+            self.shared.set_interval(interval);
+            pacing::set(&self.plan, event, interval);
         }
     }
 
@@ -460,6 +382,7 @@ impl Reader {
         let Some((event, pacer)) = &mut self.paced else { return };
         seen.last = seen.last.min(now);
         if let Some(interval) = pacer.next(seen, now) {
+            self.shared.set_interval(interval);
             pacing::set(&self.plan, event, interval);
         }
     }
@@ -493,6 +416,6 @@ fn own_time() -> Nanos {
 }
 
 /// A lock whose holders do not panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

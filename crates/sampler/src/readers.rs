@@ -15,8 +15,10 @@ use crate::descriptor::Descriptor;
 use crate::hand_over::{self, Taker};
 use crate::open::Plan;
 use crate::pacer::Pacer;
-use crate::reader::{Bell, Reader, Shared};
+use crate::pacing;
+use crate::reader::Reader;
 use crate::ring::Ring;
+use crate::shared::{Bell, Shared};
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
 
@@ -48,11 +50,34 @@ struct Lane {
     taker: Option<Taker>,
     /// The time of the newest sample that is in the ring.
     newest: Nanos,
+    /// The event whose intervals are drawn after each sample, and their mean.
+    paced: Option<(Arc<Descriptor>, Nanos)>,
+    /// Which part of a sample those have left over that nobody looked at.
+    credit: f64,
 }
 
 impl Lane {
     fn runs(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Whether a real-time task, or a busy machine, keeps the reader from looking at samples.
+    fn is_kept_away(&self) -> bool {
+        self.newest.saturating_since(self.shared.done_until()) > PATIENCE
+    }
+
+    /// Whether a sample is one too many, of those that came by the interval that was set last and that nobody looked at.
+    fn is_surplus(&mut self, time: Nanos) -> bool {
+        let (interval, Some((_, mean))) = (self.shared.interval(), &self.paced) else {
+            return false;
+        };
+        if interval == 0 || interval >= mean.0 || time <= self.shared.done_until() {
+            return false;
+        }
+        self.credit += interval as f64 / mean.0 as f64;
+        let stands = self.credit >= 1.0;
+        self.credit -= if stands { 1.0 } else { 0.0 };
+        !stands
     }
 
     /// Whether the reader waits for something else than samples, which it has not looked at.
@@ -101,6 +126,19 @@ impl Readers {
         stuck.map(|(position, _)| position).collect()
     }
 
+    /// Sets the mean for readers that are kept away: else samples come by the interval that was drawn last, be it an eighth
+    /// of the mean or eight times as long, for as long as a real-time task has the CPU.
+    pub(crate) fn stand_in(&mut self, plan: &Plan) {
+        for lane in self.lanes.iter().filter(|lane| lane.thread.is_some() && lane.is_kept_away()) {
+            if let Some((event, mean)) = &lane.paced
+                && ![0, mean.0].contains(&lane.shared.interval())
+            {
+                lane.shared.set_interval(*mean);
+                pacing::set(plan, event, *mean);
+            }
+        }
+    }
+
     /// Starts the reader of the ring at that position, or another one in its place.
     pub(crate) fn start(&mut self, position: usize, post: Post, plan: &Arc<Plan>, ring: &mut Ring) {
         let Some(end) = self.end() else { return };
@@ -109,6 +147,9 @@ impl Readers {
         }
         let lane = &mut self.lanes[position];
         let (giver, taker) = hand_over::ends();
+        let each =
+            post.paced.as_ref().filter(|(_, pacer)| pacer.is_for_each() && !post.timer_rests);
+        lane.paced = each.map(|(event, pacer)| (Arc::clone(event), pacer.mean()));
         (lane.shared, lane.taker) = (Arc::new(Shared::starting()), Some(taker));
         let reader = Reader {
             cpu: post.cpu,
@@ -187,7 +228,8 @@ impl Readers {
 
     /// Whether nothing stands behind the sample of that time; it is asked about once.
     pub(crate) fn is_stray(&mut self, position: usize, time: Nanos) -> bool {
-        self.taker(position).is_some_and(|taker| taker.is_stray(time))
+        let Some(lane) = self.lanes.get_mut(position) else { return false };
+        lane.taker.as_mut().is_some_and(|taker| taker.is_stray(time)) || lane.is_surplus(time)
     }
 
     /// What was read for the sample of that time, if it `holds` that was read until then; samples of a ring are
