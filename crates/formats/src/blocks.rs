@@ -4,10 +4,12 @@ use std::io::{self, Read};
 
 use memchr::memrchr;
 
+use crate::perf_script::begins_sample;
+
 /// What is read at a time: little enough to stay in a core's own cache, beside the tables.
 const BLOCK: usize = 1 << 18;
 /// No sample is longer; one that is gets cut in two.
-const MAX_SAMPLE: usize = 1 << 26;
+const MAX_SAMPLE: usize = 1 << 24;
 
 /// A run of whole samples. Its memory is used again for the next one.
 #[derive(Debug, Default)]
@@ -56,7 +58,8 @@ impl<R: Read> Blocks<R> {
             let is_ended = self.fill(&mut block.bytes[..size], &mut filled)?;
             let text = &block.bytes[..filled];
             let end = if is_ended { Some(filled) } else { sample_end(text) };
-            let end = end.or_else(|| (size >= MAX_SAMPLE).then_some(filled));
+            let last_line = || memrchr(b'\n', text).map_or(filled, |at| at + 1);
+            let end = end.or_else(|| (size >= MAX_SAMPLE).then(last_line));
             if let Some(end) = end {
                 self.rest.clear();
                 self.rest.extend_from_slice(&text[end..]);
@@ -86,23 +89,23 @@ impl<R: Read> Blocks<R> {
     }
 }
 
-/// Behind the last blank line; where there is none and no line is indented, samples have a line
-/// each, and it is behind the last line.
+/// Behind the last blank line; where there is none, before the last line that begins a sample.
 fn sample_end(block: &[u8]) -> Option<usize> {
-    let mut end = memrchr(b'\n', block)?;
+    let (mut end, mut last_begin) = (memrchr(b'\n', block)?, None);
     loop {
         let start = memrchr(b'\n', &block[..end]).map_or(0, |at| at + 1);
-        if block[start..end].trim_ascii().is_empty() {
+        let line = &block[start..end];
+        if line.trim_ascii().is_empty() {
             return Some(end + 1);
         }
         if start == 0 {
-            break;
+            return last_begin;
+        }
+        if last_begin.is_none() && begins_sample(line) {
+            last_begin = Some(start);
         }
         end = start - 1;
     }
-    let is_indented = |line: &[u8]| line.first().is_some_and(u8::is_ascii_whitespace);
-    let has_frames = block.split(|byte| *byte == b'\n').any(is_indented);
-    (!has_frames).then(|| memrchr(b'\n', block).map_or(0, |at| at + 1))
 }
 
 #[cfg(test)]
@@ -123,7 +126,23 @@ mod tests {
             count += 1;
         }
         assert!(count > 2 && all == text.as_bytes());
-        assert_eq!(sample_end(b"a 1 x:\nb 2 x:\nc"), Some(14));
+        assert_eq!(sample_end(b"a 1 x:\nb 2 x:\nc"), Some(7));
         assert_eq!(sample_end(b"a 1 x:\n\tff main (x)\n"), None);
+    }
+
+    #[test]
+    fn blocks_without_blank_lines_end_where_a_sample_does() {
+        let alone = "              dd 7 [000] 1.0: 3 cycles:  7f12 main+0x1 (/x)\n";
+        let stack = format!("  {alone}\t  7f12 main (/x)\n\t  7f13 dd 7 start (/x)\n");
+        for sample in [alone, &*stack] {
+            let text = sample.repeat(20_000);
+            let (mut blocks, mut block) = (Blocks::new(text.as_bytes()), Block::default());
+            let mut len = 0;
+            while blocks.next_block(&mut block).unwrap() {
+                assert!(block.bytes.len() <= BLOCK && block.len.is_multiple_of(sample.len()));
+                len += block.len;
+            }
+            assert_eq!(len, text.len());
+        }
     }
 }

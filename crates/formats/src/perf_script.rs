@@ -161,7 +161,7 @@ fn ask(block: &[u8], sink: &mut Sink) -> Asked {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let is_frame = line.first().is_some_and(u8::is_ascii_whitespace)
             && frame::parse(line.trim_ascii()).is_some()
-            && !header::starts_with_ids(line);
+            && !header::is_sure(line);
         if is_frame || line.starts_with(b"#") { None } else { header::parse(line) }
     });
     let is_record = |text: &[u8]| text.starts_with(b"PERF_RECORD_");
@@ -214,6 +214,11 @@ fn finish(asked: &Asked, left: &Left, sink: &mut Sink) -> Result<(), ReadError> 
 pub(crate) fn parse_frame(text: &[u8]) -> Option<(&[u8], FrameKind)> {
     let line = frame::parse(text).filter(|line| !line.module.is_empty() && line.is_named())?;
     Some((line.symbol, line.kind()))
+}
+
+/// Whether a line, which is not blank, is the first of a sample.
+pub(crate) fn begins_sample(line: &[u8]) -> bool {
+    !line.starts_with(b"#") && !parser::is_frame_line(line) && header::parse(line).is_some()
 }
 
 /// Whether a line is one of a stack: its address is what tells it.

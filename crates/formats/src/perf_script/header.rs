@@ -5,6 +5,7 @@
 
 use flame_profile::Nanos;
 
+use super::looks_like_frame;
 use crate::names::{is_decimal, number};
 
 /// What the first line of a sample says.
@@ -125,9 +126,12 @@ impl<'l> Iterator for Words<'l> {
     }
 }
 
-/// Whether a line begins with the numbers of a task and a CPU or a time.
-pub(super) fn starts_with_ids(line: &[u8]) -> bool {
-    by_anchor(line).is_some_and(|(ids, _)| line[..ids.start].trim_ascii().is_empty())
+/// Whether a line begins a sample though its first word may pass for an address: there are threads called
+/// `dd`, and `  4453  2096.636015: ...` has no name.
+pub(super) fn is_sure(line: &[u8]) -> bool {
+    parse(line).is_some_and(|header| {
+        header.time.is_some() || header.cpu.is_some() || looks_like_frame(header.rest)
+    })
 }
 
 /// The numbers of the task before a CPU or a time, and where what follows starts.

@@ -481,12 +481,12 @@ fn is_around_offset(key: LineKey<'_>, text: &[u8]) -> bool {
 }
 
 /// Whether a line within a sample is one of its stack: indented, or an address and a module.
-fn is_frame_line(line: &[u8]) -> bool {
+pub(super) fn is_frame_line(line: &[u8]) -> bool {
     match line.first() {
-        // Numbers of a task pass for an address: `  4453  2096.636015: ...`, without the name.
-        Some(b' ' | b'\t') if line[0] == b' ' && looks_like_frame(line) => {
+        // Names are indented, too, by blanks.
+        Some(b' ') if looks_like_frame(line) => {
             frame::parse(line.trim_ascii()).is_some_and(|frame| !frame.module.is_empty())
-                && !header::starts_with_ids(line)
+                && !header::is_sure(line)
                 || header::parse(line).is_none()
         }
         Some(b' ' | b'\t') => looks_like_frame(line) || header::parse(line).is_none(),
