@@ -88,6 +88,8 @@ pub(super) fn cut_count(line: &[u8]) -> Option<(&[u8], Count)> {
     let start = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
     let count = Count::parse(&line[start + 1..])?;
     let stack = line[..start].trim_ascii_end();
+    // heaptrack puts a semicolon behind the last frame as well.
+    let stack = stack.strip_suffix(b";").unwrap_or(stack);
     (!stack.is_empty()).then_some((stack, count))
 }
 
@@ -143,5 +145,16 @@ mod tests {
             assert_eq!(common_prefix(&text, &text[..len]), len);
             assert_eq!(common_prefix(&other[..len], &text), len);
         }
+    }
+
+    #[test]
+    fn a_semicolon_behind_the_last_frame_ends_it() {
+        let stack = |line: &'static str| cut_count(line.as_bytes()).map(|(stack, _)| stack);
+        assert_eq!(
+            stack("main (a.c);new;__strdup (b.c); 100"),
+            Some(&b"main (a.c);new;__strdup (b.c)"[..])
+        );
+        assert_eq!(stack("main;;\t3"), Some(&b"main;"[..]));
+        assert_eq!(stack("; 3"), None);
     }
 }

@@ -167,11 +167,11 @@ fn a_byte_order_mark_is_no_part_of_the_first_name() {
 }
 
 #[test]
-fn empty_frames_are_kept() {
+fn empty_frames_are_kept_but_for_what_a_last_semicolon_ends() {
     check(
-        b"a;;b 1\n;x 2\nc; 3\n",
+        b"a;;b 1\n;x 2\nc; 3\nc 1\n",
         0,
-        &["1  2 0", "2 x 2 2", "1 a 1 0", "2  1 0", "3 b 1 1", "1 c 3 0", "2  3 3"],
+        &["1  2 0", "2 x 2 2", "1 a 1 0", "2  1 0", "3 b 1 1", "1 c 4 4"],
     );
 }
 
