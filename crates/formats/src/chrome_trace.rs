@@ -7,17 +7,17 @@
 //! then what counts (`--event spans`: the spans all the same). The array may break off: the format
 //! allows it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use flame_profile::{FrameKind, Nanos, ValueType};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, count, integer, number, text, whole};
+use crate::json::{self, Parser, Value, count, integer, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::sink::{Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 use crate::spans::{Span, nest};
 use crate::{NoSuchEvent, ReadError};
@@ -47,18 +47,18 @@ struct Ids {
 }
 
 impl Ids {
-    fn key(&mut self, event: &Value) -> Key {
+    fn key(&mut self, event: &Value<'_>) -> Key {
         (self.id(&event["pid"]), self.id(&event["tid"]))
     }
 
-    fn id(&mut self, value: &Value) -> i64 {
+    fn id(&mut self, value: &Value<'_>) -> i64 {
         if let Some(number) = integer(value) {
             return number;
         }
-        let Value::String(text) = value else { return 0 };
+        let Some(text) = value.as_str() else { return 0 };
         let known = self.texts.iter().position(|known| known == text);
         let at = known.unwrap_or_else(|| {
-            self.texts.push(text.clone());
+            self.texts.push(text.to_owned());
             self.texts.len() - 1
         });
         i64::MIN.saturating_add(i64::try_from(at).unwrap_or(i64::MAX))
@@ -72,34 +72,34 @@ impl Ids {
 }
 
 #[derive(Default)]
-struct Trace {
+struct Trace<'v> {
     ids: Ids,
-    profiles: Profiles,
+    profiles: Profiles<'v>,
     /// Begins of spans that belong to no thread.
     asynchronous: u64,
     /// Sums of clang's, which span what others do.
     sums: u64,
-    threads: BTreeMap<Key, Thread>,
-    process_names: FxHashMap<i64, String>,
-    thread_names: FxHashMap<Key, String>,
+    threads: BTreeMap<Key, Thread<'v>>,
+    process_names: FxHashMap<i64, &'v str>,
+    thread_names: FxHashMap<Key, &'v str>,
 }
 
 #[derive(Default)]
-struct Thread {
-    spans: Vec<Span<String>>,
+struct Thread<'v> {
+    spans: Vec<Span<&'v str>>,
     /// Those that have begun: the name, the start and the place among the events.
-    open: Vec<(String, u64, usize)>,
+    open: Vec<(&'v str, u64, usize)>,
     /// Ends of what has not begun: the name, the time and the place. What begins at the same time
     /// later in the file lasted no time.
-    early_ends: Vec<(String, u64, usize)>,
+    early_ends: Vec<(&'v str, u64, usize)>,
     last: u64,
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let bytes = json::bytes(input)?;
-    let (root, is_whole) = match serde_json::from_slice::<Value>(&bytes) {
+    let file = json::read(input)?;
+    let (root, is_whole) = match json::parse(&file, "Chrome trace") {
         Ok(root) => (root, true),
-        Err(_) => (Value::Array(whole_events(&bytes)), false),
+        Err(_) => (Value::Array(whole_events(&file)), false),
     };
     let events = root.get("traceEvents").unwrap_or(&root).as_array();
     let Some(events) = events.filter(|events| is_whole || !events.is_empty()) else {
@@ -112,52 +112,53 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         sink.note("the list of events is truncated; its complete part was read");
     }
     let mut trace = Trace::default();
-    let mut events: Vec<(usize, &Value)> = events.iter().enumerate().collect();
+    let mut events: Vec<(usize, &Value<'_>)> = events.iter().enumerate().collect();
     // Stable: events of one time stay in their order.
-    events.sort_by_key(|(_, event)| nanoseconds(&event["ts"]).unwrap_or_default());
+    events.sort_by_cached_key(|(_, event)| nanoseconds(&event["ts"]).unwrap_or_default());
     for (at, event) in events {
         if let Err(reason) = trace.take(at, event) {
             sink.skip(Place::Record(at as u64 + 1), reason, event.to_string().as_bytes())?;
         }
     }
-    let samples = root.get("samples").and_then(Value::as_array);
+    let samples = root["samples"].items();
     let asked = sink.options().event.clone();
     if let Some(asked) = asked.as_ref().filter(|asked| *asked != "spans" && *asked != "samples") {
         let others = "samples, spans".to_owned();
         return Err(NoSuchEvent { asked: asked.clone(), others }.into());
     }
     let profiles = std::mem::take(&mut trace.profiles).into_list();
-    match (samples.filter(|samples| !samples.is_empty()), root.get("stackFrames")) {
+    match root.get("stackFrames").filter(|_| !samples.is_empty()) {
         _ if asked.as_deref() == Some("spans") => trace.add_spans(sink),
-        (Some(samples), Some(frames)) => trace.add_samples(samples, frames, sink),
+        Some(frames) => trace.add_samples(samples, frames, sink),
         _ if !profiles.is_empty() => profiles::add(&profiles, &trace, sink),
         _ => trace.add_spans(sink),
     }
 }
 
 /// Microseconds, perhaps with a fraction.
-fn nanoseconds(value: &Value) -> Option<u64> {
-    match integer(value).filter(|_| !value.is_f64()) {
-        Some(whole) => u64::try_from(whole).ok()?.checked_mul(1000),
-        None => number(value).filter(|time| *time >= 0.0).map(|time| whole(time, 1000.0)),
+fn nanoseconds(value: &Value<'_>) -> Option<u64> {
+    let digits = if let Value::Number(digits) = value { digits } else { text(value) };
+    match digits.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(1000),
+        Err(_) => number(value).filter(|time| *time >= 0.0).map(|time| whole(time, 1000.0)),
     }
 }
 
 /// `Total Frontend`, which clang's `-ftime-trace` puts beside the spans that it sums up, each on a thread of
 /// its own.
-fn is_sum(event: &Value) -> bool {
+fn is_sum(event: &Value<'_>) -> bool {
     let args = &event["args"];
     text(&event["name"]).starts_with("Total ")
         && !args["count"].is_null()
         && !args["avg ms"].is_null()
 }
 
-impl Trace {
-    fn take(&mut self, at: usize, event: &Value) -> Result<(), &'static str> {
+impl<'v> Trace<'v> {
+    fn take(&mut self, at: usize, event: &'v Value<'v>) -> Result<(), &'static str> {
         let phase = text(&event["ph"]);
         let key = self.ids.key(event);
         if phase == "M" {
-            let name = text(&event["args"]["name"]).to_owned();
+            let name = text(&event["args"]["name"]);
             match text(&event["name"]) {
                 "process_name" => drop(self.process_names.insert(key.0, name)),
                 "thread_name" => drop(self.thread_names.insert(key, name)),
@@ -181,23 +182,23 @@ impl Trace {
         let shown = if name.is_empty() { "(unnamed)" } else { name };
         match phase {
             "B" => {
-                let is_same = |end: &(String, u64, usize)| end.0 == name && end.1 == start;
+                let is_same = |end: &(&str, u64, usize)| end.0 == name && end.1 == start;
                 match thread.early_ends.iter().position(is_same) {
                     Some(found) => drop(thread.early_ends.swap_remove(found)),
-                    None => thread.open.push((shown.to_owned(), start, at)),
+                    None => thread.open.push((shown, start, at)),
                 }
             }
             "X" => {
                 let length = nanoseconds(&event["dur"]).or_else(|| nanoseconds(&event["tdur"]));
                 let end = start.saturating_add(length.ok_or("it has no duration")?);
                 thread.last = thread.last.max(end);
-                thread.spans.push(Span { name: shown.to_owned(), start, end, order: at });
+                thread.spans.push(Span { name: shown, start, end, order: at });
             }
             _ => {
-                let is_named = |open: &(String, u64, usize)| name.is_empty() || open.0 == name;
+                let is_named = |open: &(&str, u64, usize)| name.is_empty() || open.0 == name;
                 let found = thread.open.iter().rposition(is_named);
                 let Some(found) = found else {
-                    thread.early_ends.push((name.to_owned(), start, at));
+                    thread.early_ends.push((name, start, at));
                     return Ok(());
                 };
                 let (name, begun, order) = thread.open.remove(found);
@@ -208,9 +209,9 @@ impl Trace {
     }
 
     fn task(&self, key: Key, sink: &mut Sink) -> TaskIndex {
-        let process = self.process_names.get(&key.0).map(String::as_str);
+        let process = self.process_names.get(&key.0).copied();
         let name = match (self.thread_names.get(&key), process) {
-            (Some(name), _) => name.clone(),
+            (Some(name), _) => (*name).to_owned(),
             (None, Some(process)) => process.to_owned(),
             (None, None) => match self.ids.text(key.1) {
                 Some(text) => text.to_owned(),
@@ -241,11 +242,13 @@ impl Trace {
                 thread.spans.push(Span { name, start, end: thread.last, order });
             }
             let task = self.task(key, sink);
-            overlapping += nest(thread.spans, &mut |stack, start, own| {
-                let stack: Vec<FrameIndex> =
-                    stack.iter().map(|name| sink.frame(name.as_bytes(), FrameKind::User)).collect();
+            let spans = thread.spans.into_iter().map(|Span { name, start, end, order }| {
+                let name = sink.frame(name.as_bytes(), FrameKind::User);
+                Span { name, start, end, order }
+            });
+            overlapping += nest(spans.collect(), &mut |stack, start, own| {
                 let time = Some(Nanos(start));
-                sink.add(&Sample { task: Some(task), time, ..Sample::new(&stack, &[own]) });
+                sink.add(&Sample { task: Some(task), time, ..Sample::new(stack, &[own]) });
             });
         }
         if unended > 0 {
@@ -272,29 +275,23 @@ impl Trace {
     /// The frames of `stackFrames` name their parents.
     fn add_samples(
         mut self,
-        samples: &[Value],
-        frames: &Value,
+        samples: &[Value<'_>],
+        frames: &Value<'_>,
         sink: &mut Sink,
     ) -> Result<(), ReadError> {
+        let by_id: FxHashMap<&str, &Value<'_>> = frames.entries().collect();
         let mut stack = Vec::new();
         for (at, sample) in samples.iter().enumerate() {
-            let mut id = match &sample["sf"] {
-                Value::String(id) => id.clone(),
-                id => id.to_string(),
-            };
+            let mut id = shown(&sample["sf"]);
             stack.clear();
             let mut steps = 0;
-            while let Some(frame) = frames.get(&id) {
+            while let Some(frame) = by_id.get(&*id) {
                 stack.push(sink.frame(text(&frame["name"]).as_bytes(), FrameKind::User));
                 steps += 1;
-                id = match &frame["parent"] {
-                    Value::Null => break,
-                    Value::String(id) => id.clone(),
-                    id => id.to_string(),
-                };
-                if steps > 1 << 16 {
+                if frame["parent"].is_null() || steps > 1 << 16 {
                     break;
                 }
+                id = shown(&frame["parent"]);
             }
             if stack.is_empty() {
                 let reason = "its frame is not in stackFrames";
@@ -313,20 +310,25 @@ impl Trace {
     }
 }
 
+/// A number of a frame, which may be a text.
+fn shown<'v>(id: &'v Value<'_>) -> Cow<'v, str> {
+    id.as_str().map_or_else(|| id.to_string().into(), Cow::Borrowed)
+}
+
 /// The events of a list that breaks off, or ends with a comma.
-fn whole_events(bytes: &[u8]) -> Vec<Value> {
-    let list = memchr::memmem::find(bytes, b"\"traceEvents\"").unwrap_or(0);
-    let Some(start) = memchr::memchr(b'[', &bytes[list..]) else { return Vec::new() };
-    let mut rest = &bytes[list + start + 1..];
+fn whole_events(text: &str) -> Box<[Value<'_>]> {
+    let list = text.find("\"traceEvents\"").unwrap_or(0);
+    let Some(start) = text[list..].find('[') else { return Box::default() };
+    let mut at = list + start + 1;
     let mut events = Vec::new();
-    while let Some(at) = memchr::memchr(b'{', rest) {
-        let mut values = serde_json::Deserializer::from_slice(&rest[at..]).into_iter::<Value>();
-        let Some(Ok(event)) = values.next() else { break };
-        rest = &rest[at + values.byte_offset()..];
+    while let Some(blank) = memchr::memchr(b'{', &text.as_bytes()[at..]) {
+        let mut parser = Parser::new(text, at + blank);
+        let Ok(event) = parser.value() else { break };
         events.push(event);
-        if rest.trim_ascii_start().starts_with(b"]") {
+        at = parser.position();
+        if text[at..].trim_ascii_start().starts_with(']') {
             break;
         }
     }
-    events
+    events.into()
 }

@@ -6,12 +6,11 @@
 
 use flame_profile::{FrameKind, Nanos, ValueType};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, count, integer, text};
+use crate::json::{self, Value, count, integer, text};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
 use crate::skipped::Place;
@@ -36,21 +35,56 @@ struct Node {
     hits: u64,
 }
 
+/// The parts of a profile, which may be in several places of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Parts<'v> {
+    /// A list of nodes, or the outermost one with the others within.
+    pub(crate) nodes: Vec<&'v Value<'v>>,
+    pub(crate) head: Option<&'v Value<'v>>,
+    pub(crate) samples: Vec<&'v Value<'v>>,
+    pub(crate) deltas: Vec<&'v Value<'v>>,
+    pub(crate) start: Option<i64>,
+    pub(crate) end: Option<i64>,
+}
+
+impl<'v> Parts<'v> {
+    pub(crate) fn of(root: &'v Value<'v>) -> Parts<'v> {
+        let list = |name: &str| root[name].items().iter().collect();
+        Parts {
+            nodes: list("nodes"),
+            head: Some(&root["head"]).filter(|head| head.is_object() && !root["nodes"].is_array()),
+            samples: list("samples"),
+            deltas: list("timeDeltas"),
+            start: integer(&root["startTime"]),
+            end: integer(&root["endTime"]),
+        }
+    }
+
+    /// Whether it is said how long each sample lasted.
+    pub(crate) fn has_times(&self) -> bool {
+        !self.samples.is_empty() && self.samples.len() == self.deltas.len()
+    }
+}
+
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let root = json::parse(input, "CPU profile")?;
+    let file = json::read(input)?;
+    let root = json::parse(&file, "CPU profile")?;
+    let mut parts = Parts::of(&root);
+    if !root["nodes"].is_array() && parts.head.is_none() {
+        let what = "it has neither nodes nor a head".to_owned();
+        return Err(ReadError::Broken { format: "CPU profile", what });
+    }
     let is_heap = !root["head"]["selfSize"].is_null();
-    let has_times = !is_heap && has_times(&root);
+    if is_heap {
+        // They are of allocations, and have no times.
+        (parts.samples, parts.deltas) = (Vec::new(), Vec::new());
+    }
+    let has_times = parts.has_times();
     sink.set_values(match is_heap {
         true => vec![ValueType::new("heap", "bytes")],
         false => values(has_times),
     });
-    add_profile(&root, None, has_times, sink)
-}
-
-/// Whether it is said how long each sample of a profile lasted.
-pub(crate) fn has_times(root: &Value) -> bool {
-    let len = |name: &str| root[name].as_array().map(Vec::len).filter(|len| *len > 0);
-    len("samples").is_some() && len("samples") == len("timeDeltas")
+    add_profile(&parts, None, has_times, sink)
 }
 
 /// What the samples of profiles weigh.
@@ -62,34 +96,28 @@ pub(crate) fn values(has_times: bool) -> Vec<ValueType> {
 
 /// Adds a profile's samples, which are of a thread.
 pub(crate) fn add_profile(
-    root: &Value,
+    parts: &Parts<'_>,
     task: Option<TaskIndex>,
     has_times: bool,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
-    let mut nodes = Vec::new();
-    if let Some(list) = root["nodes"].as_array() {
-        flat_nodes(list, &mut nodes, sink);
-    } else if root["head"].is_object() {
-        nested_nodes(&root["head"], None, &mut nodes, sink);
-    } else {
-        let what = "it has neither nodes nor a head".to_owned();
-        return Err(ReadError::Broken { format: "CPU profile", what });
-    }
-    let is_heap = !root["head"]["selfSize"].is_null();
-    let samples = root["samples"].as_array().filter(|samples| !samples.is_empty() && !is_heap);
-    let Some(samples) = samples else {
-        for at in 0..nodes.len() {
-            let (stack, weights) = (stack(&nodes, at), [nodes[at].hits, 0]);
-            let weights = if has_times { &weights[..] } else { &weights[..1] };
-            sink.add(&Sample { task, ..Sample::new(&stack, weights) });
-        }
-        return Ok(());
+    let nodes = match parts.head {
+        Some(head) => nested_nodes(head, sink),
+        None => flat_nodes(&parts.nodes, sink),
     };
-    add_samples(root, samples, &nodes, (task, has_times), sink)
+    if !parts.samples.is_empty() {
+        return add_samples(parts, &nodes, (task, has_times), sink);
+    }
+    for at in 0..nodes.len() {
+        let (stack, weights) = (stack(&nodes, at), [nodes[at].hits, 0]);
+        let weights = if has_times { &weights[..] } else { &weights[..1] };
+        sink.add(&Sample { task, ..Sample::new(&stack, weights) });
+    }
+    Ok(())
 }
 
-fn flat_nodes(list: &[Value], nodes: &mut Vec<Node>, sink: &mut Sink) {
+fn flat_nodes(list: &[&Value<'_>], sink: &mut Sink) -> Vec<Node> {
+    let mut nodes = Vec::new();
     let mut by_id: FxHashMap<i64, usize> = FxHashMap::default();
     for value in list {
         let id = integer(&value["id"]).unwrap_or_default();
@@ -97,8 +125,7 @@ fn flat_nodes(list: &[Value], nodes: &mut Vec<Node>, sink: &mut Sink) {
         nodes.push(node(id, (&value["callFrame"], 1), &value["hitCount"], sink));
     }
     for (at, value) in list.iter().enumerate() {
-        let children = value["children"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for child in children.iter().filter_map(|id| by_id.get(&integer(id)?)) {
+        for child in value["children"].items().iter().filter_map(|id| by_id.get(&integer(id)?)) {
             nodes[*child].parent = Some(at);
         }
         let parent = integer(&value["parent"]).and_then(|id| by_id.get(&id));
@@ -106,23 +133,28 @@ fn flat_nodes(list: &[Value], nodes: &mut Vec<Node>, sink: &mut Sink) {
             nodes[at].parent = Some(*parent);
         }
     }
+    nodes
 }
 
-fn nested_nodes(value: &Value, parent: Option<usize>, nodes: &mut Vec<Node>, sink: &mut Sink) {
-    let at = nodes.len();
-    let id = integer(&value["id"]).unwrap_or_default();
-    // Of old, a node was its function, and lines counted from 1.
-    let call = &value["callFrame"];
-    let call = if call.is_object() { (call, 1) } else { (value, 0) };
-    let weight = if value["selfSize"].is_null() { &value["hitCount"] } else { &value["selfSize"] };
-    nodes.push(Node { parent, ..node(id, call, weight, sink) });
-    for child in value["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        nested_nodes(child, Some(at), nodes, sink);
+/// The nodes of a tree, which may be deeper than a thread's own stack is.
+fn nested_nodes(head: &Value<'_>, sink: &mut Sink) -> Vec<Node> {
+    let (mut nodes, mut left) = (Vec::new(), vec![(None, head)]);
+    while let Some((parent, value)) = left.pop() {
+        let at = nodes.len();
+        let id = integer(&value["id"]).unwrap_or_default();
+        // Of old, a node was its function, and lines counted from 1.
+        let call = &value["callFrame"];
+        let call = if call.is_object() { (call, 1) } else { (value, 0) };
+        let size = &value["selfSize"];
+        let weight = if size.is_null() { &value["hitCount"] } else { size };
+        nodes.push(Node { parent, ..node(id, call, weight, sink) });
+        left.extend(value["children"].items().iter().rev().map(|child| (Some(at), child)));
     }
+    nodes
 }
 
 /// A node of a function, whose lines count from 1 when `first_line` is added.
-fn node(id: i64, (call, first_line): (&Value, i64), hits: &Value, sink: &mut Sink) -> Node {
+fn node(id: i64, (call, first_line): (&Value<'_>, i64), hits: &Value<'_>, sink: &mut Sink) -> Node {
     let function = text(&call["functionName"]);
     let function = if function.is_empty() { "(anonymous)" } else { function };
     let url = text(&call["url"]);
@@ -160,21 +192,17 @@ fn stack(nodes: &[Node], at: usize) -> Vec<FrameIndex> {
 }
 
 fn add_samples(
-    root: &Value,
-    samples: &[Value],
+    parts: &Parts<'_>,
     nodes: &[Node],
     (task, has_times): (Option<TaskIndex>, bool),
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
-    let deltas = root["timeDeltas"].as_array();
     let by_id: FxHashMap<i64, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
     let mut stacks: FxHashMap<usize, Vec<FrameIndex>> = FxHashMap::default();
-    let start = integer(&root["startTime"]).unwrap_or_default();
-    let end = integer(&root["endTime"]);
-    let delta = |at: usize| deltas.and_then(|deltas| integer(deltas.get(at)?));
-    let mut time = start;
-    for (at, id) in samples.iter().enumerate() {
+    let delta = |at: usize| integer(parts.deltas.get(at)?);
+    let mut time = parts.start.unwrap_or_default();
+    for (at, id) in parts.samples.iter().enumerate() {
         time = time.saturating_add(delta(at).unwrap_or_default());
         let Some(node) = integer(id).and_then(|id| by_id.get(&id)) else {
             let reason = "its node is not in the file";
@@ -183,7 +211,7 @@ fn add_samples(
         };
         let stack = stacks.entry(*node).or_insert_with(|| stack(nodes, *node));
         // A sample stands for the time until the next one.
-        let until = delta(at + 1).or_else(|| end.map(|end| end.saturating_sub(time)));
+        let until = delta(at + 1).or_else(|| parts.end.map(|end| end.saturating_sub(time)));
         let micros = u64::try_from(until.unwrap_or_default()).unwrap_or_default();
         let weights = [1, micros.saturating_mul(1000)];
         let weights = if has_times { &weights[..] } else { &weights[..1] };

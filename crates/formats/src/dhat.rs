@@ -3,12 +3,11 @@
 //! Each program point has its bytes and blocks in all, those alive at the peak, and a stack.
 
 use flame_profile::{FrameKind, ValueType};
-use serde_json::Value;
 
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, index, text};
+use crate::json::{self, Value, index, text};
 use crate::names::{is_hex, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
@@ -33,7 +32,8 @@ const VALUES: [(&str, &str, &str); 5] = [
 ];
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let root = json::parse(input, "DHAT file")?;
+    let file = json::read(input)?;
+    let root = json::parse(&file, "DHAT file")?;
     let (Some(points), Some(table)) = (root["pps"].as_array(), root["ftbl"].as_array()) else {
         let what = "it has no program points or no frames".to_owned();
         return Err(ReadError::Broken { format: "DHAT file", what });
@@ -50,7 +50,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         .map(|frame| function(text(frame)).map(|name| sink.frame(name, FrameKind::User)))
         .collect();
     for (at, point) in points.iter().enumerate() {
-        let ids = point["fs"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ids = point["fs"].items();
         let found: Option<Vec<_>> = ids.iter().map(|id| frames.get(index(id)?)).collect();
         let Some(found) = found else {
             let reason = "it has a frame that is not in the file";

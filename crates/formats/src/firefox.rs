@@ -4,12 +4,11 @@
 //! of the oldest ones as texts of JSON. Functions without a name but an address are `[libxul.so+0x1f]`.
 
 use flame_profile::{FrameKind, Nanos, ValueType};
-use serde_json::Value;
 
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, index, integer, number, text, whole};
+use crate::json::{self, Value, index, integer, number, text, whole};
 use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -39,7 +38,8 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let root = json::parse(input, "Firefox profile")?;
+    let file = json::read(input)?;
+    let root = json::parse(&file, "Firefox profile")?;
     let within = &root["profile"];
     let root = if within["threads"].is_array() { within } else { &root };
     let threads = root["threads"].as_array().filter(|threads| !threads.is_empty());
@@ -52,13 +52,13 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut record = 0;
     read_process(root, root, first, &mut record, sink)?;
     // Firefox's own form has its other processes within.
-    for process in root["processes"].as_array().map(Vec::as_slice).unwrap_or_default() {
+    for process in root["processes"].items() {
         read_process(root, process, first, &mut record, sink)?;
     }
     Ok(())
 }
 
-fn weight_type(thread: &Value) -> &str {
+fn weight_type<'v>(thread: &'v Value<'_>) -> &'v str {
     text(&thread["samples"]["weightType"])
 }
 
@@ -71,15 +71,15 @@ fn value_type(weight_type: &str) -> ValueType {
 }
 
 fn read_process(
-    root: &Value,
-    process: &Value,
+    root: &Value<'_>,
+    process: &Value<'_>,
     first: &str,
     record: &mut u64,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
-    for thread in process["threads"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        if let Value::String(process) = thread {
-            let process = json::parse_bytes(process.as_bytes(), "Firefox profile")?;
+    for thread in process["threads"].items() {
+        if let Some(process) = thread.as_str() {
+            let process = json::parse(process, "Firefox profile")?;
             read_process(&process, &process, first, record, sink)?;
             continue;
         }
@@ -88,7 +88,7 @@ fn read_process(
             sink.note(format!("thread {name} is left out: its weights have another unit"));
             continue;
         }
-        let id = |value: &Value| integer(value).and_then(|id| u32::try_from(id).ok());
+        let id = |value: &Value<'_>| integer(value).and_then(|id| u32::try_from(id).ok());
         let process_name = text(&thread["processName"]);
         let task = sink.task(TaskName {
             name: name.as_bytes(),
@@ -104,7 +104,7 @@ fn read_process(
 /// The tables of a thread.
 struct Thread<'v> {
     samples: Table<'v>,
-    weights: Option<&'v Value>,
+    weights: Option<&'v Value<'v>>,
     is_time: bool,
     stacks: Table<'v>,
     frames: Table<'v>,
@@ -113,11 +113,11 @@ struct Thread<'v> {
     resources: Table<'v>,
     /// The number of the category of the kernel's frames.
     kernel: Option<usize>,
-    strings: &'v [Value],
+    strings: &'v [Value<'v>],
 }
 
 impl<'v> Thread<'v> {
-    fn of(root: &'v Value, thread: &'v Value) -> Thread<'v> {
+    fn of(root: &'v Value<'v>, thread: &'v Value<'v>) -> Thread<'v> {
         // Since version 56 of the format, tables may be shared by all threads.
         let shared = &root["shared"];
         let table = |name: &str| {
@@ -125,9 +125,10 @@ impl<'v> Thread<'v> {
             Table::of(if own.is_null() { &shared[name] } else { own })
         };
         let strings = [&thread["stringArray"], &thread["stringTable"], &shared["stringArray"]];
-        let strings = strings.into_iter().find_map(Value::as_array);
+        let strings = strings.into_iter().find_map(|strings| strings.as_array());
         let categories = root["meta"]["categories"].as_array();
-        let kernel = categories.and_then(|all| all.iter().position(|one| one["name"] == "Kernel"));
+        let kernel =
+            categories.and_then(|all| all.iter().position(|one| text(&one["name"]) == "Kernel"));
         Thread {
             samples: table("samples"),
             weights: thread["samples"].get("weight").filter(|weights| weights.is_array()),
@@ -137,7 +138,7 @@ impl<'v> Thread<'v> {
             functions: table("funcTable"),
             resources: table("resourceTable"),
             kernel,
-            strings: strings.map(Vec::as_slice).unwrap_or_default(),
+            strings: strings.unwrap_or_default(),
         }
     }
 
@@ -219,7 +220,7 @@ impl<'v> Thread<'v> {
         }
     }
 
-    fn string(&self, at: &Value) -> Option<&'v str> {
+    fn string(&self, at: &Value<'_>) -> Option<&'v str> {
         index(at).and_then(|at| self.strings.get(at)).map(text)
     }
 }

@@ -12,12 +12,11 @@
 
 use flame_profile::{FrameKind, ValueType};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, count, integer, text};
+use crate::json::{self, Value, count, integer, text};
 use crate::names::number;
 use crate::quantity::scaled;
 use crate::registry::{Content, InputFormat, Reader};
@@ -108,7 +107,8 @@ fn text_row(line: &[u8], has_ticks: bool) -> Option<(usize, Vec<u8>, [u64; 2])> 
 }
 
 fn read_json(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let root = json::parse(input, "GHC profile")?;
+    let file = json::read(input)?;
+    let root = json::parse(&file, "GHC profile")?;
     let tick = count(&root["tick_interval"]);
     let tick = tick.unwrap_or(1000).saturating_mul(1000);
     sink.set_values(vec![
@@ -116,33 +116,34 @@ fn read_json(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         ValueType::new("allocated", "bytes"),
     ]);
     let mut names: FxHashMap<i64, FrameIndex> = FxHashMap::default();
-    for centre in root["cost_centres"].as_array().map(Vec::as_slice).unwrap_or_default() {
+    for centre in root["cost_centres"].items() {
         let name = format!("{}.{}", text(&centre["module"]), text(&centre["label"]));
         let frame = sink.frame(name.as_bytes(), FrameKind::User);
         names.insert(integer(&centre["id"]).unwrap_or_default(), frame);
     }
-    let mut stack = Vec::new();
-    add_node(&root["profile"], &names, tick, &mut stack, sink)
+    add_tree(&root["profile"], &names, tick, sink)
 }
 
-fn add_node(
-    node: &Value,
+/// Adds the nodes of a tree, which may be deeper than a thread's own stack is.
+fn add_tree(
+    root: &Value<'_>,
     names: &FxHashMap<i64, FrameIndex>,
     tick: u64,
-    stack: &mut Vec<FrameIndex>,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
-    let Some(frame) = integer(&node["id"]).and_then(|id| names.get(&id)) else {
-        let reason = "its cost centre is not in the file";
-        return sink.skip(Place::Record(0), reason, node["id"].to_string().as_bytes());
-    };
-    stack.push(*frame);
-    let count = |key: &str| node[key].as_u64().unwrap_or_default();
-    let weights = [count("ticks").saturating_mul(tick), count("alloc")];
-    sink.add(&Sample::new(stack, &weights));
-    for child in node["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        add_node(child, names, tick, stack, sink)?;
+    let (mut stack, mut left) = (Vec::new(), vec![(0, root)]);
+    while let Some((depth, node)) = left.pop() {
+        let Some(frame) = integer(&node["id"]).and_then(|id| names.get(&id)) else {
+            let reason = "its cost centre is not in the file";
+            sink.skip(Place::Record(0), reason, node["id"].to_string().as_bytes())?;
+            continue;
+        };
+        stack.truncate(depth);
+        stack.push(*frame);
+        let count = |key: &str| node[key].as_u64().unwrap_or_default();
+        let weights = [count("ticks").saturating_mul(tick), count("alloc")];
+        sink.add(&Sample::new(&stack, &weights));
+        left.extend(node["children"].items().iter().rev().map(|child| (depth + 1, child)));
     }
-    stack.pop();
     Ok(())
 }

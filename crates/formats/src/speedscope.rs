@@ -4,12 +4,11 @@
 //! ones frames that open and close at times.
 
 use flame_profile::{FrameKind, ValueType};
-use serde_json::Value;
 
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, index, number, text, whole};
+use crate::json::{self, Value, index, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
@@ -29,11 +28,10 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let root = json::parse(input, "speedscope file")?;
+    let file = json::read(input)?;
+    let root = json::parse(&file, "speedscope file")?;
     let frames: Vec<FrameIndex> = root["shared"]["frames"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+        .items()
         .iter()
         .map(|frame| sink.frame(name(frame).as_bytes(), FrameKind::User))
         .collect();
@@ -68,7 +66,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
 }
 
 /// `handle (app.py)`: lines are left out, so that a function is one box.
-fn name(frame: &Value) -> String {
+fn name(frame: &Value<'_>) -> String {
     let function = text(&frame["name"]);
     match text(&frame["file"]).rsplit(['/', '\\']).next() {
         Some(file) if !file.is_empty() && !function.contains(file) => {
@@ -101,14 +99,14 @@ struct OneProfile<'p> {
 }
 
 impl OneProfile<'_> {
-    fn sampled(&mut self, profile: &Value) -> Result<(), ReadError> {
-        let samples = profile["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
+    fn sampled(&mut self, profile: &Value<'_>) -> Result<(), ReadError> {
+        let samples = profile["samples"].items();
         let weights = profile["weights"].as_array();
         let mut stack = Vec::new();
         for (at, sample) in samples.iter().enumerate() {
             *self.record += 1;
             stack.clear();
-            let indices = sample.as_array().map(Vec::as_slice).unwrap_or_default();
+            let indices = sample.items();
             stack.extend(indices.iter().filter_map(|id| self.frames.get(index(id)?)));
             let weight = weights.and_then(|weights| number(weights.get(at)?));
             let weight = match (weight, weights) {
@@ -129,8 +127,8 @@ impl OneProfile<'_> {
         Ok(())
     }
 
-    fn evented(&mut self, profile: &Value) -> Result<(), ReadError> {
-        let events = profile["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+    fn evented(&mut self, profile: &Value<'_>) -> Result<(), ReadError> {
+        let events = profile["events"].items();
         let mut stack: Vec<FrameIndex> = Vec::new();
         let mut last = number(&profile["startValue"]).unwrap_or_default();
         for event in events {
@@ -173,7 +171,7 @@ impl OneProfile<'_> {
         }
     }
 
-    fn skip(&mut self, reason: &str, value: &Value) -> Result<(), ReadError> {
+    fn skip(&mut self, reason: &str, value: &Value<'_>) -> Result<(), ReadError> {
         self.sink.skip(Place::Record(*self.record), reason, value.to_string().as_bytes())
     }
 }

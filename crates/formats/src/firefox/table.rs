@@ -1,23 +1,22 @@
 //! A table of a Firefox profile: columns with a list each, or a schema and rows.
 
-use serde_json::Value;
+use crate::json::{self, Value};
 
 /// A table in one of the two forms.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Table<'v> {
     /// `{"length": 2, "stack": [0, 1], "time": [0.5, 1.5]}`
-    Columns(&'v Value, usize),
+    Columns(&'v Value<'v>, usize),
     /// `{"schema": {"stack": 0, "time": 1}, "data": [[0, 0.5], [1, 1.5]]}`
-    Rows { schema: &'v Value, rows: &'v [Value] },
+    Rows { schema: &'v Value<'v>, rows: &'v [Value<'v>] },
 }
 
 impl<'v> Table<'v> {
-    pub(super) fn of(value: &'v Value) -> Table<'v> {
-        if let (Some(_), Some(rows)) = (value["schema"].as_object(), value["data"].as_array()) {
+    pub(super) fn of(value: &'v Value<'v>) -> Table<'v> {
+        if let (true, Some(rows)) = (value["schema"].is_object(), value["data"].as_array()) {
             return Table::Rows { schema: &value["schema"], rows };
         }
-        let lists = value.as_object().into_iter().flat_map(|columns| columns.values());
-        let longest = lists.filter_map(Value::as_array).map(Vec::len).max();
+        let longest = value.entries().map(|(_, list)| list.items().len()).max();
         Table::Columns(value, longest.unwrap_or_default())
     }
 
@@ -30,13 +29,12 @@ impl<'v> Table<'v> {
     }
 
     /// What a row has in a column; null if there is none.
-    pub(super) fn get(&self, row: usize, column: &str) -> &'v Value {
-        const NONE: &Value = &Value::Null;
+    pub(super) fn get(&self, row: usize, column: &str) -> &'v Value<'v> {
         match self {
-            Table::Columns(columns, _) => columns[column].get(row).unwrap_or(NONE),
+            Table::Columns(columns, _) => &columns[column][row],
             Table::Rows { schema, rows } => {
-                let at = schema[column].as_u64().and_then(|at| usize::try_from(at).ok());
-                at.and_then(|at| rows.get(row)?.get(at)).unwrap_or(NONE)
+                let found = json::index(&schema[column]).and_then(|at| Some(&rows.get(row)?[at]));
+                found.unwrap_or(&json::NULL)
             }
         }
     }
