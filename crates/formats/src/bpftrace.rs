@@ -18,7 +18,7 @@ use flame_profile::FrameKind;
 
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, number, without_arguments, without_offset};
+use crate::names::{is_decimal, number, rfind, without_arguments, without_offset};
 use crate::perf_script::parse_frame;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
@@ -48,7 +48,7 @@ fn map_start(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// What stands before the bracket that ends the keys, and the value: `, bash]: 12`.
 fn value(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memmem::rfind(line, b"]:")?;
+    let at = rfind(line, b"]:")?;
     let value = line[at + 2..].trim_ascii();
     let is_number = is_decimal(value.strip_prefix(b"-").unwrap_or(value)) || value.is_empty();
     is_number.then_some((&line[..at], value))

@@ -8,7 +8,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{self, Value, index, text};
-use crate::names::{is_hex, without_arguments};
+use crate::names::{is_hex, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -79,7 +79,7 @@ fn function(text: &str) -> Option<&[u8]> {
         Some(name) => name,
         None => text,
     };
-    let end = memchr::memmem::rfind(name, b" (").unwrap_or(name.len());
+    let end = rfind(name, b" (").unwrap_or(name.len());
     let name = without_arguments(&name[..end]);
     Some(if name == b"???" { b"[unknown]" } else { name })
 }

@@ -19,7 +19,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{
-    inlined_parts, is_decimal, number, rust_signs, without_arguments, without_class_letter,
+    inlined_parts, is_decimal, number, rfind, rust_signs, without_arguments, without_class_letter,
     without_offset,
 };
 use crate::registry::{Content, InputFormat, Reader};
@@ -57,12 +57,12 @@ fn is_header(line: &[u8]) -> bool {
 /// The probe that ended the recording, below the header: `  0  64091      :tick-60s`, and what
 /// dtrace says of itself.
 fn is_probe(line: &[u8]) -> bool {
-    let words: Vec<&[u8]> =
-        line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
-    match &*words {
-        [cpu, id, probe] => is_decimal(cpu) && is_decimal(id) && probe.contains(&b':'),
-        _ => line.starts_with(b"dtrace: "),
-    }
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (cpu, id, probe) = (words.next(), words.next(), words.next());
+    line.starts_with(b"dtrace: ")
+        || [cpu, id].iter().all(|word| word.is_some_and(is_decimal))
+            && probe.is_some_and(|probe| probe.contains(&b':'))
+            && words.next().is_none()
 }
 
 /// What was read of an entry.
@@ -160,7 +160,7 @@ fn may_be_keys(line: &[u8]) -> bool {
 
 /// `bash                1234                 5`: keys that stand behind the stacks, and the count.
 fn keys_and_count(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memmem::rfind(text, b"  ")?;
+    let at = rfind(text, b"  ")?;
     let count = &text[at + 2..];
     is_decimal(count).then_some((&text[..at], count))
 }

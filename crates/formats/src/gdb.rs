@@ -15,7 +15,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, is_within_word, number, operator_len, without_arguments};
+use crate::names::{is_decimal, is_within_word, number, operator_len, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink, TaskName};
 
@@ -135,7 +135,7 @@ fn function(text: &[u8]) -> Vec<u8> {
 
 /// `?? () from /lib/libc.so.6`, `n/a (libc.so.6 + 0x3e)`, `(/lib/libc.so.6+0x3e)`: the file's name.
 fn image(text: &[u8]) -> Option<&[u8]> {
-    let path = match memchr::memmem::rfind(text, b" from ") {
+    let path = match rfind(text, b" from ") {
         Some(at) => text[at + 6..].trim_ascii(),
         None => {
             let mut brackets = text.split(|byte| *byte == b'(').skip(1);

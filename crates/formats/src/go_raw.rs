@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, is_hex, number};
+use crate::names::{is_decimal, is_hex, number, rfind};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -191,7 +191,7 @@ fn take_location(text: &[u8], last: &mut u64, locations: &mut FxHashMap<u64, Loc
 
 /// `main.work[...] /src/main.go:12:0 s=10`: the function alone, which may hold blanks.
 fn function(text: &[u8]) -> Vec<u8> {
-    let head = match memchr::memmem::rfind(text, b" s=") {
+    let head = match rfind(text, b" s=") {
         Some(at) => &text[..at],
         None => text,
     };

@@ -16,7 +16,7 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_hex, number, without_arguments};
+use crate::names::{is_hex, number, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::tree::{TopRow, TreeRows, Weights};
@@ -90,7 +90,7 @@ fn row(line: &[u8]) -> Option<(usize, u64, Vec<u8>)> {
     }) {
         Some(function) => {
             // `parse (parse.c:12)` or `parse (in /usr/bin/server)`; arguments stand before it.
-            let end = memchr::memmem::rfind(function, b" (").unwrap_or(function.len());
+            let end = rfind(function, b" (").unwrap_or(function.len());
             let name = without_arguments(&function[..end]);
             if name == b"???" { b"[unknown]".to_vec() } else { name.to_vec() }
         }

@@ -15,6 +15,19 @@ pub(crate) fn without_offset(symbol: &[u8]) -> &[u8] {
     }
 }
 
+/// Where a short text stands last. memchr's own search from behind prepares tables first, which takes longer than to look
+/// through a line.
+pub(crate) fn rfind(text: &[u8], what: &[u8]) -> Option<usize> {
+    let (last, before) = what.split_last()?;
+    let mut end = text.len();
+    loop {
+        end = memchr::memrchr(*last, &text[..end])?;
+        if text[..end].ends_with(before) {
+            return Some(end - before.len());
+        }
+    }
+}
+
 /// Whether these are hexadecimal digits, at least one.
 pub(crate) fn is_hex(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit)
@@ -214,7 +227,7 @@ const RUST_SIGNS: [(&[u8], &[u8]); 19] = [
 
 /// What LLVM puts behind a function that it made visible for other units: `.llvm.7886897`, also in brackets.
 fn without_llvm(name: &[u8]) -> &[u8] {
-    let Some(at) = memchr::memmem::rfind(name, b".llvm.") else { return name };
+    let Some(at) = rfind(name, b".llvm.") else { return name };
     let (before, digits) = (&name[..at], &name[at + b".llvm.".len()..]);
     match (before.strip_suffix(b" ("), digits.strip_suffix(b")")) {
         (Some(before), Some(digits)) if is_decimal(digits) => before,
@@ -241,6 +254,15 @@ mod tests {
     #[track_caller]
     fn check(found: &[u8], expect: &str) {
         assert_eq!(String::from_utf8_lossy(found), expect);
+    }
+
+    #[test]
+    fn the_last_place_of_a_text_is_found() {
+        let find = |text: &str, what: &str| rfind(text.as_bytes(), what.as_bytes());
+        assert_eq!(find("a (b) (c) d)", " ("), Some(5));
+        assert_eq!(find("  ", "  "), Some(0));
+        assert_eq!(find(" from from ", " from "), Some(5));
+        assert_eq!([find("", "ab"), find("b", "ab"), find("ba", "ab")], [None; 3]);
     }
 
     #[test]

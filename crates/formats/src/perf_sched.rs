@@ -19,7 +19,7 @@ use rustc_hash::FxBuildHasher;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::number;
+use crate::names::{number, rfind};
 use crate::perf_script::{self, Event};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -163,7 +163,7 @@ fn add(sink: &mut Sink, waiting: &Waiting, length: u64) {
 
 /// What stands behind a name: `next_pid=` in `next_comm=a b next_pid=7 next_prio=120`.
 fn argument<'a>(arguments: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let at = memchr::memmem::rfind(arguments, name)? + name.len();
+    let at = rfind(arguments, name)? + name.len();
     let end = arguments[at..].iter().position(|byte| !byte.is_ascii_alphanumeric());
     Some(&arguments[at..end.map_or(arguments.len(), |end| at + end)])
 }
@@ -171,7 +171,7 @@ fn argument<'a>(arguments: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// The thread by the name that the switch has: `prev_comm=two words prev_pid=`.
 fn named(sink: &mut Sink, before: &[u8], tid: u32) -> Option<TaskIndex> {
     let rest = before.strip_prefix(b"prev_comm=")?;
-    let end = memchr::memmem::rfind(rest, b" prev_pid=")?;
+    let end = rfind(rest, b" prev_pid=")?;
     let shown = |byte: &u8| if *byte == b' ' { b'_' } else { *byte };
     let name: Vec<u8> = rest[..end].iter().map(shown).collect();
     Some(sink.task(TaskName { name: &name, tid: Some(tid), ..TaskName::default() }))
@@ -183,7 +183,7 @@ fn next(behind: &[u8]) -> Option<u32> {
     if let Some(pid) = argument(behind, b"next_pid=") {
         return number(pid);
     }
-    let end = memchr::memmem::rfind(behind, b" [")?;
+    let end = rfind(behind, b" [")?;
     let start = memchr::memrchr(b':', &behind[..end])? + 1;
     number(&behind[start..end])
 }

@@ -15,7 +15,7 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::number;
+use crate::names::{number, rfind};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -36,7 +36,7 @@ fn detect(head: &Head<'_>) -> bool {
 /// `@ inst_retired.any [35705 samples]`
 fn event(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"@ ")?.strip_suffix(b" samples]")?;
-    let at = memchr::memmem::rfind(rest, b" [")?;
+    let at = rfind(rest, b" [")?;
     number::<u64>(&rest[at + 2..]).map(|_| &rest[..at])
 }
 

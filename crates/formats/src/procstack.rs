@@ -12,7 +12,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_hex, number, without_arguments};
+use crate::names::{is_hex, number, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink, TaskName};
 
@@ -43,7 +43,7 @@ fn frame(line: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let symbol = rest[end..].trim_ascii();
-    let symbol = match memchr::memmem::rfind(symbol, b" + 0x") {
+    let symbol = match rfind(symbol, b" + 0x") {
         Some(at) => symbol[..at].trim_ascii(),
         None => symbol,
     };

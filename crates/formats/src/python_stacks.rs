@@ -22,7 +22,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, number};
+use crate::names::{is_decimal, number, rfind};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink, TaskName};
 
@@ -51,7 +51,7 @@ pub(crate) const PY_SPY_DUMP: InputFormat = InputFormat {
 /// `  File "/srv/app.py", line 12 in handle` is `handle (app.py)`.
 fn file_frame(line: &[u8]) -> Option<Vec<u8>> {
     let rest = line.trim_ascii_start().strip_prefix(b"File \"")?;
-    let at = memchr::memmem::rfind(rest, b"\", line ")?;
+    let at = rfind(rest, b"\", line ")?;
     let behind = &rest[at + b"\", line ".len()..];
     let end = memchr::memmem::find(behind, b" in ")?;
     let is_line = is_decimal(&behind[..end]) || &behind[..end] == b"???";
@@ -62,7 +62,7 @@ fn file_frame(line: &[u8]) -> Option<Vec<u8>> {
 fn py_spy_frame(line: &[u8]) -> Option<Vec<u8>> {
     let text = line.strip_prefix(b"    ").filter(|text| !text.starts_with(b" "))?;
     let text = text.trim_ascii_end().strip_suffix(b")")?;
-    let at = memchr::memmem::rfind(text, b" (")?;
+    let at = rfind(text, b" (")?;
     let place = &text[at + 2..];
     let colon = memchr::memrchr(b':', place).filter(|colon| is_decimal(&place[colon + 1..]));
     let file = &place[..colon.unwrap_or(place.len())];

@@ -15,7 +15,7 @@ use crate::ReadError;
 use crate::counted::{CountedLine, read_counted};
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, is_hex, without_arguments};
+use crate::names::{is_decimal, is_hex, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 
@@ -39,7 +39,7 @@ fn frame(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = text.strip_prefix(b"0x")?;
     let (address, rest) = rest.split_at(memchr::memmem::find(rest, b" : ")?);
     let rest = rest[3..].strip_suffix(b" (inexact)").unwrap_or(&rest[3..]);
-    let (function, module) = match memchr::memmem::rfind(rest, b" [") {
+    let (function, module) = match rfind(rest, b" [") {
         Some(at) if rest.ends_with(b"]") => (&rest[..at], &rest[at + 2..rest.len() - 1]),
         _ => (rest, &b""[..]),
     };
@@ -48,7 +48,7 @@ fn frame(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Without `+0xd/0x10`.
 fn without_offset(function: &[u8]) -> &[u8] {
-    let Some(at) = memchr::memmem::rfind(function, b"+0x") else { return function };
+    let Some(at) = rfind(function, b"+0x") else { return function };
     let mut parts = function[at + 3..].splitn(2, |byte| *byte == b'/');
     let is_offset = parts.next().is_some_and(is_hex)
         && parts.next().is_none_or(|size| size.strip_prefix(b"0x").is_some_and(is_hex));

@@ -11,6 +11,8 @@
 //! to a hundredth of a percent. Of functions that are called often the mean says little (`0.00`), so what
 //! is the more exact of both counts.
 
+use std::borrow::Cow;
+
 use flame_profile::{FrameKind, ValueType};
 
 use crate::ReadError;
@@ -63,7 +65,7 @@ struct Calls {
 
 impl Calls {
     /// The own time of a row in nanoseconds, where all rows take `total`.
-    fn own(&self, row: &[Vec<u8>], total: Option<u64>) -> Option<u64> {
+    fn own(&self, row: &[Cow<'_, [u8]>], total: Option<u64>) -> Option<u64> {
         let calls = scaled(text(row, self.count)?, 1)?;
         let by_mean = calls.checked_mul(scaled(text(row, self.own_time)?, MILLISECOND)?)?;
         let (Some(total), Some((own, _))) = (total, self.shares) else { return Some(by_mean) };
@@ -78,7 +80,7 @@ impl Calls {
     }
 
     /// The time of all rows in nanoseconds, by a row whose share is known, and how exactly.
-    fn total(&self, row: &[Vec<u8>]) -> Option<(u64, u64)> {
+    fn total(&self, row: &[Cow<'_, [u8]>]) -> Option<(u64, u64)> {
         let calls = scaled(text(row, self.count)?, 1)?;
         let time = calls.checked_mul(scaled(text(row, self.time?)?, MILLISECOND)?)?;
         let share = scaled(text(row, self.shares?.1)?, 100).filter(|share| *share > 0)?;
@@ -91,7 +93,7 @@ impl Calls {
 
 const MILLISECOND: u64 = 1_000_000;
 
-fn text(row: &[Vec<u8>], at: usize) -> Option<&str> {
+fn text<'r>(row: &'r [Cow<'_, [u8]>], at: usize) -> Option<&'r str> {
     str::from_utf8(row.get(at)?).ok().map(str::trim)
 }
 
@@ -120,7 +122,7 @@ impl Columns {
         Some(Columns { level, function, weights })
     }
 
-    fn weight(&self, row: &[Vec<u8>], total: Option<u64>) -> Option<u64> {
+    fn weight(&self, row: &[Cow<'_, [u8]>], total: Option<u64>) -> Option<u64> {
         match self.weights {
             What::Own(at) | What::WithRowsBelow(at) => scaled(text(row, at)?, 1),
             What::Calls(calls) => calls.own(row, total),
@@ -132,7 +134,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut columns = None;
     // The time of all is known when all rows are.
-    let mut rows: Vec<(u64, Vec<Vec<u8>>)> = Vec::new();
+    let mut rows: Vec<(u64, Vec<Cow<'static, [u8]>>)> = Vec::new();
     let mut total: Option<(u64, u64)> = None;
     while let Some(line) = lines.next_line()? {
         if line.text.trim_ascii().is_empty() {
@@ -146,6 +148,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         if let What::Calls(calls) = weights {
             total = total.max(calls.total(&row));
         }
+        let row = row.into_iter().map(|field| field.into_owned().into()).collect();
         rows.push((line.number, row));
     }
     let Some(columns) = columns else { return Ok(()) };

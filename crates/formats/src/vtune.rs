@@ -10,6 +10,8 @@
 //! Blanks before the function are its depth; own times are in seconds, or say their unit. Any delimiter of
 //! `-csv-delimiter` parts the columns. Reports without a time have a count: `Clockticks:Self`.
 
+use std::borrow::Cow;
+
 use flame_profile::{FrameKind, ValueType};
 
 use crate::ReadError;
@@ -98,7 +100,7 @@ impl Columns {
         }
     }
 
-    fn weights(&self, row: &[Vec<u8>]) -> Option<Vec<u64>> {
+    fn weights(&self, row: &[Cow<'_, [u8]>]) -> Option<Vec<u64>> {
         let field = |at: usize| row.get(at).map(|field| field.trim_ascii());
         let whole = |at: usize| match field(at)? {
             b"" => Some(0),

@@ -16,7 +16,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, number, without_arguments};
+use crate::names::{is_decimal, number, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink};
 
@@ -45,7 +45,7 @@ fn frame(line: &[u8]) -> Option<&[u8]> {
     let text = line.trim_ascii();
     let colon = memchr::memmem::find(text, b": ").filter(|colon| is_decimal(&text[..*colon]))?;
     let name = &text[colon + 2..];
-    let end = memchr::memmem::rfind(name, b"(at ").unwrap_or(name.len());
+    let end = rfind(name, b"(at ").unwrap_or(name.len());
     Some(without_arguments(name[..end].trim_ascii()))
 }
 

@@ -2,7 +2,7 @@
 
 use flame_profile::FrameKind;
 
-use crate::names::without_offset;
+use crate::names::{rfind, without_offset};
 
 /// A line of a stack, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn module_start(rest: &[u8]) -> Option<usize> {
         }
     }
     // Brackets of the path do not match: the last that follows a blank.
-    memchr::memmem::rfind(rest, b" (").map(|at| at + 1)
+    rfind(rest, b" (").map(|at| at + 1)
 }
 
 impl FrameLine<'_> {
