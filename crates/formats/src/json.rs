@@ -2,7 +2,6 @@
 //!
 //! Values borrow from the text, and numbers stay as they are written, since most are never looked at.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Index;
 
@@ -150,12 +149,8 @@ fn write(value: &Value<'_>, depth: usize, out: &mut fmt::Formatter<'_>) -> fmt::
 
 /// The whole input as text; bytes that are not UTF-8 are signs for that.
 pub(crate) fn read(input: &mut Input<'_>) -> Result<String, ReadError> {
-    let bytes = input.bytes(MAX_JSON)?;
-    Ok(match String::from_utf8_lossy(&bytes) {
-        Cow::Owned(text) => text,
-        // They are right, and need not be copied.
-        Cow::Borrowed(_) => String::from_utf8(bytes).unwrap_or_default(),
-    })
+    let text = String::from_utf8(input.bytes(MAX_JSON)?);
+    Ok(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// A text as JSON.
