@@ -62,3 +62,18 @@ impl Bias {
         ProcessAddress(address.0.wrapping_add(self.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_may_be_above_or_below_its_own_addresses() {
+        for (process, image) in [(0x5555_0000_1000, 0x1000), (0x1000, 0x40_0000)] {
+            let bias = Bias::between(ProcessAddress(process), ImageAddress(image));
+            let found = bias.to_image_address(ProcessAddress(process + 0x20));
+            assert_eq!(found, ImageAddress(image + 0x20));
+            assert_eq!(bias.to_process_address(found), ProcessAddress(process + 0x20));
+        }
+    }
+}

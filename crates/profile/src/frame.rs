@@ -108,3 +108,30 @@ impl Location {
 pub fn is_mark_name(name: &[u8]) -> bool {
     matches!(name, b"[truncated stack]" | b"[unknown]" | b"-" | b"--")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_annotation_says_the_kind_that_wrote_it() {
+        use FrameKind::{Inlined, Jit, Kernel, Library, Mark, Script, User, Waiting, Waker};
+        let kinds = [
+            (User, "user", User),
+            (Library, "library", User),
+            (Kernel, "kernel", Kernel),
+            (Waiting, "waiting", Kernel),
+            (Inlined, "inlined", Inlined),
+            (Jit, "jit", Jit),
+            (Script, "script", Script),
+            (Waker, "waker", Waker),
+            (Mark, "mark", User),
+        ];
+        for (kind, word, read) in kinds {
+            let name = format!("parse{}", kind.annotation());
+            assert_eq!(FrameKind::of_annotated(name.as_bytes()), (&b"parse"[..], read));
+            assert_eq!(kind.word(), word);
+        }
+        assert_eq!(FrameKind::of_annotated(b"at_[x]"), (&b"at_[x]"[..], User));
+    }
+}

@@ -42,3 +42,24 @@ impl Profile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::ValueType;
+
+    #[test]
+    fn a_line_replaces_where_a_script_says_that_its_function_is() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let name = profile.intern("parse (/srv/app.py:3)");
+        let file = Some(profile.intern("/srv/app.py"));
+        let frame = |kind, file| Frame { name, kind, file, line: Some(9) };
+        let check = |kind, file, lines, expect: &str| {
+            assert_eq!(profile.frame_label(frame(kind, file), lines), expect);
+        };
+        check(FrameKind::Script, file, true, "parse (app.py:9)");
+        check(FrameKind::Script, file, false, "parse (/srv/app.py:3)");
+        check(FrameKind::Script, None, true, "parse (/srv/app.py:3)");
+        check(FrameKind::Jit, file, true, "parse (/srv/app.py:3) (app.py:9)");
+    }
+}

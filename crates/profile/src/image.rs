@@ -60,3 +60,32 @@ impl Image {
         name.ends_with(".so") || name.contains(".so.") || name == "[vdso]"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_id_is_written_in_hex_and_is_never_empty() {
+        let id = BuildId::from_bytes(&[0x0a, 0xf1]).unwrap();
+        assert_eq!((id.as_bytes(), id.to_string()), (&[0x0a, 0xf1][..], "0af1".to_owned()));
+        assert_eq!(format!("{id:?}"), "BuildId(0af1)");
+        assert_eq!(BuildId::from_bytes(&[]), None);
+    }
+
+    #[test]
+    fn a_library_is_known_by_its_base_name() {
+        let cases = [
+            ("/usr/lib/libc.so.6", "libc.so.6", true),
+            ("/opt/app/foo.so (deleted)", "foo.so", true),
+            ("[vdso]", "[vdso]", true),
+            ("/opt/app.so.d/server", "server", false),
+        ];
+        for (path, name, is_library) in cases {
+            let (start, end) = (ProcessAddress(0x1000), ProcessAddress(0x2000));
+            let path = path.to_owned();
+            let image = Image { path, build_id: None, start, end, offset: FileOffset(0) };
+            assert_eq!((image.base_name(), image.is_library()), (name, is_library));
+        }
+    }
+}

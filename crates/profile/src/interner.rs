@@ -48,10 +48,12 @@ mod tests {
     #[test]
     fn equal_strings_share_an_id() {
         let mut table = StringTable::default();
+        assert!(table.is_empty());
         let main = table.intern("main");
         let other = table.intern("parse_json");
         assert_eq!(table.intern("main"), main);
         assert_ne!(main, other);
         assert_eq!((table.text(main), table.text(other), table.len()), ("main", "parse_json", 2));
+        assert!(!table.is_empty() && table.iter().eq(["main", "parse_json"]));
     }
 }

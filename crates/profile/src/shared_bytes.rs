@@ -88,7 +88,7 @@ mod tests {
     fn a_part_of_a_part_counts_from_its_own_start() {
         let whole = SharedBytes::from((0..10).collect::<Vec<u8>>());
         let part = whole.slice(2..8).unwrap().slice(1..3).unwrap();
-        assert_eq!(&part[..], [3, 4]);
+        assert_eq!((&part[..], part.as_ref()), (&[3, 4][..], &[3, 4][..]));
         assert_eq!(part.as_ptr(), whole[3..].as_ptr());
     }
 

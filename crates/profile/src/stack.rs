@@ -118,5 +118,9 @@ mod tests {
         assert_eq!(table.entries(ac).collect::<String>(), "cm");
         assert_eq!(table.push(StackId::EMPTY, 'a').index(), len - 1);
         assert_eq!(table.len(), 6);
+        let parents: Vec<_> = table.nodes().map(|(id, parent, _)| (id.index(), parent)).collect();
+        let (aca, a) = ((4, ac), (5, StackId::EMPTY));
+        assert_eq!(parents, [(1, StackId::EMPTY), (2, main), (3, main), aca, a]);
+        assert!(!table.is_empty() && StackTable::<char>::default().is_empty());
     }
 }

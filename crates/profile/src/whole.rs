@@ -9,3 +9,14 @@
 pub fn whole(number: f64) -> u64 {
     number as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_is_the_nearest_number() {
+        let cases = [(2.9, 2), (-1.0, 0), (f64::NAN, 0), (1e30, u64::MAX)];
+        assert_eq!(cases.map(|(number, _)| whole(number)), cases.map(|(_, expect)| expect));
+    }
+}

@@ -87,3 +87,14 @@ pub(crate) struct Facts {
     /// with all that is the caller's as it is now.
     pub(crate) only_returns: fn(before: &[u8], at: &[u8]) -> bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_asked_for_all_registers_but_flags_and_segments() {
+        assert_eq!(Architecture::X86_64.perf_register_mask(), 0xff_01ff);
+        assert_eq!(Architecture::Aarch64.perf_register_mask(), (1 << 33) - 1);
+    }
+}

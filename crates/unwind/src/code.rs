@@ -140,3 +140,15 @@ impl FrameAddress {
         matches!(self, FrameAddress::Instruction(_))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Architecture, CfiUnwinder, UnwindSections};
+
+    #[test]
+    fn modules_are_numbered_as_they_are_added() {
+        let mut unwinder = CfiUnwinder::new(Architecture::X86_64);
+        let positions = [(); 3].map(|()| unwinder.add_module(UnwindSections::default()).index());
+        assert_eq!(positions, [0, 1, 2]);
+    }
+}

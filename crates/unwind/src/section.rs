@@ -36,3 +36,21 @@ impl From<&ImageFile> for UnwindSections {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_brings_its_tables_and_its_entry_point() {
+        let image = ImageFile::open(&std::env::current_exe().unwrap()).unwrap();
+        let sections = UnwindSections::from(&image);
+        let address = |section: &Option<Section>| section.as_ref().map(|section| section.address);
+        let found = [&sections.eh_frame_hdr, &sections.eh_frame, &sections.text].map(address);
+        let [header, table] =
+            [".eh_frame_hdr", ".eh_frame"].map(|name| address(&image.section(name)));
+        assert!(header.is_some() && table.is_some());
+        assert_eq!(found, [header, table, address(&image.executable())]);
+        assert_eq!(sections.entry, Some(image.entry()));
+    }
+}

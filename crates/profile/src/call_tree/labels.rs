@@ -152,4 +152,16 @@ mod tests {
         set.number("zz", FrameKind::User);
         assert_eq!(set.ranks(), [2, 3, 1, 4, 0, 5]);
     }
+
+    #[test]
+    fn each_of_many_labels_has_its_own_number() {
+        let mut set = Labels::default();
+        for _ in 0..2 {
+            for number in 0..2000 {
+                assert_eq!(set.number(&format!("work_{number}"), FrameKind::User), number);
+            }
+        }
+        let mut set = labels(&["work"]);
+        assert_eq!(set.number("work", FrameKind::Jit), 1);
+    }
 }

@@ -127,6 +127,11 @@ mod tests {
     /// The names of threads of processes, each with one sample.
     #[track_caller]
     fn check(by: RootName, threads: &[(u32, &str, &str)], expect: &[&str]) {
+        check_frames(RootFrame { by, ..RootFrame::default() }, threads, expect);
+    }
+
+    #[track_caller]
+    fn check_frames(root: RootFrame, threads: &[(u32, &str, &str)], expect: &[&str]) {
         let mut profile = Profile::new(vec![ValueType::samples()]);
         profile.set_title(Pid(7), "postgres: checkpointer");
         let mut ids = Vec::new();
@@ -137,7 +142,7 @@ mod tests {
             ids.push(profile.add_whole_thread(thread));
             profile.add_sample(ids[at], StackId::EMPTY, &[1]);
         }
-        let names = RootNames::new(&profile, RootFrame { by, ..RootFrame::default() });
+        let names = RootNames::new(&profile, root);
         let names: Vec<String> = ids.iter().map(|id| names.name(*id).unwrap_or_default()).collect();
         assert_eq!(names, expect);
     }
@@ -157,6 +162,8 @@ mod tests {
             (4, "ksoftirqd/1", "ksoftirqd/1"),
             (5, "12", "12"),
             (7, "postgres", "postgres"),
+            (7, "postgres", "bgworker"),
+            (7, "postgres", "bgworker-1"),
         ];
         let pools = [
             "java",
@@ -170,13 +177,24 @@ mod tests {
             "ksoftirqd/1",
             "12",
             "postgres: checkpointer",
+            "bgworker",
+            "bgworker-1",
         ];
         check(RootName::Pool, &threads, &pools);
         check(RootName::Comm, &threads, &threads.map(|(_, _, name)| name));
         check(RootName::Process, &threads, &threads.map(|(_, process, _)| process));
         let mut titles = threads.map(|(_, process, _)| process);
-        titles[10] = "postgres: checkpointer";
+        titles[10..].fill("postgres: checkpointer");
         check(RootName::Title, &threads, &titles);
         check(RootName::None, &threads[..2], &["", ""]);
+    }
+
+    #[test]
+    fn processes_and_ids_stand_beside_the_name() {
+        let threads = [(1, "java", "java"), (1, "java", "C2")];
+        let all = RootFrame { process: true, tid: true, pid: true, ..RootFrame::default() };
+        check_frames(all, &threads, &["java-1/100", "java/C2-1/101"]);
+        let tid = RootFrame { tid: true, ..RootFrame::default() };
+        check_frames(tid, &threads, &["java-100", "C2-101"]);
     }
 }

@@ -166,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn many_stacks_and_many_frames_are_both_enough() {
+        let row = Row { key: 0, start: 0, len: 0, shared: 0, before: Weight(0), after: Weight(1) };
+        let is_full = |frames: usize, rows: usize| {
+            UnsortedStacks { frames: vec![0; frames], rows: vec![row; rows] }.is_full()
+        };
+        assert!(!is_full(MOST_FRAMES - 1, MOST_ROWS - 1));
+        assert!(is_full(MOST_FRAMES, 1));
+        assert!(is_full(1, MOST_ROWS));
+    }
+
+    #[test]
     fn nodes_come_in_order_and_each_once() {
         let mut state = 5_u64;
         let mut random = |limit: usize| {

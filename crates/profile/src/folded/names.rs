@@ -171,4 +171,15 @@ mod tests {
         names.get_all(&[HashedName::new(b"3000"), HashedName::new(b"")], &mut found);
         assert_eq!(found, [None, Some(labels[7])]);
     }
+
+    #[test]
+    fn names_of_one_hash_are_told_apart() {
+        let mut names = Names::default();
+        let [one, other] =
+            ["parse", "write"].map(|text| HashedName { text: text.as_bytes(), hash: 7 });
+        names.insert(&one, LabelId::from_index(3));
+        assert_eq!([names.get(&one), names.get(&other)], [Some(LabelId::from_index(3)), None]);
+        names.insert(&other, LabelId::from_index(4));
+        assert_eq!(names.get(&other), Some(LabelId::from_index(4)));
+    }
 }

@@ -126,6 +126,12 @@ mod tests {
     }
 
     #[test]
+    fn a_callee_gives_back_x19_to_x29() {
+        let kept = (0..64).filter(|register| FACTS.callee_saved >> register & 1 == 1);
+        assert!(kept.eq(X19..=X29));
+    }
+
+    #[test]
     fn plt_stubs_start_with_the_page_of_their_target() {
         let stub = [0xd503_245f_u32, 0xf000_0090].map(u32::to_le_bytes);
         assert!(is_plt_stub(&stub.concat()));

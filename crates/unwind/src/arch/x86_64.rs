@@ -164,6 +164,13 @@ mod tests {
         check(&[0xff, 0xe0], false); // jmp *%rax
         check(&[0xff, 0x25, 1, 2, 3, 4], false); // jmp *0x4030201(%rip)
         check(&[1, 2, 3, 4], false);
+        check(&[0xff, 0x14, 0xcd], false); // call *disp32(,%rcx,8) without its last bytes
+    }
+
+    #[test]
+    fn a_callee_gives_back_the_registers_of_the_abi() {
+        let kept = (0..64).filter(|register| FACTS.callee_saved >> register & 1 == 1);
+        assert_eq!(kept.collect::<Vec<u8>>(), [RBX, RBP, R12, 13, 14, R15]);
     }
 
     #[test]

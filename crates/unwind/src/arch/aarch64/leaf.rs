@@ -204,6 +204,33 @@ mod tests {
             0xd61f_0200, // br x16
             0xd420_0000, // brk
             0x0000_0000, // udf
+            0x9100_401f, // add sp, x0, #16
+            0x9181_0420, // addg x0, x1, #16, #1
+            0xb240_041f, // orr sp, x0, #3
+            0xd341_0813, // ubfx x19, x0, #1, #2
+            0x0b20_03ff, // add wsp, wsp, w0, uxtb
+            0xcb20_43ff, // sub sp, sp, w0, uxtw
+            0x9a81_0013, // csel x19, x0, x1, eq
+            0x5800_0013, // ldr x19, literal
+            0xc813_7c20, // stxr w19, x0, [x1]
+            0xc822_4c60, // stxp w2, x0, x19, [x3]
+            0xc85f_fc33, // ldaxr x19, [x1]
+            0xa940_4c20, // ldp x0, x19, [x1]
+            0xa940_0033, // ldp x19, x0, [x1]
+            0xa8c1_0660, // ldp x0, x1, [x19], #16
+            0xacc1_0660, // ldp q0, q1, [x19], #32
+            0xf840_8433, // ldr x19, [x1], #8
+            0xf840_8660, // ldr x0, [x19], #8
+            0xf840_0833, // ldtr x19, [x1]
+            0xf862_6833, // ldr x19, [x1, x2]
+            0xf820_0053, // ldadd x0, x19, [x2]
+            0xf820_0420, // ldraa x0, [x1]
+            0x4c40_7013, // ld1 {v19.16b}, [x0]: not told apart from what changes its base
+            0xd920_0820, // stg x0, [x1]
+            0xd53b_d053, // mrs x19, tpidr_el0
+            0xd51b_d040, // msr tpidr_el0, x0
+            0xd400_0021, // svc #1
+            0xd65f_0020, // ret x1
         ];
         for word in spoils {
             assert!(!only_returns(&[], &code(&[word, ret])), "{word:08x}");
@@ -216,9 +243,50 @@ mod tests {
             0x0eb1_b820, // addv-like of the vector unit
             0x9e66_0000, // fmov x0, d0
             0xf820_0041, // ldadd x0, x1, [x2]
+            0x7200_001f, // tst w0, #1
+            0xd340_fc1f, // ubfx xzr, x0, #0, #64
+            0x8b22_0020, // add x0, x1, w2, uxtb
+            0xeb21_001f, // cmp x0, w1, uxtb
+            0xaa01_001f, // orr xzr, x0, x1
+            0x8a01_001f, // and xzr, x0, x1
+            0xaa13_03e0, // mov x0, x19
+            0x9c00_0014, // ldr q20, literal
+            0xc802_7c20, // stxr w2, x0, [x1]
+            0xc822_0460, // stxp w2, x0, x1, [x3]
+            0xa940_0660, // ldp x0, x1, [x19]
+            0xa8c1_0440, // ldp x0, x1, [x2], #16
+            0xacc1_5013, // ldp q19, q20, [x0], #32
+            0x3dc0_0433, // ldr q19, [x1, #16]
+            0x3cc1_0433, // ldr q19, [x1], #16
+            0xf840_8420, // ldr x0, [x1], #8
+            0xf840_8c20, // ldr x0, [x1, #8]!
+            0xf85f_8020, // ldur x0, [x1, #-8]
+            0xf840_0820, // ldtr x0, [x1]
+            0xf862_6820, // ldr x0, [x1, x2]
+            0xf900_0260, // str x0, [x19]
+            0xd503_3fdf, // isb
         ];
         for word in fine {
             assert!(only_returns(&[], &code(&[word, ret])), "{word:08x}");
+        }
+    }
+
+    #[test]
+    fn all_ways_of_a_branch_are_followed_and_no_other() {
+        let (ret, udf) = (0xd65f_03c0, 0);
+        check(&[0x1400_0002, udf, ret], 0, true); // b .+8
+        check(&[ret, udf, 0x17ff_fffe], 2, true); // b .-8
+        let either = [
+            0x5400_0040, // b.eq .+8
+            0xb400_0040, // cbz x0, .+8
+            0x3500_0053, // cbnz w19, .+8
+            0xb608_0040, // tbz x0, #33, .+8
+            0x3718_0040, // tbnz w0, #3, .+8
+        ];
+        for branch in either {
+            check(&[branch, ret, ret], 0, true);
+            check(&[branch, udf, ret], 0, false);
+            check(&[branch, ret, udf], 0, false);
         }
     }
 
