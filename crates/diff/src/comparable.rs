@@ -32,3 +32,30 @@ impl DiffTree {
         builder.finish(self.after.value_type.clone(), SiblingOrder::Name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Scaling;
+    use crate::test_runs::diff;
+
+    /// Decimal places, then self weights of before and after of all nodes but the roots.
+    #[track_caller]
+    fn check(before: &str, after: &str, expect: (u32, &[(u64, u64)])) {
+        let tree = diff(before, after, Scaling::Total).to_call_tree();
+        let weights = tree.before().unwrap().iter().zip(tree.nodes()).skip(2);
+        let weights: Vec<_> =
+            weights.map(|(b, node)| (b.self_weight.0, node.self_weight.0)).collect();
+        assert_eq!((tree.decimals(), &*weights), expect);
+    }
+
+    #[test]
+    fn weights_before_are_scaled_with_as_many_places_as_fit() {
+        check("p;a 3\np;b 1\n", "p;a 1\np;c 7\n", (0, &[(6, 1), (2, 0), (0, 7)]));
+        let thirds = [(1_333_333, 0), (2_666_667, 4_000_000)];
+        check("p;a 1\np;b 2\n", "p;b 4\n", (6, &thirds));
+        // A place more would make 1e18 of it.
+        let large = [(12_207_031_250_000, 0), (99_987_792_968_750_000, 100_000_000_000_000_000)];
+        check("p;a 1\np;b 8191\n", "p;b 1000000000000\n", (5, &large));
+        check("p;a 0.1\np;b 0.2\n", "p;b 0.4\n", (7, &[(1_333_333, 0), (2_666_667, 4_000_000)]));
+    }
+}

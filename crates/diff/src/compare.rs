@@ -229,3 +229,104 @@ fn nanos(side: &Side) -> Result<u128, DiffError> {
     let missing = || DiffError::NoDuration { name: side.names.join(", ") };
     side.duration.filter(|time| *time > Nanos(0)).map(|time| u128::from(time.0)).ok_or_else(missing)
 }
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{Columns, FoldedReader, Nanos, SiblingOrder, ValueType};
+
+    use crate::test_runs::{diff, run};
+    use crate::{DiffConfig, DiffError, DiffTree, Run, Scaling};
+
+    fn cycles(text: &str) -> Run {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader.read(&mut text.as_bytes()).unwrap();
+        Run { tree: reader.finish(ValueType::new("cycles", "count")), ..run(text) }
+    }
+
+    #[track_caller]
+    fn check(before: &[Run], after: &[Run], scaling: Scaling, expect: DiffError) {
+        let config = DiffConfig { scaling, ..DiffConfig::default() };
+        assert_eq!(DiffTree::new(before, after, &config).err(), Some(expect));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_named() {
+        let one = || run("p;a 1\n");
+        let name = || "test.folded".to_owned();
+        let before = DiffError::Empty { name: "before".to_owned() };
+        check(&[], &[one()], Scaling::Total, before);
+        check(&[one()], &[one(), run("")], Scaling::Total, DiffError::Empty { name: name() });
+        let cycles = Run { name: "cycles.folded".to_owned(), ..cycles("p;a 1\n") };
+        let mixed = DiffError::MixedSide { one: name(), other: cycles.name.clone() };
+        check(&[one()], &[one(), cycles], Scaling::Total, mixed);
+        let (large, small) = (run("p;a 10000000000000000\n"), run("p;a 0.000001\n"));
+        check(&[large], &[small], Scaling::Total, DiffError::TooLarge);
+        let (function, after) = ("a".to_owned(), run("p;b 1\n"));
+        let missing = DiffError::NoFunction { side: "after", function: function.clone() };
+        check(&[one()], &[after], Scaling::Function(function), missing);
+        let timed = |nanos| Run { duration: Some(Nanos(nanos)), ..one() };
+        let no_duration = DiffError::NoDuration { name: "test.folded, test.folded".to_owned() };
+        check(&[timed(1)], &[timed(0), timed(0)], Scaling::Time, no_duration);
+    }
+
+    #[test]
+    fn a_side_lasted_as_long_as_its_runs_where_all_say_it() {
+        let side = |durations: [Option<u64>; 2]| {
+            let timed = |nanos: Option<u64>| Run { duration: nanos.map(Nanos), ..run("p;a 1\n") };
+            let before = durations.map(timed);
+            let tree = DiffTree::new(&before, &[run("p;a 1\n")], &DiffConfig::default());
+            tree.unwrap().before().duration
+        };
+        assert_eq!(side([Some(3), Some(4)]), Some(Nanos(7)));
+        assert_eq!([side([Some(3), None]), side([None, Some(4)])], [None, None]);
+    }
+
+    #[test]
+    fn between_two_recordings_less_than_half_a_point_is_nothing() {
+        let before = "p;f 10000\np;g 10000\np;r 980000\n";
+        let after = "p;f 14999\np;g 15000\np;r 970001\n";
+        let tree = diff(before, after, Scaling::Total);
+        let mut real: Vec<_> = tree
+            .functions()
+            .iter()
+            .map(|function| {
+                let evidence = [function.self_evidence, function.total_evidence];
+                (
+                    &*tree.labels()[function.label.index()].name,
+                    evidence.map(|evidence| evidence.is_real()),
+                )
+            })
+            .collect();
+        real.sort_unstable();
+        assert_eq!(real, [("f", [false; 2]), ("g", [true; 2]), ("r", [true; 2])]);
+        let nodes = tree.nodes().iter().skip(2);
+        let nodes = nodes.map(|node| [node.self_evidence.is_real(), node.total_evidence.is_real()]);
+        assert!(nodes.eq([[false; 2], [true; 2], [true; 2]]));
+    }
+
+    #[test]
+    fn two_values_of_one_recording_differ_by_chance_alone() {
+        let before = run("p;a 600\np;b 400\n");
+        let after = cycles("p;a 600\np;b 400\n");
+        let tree = DiffTree::new(&[before], &[after], &DiffConfig::default()).unwrap();
+        // No run of a side says how others differ: the smallest change goes by samples, by sqrt(p(1 - p)).
+        let [fifth, half] = [0.2, 0.5].map(|share| tree.smallest_change(share).unwrap());
+        assert!((half / fifth - 1.25).abs() < 1e-9, "{half} {fifth}");
+    }
+
+    #[test]
+    fn what_changed_itself_comes_first_then_what_calls_it() {
+        let before = "p;b;n 4000\np;a;q 3000\np;a;c 2000\np;aa 1000\n";
+        let after = "p;b;n 5980\np;a;q 1500\np;a;c 1500\np;aa 1020\n";
+        let tree = diff(before, after, Scaling::Total);
+        let names = tree.functions().iter().map(|f| &*tree.labels()[f.label.index()].name);
+        assert_eq!(names.collect::<Vec<_>>(), ["n", "q", "c", "a", "b", "aa"]);
+    }
+
+    #[test]
+    fn all_functions_of_a_name_are_what_is_scaled_by() {
+        let by = Scaling::Function("work".to_owned());
+        let tree = diff("p;work 30\np;work_[k] 10\n", "p;work 40\np;work_[k] 20\np 9\n", by);
+        assert_eq!(tree.scale().factor(), 1.5);
+    }
+}

@@ -68,3 +68,33 @@ pub(crate) fn outermost(
         visit(node.label, index, is_outermost);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Scaling;
+    use crate::test_runs::diff;
+
+    #[test]
+    fn a_function_has_its_total_once_and_a_mark_is_one_where_samples_end() {
+        let tree =
+            diff("p;a 1\np;b;a 2\nr 4\n", "p;a;a 8\np;c;a;b;a 16\ns;c 32\nu 64\n", Scaling::None);
+        let mut found: Vec<_> = tree
+            .functions()
+            .iter()
+            .map(|function| {
+                let weights = [function.before, function.after];
+                let weights = weights.map(|weights| (weights.total.0, weights.self_weight.0));
+                (&*tree.labels()[function.label.index()].name, weights)
+            })
+            .collect();
+        found.sort_unstable();
+        let expect = [
+            ("a", [(3, 3), (24, 24)]),
+            ("b", [(2, 0), (16, 0)]),
+            ("c", [(0, 0), (48, 32)]),
+            ("r", [(4, 4), (0, 0)]),
+            ("u", [(0, 0), (64, 64)]),
+        ];
+        assert_eq!(found, expect);
+    }
+}

@@ -235,6 +235,7 @@ mod tests {
             ("obj.3", "obj.3"),
             (".cold", ".cold"),
             ("party", "party"),
+            ("parse.cold.", "parse.cold."),
         ];
         check(Names::AcrossBuilds, &cases);
     }
@@ -267,6 +268,16 @@ mod tests {
             ("App.lambda$main$4", "App.lambda$main$"),
             ("App$$Lambda$14", "App$$Lambda$"),
             ("sha256", "sha256"),
+            ("app::run::h0123456789abcdeg", "app::run::h0123456789abcdeg"),
+            ("app::run::h0123456789abcdef0", "app::run::h0123456789abcdef0"),
+            ("table[0123456789a]", "table[0123456789a]"),
+            ("table[0123456789ab]", "table"),
+            ("main.run.func2.1.13", "main.run.func"),
+            ("main.run.func2.init", "main.run.func.init"),
+            ("main.run.gowrap1.2", "main.run.gowrap.2"),
+            ("main.func.1", "main.func.1"),
+            ("run.funct#", "run.funct#"),
+            ("$1_x", "$1_x"),
         ];
         check(Names::AcrossBuilds, &cases);
     }
@@ -281,8 +292,20 @@ mod tests {
             ("main app.c:12", "main app.c"),
             ("a::b:12", "a::b:12"),
             (":4:5", ":4:5"),
+            ("main app.c:", "main app.c:"),
+            ("main app.c:4a", "main app.c:4a"),
+            ("main app.c:1:2:3", "main app.c:1"),
+            ("JS:fib app.js", "JS:fib app.js"),
         ];
         check(Names::AcrossBuilds, &cases);
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_a_compilers_stays() {
+        let name = "a".repeat(LONGEST - ".cold".len());
+        let longest = format!("{name}.cold");
+        let longer = format!("a{longest}");
+        check(Names::AcrossBuilds, &[(&longest, &name), (&longer, &longer)]);
     }
 
     #[test]

@@ -101,3 +101,69 @@ pub fn side_of(tree: &CallTree, is_before: bool) -> TreeBuilder {
     }
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use flame_profile::{Columns, FoldedReader, Pid, StackId, Tid, TreeOptions};
+
+    use super::*;
+    use crate::test_runs::run;
+
+    /// Names of nodes with total and self weight.
+    fn rows(tree: &CallTree) -> Vec<(&str, u64, u64)> {
+        let nodes = tree.nodes().iter().skip(1);
+        nodes.map(|node| (&*tree.label(node).name, node.total.0, node.self_weight.0)).collect()
+    }
+
+    #[test]
+    fn roots_are_matched_where_each_side_has_one_and_they_differ() {
+        let matched = |before: &[&str], after: &[&str]| {
+            let mut before: Vec<Run> = before.iter().map(|text| run(text)).collect();
+            let after: Vec<Run> = after.iter().map(|text| run(text)).collect();
+            let names = match_roots(before.iter_mut().collect(), after.iter().collect());
+            let root = before[0].tree.single_root().map(|root| root.name.clone());
+            (names, root.unwrap_or_default())
+        };
+        let names = Some(["./old", "./new"].map(str::to_owned));
+        let found = matched(&["./old;main 1\n", "./old;f 2\n"], &["./new;main 1\n"]);
+        assert_eq!(found, (names, "./new".to_owned()));
+        let unmatched = |before: &[&str], after: &[&str], root: &str| {
+            assert_eq!(matched(before, after), (None, root.to_owned()));
+        };
+        unmatched(&["app;main 1\n"], &["app;f 1\n"], "app");
+        unmatched(&["./old;main 1\n", "sh;main 1\n"], &["./new;main 1\n"], "./old");
+        unmatched(&["./old;main 1\nsh 1\n"], &["./new;main 1\n"], "");
+        unmatched(&["./old;main 1\n"], &["./new_[k];main 1\n"], "./old");
+        unmatched(&["./old;main 1\n"], &[], "./old");
+    }
+
+    #[test]
+    fn each_side_of_two_counts_is_a_tree_of_its_own() {
+        let mut reader = FoldedReader::new(Columns::Two, SiblingOrder::Name);
+        reader.read(&mut &b"p;a 1.5 2\np;a;b 0 4\np;c;d 3 0\np;e 0 8\n"[..]).unwrap();
+        let both = reader.finish(ValueType::samples());
+        let side =
+            |is_before| side_of(&both, is_before).finish(ValueType::samples(), SiblingOrder::Name);
+        let before = side(true);
+        let expect = [("p", 45, 0), ("a", 15, 15), ("c", 30, 0), ("d", 30, 30)];
+        assert_eq!((rows(&before), before.decimals()), (expect.to_vec(), 1));
+        let expect = [("p", 140, 0), ("a", 60, 20), ("b", 40, 40), ("e", 80, 80)];
+        assert_eq!(rows(&side(false)), expect);
+    }
+
+    #[test]
+    fn samples_are_counted_only_where_they_weigh_differently() {
+        let values = vec![ValueType::samples(), ValueType::new("cpu", "nanoseconds")];
+        let mut profile = Profile::new(values);
+        let thread = profile.add_thread("app", Pid(1), Tid(1));
+        profile.add_sample(thread, StackId::EMPTY, &[3, 500]);
+        let counted = |value| {
+            let options = TreeOptions { value: Some(value), ..TreeOptions::default() };
+            let (builder, samples) = counted_tree(&profile, &options, value);
+            let tree = builder.finish(ValueType::samples(), SiblingOrder::Name);
+            (tree.total().0, tree.before().map(|before| before[1].total.0), samples)
+        };
+        assert_eq!(counted(0), (3, None, Samples::PerUnit(1.0)));
+        assert_eq!(counted(1), (500, Some(3), Samples::Counted));
+    }
+}

@@ -181,6 +181,10 @@ mod tests {
             ("f<int>(int", "f<>(int"),
             ("a < b", "a < b"),
             ("f<", "f<"),
+            ("<unknown> in libc", "<unknown> in libc"),
+            ("f<int", "f<int"),
+            ("<f<int>::g", "<f<int>::g"),
+            ("<f<int>() -> u8", "<f<int>() -> u8"),
         ];
         for (name, expect) in cases {
             assert_eq!(Names::AcrossBuilds.common(name), expect, "{name}");

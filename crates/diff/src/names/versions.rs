@@ -100,6 +100,8 @@ mod tests {
                 "/rustc//library/x.rs",
             ),
             ("/src/decade/20261121/facade.c", "/src/decade/20261121/facade.c"),
+            ("/src/deadbeef/0a1b2c3/x.c", "/src/deadbeef/0a1b2c3/x.c"),
+            ("[libfoo.so.debug]", "[libfoo.so.debug]"),
         ];
         for (name, expect) in cases {
             assert_eq!(Names::AcrossBuilds.common(name), expect, "{name}");
