@@ -16,6 +16,9 @@ use flame_profile::{Nanos, OffCpuTime, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::config::{States, Waits, Wakers};
+use class::{BATCH, Classes, Sampled};
+
+mod class;
 
 /// Follows the threads of a recording. `S` is a sample that does not know yet for how long.
 ///
@@ -57,6 +60,10 @@ struct Away<S> {
     woken: Option<(Nanos, S)>,
     /// The end of its thread may have been among records that were lost.
     is_doubtful: bool,
+    /// How often its thread had got a CPU when it was found waiting, before the recording.
+    turns: Option<u64>,
+    /// Its return may have been among records that were lost; it has not, if its thread got no CPU since.
+    is_lost: bool,
 }
 
 impl<S> Away<S> {
@@ -74,7 +81,19 @@ impl<S> Away<S> {
             looked_at: None,
             woken: None,
             is_doubtful: false,
+            turns: None,
+            is_lost: false,
         }
+    }
+
+    /// Found waiting when the recording begins.
+    fn found(pid: Pid, now: Nanos, turns: Option<u64>) -> Away<S> {
+        Away { before: true, found: true, turns, ..Away::since(pid, now) }
+    }
+
+    /// Whether it was not over when its thread showed up again.
+    fn is_unseen(&self) -> bool {
+        !self.before || self.is_lost
     }
 
     /// Whether it waits, nobody knows where, and nobody has looked. A sample may lack what matters.
@@ -92,67 +111,6 @@ pub(crate) struct Seen<S> {
     pub(crate) stack: Option<S>,
     /// Who woke it.
     pub(crate) waker: Option<S>,
-}
-
-/// By whether the thread was preempted, and by the logarithm of the length.
-type Classes<S> = BTreeMap<(bool, u32), Class<S>>;
-
-/// This many samples of a class share what was not sampled meanwhile.
-const BATCH: usize = 16;
-
-/// Times of about the same length.
-#[derive(Debug)]
-struct Class<S> {
-    /// What was not sampled since the last batch.
-    unsampled: u64,
-    /// Samples since the last batch, with their own times.
-    batch: Vec<Sampled<S>>,
-    /// The last sample of the last batch, or else one whose waker is not known.
-    last: Option<Sampled<S>>,
-}
-
-/// A wait of which all was sampled that is asked for.
-#[derive(Clone, Debug)]
-struct Sampled<S> {
-    seen: Seen<S>,
-    /// For how long the thread had no CPU.
-    time: u64,
-    /// That without what it was kept from its CPU for: its length.
-    own: u64,
-    /// How much of that is shown.
-    shown: u64,
-}
-
-impl<S> Sampled<S> {
-    /// The same, for this much time without a CPU.
-    fn of(self, time: u64) -> (Seen<S>, u64) {
-        let shown = u128::from(self.shown) * u128::from(time) / u128::from(self.time.max(1));
-        (self.seen, u64::try_from(shown).unwrap_or(u64::MAX))
-    }
-}
-
-impl<S> Default for Class<S> {
-    fn default() -> Self {
-        Class { unsampled: 0, batch: Vec::new(), last: None }
-    }
-}
-
-impl<S: Clone> Class<S> {
-    /// The samples of a batch, each with its part of what was not sampled.
-    fn shared_out(&mut self) -> Vec<(Seen<S>, u64)> {
-        let sampled: u128 = self.batch.iter().map(|sample| u128::from(sample.time)).sum();
-        let total = sampled + u128::from(std::mem::take(&mut self.unsampled));
-        let (mut seen, mut given) = (0, 0);
-        let batch = std::mem::take(&mut self.batch);
-        self.last = batch.last().cloned();
-        let share = |sample: Sampled<S>| {
-            seen += u128::from(sample.time);
-            let until = u64::try_from(total * seen / sampled.max(1)).unwrap_or(u64::MAX);
-            let time = until - std::mem::replace(&mut given, until);
-            sample.of(time)
-        };
-        batch.into_iter().map(share).collect()
-    }
 }
 
 /// A time that a thread spent off CPU.
@@ -201,12 +159,15 @@ impl<S: Clone> OffCpu<S> {
         self.sums
     }
 
-    /// The recording begins, while these threads wait already.
-    pub(crate) fn begin(&mut self, now: Nanos, waiting: impl IntoIterator<Item = (Pid, Tid)>) {
+    /// The recording begins, while these threads wait already; how often they got a CPU by then.
+    pub(crate) fn begin(
+        &mut self,
+        now: Nanos,
+        waiting: impl IntoIterator<Item = (Pid, Tid, Option<u64>)>,
+    ) {
         self.begun = now;
-        for (pid, tid) in waiting {
-            self.away.insert(tid, Away { before: true, found: true, ..Away::since(pid, now) });
-        }
+        let found = |(pid, tid, turns)| (tid, Away::found(pid, now, turns));
+        self.away.extend(waiting.into_iter().map(found));
     }
 
     /// Whether to look at a thread, which waits and of which it is not known where: once a wait.
@@ -248,7 +209,7 @@ impl<S: Clone> OffCpu<S> {
         }
         let away = Away { since: None, sample: Some(sample), ..Away::since(pid, Nanos(0)) };
         let earlier = self.away.insert(tid, away);
-        if let Some(away) = earlier.filter(|away| !away.before) {
+        if let Some(away) = earlier.filter(Away::is_unseen) {
             self.leave_out(tid, &away);
         }
     }
@@ -261,7 +222,7 @@ impl<S: Clone> OffCpu<S> {
         let earlier = self.away.remove(&tid);
         // With a time it is of an earlier switch, from which the thread came back unseen.
         let unseen = |away: &Away<S>| away.since.is_some();
-        if let Some(away) = earlier.as_ref().filter(|away| unseen(away) && !away.before) {
+        if let Some(away) = earlier.as_ref().filter(|away| unseen(away) && away.is_unseen()) {
             self.leave_out(tid, away);
         }
         self.is_seen(now, tid);
@@ -300,8 +261,10 @@ impl<S: Clone> OffCpu<S> {
 
     /// A thread runs again: what is known of times off CPU by that.
     pub(crate) fn came_back(&mut self, now: Nanos, tid: Tid) -> Vec<Spell<S>> {
-        self.is_seen(now, tid);
         let away = self.away.remove(&tid);
+        away.iter().filter(|away| away.is_lost).for_each(|away| self.leave_out(tid, away));
+        self.is_seen(now, tid);
+        let away = away.filter(|away| !away.is_lost);
         away.map_or_else(Vec::new, |away| self.spells(now, tid, away, false))
     }
 
@@ -427,7 +390,13 @@ impl<S: Clone> OffCpu<S> {
     /// Records were lost, maybe those of threads that came back.
     pub(crate) fn lost(&mut self) {
         let away = std::mem::take(&mut self.away);
-        away.into_iter().for_each(|(tid, away)| self.leave_out(tid, &away));
+        away.into_iter().for_each(|(tid, away)| {
+            if away.turns.is_some() {
+                self.away.insert(tid, Away { is_lost: true, ..away });
+            } else {
+                self.leave_out(tid, &away);
+            }
+        });
     }
 
     /// It is not known when a thread came back.
@@ -450,13 +419,22 @@ impl<S: Clone> OffCpu<S> {
     }
 
     /// The recording is over. Who waits has waited so far.
-    pub(crate) fn finish(&mut self, now: Nanos) -> Vec<Spell<S>> {
+    ///
+    /// `turns` says how often a thread has got a CPU by now.
+    pub(crate) fn finish(
+        &mut self,
+        now: Nanos,
+        turns: impl Fn(Pid, Tid) -> Option<u64>,
+    ) -> Vec<Spell<S>> {
         let away = std::mem::take(&mut self.away);
         let mut all: Vec<(Tid, Away<S>)> = away.into_iter().collect();
         all.sort_unstable_by_key(|(tid, _)| *tid);
         // One that was sampled last of all has not even left.
         all.retain(|(_, away)| away.since.is_some());
-        let known = all.extract_if(.., |(_, away)| !away.is_doubtful).collect::<Vec<_>>();
+        let stayed =
+            |(tid, away): &(Tid, Away<S>)| !away.is_lost || turns(away.pid, *tid) == away.turns;
+        let is_known = |entry: &mut (Tid, Away<S>)| !entry.1.is_doubtful && stayed(entry);
+        let known = all.extract_if(.., is_known).collect::<Vec<_>>();
         all.iter().for_each(|(tid, away)| self.leave_out(*tid, away));
         let unseen = std::mem::take(&mut self.unseen).into_values();
         self.sums.missed.0 += unseen.map(|since| now.saturating_since(since).0).sum::<u64>();

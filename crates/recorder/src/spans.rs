@@ -184,7 +184,8 @@ impl<S: Clone> Spans<S> {
         let mut over: Vec<Tid> = self.over.keys().copied().collect();
         over.sort_unstable();
         let mut spells: Vec<_> = over.into_iter().flat_map(|tid| self.close(tid)).collect();
-        spells.extend(self.between.finish(now));
+        // None was found waiting.
+        spells.extend(self.between.finish(now, |_, _| None));
         spells
     }
 }

@@ -12,6 +12,7 @@ use crate::location::{CodeLocation, ThreadPosition};
 use crate::off_cpu::{OffCpu, Seen, Spell, SpellStack};
 use crate::on_cpu::Ran;
 use crate::spans::Edge;
+use crate::target::TargetFiles;
 
 /// This many times of threads on CPUs are kept, 32 bytes each: threads that are switched 100,000 times a
 /// second reach that in 40 s. Of more, none are known.
@@ -33,6 +34,12 @@ pub(super) struct Waited {
     duration: Nanos,
 }
 
+/// How often a thread has got a CPU: the third number of its schedstat (Documentation/scheduler/sched-stats.rst).
+fn turns_of(files: &dyn TargetFiles, (pid, tid): (Pid, Tid)) -> Option<u64> {
+    let text = files.text(pid, &format!("task/{tid}/schedstat")).ok()?;
+    std::str::from_utf8(&text).ok()?.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
 impl Collector {
     /// The recording begins, with these processes and threads of them; `None` for all their threads.
     pub(crate) fn begin_waits(&mut self, now: Nanos, pids: &[Pid], only: Option<&[Tid]>) {
@@ -52,14 +59,17 @@ impl Collector {
             state_of(&stat).is_some_and(|state| !NOT_WAITING.contains(&state) && is_meant(state))
         };
         let threads = pids.iter().flat_map(of).filter(|(_, tid)| is_meant(tid));
-        let waiting: Vec<(Pid, Tid)> = threads.filter(waits).collect();
+        // Asked first: who ran in between has got a CPU.
+        let threads = threads.map(|thread| (thread, turns_of(&*files, thread)));
+        let found: Vec<_> = threads.filter(|(thread, _)| waits(thread)).collect();
+        let waiting: Vec<(Pid, Tid)> = found.iter().map(|(thread, _)| *thread).collect();
         if let Some(on_cpu) = &mut self.on_cpu {
             // Threads have run before the first sample, too.
             self.began = Some(now);
             on_cpu.begin(now, waiting.iter().map(|(_, tid)| *tid));
         }
         if let Some(off_cpu) = &mut self.off_cpu {
-            off_cpu.begin(now, waiting.iter().copied());
+            off_cpu.begin(now, found.into_iter().map(|((pid, tid), turns)| (pid, tid, turns)));
             if self.wakings.as_ref().is_none_or(|wakings| !wakings.are_alone) {
                 self.looks.begin(waiting);
             }
@@ -182,7 +192,9 @@ impl Collector {
     pub(crate) fn end_waits(&mut self, now: Option<Nanos>) {
         self.now = now.unwrap_or(self.now);
         let now = self.now;
-        let spells = self.off_cpu.as_mut().map_or_else(Vec::new, |off_cpu| off_cpu.finish(now));
+        let files = self.locator.files();
+        let turns = |pid, tid| turns_of(&*files, (pid, tid));
+        let spells = self.off_cpu.as_mut().map_or_else(Vec::new, |all| all.finish(now, turns));
         spells.into_iter().for_each(|spell| self.take_spell(spell));
         let spells = self.spans.as_mut().map_or_else(Vec::new, |spans| spans.finish(now));
         spells.into_iter().for_each(|spell| self.take_spell(spell));

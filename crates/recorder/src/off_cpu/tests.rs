@@ -5,7 +5,7 @@ const TID: Tid = Tid(8);
 
 fn begun_at(now: u64, waiting: &[Tid]) -> OffCpu<&'static str> {
     let mut all = OffCpu::new(Waits::default());
-    all.begin(Nanos(now), waiting.iter().map(|tid| (PID, *tid)));
+    all.begin(Nanos(now), waiting.iter().map(|tid| (PID, *tid, Some(7))));
     all
 }
 
@@ -59,7 +59,7 @@ fn who_left_before_the_beginning_counts_in_the_states_that_are_asked_for() {
     let states = States::of_letters("D");
     let mut all = OffCpu::new(Waits { states, ..Waits::default() });
     let found = Tid(9);
-    all.begin(Nanos(100), [(PID, found)]);
+    all.begin(Nanos(100), [(PID, found, None)]);
     all.left(Nanos(90), PID, TID, false);
     all.left(Nanos(90), PID, found, false);
     assert_eq!(all.came_back(Nanos(150), TID), []);
@@ -83,7 +83,7 @@ fn what_was_not_sampled_is_shared_out_among_those_of_its_length() {
     assert_eq!(wait(6000, 80, Some("short")), []);
     assert_eq!(wait(7000, 160, Some("twice")), []);
     assert_eq!(wait(8000, 150, None), []);
-    let left = all.finish(Nanos(9000));
+    let left = all.finish(Nanos(9000), |_, _| None);
     let expect = [("short", 160), ("twice", 320)].map(|(name, time)| (time, sampled(name)));
     let expect = expect.into_iter().chain([(5000, SpellStack::NotSampled)]);
     let expect: Vec<_> = expect.flat_map(|(time, stack)| spell(time, stack)).collect();
@@ -202,11 +202,11 @@ fn who_still_waits_at_the_end_has_waited_until_then_and_the_dead_do_not() {
     assert_eq!(all.ended(dead), []);
     all.sampled(PID, dead, "exit");
     all.left(Nanos(20), PID, dead, false);
-    assert_eq!(all.finish(Nanos(90)), not_over(70, "read"));
+    assert_eq!(all.finish(Nanos(90), |_, _| None), not_over(70, "read"));
     all.started(dead);
     all.sampled(PID, dead, "born again");
     all.left(Nanos(95), PID, dead, false);
-    assert_eq!(all.finish(Nanos(99)).len(), 1);
+    assert_eq!(all.finish(Nanos(99), |_, _| None).len(), 1);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn lost_records_make_no_long_waits() {
     assert_eq!(all.sums().missed, Nanos(4980 + 1000 + 1000));
     all.left(Nanos(9100), PID, TID, false);
     all.lost();
-    assert_eq!(all.finish(Nanos(9150)).len(), 1);
+    assert_eq!(all.finish(Nanos(9150), |_, _| None).len(), 1);
     assert_eq!((all.sums().unpaired, all.sums().missed), (4, Nanos(6980 + 50)));
 }
 
@@ -291,7 +291,7 @@ fn who_wakes_gets_the_time_until_it_does() {
     assert_eq!(all.came_back(Nanos(500), TID), []);
     all.left(Nanos(600), PID, TID, false);
     let left: Vec<_> =
-        all.finish(Nanos(630)).into_iter().map(|s| (s.duration.0, s.stack)).collect();
+        all.finish(Nanos(630), |_, _| None).into_iter().map(|s| (s.duration.0, s.stack)).collect();
     assert_eq!(left, [(30, by(None)), (90, by(Some("unlock")))]);
     assert_eq!(all.sums().time, Nanos(70 + 80 + 100 + 30));
 }
@@ -307,7 +307,24 @@ fn waits_without_a_sample_of_their_waker_are_shared_out_among_those_with_both() 
     // Of another length, of which no waker was sampled at all.
     assert_eq!(waited(&mut all, (1000, 5000), (Some("poll"), None)), []);
     assert_eq!(waited(&mut all, (7000, 5000), (None, Some("write"))), []);
-    let left: Vec<_> =
-        all.finish(Nanos(13000)).into_iter().map(|s| (s.duration.0, s.stack)).collect();
+    let left: Vec<_> = all
+        .finish(Nanos(13000), |_, _| None)
+        .into_iter()
+        .map(|s| (s.duration.0, s.stack))
+        .collect();
     assert_eq!(left, [(160, both("lock", Some("unlock"))), (10000, both("poll", None))]);
+}
+
+/// Threads that only wait have no records that could be lost: they got no CPU.
+#[test]
+fn who_got_no_cpu_since_before_the_recording_has_waited_whatever_was_lost() {
+    let [stays, ran, back] = [1, 2, 3].map(Tid);
+    let mut all = begun_at(10, &[stays, ran, back]);
+    all.lost();
+    assert_eq!(all.came_back(Nanos(30), back), []);
+    let turns = |_, tid| Some(if tid == stays { 7 } else { 8 });
+    let spells = all.finish(Nanos(110), turns);
+    let whole = |spell: &Spell<_>| (spell.tid, spell.duration, spell.is_over);
+    assert_eq!(spells.iter().map(whole).collect::<Vec<_>>(), [(stays, Nanos(100), true)]);
+    assert_eq!((all.sums().unpaired, all.sums().missed), (2, Nanos(100 + 20)));
 }
