@@ -33,10 +33,11 @@ pub use crate::scope::{Concession, PerTask, Scope, Taken};
 /// which goes on meanwhile.
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
-/// What an occurrence costs, as docs/modes.md has it: a breakpoint; a switch with its records, where the kernel
+/// What an occurrence costs, as docs/modes.md has it: a breakpoint, and one that is recorded each time; a switch with its records, where the kernel
 /// has a thread's own events to put aside as well, and where it has not; what the kernel only counts; and what it
 /// records each time.
 const BREAKPOINT: Nanos = Nanos(2_000);
+const RECORDED_BREAKPOINT: Nanos = Nanos(4_700);
 const SWITCH_OF_TASK: Nanos = Nanos(3_000);
 const SWITCH_OF_CPU: Nanos = Nanos(1_000);
 const OCCURRENCE: Nanos = Nanos(350);
@@ -342,6 +343,9 @@ impl Session {
     /// What each occurrence of the event costs whom it happens to, besides samples.
     pub fn cost_of_occurrence(&self) -> Nanos {
         match (self.config.switches, self.config.samples_by_thread()) {
+            _ if self.plan.event.is_function() && self.config.rate == Rate::Period(1) => {
+                RECORDED_BREAKPOINT
+            }
             _ if self.plan.event.is_function() => BREAKPOINT,
             _ if self.config.rate == Rate::Period(1) => RECORDED,
             (true, true) => SWITCH_OF_TASK,

@@ -49,22 +49,35 @@ pub fn unseen(
     let mut reasons = Vec::new();
     if session.privilege() == Privilege::User {
         let share = times.kernel_share();
-        let share = share.map_or_else(String::new, |share| format!(" ({:.0} %)", share * 100.0));
-        reasons.push(format!("it was in the kernel{share}, and only user code is sampled"));
+        if share.is_none_or(|share| share >= 0.005) {
+            let share =
+                share.map_or_else(String::new, |share| format!(" ({:.0} %)", share * 100.0));
+            reasons.push(format!("it was in the kernel{share}, and only user code is sampled"));
+        }
     }
-    reasons.extend(short_lived(health, session.scope(), ended_tasks));
+    // What ended cannot have had more than an interval each.
+    let interval = profile.meta.period.unwrap_or(u64::MAX);
+    let of_ended = ended_tasks.saturating_mul(interval) as f64;
+    let is_of_ended = of_ended >= missing * coverage.accounted.0 as f64 / 2.0;
+    let short_lived = short_lived(health, session.scope(), ended_tasks);
+    reasons.extend(short_lived.filter(|_| is_of_ended || health.short_tasks > 0));
     if health.has_losses() {
         reasons.push("records were lost or events stopped".to_owned());
     }
-    let reasons =
-        if reasons.is_empty() { "too few samples".to_owned() } else { reasons.join("; ") };
+    let reasons = if reasons.is_empty() {
+        "samples are missing, why is not known".to_owned()
+    } else {
+        reasons.join("; ")
+    };
     let text = format!("{:.1} % of the target's CPU time was not seen: {reasons}", missing * 100.0);
     let mend = match session.scope() {
         Scope::Tasks(PerTask::NoPermission) => Some(match is_root() {
             true => more_rights(),
             false => format!("sudo flame record ..., or {}", more_rights()),
         }),
-        Scope::Tasks(PerTask::AskedFor) if ended_tasks > 0 => Some("without --per-task".to_owned()),
+        Scope::Tasks(PerTask::AskedFor) if ended_tasks > 0 && is_of_ended => {
+            Some("without --per-task".to_owned())
+        }
         _ => None,
     };
     Some(Note::plain(text).or_try(mend))

@@ -112,9 +112,9 @@ pub fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
     let mut notes = Vec::new();
     let (calls, seconds) = cost(true);
     if calls > 0 {
-        let calls = group_thousands(calls);
+        let (calls, each) = (group_thousands(calls), seconds / calls as f64 * 1e6);
         notes.push(Note::plain(format!(
-            "{calls} calls hit a breakpoint, at some 2 us each: {seconds:.2} s in all"
+            "{calls} calls hit a breakpoint, at some {each:.0} us each: {seconds:.2} s in all"
         )));
     }
     let (occurrences, seconds) = cost(false);

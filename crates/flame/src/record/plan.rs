@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flame_doctor::allocator_failure;
-use flame_profile::Nanos;
+use flame_doctor::{allocator_failure, failure};
+use flame_profile::{Nanos, Pid, Tid};
 use flame_recorder::{
     Allocations, Calls, LiveFiles, Options, RecorderConfig, States, Waits, Wakers, set_allocations,
     tracepoint,
 };
-use flame_sampler::{CallGraph, EventSpec, EventType, Privilege, Rate, SamplerConfig, Target};
+use flame_sampler::{
+    CallGraph, EventSpec, EventType, Privilege, Rate, SamplerConfig, SamplerError, Target, is_alive,
+};
 
 use super::modes;
 use crate::cli::{Mode, RecordArgs, SamplingArgs};
@@ -85,7 +87,14 @@ impl Plan {
                 live: sampling.live,
                 rate: asked_rate(sampling),
             };
-            set_allocations(&mut recorder, &of, &files).map_err(|no| allocator_failure(&no))?;
+            let set = set_allocations(&mut recorder, &of, &files);
+            set.map_err(|no| match &recorder.sampler.target {
+                Target::Processes(pids) if !pids.iter().any(|pid| is_alive(Tid(pid.0))) => {
+                    let pid = pids.first().copied().unwrap_or(Pid(0));
+                    failure(&SamplerError::NoSuchProcess { pid })
+                }
+                _ => allocator_failure(&no),
+            })?;
         }
         check_functions(&mut recorder)?;
         Ok(Plan {
