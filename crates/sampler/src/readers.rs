@@ -54,6 +54,8 @@ struct Lane {
     paced: Option<(Arc<Descriptor>, Nanos)>,
     /// Which part of a sample those have left over that nobody looked at.
     credit: f64,
+    /// What the reader was done with when the last sample came that nobody looked at.
+    unseen_since: Nanos,
 }
 
 impl Lane {
@@ -71,7 +73,12 @@ impl Lane {
         let (interval, Some((_, mean))) = (self.shared.interval(), &self.paced) else {
             return false;
         };
-        if interval == 0 || interval >= mean.0 || time <= self.shared.done_until() {
+        let done = self.shared.done_until();
+        if interval == 0 || interval >= mean.0 || time <= done {
+            return false;
+        }
+        // The first one came by an interval that was drawn for it.
+        if std::mem::replace(&mut self.unseen_since, done) != done {
             return false;
         }
         self.credit += interval as f64 / mean.0 as f64;

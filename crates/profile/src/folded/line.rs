@@ -89,7 +89,7 @@ pub(super) fn cut_count(line: &[u8]) -> Option<(&[u8], Count)> {
     let count = Count::parse(&line[start + 1..])?;
     let stack = line[..start].trim_ascii_end();
     // heaptrack puts a semicolon behind the last frame as well.
-    let stack = stack.strip_suffix(b";").unwrap_or(stack);
+    let stack = stack.strip_suffix(b";").filter(|rest| !rest.is_empty()).unwrap_or(stack);
     (!stack.is_empty()).then_some((stack, count))
 }
 
@@ -155,6 +155,7 @@ mod tests {
             Some(&b"main (a.c);new;__strdup (b.c)"[..])
         );
         assert_eq!(stack("main;;\t3"), Some(&b"main;"[..]));
-        assert_eq!(stack("; 3"), None);
+        // Two frames without names.
+        assert_eq!(stack("; 3"), Some(&b";"[..]));
     }
 }

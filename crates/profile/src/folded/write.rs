@@ -62,6 +62,10 @@ pub fn write_folded(
     let mut digits = String::new();
     while let Some((path, counts)) = lines.next_line() {
         digits.clear();
+        // A reader takes one as the end of the last frame, which has no name.
+        if path.ends_with(';') {
+            digits.push(';');
+        }
         if tree.before().is_some() {
             push_count(counts.before, tree.decimals(), &mut digits);
         }
