@@ -223,7 +223,10 @@ fn threads_are_other_interpreters() {
     let marked = folded.with_any(|frame| frame == "[perl: not read in time]");
     assert!(marked * 2 > folded.total(), "{marked} of {}: {said}", folded.total());
     assert!(said.contains("of another interpreter of the process"), "{said}");
-    assert!(!said.contains("amid a call"), "{said}");
+    // A sample may hit the first thread while it starts the other.
+    let amid = said.split(" amid a call").next().filter(|before| before.len() < said.len());
+    let amid = amid.and_then(|before| before.rsplit(' ').next()?.parse::<u64>().ok());
+    assert!(amid.unwrap_or(0) * 50 < folded.total(), "{said}");
 }
 
 #[test]
