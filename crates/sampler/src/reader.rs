@@ -138,7 +138,8 @@ impl Work {
     /// Reads a stack, and what runs in an interpreter.
     fn read(&mut self, (pid, cpu): (Pid, Cpu), wanted: &Wanted) -> Result<Read, NotRead> {
         let tid = wanted.tid();
-        let is_nothing = wanted.is_whole() && self.scripts.is_none();
+        let has_script = self.scripts.as_ref().is_some_and(|scripts| scripts.reads(pid));
+        let is_nothing = wanted.is_whole() && !has_script;
         let runs = (!is_nothing).then(|| self.places.runs_of(pid, tid));
         let inner = match &mut self.scripts {
             Some(scripts) if wanted.is_long() => scripts.inner_stack(pid, wanted),

@@ -29,6 +29,11 @@ impl Scripts {
         Scripts { known, catcher: Catcher::default() }
     }
 
+    /// Whether a process has an interpreter that is read.
+    pub(crate) fn reads(&self, pid: Pid) -> bool {
+        self.known.interpreter_of(pid.0).is_some()
+    }
+
     /// Where the interpreter of a process keeps a stack of its own within the native one.
     pub(crate) fn inner_stack(&mut self, pid: Pid, wanted: &Wanted) -> Option<Range<u64>> {
         let (layout, _) = self.known.interpreter_of(pid.0)?;
