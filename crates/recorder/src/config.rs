@@ -213,8 +213,9 @@ pub struct Options {
     /// [`SamplerConfig::switches`].
     pub waits: Option<Waits>,
     /// Whether samples stand for the time that a thread took from one event to another. The first event of the
-    /// source is the one that ends that time, sampled; the second begins it and the third ends it, and both are
-    /// recorded each time. So is a fourth, if there is one, which begins what ends in the same way and does not count.
+    /// source is the one that ends that time, sampled; the second samples switches of threads, and the source tells of
+    /// them all, see [`SamplerConfig::switches`]. The third begins that time and the fourth ends it, and both are
+    /// recorded each time. So is a fifth, if there is one, which begins what ends in the same way and does not count.
     pub spans: bool,
     /// What samples of each event weigh, by its position, where that is an argument of the function that
     /// is called.

@@ -18,6 +18,7 @@ use crate::error::{Refusal, Refused, SamplerError};
 use crate::losses::{Losses, for_each_new};
 use crate::open::{Plan, Records, Who};
 use crate::pacing;
+use crate::schedstat::Schedstat;
 use crate::session::{Events, Session, monotonic_now};
 use crate::switch_rates::SwitchRates;
 
@@ -154,12 +155,11 @@ impl Occurrences {
     }
 }
 
-/// How often each thread was given a CPU so far: the third number of /proc/PID/schedstat
-/// (Documentation/scheduler/sched-stats.rst).
+/// How often each thread was given a CPU so far.
 fn turns_of(threads: &[Tid]) -> BTreeMap<Tid, u64> {
     let of_thread = |thread: &Tid| {
-        let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
-        Some((*thread, text.split_ascii_whitespace().nth(2)?.parse().ok()?))
+        let text = fs::read(format!("/proc/{thread}/schedstat")).ok()?;
+        Some((*thread, Schedstat::parse(&text)?.turns))
     };
     threads.iter().filter_map(of_thread).collect()
 }

@@ -12,13 +12,12 @@ use std::fs::File;
 use std::io::{Cursor, Write};
 use std::os::unix::fs::FileExt;
 
-use flame_profile::{Cpu, Pid, Tid};
+use flame_profile::{Cpu, Nanos, Pid, Tid};
+
+use crate::schedstat::{self, Schedstat};
 
 /// How many threads' files are kept open; to open one takes twice as long as to read it.
 const FILES: usize = 32;
-
-/// Three numbers of 20 digits at most.
-const LONGEST_RUNS: usize = 64;
 
 /// Both numbers have 10 digits at most.
 const LONGEST_PATH: usize = 64;
@@ -31,7 +30,7 @@ const LONGEST: usize = 1200;
 
 /// How long a thread has run, and how often it got a CPU; nothing where the kernel does not count that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Runs(Option<(u64, u64)>);
+pub(crate) struct Runs(Option<Schedstat>);
 
 /// Says where threads are.
 #[derive(Debug)]
@@ -98,12 +97,11 @@ fn read(file: &File) -> Option<Cpu> {
     words.split_ascii_whitespace().nth(PROCESSOR)?.parse().ok().map(Cpu)
 }
 
-fn read_runs(file: &File) -> Option<(u64, u64)> {
-    let mut text = [0; LONGEST_RUNS];
+fn read_runs(file: &File) -> Option<Schedstat> {
+    let mut text = [0; schedstat::LONGEST];
     let len = file.read_at(&mut text, 0).ok()?;
-    let mut words = std::str::from_utf8(text.get(..len)?).ok()?.split_ascii_whitespace();
-    let time = words.next()?.parse().ok()?;
-    Some((time, words.nth(1)?.parse().ok()?))
+    // How long it waits for its CPU goes on while it is read.
+    Schedstat::parse(text.get(..len)?).map(|stat| Schedstat { waited: Nanos(0), ..stat })
 }
 
 #[cfg(test)]

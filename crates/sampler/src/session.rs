@@ -33,9 +33,9 @@ pub use crate::scope::{Concession, PerTask, Scope, Taken};
 /// which goes on meanwhile.
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
-/// What an occurrence costs, as docs/modes.md has it: a breakpoint, and one that is recorded each time; a switch with its records, where the kernel
-/// has a thread's own events to put aside as well, and where it has not; what the kernel only counts; and what it
-/// records each time.
+/// What an occurrence costs, as docs/modes.md has it: a breakpoint, and one that is recorded each time; a switch
+/// with its records, where the kernel has a thread's own events to put aside as well, and where it has not; what
+/// the kernel only counts; and what it records each time.
 const BREAKPOINT: Nanos = Nanos(2_000);
 const RECORDED_BREAKPOINT: Nanos = Nanos(4_700);
 const SWITCH_OF_TASK: Nanos = Nanos(3_000);
@@ -347,9 +347,9 @@ impl Session {
                 RECORDED_BREAKPOINT
             }
             _ if self.plan.event.is_function() => BREAKPOINT,
-            _ if self.config.rate == Rate::Period(1) => RECORDED,
             (true, true) => SWITCH_OF_TASK,
             (true, false) => SWITCH_OF_CPU,
+            (false, _) if self.config.rate == Rate::Period(1) => RECORDED,
             (false, _) => OCCURRENCE,
         }
     }

@@ -16,10 +16,8 @@ use std::os::unix::fs::FileExt;
 use flame_profile::Nanos;
 use nix::sys::resource::{UsageWho, getrusage};
 
+use crate::schedstat::{LONGEST, Schedstat};
 use crate::session::monotonic_now;
-
-/// Three numbers of 20 digits at most.
-const LONGEST: usize = 64;
 
 /// Follows the calling thread.
 #[derive(Debug)]
@@ -69,8 +67,7 @@ impl Turns {
     fn waited(&self) -> Option<Nanos> {
         let mut text = [0; LONGEST];
         let len = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(text.get(..len)?).ok()?;
-        text.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanos)
+        Schedstat::parse(text.get(..len)?).map(|stat| stat.waited)
     }
 }
 

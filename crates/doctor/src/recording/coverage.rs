@@ -65,7 +65,7 @@ pub fn unseen(
         reasons.push("records were lost or events stopped".to_owned());
     }
     let reasons = if reasons.is_empty() {
-        "samples are missing, why is not known".to_owned()
+        "samples are missing, and it is not known why".to_owned()
     } else {
         reasons.join("; ")
     };

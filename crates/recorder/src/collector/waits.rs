@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flame_events::{EventKind, SampleEvent, SwitchTo};
 use flame_profile::{Evidence, Nanos, OffCpuTime, Pid, Run, StackEnd, StackId, Tid};
+use flame_sampler::Schedstat;
 
 use super::Collector;
 use crate::aggregator::{Aggregator, SeenStack, Wait};
@@ -34,10 +35,10 @@ pub(super) struct Waited {
     duration: Nanos,
 }
 
-/// How often a thread has got a CPU: the third number of its schedstat (Documentation/scheduler/sched-stats.rst).
+/// How often a thread has got a CPU.
 fn turns_of(files: &dyn TargetFiles, (pid, tid): (Pid, Tid)) -> Option<u64> {
     let text = files.text(pid, &format!("task/{tid}/schedstat")).ok()?;
-    std::str::from_utf8(&text).ok()?.split_ascii_whitespace().nth(2)?.parse().ok()
+    Some(Schedstat::parse(&text)?.turns)
 }
 
 impl Collector {
