@@ -103,6 +103,28 @@ fn samples_stand_for_what_happened_whatever_its_pattern() {
     check(1_000_000, &long, 5);
 }
 
+/// Two threads that wake each other: flame looks, and sets periods, always while the same one runs.
+/// Two threads that wake each other: flame looks, and sets periods, always while the same one runs.
+#[test]
+fn who_runs_when_periods_are_set_has_no_more_than_its_share() {
+    for (frequency, between_looks) in [(800, 8), (800, 7), (400, 8), (400, 5), (100, 8)] {
+        let mut machine = Machine::new(frequency, 7);
+        for n in 0..40_000 {
+            machine.happen(1000, 0);
+            machine.happen(999_000, 1);
+            if n % between_looks == 0 {
+                machine.look();
+            }
+        }
+        machine.look();
+        let [first, second, ..] = machine.sampled;
+        let total = (first + second) as f64;
+        let (share, off) = (first as f64 / total, total / machine.happened as f64 - 1.0);
+        assert!((share - 0.5).abs() <= 0.01, "{share} at {frequency} Hz, looks {between_looks}");
+        assert!(off.abs() < 0.03, "{off} at {frequency} Hz");
+    }
+}
+
 #[test]
 fn rare_occurrences_are_all_sampled_and_frequent_ones_as_often_as_asked_for() {
     assert_eq!(check(500, &[0], 4), 2000);
