@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) waits: bool,
     /// Whether it is recorded when threads are taken off their CPU and when they get one.
     pub(crate) switches: bool,
+    /// Whether idle CPUs are sampled. What they do then is interrupts, which are nobody's but the machine's.
+    pub(crate) samples_idle: bool,
     /// Bytes in a ring that make a reader be woken up.
     pub(crate) wake_after: usize,
     /// Whether each sample wakes a reader up, besides.
@@ -128,6 +130,7 @@ impl Plan {
             user_chain: config.call_graph == CallGraph::FramePointers
                 && privilege != Privilege::Kernel,
             switches: config.switches,
+            samples_idle: matches!(config.target, Target::System),
             wake_after: 0,
             wake_at_samples: false,
             reads_waits: false,
@@ -347,6 +350,8 @@ impl Plan {
         attributes.set_context_switch(u64::from(self.switches && side_band));
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
+        // Counters of a PMU refuse it.
+        attributes.set_exclude_idle(u64::from(self.event.is_clock() && !self.samples_idle));
         let event = Descriptor::open(builder)?;
         if side_band_only { Ok(event) } else { self.filtered(event, self.filter_of(who)) }
     }

@@ -27,6 +27,14 @@ const SURPLUS: f64 = 15.0;
 /// The shortest interval on an idle CPU, in parts of the mean.
 const LEAST_IDLE: f64 = 0.125;
 
+/// A CPU whose timer fired in vain so often in a row has nothing to do, and is looked after less often. What runs
+/// half of the time is never silent for so long.
+const SILENT_LOOKS: u32 = 20;
+
+/// The intervals then, in parts of the mean. They go on for many times, so that no single one may be more likely
+/// than others: what begins in time with it would always be seen or never.
+const RESTING: [f64; 2] = [0.5, 1.0];
+
 /// The lowest and the highest rate of a batch of samples, in parts of the mean.
 const RATES: [f64; 2] = [0.7, 1.3];
 
@@ -35,8 +43,12 @@ const RATES: [f64; 2] = [0.7, 1.3];
 /// that forks took longer than what they were of, and 640 came in a row.
 const AT_LEAST: u64 = 8;
 
-/// A timer that should have fired so long ago and left no sample fired in vain, or did not.
-pub(crate) const GRACE: Nanos = Nanos(200_000);
+/// A timer that is so late was not set when flame says.
+const LATE: Nanos = Nanos(200_000);
+
+/// A timer that should have fired so long ago and left no sample fired in vain, or did not. What runs meanwhile is
+/// not sampled; and the timer of who looks, on the same CPU, does not fire before.
+pub(crate) const GRACE: Nanos = Nanos(20_000);
 
 /// A batch is taken to last for at most this many mean intervals.
 const LONGEST_BATCH: f64 = 1000.0;
@@ -67,6 +79,8 @@ struct Schedule {
     is_fresh: bool,
     /// Whether what is set is the first part of an interval.
     is_part: bool,
+    /// Looks in a row that found no sample.
+    silent_looks: u32,
     /// The interval that is set, and when it was set or its timer fired last.
     interval: Nanos,
     since: Nanos,
@@ -75,6 +89,10 @@ struct Schedule {
 }
 
 impl Schedule {
+    fn rests(&self) -> bool {
+        self.silent_looks >= SILENT_LOOKS
+    }
+
     fn new(now: Nanos, first: Nanos) -> Schedule {
         let (set_at, since) = (now, now);
         Schedule {
@@ -83,6 +101,7 @@ impl Schedule {
             surplus: 0.0,
             is_fresh: true,
             is_part: false,
+            silent_looks: 0,
             interval: first,
             since,
             before: first,
@@ -101,6 +120,9 @@ pub(crate) struct Seen {
     pub(crate) late: Nanos,
     /// How often the timer should have fired in between and left no sample.
     pub(crate) passed: u64,
+    /// How long the next sample is to wait besides, since the CPU was idle before this one. It stands for an
+    /// interval, of which half passed before there was something to sample, on average.
+    pub(crate) ahead: Nanos,
     /// Samples that are one too many.
     pub(crate) left_out: u64,
     /// Samples, one too many or not, that came before the interval was set that is set now.
@@ -144,6 +166,7 @@ impl Pacer {
             return None;
         }
         let is_idle = seen.samples + seen.left_out == 0 && !seen.disturbed;
+        state.silent_looks = if is_idle { state.silent_looks.saturating_add(1) } else { 0 };
         let interval = match self.batch {
             1 if is_idle => Some(self.for_an_idle_cpu(&mut state)),
             1 => Some(self.after_a_sample(&mut state, seen, now)),
@@ -151,7 +174,7 @@ impl Pacer {
         };
         if let Some(interval) = interval {
             (state.before, state.interval) = (state.interval, interval);
-            (state.since, state.is_fresh) = (now, true);
+            (state.since, state.is_fresh) = (now, !state.rests());
         }
         self.schedule = state;
         interval
@@ -190,9 +213,12 @@ impl Pacer {
         let is_part = std::mem::take(&mut state.is_part);
         // One that fires late, of a machine that stood still, is in step with nothing; and short
         // intervals begin later than flame says, when it was kept from setting them.
-        let in_vain = fired >= 2 && off <= interval / 4 && waited >= interval + GRACE.0;
+        let in_vain = fired >= 2 && off <= interval / 4 && waited >= interval + LATE.0;
         if in_vain {
             seen.passed += fired - 1;
+        }
+        if in_vain || state.rests() && seen.samples + seen.left_out == 0 {
+            seen.ahead = Nanos(interval / 2);
         }
         let is_by_a_time = is_first && !in_vain;
         seen.late = Nanos(if is_by_a_time { waited.saturating_sub(interval) } else { 0 });
@@ -231,10 +257,18 @@ impl Pacer {
         Some(due).filter(|_| self.batch == 1)
     }
 
+    /// Whether the CPU has nothing to do, so that it is enough to look now and then until there is a sample.
+    pub(crate) fn rests(&self) -> bool {
+        self.schedule.rests()
+    }
+
     /// The interval on an idle CPU, where the timer may go on with it for long. It is no longer than the
     /// mean, or there would be too few samples then: of a longer one that is drawn, that is the first
     /// part, at the end of which no sample is meant.
     fn for_an_idle_cpu(&mut self, state: &mut Schedule) -> Nanos {
+        if state.rests() {
+            return Nanos(whole(self.draw_part(RESTING) * self.mean.0 as f64));
+        }
         let part = self.draw_interval(state);
         state.is_part = part > 1.0;
         Nanos(whole(part.clamp(LEAST_IDLE, 1.0) * self.mean.0 as f64))
@@ -248,7 +282,7 @@ impl Pacer {
         let mean =
             self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);
         let part = self.draw_interval(state);
-        self.at_least(whole(part * mean as f64))
+        Nanos(self.at_least(whole(part * mean as f64)).0 + seen.ahead.0)
     }
 
     /// The interval of the samples until the next look. A batch lasts for a time, and not for a

@@ -60,7 +60,8 @@ const OLDEST: Nanos = Nanos(20_000_000);
 /// The number of all idle tasks.
 const IDLE_TASK: Tid = Tid(0);
 
-/// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it.
+/// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it. No program is in
+/// step with it: it takes half of that to one and a half.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// How long it reads at a time. In a process of a thousand threads, finding the state of one takes half a millisecond.
@@ -111,8 +112,6 @@ struct Work {
     rang_for_code: Nanos,
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
-    /// Whether there was no sample when one was overdue.
-    is_idle: bool,
     turns: Turns,
     /// Before it waits for samples.
     rest: Duration,
@@ -219,7 +218,6 @@ impl Reader {
             roots: Arc::clone(&self.stack_roots),
             rang_for_code: Nanos(0),
             filled: 0,
-            is_idle: false,
             turns: Turns::of_this_thread(),
             rest: Duration::ZERO,
             left: Latest::new(!self.plan.reads_waits),
@@ -250,7 +248,7 @@ impl Reader {
         let timeout = match &self.paced {
             None if !work.left.is_empty() => Duration::ZERO,
             None => Duration::MAX,
-            Some(_) if work.is_idle => IDLE,
+            Some((_, pacer)) if pacer.rests() => IDLE.mul_f64(0.5 + work.random.f64()),
             Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
             Some(_) => pacing::BATCH,
         };
@@ -318,7 +316,6 @@ impl Reader {
             let rest = Duration::from_nanos(took.0).saturating_mul(REST_PER_LOOK);
             work.rest = latest.rest(&mut work.random).max(rest);
         }
-        work.is_idle = latest.is_empty();
         if let Some(time) = done {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
