@@ -228,7 +228,7 @@ impl Reader {
         while self.wait(&mut work) {
             self.look(&mut work);
             if work.reads {
-                work.turns.begin();
+                work.turns.end_look();
             }
         }
         self.look(&mut work);

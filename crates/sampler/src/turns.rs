@@ -19,11 +19,16 @@ use nix::sys::resource::{UsageWho, getrusage};
 use crate::schedstat::{LONGEST, Schedstat};
 use crate::session::monotonic_now;
 
+/// How long a thread had waited is asked once in so many looks, since asking takes a tenth of a look. In between it
+/// waits for some microseconds each time.
+const LOOKS: u32 = 64;
+
 /// Follows the calling thread.
 #[derive(Debug)]
 pub(crate) struct Turns {
     file: Option<File>,
     before: Option<Nanos>,
+    looks: u32,
     /// When it began to wait for samples.
     asleep: Nanos,
     /// How often it had waited when it was woken.
@@ -34,14 +39,17 @@ impl Turns {
     /// Of the calling thread, from now on.
     pub(crate) fn of_this_thread() -> Turns {
         let file = File::open("/proc/thread-self/schedstat").ok();
-        let mut turns = Turns { file, before: None, asleep: Nanos(0), waits: 0 };
-        turns.begin();
+        let mut turns = Turns { file, before: None, looks: 0, asleep: Nanos(0), waits: 0 };
+        turns.before = turns.waited();
         turns
     }
 
-    /// Counts from now on.
-    pub(crate) fn begin(&mut self) {
-        self.before = self.waited();
+    /// A look is over.
+    pub(crate) fn end_look(&mut self) {
+        self.looks += 1;
+        if self.looks == LOOKS {
+            (self.looks, self.before) = (0, self.waited());
+        }
     }
 
     /// It is about to wait for samples.
@@ -59,7 +67,7 @@ impl Turns {
         time >= self.asleep && waits() == self.waits
     }
 
-    /// How long it has waited since [`Turns::begin`]; `None` where the kernel does not say.
+    /// How long it has waited in the last looks; `None` where the kernel does not say.
     pub(crate) fn waited_since(&self) -> Option<Nanos> {
         Some(self.waited()?.saturating_since(self.before?))
     }
@@ -103,7 +111,7 @@ mod tests {
         std::thread::yield_now();
         let waited = turns.waited_since().unwrap();
         assert!(turns.waited().unwrap() >= Nanos(first.0 + waited.0));
-        turns.begin();
+        (0..LOOKS).for_each(|_| turns.end_look());
         assert!(turns.before >= Some(first));
     }
 }

@@ -78,6 +78,9 @@ impl NoSamples<'_> {
             (_, true) if duration * 1e3 < 20.0 * interval => failure
                 .why(format!("the program was short-lived: {slept}"))
                 .or_try("a higher frequency: -F 4999"),
+            (true, false) if self.has_ended() => failure
+                .why(format!("the target ended: {slept}"))
+                .or_try("flame record -- COMMAND, which records it from its start"),
             (true, false) => failure
                 .why(format!("the target slept: {slept}"))
                 .or_try("a longer recording, while it has work")
@@ -133,6 +136,12 @@ impl NoSamples<'_> {
         let pids = &self.session.taken().processes;
         let all = pids.iter().all(|pid| is_stopped(Tid(pid.0)));
         pids.first().copied().filter(|_| all)
+    }
+
+    /// Whether no process of the target is there any more.
+    fn has_ended(&self) -> bool {
+        let pids = &self.session.taken().processes;
+        !pids.is_empty() && pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
     }
 
     /// The program that was launched, if the kernel hides it from this user.
