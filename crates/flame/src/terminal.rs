@@ -1,6 +1,7 @@
 //! What the terminal can show: colour and width.
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 pub(crate) use flame_render::Paint;
 use flame_render::{ColourDepth, Palette};
@@ -50,14 +51,12 @@ impl Color {
         self.on(&std::io::stdout())
     }
 
-    fn on(self, stream: &impl IsTerminal) -> bool {
+    fn on(self, stream: &(impl IsTerminal + AsFd)) -> bool {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         match self {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto | Color::Palette(_) => {
-                !set("NO_COLOR") && !is_dumb() && stream.is_terminal()
-            }
+            Color::Auto | Color::Palette(_) => !set("NO_COLOR") && knows_sequences(stream),
         }
     }
 
@@ -77,14 +76,17 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
-/// Whether a line on stderr can be written over: not on a terminal that knows no sequences for it,
-/// and not on a console or a serial line, whose output is mostly kept by something that knows none
-/// either, whatever TERM says.
+/// Whether a line on stderr can be written over.
 pub(crate) fn rewrites_lines() -> bool {
-    let stderr = std::io::stderr();
-    stderr.is_terminal()
+    knows_sequences(&std::io::stderr())
+}
+
+/// Whether escape sequences do what they are for: not on a terminal that is said to know none, and not on a console or
+/// a serial line, whose output is mostly kept by something that knows none either, whatever TERM says.
+fn knows_sequences(stream: &(impl IsTerminal + AsFd)) -> bool {
+    stream.is_terminal()
         && !is_dumb()
-        && fstat(stderr).is_ok_and(|stat| !is_console(major(stat.st_rdev), minor(stat.st_rdev)))
+        && fstat(stream).is_ok_and(|stat| !is_console(major(stat.st_rdev), minor(stat.st_rdev)))
 }
 
 /// The device numbers of consoles and serial lines, by Documentation/admin-guide/devices.txt of

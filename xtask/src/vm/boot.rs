@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -93,7 +93,12 @@ fn read(lines: &Receiver<String>, answers: &Path) -> Result<Visit> {
         let mut words = line.split(' ');
         match (words.next(), &mut open) {
             (Some("@@done"), _) => return Ok(visit),
-            (Some("@@release"), _) => visit.knows_levels = words.nth(1).is_some_and(|n| n != "0"),
+            (Some("@@release"), _) => {
+                visit.knows_levels = words.nth(1).is_some_and(|n| n != "0");
+                // What the firmware says has sequences.
+                console.set_len(0)?;
+                console.rewind()?;
+            }
             (Some("@@case"), _) => {
                 let name = words.next().unwrap_or_default().to_owned();
                 eprint!(" {}", name.split_once('-').map_or("?", |(_, name)| name));

@@ -47,24 +47,26 @@ pub(super) fn short_small() -> Vec<Case> {
 
 /// One CPU and little memory.
 pub(super) fn small() -> Vec<Case> {
-    vec![shares(), whole_machine(), threads(300)]
+    vec![shares(), whole_machine(499, 4), threads(300)]
 }
 
 /// More CPUs than the host has.
 pub(super) fn many_cpus() -> Vec<Case> {
-    vec![shares(), whole_machine(), threads(2000)]
+    // So many CPUs together have one host's thread: what they do for each sample is to be a small part of it.
+    let launched = shares_of("launched", "-e cpu-clock -F 99", "shares", 8);
+    vec![launched, whole_machine(99, 8), threads(2000)]
 }
 
 /// A processor of another kind, with counters.
 pub(super) fn arm() -> Vec<Case> {
     let mut cases = recordings();
-    cases.push(shares_of("cycles", "-F 499", "shares"));
-    cases.push(shares_of("static", "-F 499", "shares_static"));
-    cases.push(shares_of("frame-pointer-code", "-F 499", "shares_fp"));
+    cases.push(shares_of("cycles", "-F 499", "shares", 2));
+    cases.push(shares_of("static", "-F 499", "shares_static", 2));
+    cases.push(shares_of("frame-pointer-code", "-F 499", "shares_fp", 2));
     cases.push(frame_pointers());
-    cases.push(shares_of("branch-protection", "-F 499", "shares_pac"));
-    cases.push(shares_of("stripped", "-F 499", "shares_stripped"));
-    cases.extend([shares_of("c++", "-F 499", "thrown"), rust(), go(), signal(), vdso()]);
+    cases.push(shares_of("branch-protection", "-F 499", "shares_pac", 2));
+    cases.push(shares_of("stripped", "-F 499", "shares_stripped", 2));
+    cases.extend([shares_of("c++", "-F 499", "thrown", 2), rust(), go(), signal(), vdso()]);
     cases.extend(counted());
     cases.extend([deep(4), raised()]);
     cases
@@ -83,7 +85,7 @@ pub(super) fn instructions() -> Vec<Case> {
 }
 
 fn recordings() -> Vec<Case> {
-    vec![shares(), attached(), grouped(), whole_machine(), counts(), threads(100)]
+    vec![shares(), attached(), grouped(), whole_machine(499, 4), counts(), threads(100)]
 }
 
 /// Everything that two CPUs can be tried with.
@@ -100,12 +102,13 @@ pub(super) fn all() -> Vec<Case> {
 
 /// A program whose functions take 50, 30 and 20 % of its time.
 fn shares() -> Case {
-    shares_of("launched", "-e cpu-clock -F 499", "shares")
+    shares_of("launched", "-e cpu-clock -F 499", "shares", 2)
 }
 
 /// The same, built or recorded another way.
-fn shares_of(name: &str, options: &str, program: &str) -> Case {
-    let script = format!("flame record {options} --value samples -o a.folded -- {program} 2");
+fn shares_of(name: &str, options: &str, program: &str, seconds: u32) -> Case {
+    let script =
+        format!("flame record {options} --value samples -o a.folded -- {program} {seconds}");
     let thread = program.to_owned();
     Case::new(&format!("shares-{name}"), script, move |answer| {
         Truth { thread: &thread, ..Truth::PRINTED }.judge(answer)
@@ -188,19 +191,22 @@ fn version_1() -> Case {
 /// All CPUs, while a program runs on one of them. Its samples stand for its time, and those of all tasks, the idle ones too,
 /// for no more time than there was. What flame says of the coverage is not judged: the kernel's ticks leave out what timers start
 /// and what interrupts an idle CPU, and of both there is much on a slow machine.
-fn whole_machine() -> Case {
-    let script = "nproc >cpus
-        flame record -e cpu-clock -F 499 --value samples -o a.folded -a -- shares 4";
-    Case::new("shares-machine", script, |answer| {
+fn whole_machine(hz: u32, seconds: u32) -> Case {
+    let script = format!(
+        "nproc >cpus
+        flame record -e cpu-clock -F {hz} --value samples -o a.folded -a -- shares {seconds}"
+    );
+    let (hz, used) = (f64::from(hz), f64::from(seconds));
+    Case::new("shares-machine", script, move |answer| {
         let said = answer.said()?;
         let summary = Summary::of(&said)?;
         let cpus: f64 = answer.text("cpus")?.trim().parse()?;
         let seconds = said.split_once(" for ").and_then(|(_, rest)| rest.split(' ').next());
         let seconds: f64 = seconds.context("no duration")?.parse()?;
-        let percent = |samples: f64, of_seconds: f64| samples / 499.0 / of_seconds * 100.0;
+        let percent = |samples: f64, of_seconds: f64| samples / hz / of_seconds * 100.0;
         let all = summary.samples + number(&said, "idle").unwrap_or(0.0);
         let all = percent(all, cpus * seconds);
-        let own = percent(answer.folded("a.folded")?.of_thread("shares").total() as f64, 4.0);
+        let own = percent(answer.folded("a.folded")?.of_thread("shares").total() as f64, used);
         let coverage = summary.coverage.context("no coverage")?;
         let text = format!(
             "{}, {own:.1} % of the program's time, {all:.1} % of all CPUs', coverage {coverage:.1} %",
