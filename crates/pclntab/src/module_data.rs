@@ -15,6 +15,12 @@ const FUNCTIONS: usize = 16;
 const FUNCTION_COUNT: usize = 17;
 const TEXT: usize = 22;
 
+/// Where the functions' own data begins: from Go 1.20 on, which has two words more for coverage, and from 1.27 on, which has
+/// three more for types. There the word behind it is where the table ends; before, it was no place in the table.
+const DATA: usize = 40;
+const DATA_127: usize = 43;
+const TABLE_END: usize = 44;
+
 /// What is read of `runtime.moduledata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleData {
@@ -27,7 +33,7 @@ pub struct ModuleData {
 
 impl ModuleData {
     /// How many words are looked at.
-    pub const WORDS: usize = 41;
+    pub const WORDS: usize = 45;
 
     /// The module data that `word` gives the words of, if it is that of a table that stands at an
     /// address: it says where the parts of the table are, so it can hardly be taken for one.
@@ -62,8 +68,11 @@ impl ModuleData {
         let data = match header.layout {
             Layout::Go116 => 0,
             Layout::Go118 => word(38)?,
-            // Two words more, for coverage.
-            Layout::Go120 => word(40)?,
+            Layout::Go120 => {
+                let ends = place(header.function_table)?..=place(table.len())?;
+                let is_127 = word(TABLE_END).is_some_and(|end| ends.contains(&end));
+                word(if is_127 { DATA_127 } else { DATA })?
+            }
         };
         Some(ModuleData { text, data })
     }
@@ -105,6 +114,10 @@ mod tests {
                 assert_eq!(read(&other), None, "{layout:?} {index}");
             }
             assert_eq!(read(&words[..22]), None);
+            if layout == Sample::Go120 {
+                (words[DATA_127], words[TABLE_END]) = (0x9000, 0x5000 + table.len() as u64);
+                assert_eq!(read(&words).map(|found| found.data), Some(0x9000));
+            }
         }
     }
 }
