@@ -180,6 +180,11 @@ impl Pacer {
         interval
     }
 
+    /// The interval is set by now, on the clock of samples: where that took the kernel its time, nothing is overdue before.
+    pub(crate) fn was_set(&mut self, now: Nanos) {
+        self.schedule.since = self.schedule.since.max(now);
+    }
+
     /// Takes note of a sample: what should have come before it, and did not, is written into `seen`.
     /// Returns whether the sample is one too many.
     ///

@@ -382,6 +382,7 @@ impl Reader {
         if let Some(interval) = pacer.next(seen, now) {
             self.shared.set_interval(interval);
             pacing::set(&self.plan, event, interval);
+            pacer.was_set(monotonic_now());
         }
     }
 
