@@ -11,6 +11,8 @@ pub(super) struct Answer {
     pub(super) directory: PathBuf,
     /// Whether this kernel asks for CAP_SYS_ADMIN at the levels 3 and 4.
     pub(super) knows_levels: bool,
+    /// Whether the machine's clock is the host's, and not that of its own instructions.
+    pub(super) on_host_clock: bool,
 }
 
 impl Answer {

@@ -121,10 +121,15 @@ fn plain(name: &'static str, arch: Arch, kernel: &'static str, cases: Vec<Case>)
     Machine { name, arch, kernel, cpus: 2, megabytes: 768, options, cases }
 }
 
-/// The same with the host's clock: with `-icount`, Debian's 6.1 for x86-64 does not boot on more than one CPU (tried
+/// The same with the host's clock, of which the emulator takes much for each sample: with `-icount`, Debian's 6.1 for x86-64 does not boot on more than one CPU (tried
 /// with 2 and 8, 20 minutes each; 6.12 does).
 fn on_host_clock(machine: Machine) -> Machine {
-    Machine { options: &[], ..machine }
+    Machine { options: &[], cases: cases::at_default_rate(machine.cases), ..machine }
+}
+
+/// So many CPUs together have one thread of the host.
+fn with_cpus(cpus: u32, machine: Machine) -> Machine {
+    Machine { cpus, cases: cases::at_default_rate(machine.cases), ..machine }
 }
 
 /// All machines; `short` = three of them, with fewer cases.
@@ -148,11 +153,10 @@ pub(super) fn all(short: bool) -> Vec<Machine> {
             cpus: 1,
             ..plain("x86-64-small", Arch::X86, "6.1.", cases::small())
         },
-        Machine { cpus: 8, ..plain("x86-64-8-cpus", Arch::X86, "6.12.", cases::many_cpus()) },
+        with_cpus(8, plain("x86-64-8-cpus", Arch::X86, "6.12.", cases::many_cpus())),
         Machine {
-            cpus: 32,
             megabytes: 2048,
-            ..plain("x86-64-32-cpus", Arch::X86, "6.12.", cases::many_cpus())
+            ..with_cpus(32, plain("x86-64-32-cpus", Arch::X86, "6.12.", cases::many_cpus()))
         },
         plain("arm64-6.1", Arch::Arm, "6.1.", cases::arm()),
         Machine { cpus: 1, ..plain("arm64-icount", Arch::Arm, "6.1.", cases::instructions()) },
