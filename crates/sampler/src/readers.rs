@@ -18,6 +18,7 @@ use crate::pacer::Pacer;
 use crate::pacing;
 use crate::reader::Reader;
 use crate::ring::Ring;
+use crate::session::monotonic_now;
 use crate::shared::{Bell, Shared};
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
@@ -52,6 +53,8 @@ struct Lane {
     newest: Nanos,
     /// The event whose intervals are drawn after each sample, and their mean.
     paced: Option<(Arc<Descriptor>, Nanos)>,
+    /// When the session set the mean, and what was set before: samples until then are asked about later.
+    stood_in: (Nanos, u64),
     /// Which part of a sample those have left over that nobody looked at.
     credit: f64,
     /// What the reader was done with when the last sample came that nobody looked at.
@@ -70,8 +73,10 @@ impl Lane {
 
     /// Whether a sample is one too many, of those that came by the interval that was set last and that nobody looked at.
     fn is_surplus(&mut self, time: Nanos) -> bool {
-        let (interval, Some((_, mean))) = (self.shared.interval(), &self.paced) else {
-            return false;
+        let Some((_, mean)) = &self.paced else { return false };
+        let interval = match time < self.stood_in.0 {
+            true => self.stood_in.1,
+            false => self.shared.interval(),
         };
         let done = self.shared.done_until();
         if interval == 0 || interval >= mean.0 || time <= done {
@@ -136,12 +141,15 @@ impl Readers {
     /// Sets the mean for readers that are kept away: else samples come by the interval that was drawn last, be it an eighth
     /// of the mean or eight times as long, for as long as a real-time task has the CPU.
     pub(crate) fn stand_in(&mut self, plan: &Plan) {
-        for lane in self.lanes.iter().filter(|lane| lane.thread.is_some() && lane.is_kept_away()) {
+        let lanes = self.lanes.iter_mut();
+        for lane in lanes.filter(|lane| lane.thread.is_some() && lane.is_kept_away()) {
+            let interval = lane.shared.interval();
             if let Some((event, mean)) = &lane.paced
-                && ![0, mean.0].contains(&lane.shared.interval())
+                && ![0, mean.0].contains(&interval)
             {
                 lane.shared.set_interval(*mean);
                 pacing::set(plan, event, *mean);
+                lane.stood_in = (monotonic_now(), interval);
             }
         }
     }
