@@ -63,6 +63,8 @@ fn events_are_listed_and_wrong_names_and_filters_are_explained() {
     assert!(listed.stdout.lines().any(|line| line == "page-faults"), "{}", listed.stdout);
     assert!(!listed.stdout.contains("cycles"));
     run(&["record", "--list-events", "no-such"]).error(1, &["no-such"]);
+    let matched = run(&["record", "--list-events", "page-*s"]).success();
+    assert_eq!(matched.stdout, "page-faults\n");
     run(&["record", "-e", "cycles", "--filter", "a > 1", "--", "true"])
         .error(1, &["--filter", "tracepoints"]);
     if !has_tracepoints() {

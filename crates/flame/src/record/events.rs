@@ -7,11 +7,12 @@ use std::process::ExitCode;
 
 use flame_image::ImageFile;
 use flame_sampler::{event_names, pmu_events, tracepoints};
+use glob::Pattern;
 
 use crate::cli::Cli;
 use crate::message::{self, Failure};
 
-/// Prints the events whose names hold a text, one a line.
+/// Prints the events whose names hold a text, or match one with `*` or `?` in it, one a line.
 pub(super) fn list(text: &str, cli: &Cli) -> Result<ExitCode, Failure> {
     let mut names: Vec<String> = event_names().into_iter().map(str::to_owned).collect();
     names.extend(pmu_events());
@@ -20,7 +21,7 @@ pub(super) fn list(text: &str, cli: &Cli) -> Result<ExitCode, Failure> {
         Ok(points) => names.extend_from_slice(points),
         Err(error) => message::warn(&format!("without tracepoints: {error}"), cli.color),
     }
-    names.retain(|name| name.contains(text));
+    names.retain(|name| is_asked(name, text));
     // Calls of functions are tracepoints that flame makes. There are thousands of functions.
     if points.is_ok() && !text.is_empty() {
         names.extend(functions_of_libc(text));
@@ -34,6 +35,11 @@ pub(super) fn list(text: &str, cli: &Cli) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn is_asked(name: &str, text: &str) -> bool {
+    let pattern = Pattern::new(text).ok().filter(|_| text.contains(['*', '?']));
+    pattern.map_or_else(|| name.contains(text), |pattern| pattern.matches(name))
+}
+
 /// The functions of flame's own C library whose names hold a text, as events.
 fn functions_of_libc(text: &str) -> Vec<String> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -44,6 +50,6 @@ fn functions_of_libc(text: &str) -> Vec<String> {
         return Vec::new();
     };
     let mut names = image.function_names();
-    names.retain(|name| name.contains(text));
+    names.retain(|name| is_asked(name, text));
     names.iter().map(|name| format!("uprobe:{}:{name}", libc.display())).collect()
 }
