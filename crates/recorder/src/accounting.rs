@@ -48,12 +48,8 @@ impl Tally {
         let mut losses = Losses::default();
         let mut multiplexed = Nanos(0);
         for session in all {
-            let of_session = session.losses();
-            if session.event().is_hardware() {
-                let missed = of_session.enabled.saturating_since(of_session.running);
-                multiplexed = multiplexed.max(missed);
-            }
-            losses += of_session;
+            multiplexed = multiplexed.max(session.multiplexed());
+            losses += session.losses();
         }
         let happened = all.iter().map(|session| Happened {
             count: session.happened(),

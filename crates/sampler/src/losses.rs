@@ -7,6 +7,8 @@ use flame_profile::Nanos;
 
 use crate::open::{Reading, Records};
 use crate::ring::Ring;
+use crate::scope::Scope;
+use crate::session::Session;
 
 /// What events did not see although they were open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,21 @@ impl Losses {
             enabled: self.enabled.saturating_since(before.enabled),
             running: self.running.saturating_since(before.running),
             throttled: self.throttled.saturating_since(before.throttled),
+        }
+    }
+}
+
+impl Session {
+    /// For how long other events had the counters, so that nothing was sampled. An event of a task that is bound to a CPU
+    /// is enabled while the task runs on another one, too.
+    pub fn multiplexed(&self) -> Nanos {
+        let Losses { enabled, running, .. } = self.losses();
+        match (self.event().is_hardware(), self.scope()) {
+            (false, _) => Nanos(0),
+            (true, Scope::Cpus) => enabled.saturating_since(running),
+            (true, _) => {
+                Nanos(enabled.0 / self.cpu_count().max(1) as u64).saturating_since(running)
+            }
         }
     }
 }
