@@ -224,6 +224,8 @@ fn rhythm_in_cpu_time_is_not_locked_on() {
 #[test]
 fn rhythm_of_a_program_that_rests_is_not_locked_on() {
     check_rhythms("2.5", &["half=99:50,50:rest", "steps=49.5:50,30,15,5:rest"]);
+    // Alone, so that its CPU is idle while it rests.
+    check_rhythms("2.5", &["half=99:50,50:rest"]);
 }
 
 #[test]

@@ -350,7 +350,7 @@ impl Plan {
         attributes.set_context_switch(u64::from(self.switches && side_band));
         attributes.set_use_clockid(1);
         attributes.clockid = CLOCK;
-        // Counters of a PMU refuse it.
+        // Some counters of a PMU refuse it.
         attributes.set_exclude_idle(u64::from(self.event.is_clock() && !self.samples_idle));
         let event = Descriptor::open(builder)?;
         if side_band_only { Ok(event) } else { self.filtered(event, self.filter_of(who)) }

@@ -27,8 +27,8 @@ const SURPLUS: f64 = 15.0;
 /// The shortest interval on an idle CPU, in parts of the mean.
 const LEAST_IDLE: f64 = 0.125;
 
-/// A CPU whose timer fired in vain so often in a row has nothing to do, and is looked after less often. What runs
-/// half of the time is never silent for so long.
+/// A CPU whose timer fired in vain so often in a row has nothing to do, and is looked after less often. What runs for
+/// half of each mean interval or longer hardly ever leaves that many without a sample.
 const SILENT_LOOKS: u32 = 20;
 
 /// The intervals then, in parts of the mean. They go on for many times, so that no single one may be more likely

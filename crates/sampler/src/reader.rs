@@ -382,7 +382,9 @@ impl Reader {
         if let Some(interval) = pacer.next(seen, now) {
             self.shared.set_interval(interval);
             pacing::set(&self.plan, event, interval);
-            pacer.was_set(monotonic_now());
+            if !self.timer_rests {
+                pacer.was_set(monotonic_now());
+            }
         }
     }
 

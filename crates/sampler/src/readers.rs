@@ -73,7 +73,11 @@ impl Lane {
 
     /// Whether a sample is one too many, of those that came by the interval that was set last and that nobody looked at.
     fn is_surplus(&mut self, time: Nanos) -> bool {
-        let Some((_, mean)) = &self.paced else { return false };
+        let mean = self.paced.as_ref().map(|(_, mean)| *mean);
+        mean.is_some_and(|mean| self.is_beyond(mean, time))
+    }
+
+    fn is_beyond(&mut self, mean: Nanos, time: Nanos) -> bool {
         let interval = match time < self.stood_in.0 {
             true => self.stood_in.1,
             false => self.shared.interval(),
@@ -267,5 +271,37 @@ impl Drop for Readers {
     fn drop(&mut self) {
         self.finish();
         self.lanes.iter().for_each(|lane| lane.shared.fetch());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEAN: Nanos = Nanos(8_000);
+
+    /// How many of 80 samples stand that came by an interval of a tenth of the mean, the reader kept away since 1,000.
+    fn stand(lane: &mut Lane) -> usize {
+        (0..80).filter(|n| !lane.is_beyond(MEAN, Nanos(2_000 + 800 * n))).count()
+    }
+
+    #[test]
+    fn samples_of_a_short_interval_are_thinned() {
+        let mut lane = Lane::default();
+        lane.shared.done_until.store(1_000, std::sync::atomic::Ordering::Relaxed);
+        lane.shared.set_interval(Nanos(800));
+        // The first one is drawn.
+        assert_eq!(stand(&mut lane), 8);
+    }
+
+    /// They are asked about when the mean is set already.
+    #[test]
+    fn samples_until_the_session_stood_in_are_thinned() {
+        let mut lane = Lane::default();
+        lane.shared.done_until.store(1_000, std::sync::atomic::Ordering::Relaxed);
+        lane.shared.set_interval(MEAN);
+        lane.stood_in = (Nanos(2_000 + 800 * 40), 800);
+        // Half of them, and all behind.
+        assert_eq!(stand(&mut lane), 44);
     }
 }

@@ -121,8 +121,8 @@ fn plain(name: &'static str, arch: Arch, kernel: &'static str, cases: Vec<Case>)
     Machine { name, arch, kernel, cpus: 2, megabytes: 768, options, cases }
 }
 
-/// The same with the host's clock, of which the emulator takes much for each sample: with `-icount`, Debian's 6.1 for x86-64 does not boot on more than one CPU (tried
-/// with 2 and 8, 20 minutes each; 6.12 does).
+/// The same with the host's clock, of which the emulator takes much for each sample: with `-icount`, Debian's 6.1 for
+/// x86-64 does not boot on more than one CPU (tried with 2 and 8, 20 minutes each; 6.12 does).
 fn on_host_clock(machine: Machine) -> Machine {
     Machine { options: &[], cases: cases::at_default_rate(machine.cases), ..machine }
 }

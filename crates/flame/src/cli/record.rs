@@ -147,8 +147,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "FILTER", requires = "event", hide_short_help = true)]
     pub(crate) filter: Option<String>,
 
-    /// List the events that can be sampled, or those and the functions of libc whose names hold TEXT (or match
-    /// it: 'sched:*wak*')
+    /// List the events that can be sampled, or those and functions of libc that hold or match TEXT ('*wak*')
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", hide_short_help = true)]
     pub(crate) list_events: Option<String>,
 
