@@ -24,8 +24,8 @@ use flame_profile::{Nanos, whole};
 /// should be, and as much higher when there were as many too few.
 const SURPLUS: f64 = 15.0;
 
-/// The shortest interval on an idle CPU, in parts of the mean.
-const LEAST_IDLE: f64 = 0.125;
+/// The longest interval on an idle CPU, in parts of the mean: one of them, lest a program be in time with it.
+const LONGEST_IDLE: [f64; 2] = [0.75, 1.25];
 
 /// A CPU whose timer fired in vain so often in a row has nothing to do, and is looked after less often. What runs for
 /// half of each mean interval or longer hardly ever leaves that many without a sample.
@@ -34,6 +34,13 @@ const SILENT_LOOKS: u32 = 20;
 /// The intervals then, in parts of the mean. They go on for many times, so that no single one may be more likely
 /// than others: what begins in time with it would always be seen or never.
 const RESTING: [f64; 2] = [0.5, 1.0];
+
+/// For how long such an interval stays, in nanoseconds. Samples do not end it: what a burst does first would be
+/// seen too often, or what it does next too seldom.
+const STAYS: [f64; 2] = [50_000_000.0, 150_000_000.0];
+
+/// After so many looks without a sample, when they were no longer has to do with when the last burst ended.
+const FORGOTTEN: u32 = 2;
 
 /// The lowest and the highest rate of a batch of samples, in parts of the mean.
 const RATES: [f64; 2] = [0.7, 1.3];
@@ -45,6 +52,9 @@ const AT_LEAST: u64 = 8;
 
 /// A timer that is so late was not set when flame says.
 const LATE: Nanos = Nanos(200_000);
+
+/// Flame is kept away where it sees a sample so late.
+const KEPT_AWAY: Nanos = Nanos(50_000);
 
 /// A timer that should have fired so long ago and left no sample fired in vain, or did not. What runs meanwhile is
 /// not sampled; and the timer of who looks, on the same CPU, does not fire before.
@@ -81,6 +91,9 @@ struct Schedule {
     is_part: bool,
     /// Looks in a row that found no sample.
     silent_looks: u32,
+    /// Until when the interval of a CPU that rests stays, and whether a sample came meanwhile.
+    stays_until: Nanos,
+    was_busy: bool,
     /// The interval that is set, and when it was set or its timer fired last.
     interval: Nanos,
     since: Nanos,
@@ -102,6 +115,8 @@ impl Schedule {
             is_fresh: true,
             is_part: false,
             silent_looks: 0,
+            stays_until: Nanos(0),
+            was_busy: false,
             interval: first,
             since,
             before: first,
@@ -165,10 +180,17 @@ impl Pacer {
             self.schedule = state;
             return None;
         }
-        let is_idle = seen.samples + seen.left_out == 0 && !seen.disturbed;
-        state.silent_looks = if is_idle { state.silent_looks.saturating_add(1) } else { 0 };
+        let is_busy = seen.samples + seen.left_out > 0 || seen.disturbed;
+        if state.rests() && now < state.stays_until {
+            state.was_busy |= is_busy;
+            self.schedule = state;
+            return None;
+        }
+        let is_idle = !is_busy && !std::mem::take(&mut state.was_busy);
+        let is_silent = is_idle && self.batch == 1;
+        state.silent_looks = if is_silent { state.silent_looks.saturating_add(1) } else { 0 };
         let interval = match self.batch {
-            1 if is_idle => Some(self.for_an_idle_cpu(&mut state)),
+            1 if is_idle => Some(self.for_an_idle_cpu(&mut state, now)),
             1 => Some(self.after_a_sample(&mut state, seen, now)),
             _ => self.for_a_batch(&mut state, seen, now),
         };
@@ -185,14 +207,14 @@ impl Pacer {
         self.schedule.since = self.schedule.since.max(now);
     }
 
-    /// Takes note of a sample: what should have come before it, and did not, is written into `seen`.
-    /// Returns whether the sample is one too many.
+    /// Takes note of a sample, and of when flame looked: what should have come before it, and did not, is written into
+    /// `seen`. Returns whether the sample is one too many.
     ///
     /// A virtual machine's timer may leave no samples while its CPU is idle, and goes on at the
     /// interval that it was set to last; so does one that flame is late to look after. In a moment of
     /// that time a sample is as likely as the interval is short: of the samples of short ones some are
     /// left out, so that in each moment it is as likely as in any other.
-    pub(crate) fn note(&mut self, time: Nanos, seen: &mut Seen) -> bool {
+    pub(crate) fn note(&mut self, time: Nanos, looked: Nanos, seen: &mut Seen) -> bool {
         let state = &mut self.schedule;
         seen.last = seen.last.max(time);
         // It came while flame was at work on the one before, by the interval that went on meanwhile.
@@ -200,7 +222,7 @@ impl Pacer {
         seen.early += u64::from(came_before && self.batch == 1);
         let is_left_out = match came_before {
             true => self.random.f64() * self.mean.0 as f64 > state.before.0 as f64,
-            false => self.is_one_too_many(time, seen),
+            false => self.is_one_too_many(time, looked, seen),
         };
         let is_left_out = self.batch == 1 && is_left_out;
         seen.left_out += u64::from(is_left_out);
@@ -208,7 +230,7 @@ impl Pacer {
     }
 
     /// The same for a sample of the interval that is set.
-    fn is_one_too_many(&mut self, time: Nanos, seen: &mut Seen) -> bool {
+    fn is_one_too_many(&mut self, time: Nanos, looked: Nanos, seen: &mut Seen) -> bool {
         let state = &mut self.schedule;
         let interval = state.interval.0;
         let waited = time.0.saturating_sub(state.since.0);
@@ -222,12 +244,14 @@ impl Pacer {
         if in_vain {
             seen.passed += fired - 1;
         }
-        if in_vain || state.rests() && seen.samples + seen.left_out == 0 {
+        if in_vain && !state.rests() {
             seen.ahead = Nanos(interval / 2);
         }
         let is_by_a_time = is_first && !in_vain;
         seen.late = Nanos(if is_by_a_time { waited.saturating_sub(interval) } else { 0 });
-        match !is_by_a_time {
+        // In bursts that keep flame away the timer goes on: what counts is how often it fires, not when it did first.
+        let is_kept_away = time.0 + KEPT_AWAY.0 < looked.0 && state.silent_looks >= FORGOTTEN;
+        match !is_by_a_time || is_kept_away {
             true => self.random.f64() * self.mean.0 as f64 > interval as f64,
             false => is_part,
         }
@@ -256,27 +280,31 @@ impl Pacer {
         self.mean
     }
 
-    /// When the next sample is due, where flame looks after each.
+    /// When to look, sample or not, where flame looks after each.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
-        let due = Nanos(self.schedule.since.0 + self.schedule.interval.0);
+        let state = self.schedule;
+        let due = match state.rests() {
+            true => state.stays_until,
+            false => Nanos(state.since.0 + state.interval.0),
+        };
         Some(due).filter(|_| self.batch == 1)
-    }
-
-    /// Whether the CPU has nothing to do, so that it is enough to look now and then until there is a sample.
-    pub(crate) fn rests(&self) -> bool {
-        self.schedule.rests()
     }
 
     /// The interval on an idle CPU, where the timer may go on with it for long. It is no longer than the
     /// mean, or there would be too few samples then: of a longer one that is drawn, that is the first
     /// part, at the end of which no sample is meant.
-    fn for_an_idle_cpu(&mut self, state: &mut Schedule) -> Nanos {
+    fn for_an_idle_cpu(&mut self, state: &mut Schedule, now: Nanos) -> Nanos {
         if state.rests() {
+            state.stays_until = Nanos(now.0 + whole(self.draw_part(STAYS)));
             return Nanos(whole(self.draw_part(RESTING) * self.mean.0 as f64));
         }
         let part = self.draw_interval(state);
-        state.is_part = part > 1.0;
-        Nanos(whole(part.clamp(LEAST_IDLE, 1.0) * self.mean.0 as f64))
+        let longest = self.draw_part(LONGEST_IDLE);
+        state.is_part = part > longest;
+        let interval = whole(part.min(longest) * self.mean.0 as f64);
+        // It began when the timer fired, not when flame came to look.
+        let passed = now.0.saturating_sub(state.since.0);
+        Nanos(interval.saturating_sub(passed).max(self.mean.0 / AT_LEAST / 2))
     }
 
     /// The interval until the next sample. What passed since the last one was due, in the kernel and not in flame, is

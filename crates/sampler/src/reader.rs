@@ -60,10 +60,6 @@ const OLDEST: Nanos = Nanos(20_000_000);
 /// The number of all idle tasks.
 const IDLE_TASK: Tid = Tid(0);
 
-/// How long a reader waits on a CPU that leaves no samples, which is idle: one would wake it. No program is in
-/// step with it: it takes half of that to one and a half.
-const IDLE: Duration = Duration::from_millis(100);
-
 /// How long it reads at a time. In a process of a thousand threads, finding the state of one takes half a millisecond.
 const MOST_AT_ONCE: Nanos = Nanos(500_000);
 
@@ -248,7 +244,6 @@ impl Reader {
         let timeout = match &self.paced {
             None if !work.left.is_empty() => Duration::ZERO,
             None => Duration::MAX,
-            Some((_, pacer)) if pacer.rests() => IDLE.mul_f64(0.5 + work.random.f64()),
             Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
             Some(_) => pacing::BATCH,
         };
@@ -292,7 +287,7 @@ impl Reader {
                 };
                 latest.add((time, pid, wanted));
                 if let Some(pacer) = &mut pacer
-                    && pacer.note(time, &mut seen)
+                    && pacer.note(time, now, &mut seen)
                 {
                     giver.give_stray(time);
                     return;

@@ -34,7 +34,7 @@ impl Machine {
             let mut seen = Seen::default();
             let new = self.samples.split_off(first);
             for time in new {
-                if !self.pacer.note(Nanos(time), &mut seen) {
+                if !self.pacer.note(Nanos(time), Nanos(self.now), &mut seen) {
                     (seen.samples, seen.last) = (seen.samples + 1, Nanos(time));
                     self.samples.push(time);
                 }
@@ -135,7 +135,7 @@ fn check_slow(wakes_after: u64, works_for: u64) {
         fire(&mut next, now, interval, &mut waiting);
         let mut seen = Seen { own: Nanos(works_for), ..Seen::default() };
         for time in waiting.drain(..) {
-            if !pacer.note(Nanos(time), &mut seen) {
+            if !pacer.note(Nanos(time), Nanos(now), &mut seen) {
                 (seen.samples, kept) = (seen.samples + 1, kept + 1);
             }
         }
@@ -160,7 +160,10 @@ fn samples_before_the_first_draw_are_all_kept() {
         pacer.start(Nanos(101 * MEAN.0));
         let mut seen = Seen::default();
         for n in 1..=100 {
-            assert!(!pacer.note(Nanos(n * MEAN.0), &mut seen), "sample {n} of seed {seed}");
+            assert!(
+                !pacer.note(Nanos(n * MEAN.0), Nanos(100 * MEAN.0), &mut seen),
+                "sample {n} of seed {seed}"
+            );
         }
     }
 }
@@ -215,35 +218,64 @@ fn a_cpu_that_was_away_is_not_caught_up_with() {
     assert!((mean - 1.0).abs() < 0.06, "{mean}");
 }
 
-/// The samples of a CPU that leaves none while it is idle, over that many mean intervals.
-fn samples_with_rests(seed: u64, batch: u64, busy: impl Fn(u64) -> bool) -> usize {
-    let mut pacer = Pacer::new(MEAN, batch, Some(seed));
+/// What runs on a CPU that leaves no samples while it is idle: a burst at the begin of each cycle.
+#[derive(Clone, Copy, Debug)]
+struct Bursts {
+    cycle: u64,
+    lasts: u64,
+    /// Whether they have a higher priority than flame, which does not run before their end.
+    keep_flame_away: bool,
+    /// The mean interval of samples.
+    mean: u64,
+}
+
+impl Bursts {
+    fn are_at(&self, time: u64) -> bool {
+        time % self.cycle < self.lasts
+    }
+
+    /// When flame runs that is to be woken up at a time.
+    fn let_run(&self, time: u64) -> u64 {
+        match self.keep_flame_away && self.are_at(time) {
+            true => time - time % self.cycle + self.lasts,
+            false => time,
+        }
+    }
+}
+
+/// How many mean intervals are simulated.
+const SPAN: u64 = 4000;
+
+/// The samples of a CPU that runs bursts.
+fn samples_of(bursts: Bursts, seed: u64, batch: u64) -> Vec<u64> {
+    let mut pacer = Pacer::new(Nanos(bursts.mean), batch, Some(seed));
     let mut random = fastrand::Rng::with_seed(seed);
     let mut interval = pacer.start(Nanos(0)).0;
-    let (mut now, mut due, mut counted) = (0, interval, 0);
-    while now < MEAN.0 * 4000 {
+    let (mut now, mut due, mut samples) = (0, interval, Vec::new());
+    while now < bursts.mean * SPAN {
         // Flame looks when a sample comes, when one is overdue, or every now and then.
-        let ring = match pacer.rests() || batch > 1 {
-            true => now + MEAN.0 * random.u64(500..1500) / 100,
-            false => due,
+        let ring = match pacer.next_due() {
+            None => now + bursts.mean * random.u64(500..1500) / 100,
+            Some(due) => due.0.max(now) + GRACE.0 + 10_000,
         };
         let mut fires = (0..).map(|n| due + n * interval);
-        let first = fires.find(|time| *time > ring || busy(*time)).unwrap();
-        now = if first <= ring { first + 20_000 } else { ring + GRACE.0 + 10_000 };
+        let first = fires.find(|time| *time > ring || bursts.are_at(*time)).unwrap();
+        let wakes = if first <= ring { first + 10_000 } else { ring };
+        now = bursts.let_run(wakes);
         let mut seen = Seen::default();
         while due <= now {
-            if busy(due) && !pacer.note(Nanos(due), &mut seen) {
+            if bursts.are_at(due) && !pacer.note(Nanos(due), Nanos(now), &mut seen) {
                 (seen.samples, seen.last) = (seen.samples + 1, Nanos(due));
+                samples.push(due);
             }
             due += interval;
         }
-        counted += seen.samples;
         pacer.note_silence(Nanos(now), &mut seen);
         if let Some(new) = pacer.next(seen, Nanos(now)) {
             (interval, due) = (new.0, now + new.0);
         }
     }
-    usize::try_from(counted).unwrap()
+    samples
 }
 
 #[test]
@@ -252,10 +284,62 @@ fn what_was_due_while_a_cpu_was_idle_is_not_made_up_for() {
         for cycle in [MEAN.0 / 2, MEAN.0, MEAN.0 * 101 / 100, MEAN.0 * 5, MEAN.0 * 37] {
             // What is silent for long, too, and looked at less often.
             for part in [2, 20] {
-                let busy = |time: u64| time % cycle < cycle / part;
-                let count: usize = (0..100).map(|seed| samples_with_rests(seed, batch, busy)).sum();
-                let mean = count as f64 / 100.0 / (4000.0 / part as f64);
+                let (lasts, mean) = (cycle / part, MEAN.0);
+                let bursts = Bursts { cycle, lasts, keep_flame_away: false, mean };
+                let count: usize = (0..100).map(|seed| samples_of(bursts, seed, batch).len()).sum();
+                let mean = count as f64 / 100.0 / (SPAN as f64 / part as f64);
                 assert!((mean - 1.0).abs() < slack, "{batch} {cycle} {part} {mean}");
+            }
+        }
+    }
+}
+
+/// Which part of the samples that there should be each tenth of a burst has.
+fn tenths_of(bursts: Bursts) -> [f64; 10] {
+    const SEEDS: u64 = 100;
+    let mut counted = [0_u32; 10];
+    for time in (0..SEEDS).flat_map(|seed| samples_of(bursts, seed, 1)) {
+        counted[(time % bursts.cycle * 10 / bursts.lasts) as usize] += 1;
+    }
+    let busy = SPAN as f64 * bursts.lasts as f64 / bursts.cycle as f64;
+    let expected = SEEDS as f64 * busy / 10.0;
+    counted.map(|count| f64::from(count) / expected)
+}
+
+/// What runs first in a burst is seen as often as what runs last.
+#[test]
+fn all_parts_of_a_burst_are_seen_as_often_as_they_run() {
+    for mean in [MEAN.0 / 10, MEAN.0] {
+        for hundredths in [33, 101, 200, 500, 1500, 3700] {
+            let cycle = mean * hundredths / 100;
+            for lasts in [cycle / 2, cycle / 10] {
+                let bursts = Bursts { cycle, lasts, keep_flame_away: false, mean };
+                let tenths = tenths_of(bursts);
+                // Four standard errors of a tenth, and what short bursts and long rests are off by.
+                let error = (10.0 * cycle as f64 / lasts as f64 / SPAN as f64 / 100.0).sqrt();
+                let is_off = |seen: &f64| (seen - 1.0).abs() > 4.0 * error + 0.05;
+                assert!(!tenths.iter().any(is_off), "{bursts:?}: {tenths:.2?}");
+            }
+        }
+    }
+}
+
+/// So it is where bursts go before flame, though not all of their samples are there: after the first one the interval
+/// stays until they are over.
+#[test]
+fn no_part_of_a_burst_that_keeps_flame_away_is_favoured() {
+    for mean in [MEAN.0 / 10, MEAN.0] {
+        for hundredths in [33, 101, 200, 500, 1500, 3700] {
+            let cycle = mean * hundredths / 100;
+            for lasts in [cycle * 2 / 5, cycle / 10] {
+                let bursts = Bursts { cycle, lasts, keep_flame_away: true, mean };
+                let tenths = tenths_of(bursts);
+                let all = tenths.iter().sum::<f64>() / 10.0;
+                let (first, last) = tenths.split_at(5);
+                let halves = [first, last].map(|half| half.iter().sum::<f64>() / 5.0 / all);
+                let is_off = |half: f64| (half - 1.0).abs() > 0.09;
+                let what = format!("{bursts:?}: {halves:.2?} of {all:.2}");
+                assert!(all > 0.7 && !halves.into_iter().any(is_off), "{what}");
             }
         }
     }
