@@ -21,9 +21,9 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::support::{Ended, Folded, Running, Scratch, flame, live_as_root, program};
+use crate::support::{Ended, Folded, Group, Running, Scratch, flame, live_as_root, program};
 
-/// The sampling frequency, of which the programs know.
+/// The sampling frequency, of which the programs know: flame takes it unless it is told another one.
 const HZ: f64 = 99.0;
 
 /// CPU seconds of a run.
@@ -100,7 +100,7 @@ fn record_with(options: &[&str], program: &[&str]) -> (Folded, Ended) {
     let scratch = Scratch::new();
     let path = scratch.file("out.folded");
     let mut command = flame();
-    command.args(["record", "-F", "99", "-o", &path]).args(options).arg("--").args(program);
+    command.args(["record", "-o", &path]).args(options).arg("--").args(program);
     let ended = Running::new(&mut command).end_within(PATIENCE).success();
     (Folded::parse(&fs::read_to_string(&path).unwrap()), ended)
 }
@@ -289,4 +289,44 @@ fn a_real_time_program_is_sampled_as_often_as_others() {
     let (folded, ended) = record_with(&[], &real_time);
     let all = folded.with(&["work"]) as f64 / 99.0;
     assert!((0.8..1.2).contains(&all), "{all} s of one\n{}", ended.stderr);
+}
+
+/// It runs for 2.5 ms of each 5, and keeps flame away meanwhile.
+#[test]
+fn all_parts_of_the_bursts_of_a_real_time_program_have_their_share() {
+    if !live_as_root() {
+        return;
+    }
+    let rhythm = "burst=200:10,40,50:rest";
+    judge(|seed| {
+        let options = ["-F", "999", "--seed", &seed.to_string()];
+        let program = ["chrt", "-f", "50", &program("lockstep.c"), "2", rhythm];
+        let (folded, ended) = record_with(&options, &program);
+        shares(&folded, &ended, &[rhythm])
+    });
+}
+
+/// It stands still for 60 ms of each 100.
+#[test]
+fn a_program_with_a_quota_has_its_time() {
+    if !live_as_root() {
+        return;
+    }
+    let Some(group) = Group::with_quota(40) else {
+        eprintln!("SKIP: no control group can limit CPU time");
+        return;
+    };
+    let command = group.command(&[&program("shares.c"), "2"]);
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    judge(|seed| {
+        let (folded, ended) = record_with(&["-F", "499", "--seed", &seed.to_string()], &command);
+        let works = folded.with(&["work"]);
+        let seconds = works as f64 / 499.0;
+        assert!((1.85..2.15).contains(&seconds), "{seconds} s of two\n{}", ended.stderr);
+        let share = |(name, truth): (&str, f64)| {
+            let name = name.to_owned();
+            Share { part: folded.with(&["work", &name]), name, whole: works, truth }
+        };
+        [("alpha", 0.5), ("beta", 0.3), ("omega", 0.2)].map(share).to_vec()
+    });
 }

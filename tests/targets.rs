@@ -6,8 +6,9 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Build, Folded, NOWHERE, Running, Scratch, Target, assert_count, assert_share, finish, flame,
-    live, live_as_root, program, program_built, record, record_nowhere, run, start, wait_until,
+    Build, Folded, Group, NOWHERE, Running, Scratch, Target, assert_count, assert_share, finish,
+    flame, live, live_as_root, program, program_built, record, record_nowhere, run, start,
+    wait_until,
 };
 
 /// Attaches, runs `work` once flame has its perf events, ends it with Ctrl-C, reads the result.
@@ -318,27 +319,6 @@ fn environment_and_arguments_reach_the_command() {
     assert_eq!(fs::read_to_string(&said).unwrap(), "-d|two words|of mouth");
 }
 
-/// A control group of its own; removed in the end.
-struct Group(std::path::PathBuf);
-
-impl Group {
-    /// `None` where control groups of version 2 are not mounted.
-    fn new() -> Option<Group> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-        let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let mount = fields.find(|fields| fields[2] == "cgroup2")?[1].to_owned();
-        let path = format!("{mount}/flame-test-{}", std::process::id());
-        std::fs::create_dir(&path).unwrap();
-        Some(Group(path.into()))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        std::fs::remove_dir(&self.0).unwrap();
-    }
-}
-
 #[test]
 fn control_group_is_recorded_alone() {
     if !live_as_root() {
@@ -348,17 +328,14 @@ fn control_group_is_recorded_alone() {
         eprintln!("SKIP: control groups of version 2 are not mounted");
         return;
     };
-    let name = group.0.file_name().unwrap().to_str().unwrap();
-    let inside = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
-    let mut member = Command::new("sh")
-        .args(["-c", inside])
-        .arg(&group.0)
-        .args([program("shares.c"), "1".to_owned()])
+    let inside = group.command(&[&program("shares.c"), "1"]);
+    let mut member = Command::new(&inside[0])
+        .args(&inside[1..])
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
     let mut stranger = Command::new(program("exitcode.c")).args(["1", "0"]).spawn().unwrap();
-    let folded = record(&["-F", "999", "-G", name, "-d", "700ms"]);
+    let folded = record(&["-F", "999", "-G", group.name(), "-d", "700ms"]);
     member.wait().unwrap();
     stranger.wait().unwrap();
     assert!(folded.roots().contains(&"shares"), "{:?}", folded.roots());

@@ -68,10 +68,11 @@ impl Folded {
         roots
     }
 
-    /// The same without that of a thread which only waits, and may or may not have been seen.
+    /// The same without that of a thread which only waits, and of those that have given up their number when they end:
+    /// both may or may not have been seen.
     pub(crate) fn roots_besides(&self, idle: &str) -> Vec<&str> {
         let mut roots = self.roots();
-        roots.retain(|root| *root != idle);
+        roots.retain(|root| ![idle, "[exiting]"].contains(root));
         roots
     }
 

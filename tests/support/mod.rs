@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: programs, the flame binary, folded text, statistics.
 
 pub(crate) mod callers;
+mod cgroup;
 mod flame;
 mod folded;
 mod live;
@@ -10,6 +11,7 @@ pub(crate) mod scripts;
 mod statistics;
 mod target;
 
+pub(crate) use cgroup::Group;
 pub(crate) use flame::{Ended, NOWHERE, Running};
 pub(crate) use flame::{complete_share, incomplete_stacks, unread_stacks};
 pub(crate) use flame::{finish, flame, record, record_nowhere, run, start};

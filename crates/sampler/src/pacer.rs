@@ -24,8 +24,9 @@ use flame_profile::{Nanos, whole};
 /// should be, and as much higher when there were as many too few.
 const SURPLUS: f64 = 15.0;
 
-/// The longest interval on an idle CPU, in parts of the mean: one of them, lest a program be in time with it.
-const LONGEST_IDLE: [f64; 2] = [0.75, 1.25];
+/// The longest interval on a CPU that is idle, or where flame is kept away, in parts of the mean: any of these, lest a
+/// program be in time with it.
+const LONGEST: [f64; 2] = [0.75, 1.25];
 
 /// A CPU whose timer fired in vain so often in a row has nothing to do, and is looked after less often. What runs for
 /// half of each mean interval or longer hardly ever leaves that many without a sample.
@@ -39,8 +40,11 @@ const RESTING: [f64; 2] = [0.5, 1.0];
 /// seen too often, or what it does next too seldom.
 const STAYS: [f64; 2] = [50_000_000.0, 150_000_000.0];
 
-/// After so many looks without a sample, when they were no longer has to do with when the last burst ended.
+/// After so many looks, when they are no longer has to do with when the last burst ended that kept flame away.
 const FORGOTTEN: u32 = 2;
+
+/// For so many looks another such burst is likely.
+const REMEMBERED: u32 = 100;
 
 /// The lowest and the highest rate of a batch of samples, in parts of the mean.
 const RATES: [f64; 2] = [0.7, 1.3];
@@ -89,8 +93,12 @@ struct Schedule {
     is_fresh: bool,
     /// Whether what is set is the first part of an interval.
     is_part: bool,
+    /// Whether what is set is at most about the mean.
+    is_cut: bool,
     /// Looks in a row that found no sample.
     silent_looks: u32,
+    /// Looks since flame was kept away.
+    looks: u32,
     /// Until when the interval of a CPU that rests stays, and whether a sample came meanwhile.
     stays_until: Nanos,
     was_busy: bool,
@@ -114,7 +122,9 @@ impl Schedule {
             surplus: 0.0,
             is_fresh: true,
             is_part: false,
+            is_cut: false,
             silent_looks: 0,
+            looks: u32::MAX,
             stays_until: Nanos(0),
             was_busy: false,
             interval: first,
@@ -138,6 +148,8 @@ pub(crate) struct Seen {
     /// How long the next sample is to wait besides, since the CPU was idle before this one. It stands for an
     /// interval, of which half passed before there was something to sample, on average.
     pub(crate) ahead: Nanos,
+    /// Whether flame was kept away from a sample.
+    pub(crate) was_kept_away: bool,
     /// Samples that are one too many.
     pub(crate) left_out: u64,
     /// Samples, one too many or not, that came before the interval was set that is set now.
@@ -188,6 +200,7 @@ impl Pacer {
         }
         let is_idle = !is_busy && !std::mem::take(&mut state.was_busy);
         let is_silent = is_idle && self.batch == 1;
+        state.looks = if seen.was_kept_away { 0 } else { state.looks.saturating_add(1) };
         state.silent_looks = if is_silent { state.silent_looks.saturating_add(1) } else { 0 };
         let interval = match self.batch {
             1 if is_idle => Some(self.for_an_idle_cpu(&mut state, now)),
@@ -250,8 +263,9 @@ impl Pacer {
         let is_by_a_time = is_first && !in_vain;
         seen.late = Nanos(if is_by_a_time { waited.saturating_sub(interval) } else { 0 });
         // In bursts that keep flame away the timer goes on: what counts is how often it fires, not when it did first.
-        let is_kept_away = time.0 + KEPT_AWAY.0 < looked.0 && state.silent_looks >= FORGOTTEN;
-        match !is_by_a_time || is_kept_away {
+        let is_kept_away = time.0 + KEPT_AWAY.0 < looked.0;
+        seen.was_kept_away |= time.0 + LATE.0 < looked.0;
+        match !is_by_a_time || is_kept_away && state.is_cut && state.looks >= FORGOTTEN {
             true => self.random.f64() * self.mean.0 as f64 > interval as f64,
             false => is_part,
         }
@@ -298,10 +312,7 @@ impl Pacer {
             state.stays_until = Nanos(now.0 + whole(self.draw_part(STAYS)));
             return Nanos(whole(self.draw_part(RESTING) * self.mean.0 as f64));
         }
-        let part = self.draw_interval(state);
-        let longest = self.draw_part(LONGEST_IDLE);
-        state.is_part = part > longest;
-        let interval = whole(part.min(longest) * self.mean.0 as f64);
+        let interval = whole(self.draw_cut(state) * self.mean.0 as f64);
         // It began when the timer fired, not when flame came to look.
         let passed = now.0.saturating_sub(state.since.0);
         Nanos(interval.saturating_sub(passed).max(self.mean.0 / AT_LEAST / 2))
@@ -314,7 +325,8 @@ impl Pacer {
         // More than that is a CPU that was away.
         let mean =
             self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);
-        let part = self.draw_interval(state);
+        state.is_cut = (1..REMEMBERED).contains(&state.looks);
+        let part = if state.is_cut { self.draw_cut(state) } else { self.draw_interval(state) };
         Nanos(self.at_least(whole(part * mean as f64)).0 + seen.ahead.0)
     }
 
@@ -347,6 +359,13 @@ impl Pacer {
         let part = (-(1.0 - self.random.f64()).ln() / rate).max(1.0 / AT_LEAST as f64);
         state.surplus = (state.surplus + 1.0 - part).clamp(-SURPLUS, SURPLUS);
         part
+    }
+
+    /// The same, cut off at about the mean.
+    fn draw_cut(&mut self, state: &mut Schedule) -> f64 {
+        let (part, longest) = (self.draw_interval(state), self.draw_part(LONGEST));
+        (state.is_part, state.is_cut) = (part > longest, true);
+        part.min(longest)
     }
 
     /// Which part of its mean a rate takes.
