@@ -9,10 +9,12 @@ mod names;
 mod parts;
 mod read;
 mod root;
+mod skipped;
 mod sorted;
 mod write;
 
 pub use parts::{FoldedPart, FoldedParts};
-pub use read::{Columns, FoldedError, FoldedReader, NO_COUNT, SkippedLine};
+pub use read::{Columns, FoldedError, FoldedReader, MAX_LINE};
 pub use root::FirstFrames;
+pub use skipped::{NO_COUNT, SkippedLine, TOO_LONG};
 pub use write::{Annotations, write_folded};

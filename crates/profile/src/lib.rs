@@ -65,7 +65,7 @@ pub use call_tree::{BuilderNode, Lane, Run, SiblingOrder, TooLarge, TreeBuilder,
 pub use completion::{Evidence, NotRead, StackCopies};
 pub use folded::{
     Annotations, Columns, FirstFrames, FoldedError, FoldedPart, FoldedParts, FoldedReader,
-    NO_COUNT, SkippedLine, write_folded,
+    MAX_LINE, NO_COUNT, SkippedLine, TOO_LONG, write_folded,
 };
 pub use frame::{Frame, FrameKind, Location, is_mark_name};
 pub use health::{Coverage, Health, Missing, Occurrences, StackEnd};

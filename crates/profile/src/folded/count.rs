@@ -12,6 +12,8 @@ pub(super) struct Count {
 
 impl Count {
     pub(super) const ZERO: Count = Count { digits: 0, decimals: 0 };
+    /// What is more than nothing, and becomes nothing by rounding.
+    pub(super) const TOO_SMALL: Count = Count { digits: 0, decimals: MAX_DECIMALS };
 
     /// Reads digits with an optional fraction and exponent; `None` for anything else, and for
     /// what does not fit into 64 bits.
@@ -49,8 +51,16 @@ impl Count {
         scaled(digits, kept.saturating_sub(exponent))
     }
 
+    /// How many decimal places a weight needs to hold it.
+    pub(super) fn places(self) -> u32 {
+        if self.digits == 0 { 0 } else { self.decimals }
+    }
+
     /// The same number with that many decimal places; `None` when it does not fit.
     pub(super) fn at(self, decimals: u32) -> Option<u64> {
+        if self.digits == 0 {
+            return Some(0);
+        }
         let more = decimals.checked_sub(self.decimals)?;
         self.digits.checked_mul(10_u64.checked_pow(more)?)
     }
@@ -74,7 +84,7 @@ fn scaled(mut digits: u128, mut decimals: i32) -> Option<Count> {
         let divisor =
             u32::try_from(decimals - most).ok().and_then(|places| 10_u128.checked_pow(places));
         digits = divisor.map_or(0, |divisor| (digits + divisor / 2) / divisor);
-        return scaled(digits, most);
+        return if digits == 0 { Some(Count::TOO_SMALL) } else { scaled(digits, most) };
     }
     Some(Count { digits: u64::try_from(digits).ok()?, decimals: decimals.unsigned_abs() })
 }
@@ -109,9 +119,10 @@ mod tests {
     #[test]
     fn what_has_too_many_places_is_rounded() {
         check("0.12345678851", Some((123_456_789, 9)));
-        check("1e-30", Some((0, 0)));
+        check("1e-30", Some((0, 9)));
+        check("0.0000000005", Some((1, 9)));
         check("0.3333333333333333333333333333333333333333333", Some((333_333_333, 9)));
-        check("1e-2147483648", Some((0, 0)));
+        check("1e-2147483648", Some((0, 9)));
     }
 
     #[test]

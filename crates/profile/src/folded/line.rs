@@ -18,6 +18,8 @@ pub(super) struct Batch<'t> {
 /// A line of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
+    /// Counted from 1.
+    pub(super) number: u64,
     /// How many frames it shares with the line before.
     pub(super) kept: usize,
     /// Where the names of its other frames end in the batch.

@@ -1,6 +1,6 @@
 //! Parts of one text that were read side by side.
 
-use super::read::SHOWN_LINES;
+use super::skipped::SHOWN_LINES;
 use super::{FoldedReader, SkippedLine};
 use crate::call_tree::{CallTree, SiblingOrder, TreeBuilder};
 use crate::units::ValueType;

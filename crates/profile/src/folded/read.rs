@@ -13,6 +13,7 @@ use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
 use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
 use super::root::{FirstFrames, is_function};
+use super::skipped::{NO_ROOM, SkippedLine, SkippedLines, TOO_LONG, why_not_read};
 use crate::call_tree::{
     BuilderNode, CallTree, LabelId, Recursion, SiblingOrder, TreeBuilder, UnsortedStacks,
 };
@@ -22,6 +23,8 @@ use crate::units::{ValueType, Weight};
 
 /// What is read at a time: little enough to stay in a core's own cache.
 const BLOCK: usize = 1 << 17;
+/// A line of text is no longer than that, in bytes: a thousandfold what tools write.
+pub const MAX_LINE: usize = 1 << 24;
 /// Names that are looked up together: as many as a core can wait for at once, several times.
 const BATCH: usize = 256;
 
@@ -53,22 +56,6 @@ impl Columns {
             _ => Columns::One,
         }
     }
-}
-
-/// This many lines that are skipped are kept to be shown.
-pub(super) const SHOWN_LINES: usize = 5;
-/// This many bytes of each.
-const MOST_SHOWN: usize = 400;
-
-/// A line without a stack or a count that can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SkippedLine {
-    /// Counted from 1.
-    pub number: u64,
-    /// Why it is not read: `there is no count at its end`.
-    pub reason: &'static str,
-    /// How it starts.
-    pub text: Vec<u8>,
 }
 
 /// Why folded text cannot be read on.
@@ -155,8 +142,10 @@ pub struct FoldedReader {
     /// Stacks that are put in order before they go into the tree.
     unsorted: UnsortedStacks,
     lines: u64,
-    skipped_lines: u64,
-    first_skipped: Vec<SkippedLine>,
+    skipped: SkippedLines,
+    /// The sums of all counts, at the decimal places that the tree has.
+    before_total: u64,
+    after_total: u64,
     /// Whether the sums have no room for more decimal places.
     is_full: bool,
 }
@@ -180,8 +169,9 @@ impl FoldedReader {
             found: Vec::new(),
             unsorted: UnsortedStacks::default(),
             lines: 0,
-            skipped_lines: 0,
-            first_skipped: Vec::new(),
+            skipped: SkippedLines::default(),
+            before_total: 0,
+            after_total: 0,
             is_full: false,
         }
     }
@@ -211,12 +201,12 @@ impl FoldedReader {
 
     /// Lines that have no stack or no count that can be read.
     pub fn skipped_lines(&self) -> u64 {
-        self.skipped_lines
+        self.skipped.count
     }
 
     /// The first few of these.
     pub fn first_skipped(&self) -> &[SkippedLine] {
-        &self.first_skipped
+        &self.skipped.first
     }
 
     /// How many lines were read.
@@ -225,19 +215,25 @@ impl FoldedReader {
     }
 
     /// Reads an input to its end. Needs little memory besides that for the tree, however long the
-    /// input is.
+    /// input or a line of it is: what is longer than [`MAX_LINE`] is counted, and not kept.
     ///
     /// # Errors
     /// Those of `input`, and [`FoldedError::OneCount`].
     pub fn read(&mut self, input: &mut impl Read) -> Result<(), FoldedError> {
         let mut block = vec![0; BLOCK];
-        let mut filled = 0;
-        let mut is_start = true;
+        let (mut filled, mut is_start, mut is_in_long_line) = (0, true, false);
         loop {
             if filled == block.len() {
                 // A line that is longer than the block.
-                block.resize(block.len() * 2, 0);
+                if filled < MAX_LINE {
+                    block.resize(filled * 2, 0);
+                } else {
+                    self.lines += 1;
+                    self.skipped.add(self.lines, TOO_LONG, &block);
+                    (filled, is_start, is_in_long_line) = (0, false, true);
+                }
             }
+            let mut fresh = filled;
             let count = match input.read(&mut block[filled..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 result => result?,
@@ -246,8 +242,15 @@ impl FoldedReader {
                 let rest = &block[..filled];
                 return self.read_lines(if is_start { without_mark(rest) } else { rest });
             }
-            let fresh = filled;
             filled += count;
+            if is_in_long_line {
+                let end = memchr(b'\n', &block[..filled]);
+                is_in_long_line = end.is_none();
+                let start = end.map_or(filled, |end| end + 1);
+                block.copy_within(start..filled, 0);
+                filled -= start;
+                fresh = 0;
+            }
             let Some(last) = memchr::memrchr(b'\n', &block[fresh..filled]) else { continue };
             let end = fresh + last + 1;
             let lines = &block[..end];
@@ -338,22 +341,21 @@ impl FoldedReader {
             Columns::Two => cut_count(stack).ok_or(FoldedError::OneCount)?,
         };
         if after.digits == 0 && before.digits == 0 {
+            if after == Count::TOO_SMALL || before == Count::TOO_SMALL {
+                self.skip(trimmed);
+            }
             return Ok(None);
         }
         let kept = batch.add_names(stack, common.min(stack.len()), &mut self.ends);
-        batch.lines.push(Line { kept, names_end: batch.names.len(), before, after });
+        let (number, names_end) = (self.lines, batch.names.len());
+        batch.lines.push(Line { number, kept, names_end, before, after });
         Ok(Some(stack))
     }
 
-    /// Counts a line that cannot be read, and keeps the first few.
+    /// Counts a line that cannot be read.
     #[cold]
     fn skip(&mut self, line: &[u8]) {
-        self.skipped_lines += 1;
-        if self.first_skipped.len() < SHOWN_LINES {
-            let (number, reason) = (self.lines, why_not_read(line));
-            let text = line[..line.len().min(MOST_SHOWN)].to_vec();
-            self.first_skipped.push(SkippedLine { number, reason, text });
-        }
+        self.skipped.add(self.lines, why_not_read(line), line);
     }
 
     /// Puts the lines of a batch into the tree, and empties it.
@@ -374,7 +376,7 @@ impl FoldedReader {
                 self.labels.push(label);
             }
             next = line.names_end;
-            self.add(line.before, line.after, is_sorted_first);
+            self.add(&line, is_sorted_first);
         }
         batch.names.clear();
         batch.falls = 0;
@@ -382,15 +384,11 @@ impl FoldedReader {
     }
 
     /// Adds to the weight of the stack that `labels` has.
-    fn add(&mut self, before: Count, after: Count, is_sorted_first: bool) {
-        // What one of the two asks for is there before the other becomes a weight.
-        self.make_room_for(before.decimals.max(after.decimals));
-        let decimals = self.builder.decimals();
-        let (Some(before), Some(after)) = (before.at(decimals), after.at(decimals)) else {
-            self.skipped_lines += 1;
+    fn add(&mut self, line: &Line, is_sorted_first: bool) {
+        let Some((before, after)) = self.weights(line) else {
+            self.skipped.add(line.number, NO_ROOM, b"");
             return;
         };
-        let (before, after) = (Weight(before), Weight(after));
         if is_sorted_first {
             self.unsorted.push(&self.labels, before, after);
             if self.unsorted.is_full() {
@@ -416,6 +414,20 @@ impl FoldedReader {
         if self.columns == Columns::Two {
             self.builder.add_before(leaf, before);
         }
+    }
+
+    /// The counts of a line at the decimal places of the tree; `None` where they or the sums of all do
+    /// not fit.
+    fn weights(&mut self, line: &Line) -> Option<(Weight, Weight)> {
+        // What one of the two asks for is there before the other becomes a weight.
+        self.make_room_for(line.before.places().max(line.after.places()));
+        let decimals = self.builder.decimals();
+        let (before, after) = (line.before.at(decimals)?, line.after.at(decimals)?);
+        // The largest number of all says that a sum did not fit.
+        let sum = |total: u64, count| total.checked_add(count).filter(|sum| *sum < u64::MAX);
+        let totals = (sum(self.before_total, before)?, sum(self.after_total, after)?);
+        (self.before_total, self.after_total) = totals;
+        Some((Weight(before), Weight(after)))
     }
 
     /// Puts the stacks into the tree that were to be put in order first.
@@ -465,24 +477,12 @@ impl FoldedReader {
             self.add_unsorted();
             // Adding places takes a pass over the tree: when the sums have no room, try once.
             self.is_full = !self.builder.add_decimals(decimals - here);
+            if !self.is_full {
+                let factor = 10_u64.saturating_pow(decimals - here);
+                self.before_total = self.before_total.saturating_mul(factor);
+                self.after_total = self.after_total.saturating_mul(factor);
+            }
         }
-    }
-}
-
-/// Why most lines that are not folded text cannot be read as such.
-pub const NO_COUNT: &str = "there is no count at its end";
-
-/// Why a line has no stack with a count.
-fn why_not_read(line: &[u8]) -> &'static str {
-    let line = line.trim_ascii_end();
-    let word = line.rsplit(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
-    let is_number = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
-    match word {
-        [b'-', number @ ..] if Count::parse(number).is_some() => "its count is negative",
-        _ if word.len() == line.len() && is_number(word) => "no stack before the count",
-        _ if word.iter().all(u8::is_ascii_digit) => "its count is too large",
-        _ if is_number(word) => "its count is not a number",
-        _ => NO_COUNT,
     }
 }
 

@@ -1,3 +1,4 @@
+use super::super::skipped::{MOST_SHOWN, NO_COUNT, SHOWN_LINES};
 use super::*;
 use crate::call_tree::Node;
 
@@ -474,4 +475,56 @@ fn a_chart_of_two_profiles_turned_round_weighs_as_much_before() {
     let before = |tree: &CallTree| tree.before().unwrap()[0].total;
     assert_eq!(before(&tree), Weight(7));
     assert_eq!(before(&tree.reversed(SiblingOrder::Time)), Weight(7));
+}
+
+/// The stacks of a text, and the lines of it that are left out with their reasons.
+fn left_out(text: &[u8]) -> (Vec<String>, Vec<(u64, &'static str)>) {
+    let reader = read(text);
+    let left_out = reader.first_skipped().iter().map(|line| (line.number, line.reason)).collect();
+    assert!(reader.skipped_lines() >= reader.first_skipped().len() as u64);
+    let mut stacks = Vec::new();
+    let tree = reader.finish(ValueType::samples());
+    crate::write_folded(&tree, crate::Annotations::Write, &mut stacks).unwrap();
+    (String::from_utf8(stacks).unwrap().lines().map(str::to_owned).collect(), left_out)
+}
+
+#[test]
+fn a_line_that_is_too_long_is_counted_and_not_kept() {
+    let long = "x".repeat(MAX_LINE + 5);
+    for long in [long.clone(), format!("{long};y 7")] {
+        let text = format!("a;b 1\n{long}\na;c 2\n{long}\n{long}\nnone\na;d 4");
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        reader.read(&mut text.as_bytes()).unwrap();
+        let skipped: Vec<_> = reader.first_skipped().iter().map(|l| (l.number, l.reason)).collect();
+        let expect = [(2, TOO_LONG), (4, TOO_LONG), (5, TOO_LONG), (6, NO_COUNT)];
+        assert_eq!((skipped.as_slice(), reader.skipped_lines()), (&expect[..], 4));
+        assert_eq!(reader.finish(ValueType::samples()).total(), Weight(7));
+    }
+    // The longest that is read, at the end of the text and before others.
+    let longest = format!("{} 1", "x".repeat(MAX_LINE - 3));
+    let text = format!("{longest}\na 2\n{longest}");
+    assert_eq!(read(text.as_bytes()).skipped_lines(), 0);
+}
+
+#[test]
+fn a_count_that_the_sum_has_no_room_for_is_left_out_and_named() {
+    let (stacks, skipped) = left_out(b"a 18446744073709551610\n\na;b 7\na;c 4\na;d 1\n");
+    assert_eq!(skipped, [(3, NO_ROOM), (5, NO_ROOM)]);
+    assert_eq!(stacks, ["a 18446744073709551610", "a;c 4"]);
+    // Of two columns, either; and places that the sum has no room for.
+    let (stacks, skipped) = left_out(b"a 18446744073709551610 1\na;b 7 0\na;c 4 2\n");
+    assert_eq!((stacks.len(), skipped), (2, vec![(2, NO_ROOM)]));
+    let (stacks, skipped) = left_out(b"a 18446744073709551610\na;b 0.5\na;c 4\n");
+    assert_eq!((stacks.len(), skipped), (2, vec![(2, NO_ROOM)]));
+    let (stacks, skipped) = left_out(b"a 0.5\na;b 1844674407370955161\na;c 4\n");
+    assert_eq!((stacks.len(), skipped), (2, vec![(2, NO_ROOM)]));
+}
+
+#[test]
+fn a_count_that_rounding_takes_away_is_left_out_and_said() {
+    let reason = "its count is below a billionth, and is rounded to 0";
+    let (stacks, skipped) = left_out(b"a 1e-30\na;b 3\na;c 0.0000000004\na;d 0.000\na;e 0\n");
+    assert_eq!((stacks, skipped), (vec!["a;b 3".to_owned()], vec![(1, reason), (3, reason)]));
+    let (stacks, skipped) = left_out(b"a 1e-30 5\na;b 0 1e-30\n");
+    assert_eq!((stacks.len(), skipped), (1, vec![(2, reason)]));
 }
