@@ -4,22 +4,30 @@ use std::io::{self, Read};
 
 use crate::ReadError;
 use crate::lines::Lines;
+use crate::skipped::Skipped;
 
 /// The bytes of one input, decompressed and, where they are text, as UTF-8.
 pub(crate) struct Input<'s> {
     reader: Box<dyn Read + Send + 's>,
     threads: usize,
+    /// Lines that are too long for any format.
+    too_long: Skipped,
 }
 
 impl<'s> Input<'s> {
     /// An input that so many threads may read at a time.
     pub(crate) fn new(reader: impl Read + Send + 's, threads: usize) -> Input<'s> {
-        Input { reader: Box::new(reader), threads }
+        Input { reader: Box::new(reader), threads, too_long: Skipped::default() }
     }
 
     /// Its lines: what most text formats are read by. Memory does not grow with their number.
-    pub(crate) fn lines(&mut self) -> Lines<&mut (dyn Read + Send + 's)> {
-        Lines::new(&mut *self.reader)
+    pub(crate) fn lines(&mut self) -> Lines<'_, &mut (dyn Read + Send + 's)> {
+        Lines::new(&mut *self.reader, &mut self.too_long)
+    }
+
+    /// The lines that were left out since they are too long, once all are read.
+    pub(crate) fn into_too_long(self) -> Skipped {
+        self.too_long
     }
 
     /// Its bytes as they come.

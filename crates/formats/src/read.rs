@@ -91,8 +91,15 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
         Reader::Stacks(read) => {
             let mut sink = Sink::new(options);
             let threads = options.threads.max(1);
-            read(&mut Input::new(source.reader(), threads), &mut sink)?;
-            let (stacks, skipped, said) = sink.finish();
+            let mut input = Input::new(source.reader(), threads);
+            read(&mut input, &mut sink)?;
+            let too_long = input.into_too_long();
+            if let Some(part) = too_long.first().first().filter(|_| options.strict) {
+                let (place, reason) = (part.place, part.reason.clone());
+                return Err(ReadError::Strict { place, reason });
+            }
+            let (stacks, mut skipped, said) = sink.finish();
+            skipped.merge(too_long);
             notes = said;
             let is_all = options.samples.selection.is_all();
             if stacks.is_empty() && skipped.count() == 0 && is_all {
