@@ -29,4 +29,5 @@ mod write;
 pub use error::PprofError;
 pub use inflate::MAX_INFLATED;
 pub use read::{read_pprof, read_pprof_by};
+pub(crate) use wire::check_start;
 pub use write::write_pprof;

@@ -9,6 +9,7 @@ use flame_profile::{
 
 use crate::head::Head;
 use crate::input::Input;
+use crate::pprof::check_start;
 use crate::registry::Reader;
 use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
@@ -188,6 +189,11 @@ fn read_binary(
     head: &[u8],
     options: &ReadOptions,
 ) -> Result<ReadInput, ReadError> {
+    let folded = InputFormat::named("folded").filter(|_| options.format.is_none());
+    let folded = folded.filter(|_| Head::new(head).has_counts());
+    if folded.is_none() {
+        check_start(head)?;
+    }
     let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
     let broken = broken_end(trouble, options)?;
     let error = match read_pprof_by(&bytes, &options.samples.roots) {
@@ -200,8 +206,7 @@ fn read_binary(
         }
         Err(error) => error,
     };
-    let folded = InputFormat::named("folded").filter(|_| options.format.is_none());
-    match folded.filter(|_| Head::new(head).has_counts()) {
+    match folded {
         Some(folded) => {
             let options = ReadOptions { format: Some(folded), ..options.clone() };
             let mut read = read_input(Source::of_bytes(bytes)?, &options)?;

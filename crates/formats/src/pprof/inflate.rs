@@ -12,7 +12,8 @@ use super::error::PprofError;
 /// machine takes, and little enough that a hostile file cannot exhaust a production machine.
 pub const MAX_INFLATED: ByteLen = ByteLen(1 << 30);
 
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// What gzipped bytes start with.
+pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The uncompressed bytes, at most `limit` of them.
 pub(super) fn inflate(bytes: &[u8], limit: ByteLen) -> Result<Cow<'_, [u8]>, PprofError> {

@@ -3,6 +3,7 @@
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::error::PprofError;
+use super::inflate::GZIP_MAGIC;
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,21 @@ pub(super) fn fields(message: &[u8]) -> impl Iterator<Item = Result<Field<'_>, P
         }
         Some(field)
     })
+}
+
+/// Whether what starts like that may be a message at all: what is not need not be read to its end.
+///
+/// # Errors
+/// It starts with no key of a field.
+pub(crate) fn check_start(start: &[u8]) -> Result<(), PprofError> {
+    let wrong = |source| PprofError::Wire { offset: 0, source };
+    if start.is_empty() || start.starts_with(&GZIP_MAGIC) {
+        return Ok(());
+    }
+    match decode_key(&mut &*start).map_err(|error| wrong(Some(error)))? {
+        (_, WireType::StartGroup | WireType::EndGroup) => Err(wrong(None)),
+        _ => Ok(()),
+    }
 }
 
 fn next<'b>(rest: &mut &'b [u8], offset: usize) -> Result<Field<'b>, PprofError> {
