@@ -10,14 +10,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flame_profile::{FrameKind, Nanos, ValueType};
-use rustc_hash::FxHashMap;
+use flame_profile::{FrameKind, Nanos, ValueType, narrow};
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, Parser, Value, count, integer, number, text, whole};
+use crate::json::{Document, Value, count, integer, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{Sample, Sink, TaskIndex, TaskName};
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 use crate::spans::{Span, nest};
 use crate::{NoSuchEvent, ReadError};
@@ -36,6 +37,10 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 mod profiles;
+
+/// What a span without a name is called.
+const UNNAMED: &str = "(unnamed)";
+const NO_TIME: &str = "it has no time";
 
 /// A thread: the numbers of its process and of itself.
 type Key = (i64, i64);
@@ -71,68 +76,86 @@ impl Ids {
     }
 }
 
+/// A name of spans: its place among all.
+type Name = u32;
+
 #[derive(Default)]
 struct Trace<'v> {
     ids: Ids,
-    profiles: Profiles<'v>,
+    names: IndexSet<Box<str>, FxBuildHasher>,
+    /// Events that are of CPU profiles perhaps, in the order of their times once all are there.
+    of_profiles: Vec<(u64, Value<'v>)>,
+    /// Begins and ends of spans, in the order of their times once all are there.
+    edges: Vec<Edge>,
     /// Begins of spans that belong to no thread.
     asynchronous: u64,
     /// Sums of clang's, which span what others do.
     sums: u64,
-    threads: BTreeMap<Key, Thread<'v>>,
-    process_names: FxHashMap<i64, &'v str>,
-    thread_names: FxHashMap<Key, &'v str>,
+    threads: BTreeMap<Key, Thread>,
+    process_names: FxHashMap<i64, String>,
+    thread_names: FxHashMap<Key, String>,
+}
+
+/// The begin or the end of a span.
+struct Edge {
+    time: u64,
+    /// The place among the events.
+    at: usize,
+    key: Key,
+    /// `None` = it does not say.
+    name: Option<Name>,
+    is_begin: bool,
 }
 
 #[derive(Default)]
-struct Thread<'v> {
-    spans: Vec<Span<&'v str>>,
+struct Thread {
+    spans: Vec<Span<Name>>,
     /// Those that have begun: the name, the start and the place among the events.
-    open: Vec<(&'v str, u64, usize)>,
+    open: Vec<(Option<Name>, u64, usize)>,
     /// Ends of what has not begun: the name, the time and the place. What begins at the same time
     /// later in the file lasted no time.
-    early_ends: Vec<(&'v str, u64, usize)>,
+    early_ends: Vec<(Option<Name>, u64, usize)>,
     last: u64,
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let file = json::read(input)?;
-    let (root, is_whole) = match json::parse(&file, "Chrome trace") {
-        Ok(root) => (root, true),
-        Err(_) => (Value::Array(whole_events(&file)), false),
-    };
-    let events = root.get("traceEvents").unwrap_or(&root).as_array();
-    let Some(events) = events.filter(|events| is_whole || !events.is_empty()) else {
-        return Err(ReadError::Broken {
-            format: "Chrome trace",
-            what: "it has no list of events".to_owned(),
-        });
-    };
-    if !is_whole {
-        sink.note("the list of events is truncated; its complete part was read");
-    }
+    let file = Document::read(input)?;
+    let root = file.root(&["traceEvents", "samples"]);
+    let events = root.get("traceEvents").unwrap_or(&root);
     let mut trace = Trace::default();
-    let mut events: Vec<(usize, &Value<'_>)> = events.iter().enumerate().collect();
-    // Stable: events of one time stay in their order.
-    events.sort_by_cached_key(|(_, event)| nanoseconds(&event["ts"]).unwrap_or_default());
-    for (at, event) in events {
-        if let Err(reason) = trace.take(at, event) {
-            sink.skip(Place::Record(at as u64 + 1), reason, event.to_string().as_bytes())?;
+    let mut count = 0;
+    for event in file.elements(events) {
+        count += 1;
+        if let Err((reason, event)) = trace.take(count - 1, event) {
+            sink.skip(Place::Record(count as u64), reason, event.to_string().as_bytes())?;
         }
     }
-    let samples = root["samples"].items();
+    if !events.is_array() || (count == 0 && file.is_cut()) {
+        return Err(file.without("Chrome trace", "list of events"));
+    }
+    trace.end_events();
     let asked = sink.options().event.clone();
     if let Some(asked) = asked.as_ref().filter(|asked| *asked != "spans" && *asked != "samples") {
         let others = "samples, spans".to_owned();
         return Err(NoSuchEvent { asked: asked.clone(), others }.into());
     }
-    let profiles = std::mem::take(&mut trace.profiles).into_list();
-    match root.get("stackFrames").filter(|_| !samples.is_empty()) {
-        _ if asked.as_deref() == Some("spans") => trace.add_spans(sink),
-        Some(frames) => trace.add_samples(samples, frames, sink),
-        _ if !profiles.is_empty() => profiles::add(&profiles, &trace, sink),
-        _ => trace.add_spans(sink),
+    let of_profiles = std::mem::take(&mut trace.of_profiles);
+    let mut profiles = Profiles::default();
+    of_profiles.iter().for_each(|(_, event)| profiles.take(event, &mut trace.ids));
+    let profiles = profiles.into_list();
+    let has_samples = file.elements(&root["samples"]).next().is_some();
+    match root.get("stackFrames").filter(|_| has_samples) {
+        _ if asked.as_deref() == Some("spans") => trace.add_spans(sink)?,
+        Some(frames) => trace.add_samples(file.elements(&root["samples"]), frames, sink)?,
+        _ if !profiles.is_empty() => profiles::add(&profiles, &trace, sink)?,
+        _ => trace.add_spans(sink)?,
     }
+    // A list that is all of the file may break off: the format says so.
+    match file.is_cut() && root.get("traceEvents").is_none() {
+        true => sink.note("the list of events is truncated; its complete part was read"),
+        false => file.say_cut(sink)?,
+    }
+    Ok(())
 }
 
 /// Microseconds, perhaps with a fraction.
@@ -154,64 +177,95 @@ fn is_sum(event: &Value<'_>) -> bool {
 }
 
 impl<'v> Trace<'v> {
-    fn take(&mut self, at: usize, event: &'v Value<'v>) -> Result<(), &'static str> {
-        let phase = text(&event["ph"]);
-        let key = self.ids.key(event);
-        if phase == "M" {
-            let name = text(&event["args"]["name"]);
-            match text(&event["name"]) {
-                "process_name" => drop(self.process_names.insert(key.0, name)),
-                "thread_name" => drop(self.thread_names.insert(key, name)),
-                _ => {}
-            }
-            return Ok(());
-        }
-        if !matches!(phase, "B" | "E" | "X") {
-            self.profiles.take(event, &mut self.ids);
-            self.asynchronous += u64::from(matches!(phase, "b" | "S"));
-            return Ok(());
-        }
-        if phase == "X" && is_sum(event) {
-            self.sums += 1;
-            return Ok(());
-        }
-        let start = nanoseconds(&event["ts"]).ok_or("it has no time")?;
-        let thread = self.threads.entry(key).or_default();
-        thread.last = thread.last.max(start);
+    /// Takes an event in, which is handed back with a reason where it cannot be read. Whole spans need
+    /// no order; what begins or ends, and what belongs to a profile, waits for all others.
+    fn take(&mut self, at: usize, event: Value<'v>) -> Result<(), (&'static str, Value<'v>)> {
+        let key = self.ids.key(&event);
         let name = text(&event["name"]);
-        let shown = if name.is_empty() { "(unnamed)" } else { name };
-        match phase {
-            "B" => {
-                let is_same = |end: &(&str, u64, usize)| end.0 == name && end.1 == start;
-                match thread.early_ends.iter().position(is_same) {
-                    Some(found) => drop(thread.early_ends.swap_remove(found)),
-                    None => thread.open.push((shown, start, at)),
-                }
-            }
+        let start = nanoseconds(&event["ts"]);
+        match text(&event["ph"]) {
+            "M" => self.take_name(key, &event),
+            "X" if is_sum(&event) => self.sums += 1,
             "X" => {
+                let Some(start) = start else { return Err((NO_TIME, event)) };
                 let length = nanoseconds(&event["dur"]).or_else(|| nanoseconds(&event["tdur"]));
-                let end = start.saturating_add(length.ok_or("it has no duration")?);
+                let Some(length) = length else { return Err(("it has no duration", event)) };
+                let end = start.saturating_add(length);
+                let name = self.name(if name.is_empty() { UNNAMED } else { name });
+                let thread = self.threads.entry(key).or_default();
                 thread.last = thread.last.max(end);
-                thread.spans.push(Span { name: shown, start, end, order: at });
+                thread.spans.push(Span { name, start, end, order: at });
             }
-            _ => {
-                let is_named = |open: &(&str, u64, usize)| name.is_empty() || open.0 == name;
-                let found = thread.open.iter().rposition(is_named);
-                let Some(found) = found else {
-                    thread.early_ends.push((name, start, at));
-                    return Ok(());
-                };
-                let (name, begun, order) = thread.open.remove(found);
-                thread.spans.push(Span { name, start: begun, end: start, order });
+            phase @ ("B" | "E") => {
+                let Some(time) = start else { return Err((NO_TIME, event)) };
+                let is_begin = phase == "B";
+                let name = (!name.is_empty()).then(|| self.name(name));
+                self.edges.push(Edge { time, at, key, name, is_begin });
+            }
+            phase => {
+                self.asynchronous += u64::from(matches!(phase, "b" | "S"));
+                if Profiles::is_of_one(&event) {
+                    self.of_profiles.push((start.unwrap_or_default(), event));
+                }
             }
         }
         Ok(())
     }
 
+    fn name(&mut self, name: &str) -> Name {
+        let known = self.names.get_index_of(name);
+        narrow(known.unwrap_or_else(|| self.names.insert_full(name.into()).0))
+    }
+
+    /// Takes in what a process or a thread is called.
+    fn take_name(&mut self, key: Key, event: &Value<'_>) {
+        let name = text(&event["args"]["name"]).to_owned();
+        match text(&event["name"]) {
+            "process_name" => drop(self.process_names.insert(key.0, name)),
+            "thread_name" => drop(self.thread_names.insert(key, name)),
+            _ => {}
+        }
+    }
+
+    /// Makes spans of what begins and ends, once all events are there.
+    fn end_events(&mut self) {
+        // Stable: events of one time stay in their order.
+        self.of_profiles.sort_by_key(|(time, _)| *time);
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.sort_by_key(|edge| edge.time);
+        let unnamed = edges.iter().any(|edge| edge.name.is_none()).then(|| self.name(UNNAMED));
+        for Edge { time, at, key, name, is_begin } in edges {
+            let thread = self.threads.entry(key).or_default();
+            thread.last = thread.last.max(time);
+            if is_begin {
+                let is_same = |end: &(Option<Name>, u64, usize)| end.0 == name && end.1 == time;
+                match thread.early_ends.iter().position(is_same) {
+                    Some(found) => drop(thread.early_ends.swap_remove(found)),
+                    None => thread.open.push((name, time, at)),
+                }
+                continue;
+            }
+            let is_named = |open: &(Option<Name>, u64, usize)| name.is_none() || open.0 == name;
+            match thread.open.iter().rposition(is_named) {
+                Some(found) => {
+                    let (name, start, order) = thread.open.remove(found);
+                    let name = name.or(unnamed).unwrap_or_default();
+                    thread.spans.push(Span { name, start, end: time, order });
+                }
+                None => thread.early_ends.push((name, time, at)),
+            }
+        }
+        for thread in self.threads.values_mut() {
+            for (name, ..) in thread.open.iter_mut().filter(|(name, ..)| name.is_none()) {
+                *name = unnamed;
+            }
+        }
+    }
+
     fn task(&self, key: Key, sink: &mut Sink) -> TaskIndex {
-        let process = self.process_names.get(&key.0).copied();
+        let process = self.process_names.get(&key.0).map(String::as_str);
         let name = match (self.thread_names.get(&key), process) {
-            (Some(name), _) => (*name).to_owned(),
+            (Some(name), _) => name.clone(),
             (None, Some(process)) => process.to_owned(),
             (None, None) => match self.ids.text(key.1) {
                 Some(text) => text.to_owned(),
@@ -232,23 +286,28 @@ impl<'v> Trace<'v> {
         sink.set_values(vec![ValueType::new("time", "nanoseconds")]);
         let mut overlapping = 0;
         let mut unended = 0;
+        let names = std::mem::take(&mut self.names);
+        let mut frame = |name: &str| sink.frame(name.as_bytes(), FrameKind::User);
+        let frames: Vec<FrameIndex> = names.iter().map(|name| frame(name)).collect();
         for (key, mut thread) in std::mem::take(&mut self.threads) {
             unended += thread.open.len();
             for (name, _, at) in &thread.early_ends {
                 let reason = "it ends a span that has not begun";
-                sink.skip(Place::Record(*at as u64 + 1), reason, name.as_bytes())?;
+                let name = name.and_then(|name| names.get_index(name as usize));
+                let name = name.map_or(&b""[..], |name| name.as_bytes());
+                sink.skip(Place::Record(*at as u64 + 1), reason, name)?;
             }
             for (name, start, order) in std::mem::take(&mut thread.open) {
+                let name = name.unwrap_or_default();
                 thread.spans.push(Span { name, start, end: thread.last, order });
             }
             let task = self.task(key, sink);
-            let spans = thread.spans.into_iter().map(|Span { name, start, end, order }| {
-                let name = sink.frame(name.as_bytes(), FrameKind::User);
-                Span { name, start, end, order }
-            });
-            overlapping += nest(spans.collect(), &mut |stack, start, own| {
+            let mut frames_of = Vec::new();
+            overlapping += nest(thread.spans, &mut |stack, start, own| {
                 let time = Some(Nanos(start));
-                sink.add(&Sample { task: Some(task), time, ..Sample::new(stack, &[own]) });
+                frames_of.clear();
+                frames_of.extend(stack.iter().map(|name| frames[*name as usize]));
+                sink.add(&Sample { task: Some(task), time, ..Sample::new(&frames_of, &[own]) });
             });
         }
         if unended > 0 {
@@ -275,13 +334,13 @@ impl<'v> Trace<'v> {
     /// The frames of `stackFrames` name their parents.
     fn add_samples(
         mut self,
-        samples: &[Value<'_>],
+        samples: impl Iterator<Item = Value<'v>>,
         frames: &Value<'_>,
         sink: &mut Sink,
     ) -> Result<(), ReadError> {
         let by_id: FxHashMap<&str, &Value<'_>> = frames.entries().collect();
         let mut stack = Vec::new();
-        for (at, sample) in samples.iter().enumerate() {
+        for (at, sample) in samples.enumerate() {
             let mut id = shown(&sample["sf"]);
             stack.clear();
             let mut steps = 0;
@@ -300,7 +359,7 @@ impl<'v> Trace<'v> {
             }
             stack.reverse();
             let weight = count(&sample["weight"]);
-            let key = self.ids.key(sample);
+            let key = self.ids.key(&sample);
             let task = Some(self.task(key, sink));
             let time = nanoseconds(&sample["ts"]).map(Nanos);
             let weights = [weight.unwrap_or(1)];
@@ -313,22 +372,4 @@ impl<'v> Trace<'v> {
 /// A number of a frame, which may be a text.
 fn shown<'v>(id: &'v Value<'_>) -> Cow<'v, str> {
     id.as_str().map_or_else(|| id.to_string().into(), Cow::Borrowed)
-}
-
-/// The events of a list that breaks off, or ends with a comma.
-fn whole_events(text: &str) -> Box<[Value<'_>]> {
-    let list = text.find("\"traceEvents\"").unwrap_or(0);
-    let Some(start) = text[list..].find('[') else { return Box::default() };
-    let mut at = list + start + 1;
-    let mut events = Vec::new();
-    while let Some(blank) = memchr::memchr(b'{', &text.as_bytes()[at..]) {
-        let mut parser = Parser::new(text, at + blank);
-        let Ok(event) = parser.value() else { break };
-        events.push(event);
-        at = parser.position();
-        if text[at..].trim_ascii_start().starts_with(']') {
-            break;
-        }
-    }
-    events.into()
 }

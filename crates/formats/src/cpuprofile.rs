@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, Value, count, integer, text};
+use crate::json::{Document, Value, count, integer, text};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
 use crate::skipped::Place;
@@ -67,13 +67,26 @@ impl<'v> Parts<'v> {
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let file = json::read(input)?;
-    let root = json::parse(&file, "CPU profile")?;
-    let mut parts = Parts::of(&root);
-    if !root["nodes"].is_array() && parts.head.is_none() {
-        let what = "it has neither nodes nor a head".to_owned();
-        return Err(ReadError::Broken { format: "CPU profile", what });
+    let file = Document::read(input)?;
+    let root = file.root(&["nodes", "samples", "timeDeltas"]);
+    let head = Some(&root["head"]).filter(|head| head.is_object() && !root["nodes"].is_array());
+    if !root["nodes"].is_array() && head.is_none() {
+        return Err(file.without("CPU profile", "nodes and no head"));
     }
+    let list = |name: &str| file.elements(&root[name]).collect::<Vec<Value<'_>>>();
+    let (nodes, samples, deltas) = (list("nodes"), list("samples"), list("timeDeltas"));
+    if file.is_cut() && samples.is_empty() {
+        // A part of the functions is not a part of the time: others may have most of it.
+        return Err(file.without("CPU profile", "samples"));
+    }
+    let mut parts = Parts {
+        nodes: nodes.iter().collect(),
+        head,
+        samples: samples.iter().collect(),
+        deltas: deltas.iter().collect(),
+        start: integer(&root["startTime"]),
+        end: integer(&root["endTime"]),
+    };
     let is_heap = !root["head"]["selfSize"].is_null();
     if is_heap {
         // They are of allocations, and have no times.
@@ -84,7 +97,11 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         true => vec![ValueType::new("heap", "bytes")],
         false => values(has_times),
     });
-    add_profile(&parts, None, has_times, sink)
+    add_profile(&parts, None, has_times, sink)?;
+    if file.is_cut() && !has_times && !is_heap {
+        sink.note("the times of its samples are missing: they are counted");
+    }
+    file.say_cut(sink)
 }
 
 /// What the samples of profiles weigh.

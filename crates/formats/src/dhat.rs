@@ -7,7 +7,7 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, Value, index, text};
+use crate::json::{Document, Value, index, text};
 use crate::names::{is_hex, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
@@ -23,7 +23,7 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 
 /// The keys of a program point, and what they count: bytes and blocks in all, bytes and blocks at the
 /// time of the largest heap, bytes at the end.
-const VALUES: [(&str, &str, &str); 5] = [
+static VALUES: [(&str, &str, &str); 5] = [
     ("tb", "allocated", "bytes"),
     ("tbk", "allocations", "count"),
     ("gb", "peak", "bytes"),
@@ -32,26 +32,30 @@ const VALUES: [(&str, &str, &str); 5] = [
 ];
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let file = json::read(input)?;
-    let root = json::parse(&file, "DHAT file")?;
-    let (Some(points), Some(table)) = (root["pps"].as_array(), root["ftbl"].as_array()) else {
-        let what = "it has no program points or no frames".to_owned();
-        return Err(ReadError::Broken { format: "DHAT file", what });
-    };
-    let has = |key: &&(&str, &str, &str)| points.iter().any(|point| !point[key.0].is_null());
-    let values: Vec<_> = VALUES.iter().filter(has).collect();
+    let file = Document::read(input)?;
+    let root = file.root(&["pps", "ftbl"]);
+    if !root["pps"].is_array() || !root["ftbl"].is_array() {
+        return Err(file.without("DHAT file", "program points or no frames"));
+    }
+    let values = values_in(&file, &root["pps"]);
     if values.is_empty() {
-        return Ok(());
+        return file.say_cut(sink);
     }
     let types = values.iter().map(|(_, name, unit)| ValueType::new(*name, *unit));
     sink.set_values(types.collect());
-    let frames: Vec<Option<FrameIndex>> = table
-        .iter()
-        .map(|frame| function(text(frame)).map(|name| sink.frame(name, FrameKind::User)))
+    let frames: Vec<Option<FrameIndex>> = file
+        .elements(&root["ftbl"])
+        .map(|frame| function(text(&frame)).map(|name| sink.frame(name, FrameKind::User)))
         .collect();
-    for (at, point) in points.iter().enumerate() {
+    // The names stand behind the program points: those that are missing are the last.
+    let missing = file.is_cut().then(|| Some(sink.frame(b"[unknown]", FrameKind::User)));
+    let mut unnamed = 0;
+    for (at, point) in file.elements(&root["pps"]).enumerate() {
         let ids = point["fs"].items();
-        let found: Option<Vec<_>> = ids.iter().map(|id| frames.get(index(id)?)).collect();
+        let is_missing = |id| index(id).is_some_and(|at| at >= frames.len());
+        unnamed += u64::from(missing.is_some() && ids.iter().any(is_missing));
+        let frame = |id| index(id).and_then(|at| frames.get(at)).or(missing.as_ref());
+        let found: Option<Vec<_>> = ids.iter().map(frame).collect();
         let Some(found) = found else {
             let reason = "it has a frame that is not in the file";
             sink.skip(Place::Record(at as u64 + 1), reason, point.to_string().as_bytes())?;
@@ -63,7 +67,25 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let weights: Vec<u64> = values.iter().map(weight).collect();
         sink.add(&Sample::new(&stack, &weights));
     }
-    Ok(())
+    if unnamed > 0 {
+        let what = "program points with functions whose names are missing";
+        sink.note(format!("{what}: {unnamed}; these are [unknown]"));
+    }
+    file.say_cut(sink)
+}
+
+/// Those of [`VALUES`] that program points have.
+fn values_in(
+    file: &Document,
+    points: &Value<'_>,
+) -> Vec<&'static (&'static str, &'static str, &'static str)> {
+    let mut has = [false; VALUES.len()];
+    for point in file.elements(points) {
+        for (has, (key, ..)) in has.iter_mut().zip(&VALUES) {
+            *has |= !point[*key].is_null();
+        }
+    }
+    VALUES.iter().zip(has).filter(|(_, has)| *has).map(|(value, _)| value).collect()
 }
 
 /// `0x10915E: parse (parse.c:12)`; `[root]` is not a frame.

@@ -7,8 +7,10 @@ use std::ops::Index;
 
 use crate::ReadError;
 use crate::input::Input;
-pub(crate) use parse::Parser;
+pub(crate) use document::Document;
+use parse::Parser;
 
+mod document;
 mod parse;
 
 /// No JSON file is read beyond that: the parsed values take several times as much memory.
@@ -27,6 +29,8 @@ pub(crate) enum Value<'t> {
     Array(Box<[Value<'t>]>),
     /// Keys and values in turn.
     Object(Box<[Value<'t>]>),
+    /// The text of an array that is left unread.
+    List(&'t str),
 }
 
 pub(crate) static NULL: Value<'static> = Value::Null;
@@ -70,7 +74,7 @@ impl<'t> Value<'t> {
     }
 
     pub(crate) fn is_array(&self) -> bool {
-        matches!(self, Value::Array(_))
+        matches!(self, Value::Array(_) | Value::List(_))
     }
 
     pub(crate) fn is_object(&self) -> bool {
@@ -126,6 +130,7 @@ fn write(value: &Value<'_>, depth: usize, out: &mut fmt::Formatter<'_>) -> fmt::
         Value::Null => out.write_str("null"),
         Value::Bool(is) => write!(out, "{is}"),
         Value::Number(digits) => out.write_str(digits),
+        Value::List(_) => out.write_str("[...]"),
         Value::Text(_) | Value::Unescaped(_) => write!(out, "{:?}", text(value)),
         Value::Array(_) | Value::Object(_) if depth == DEEP => out.write_str("..."),
         Value::Array(items) => {

@@ -317,6 +317,18 @@ impl Sink {
         Ok(())
     }
 
+    /// Says that the input breaks off at that place, where `what` is wrong.
+    ///
+    /// # Errors
+    /// Where nothing may be skipped.
+    pub(crate) fn cut_short(&mut self, place: Place, what: &str) -> Result<(), ReadError> {
+        if self.is_strict {
+            return Err(ReadError::Strict { place, reason: what.to_owned() });
+        }
+        self.note(format!("{what}; everything before that was read"));
+        Ok(())
+    }
+
     /// Says something about the input, once.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();

@@ -8,7 +8,7 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, Value, index, number, text, whole};
+use crate::json::{Document, Value, index, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
@@ -28,17 +28,18 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let file = json::read(input)?;
-    let root = json::parse(&file, "speedscope file")?;
-    let frames: Vec<FrameIndex> = root["shared"]["frames"]
-        .items()
-        .iter()
-        .map(|frame| sink.frame(name(frame).as_bytes(), FrameKind::User))
+    let file = Document::read(input)?;
+    let root = file.root(&["frames", "samples", "weights", "events"]);
+    let frames: Vec<FrameIndex> = file
+        .elements(&root["shared"]["frames"])
+        .map(|frame| sink.frame(name(&frame).as_bytes(), FrameKind::User))
         .collect();
     let Some(profiles) = root["profiles"].as_array().filter(|profiles| !profiles.is_empty()) else {
-        let what = "it has no profiles".to_owned();
-        return Err(ReadError::Broken { format: "speedscope file", what });
+        return Err(file.without("speedscope file", "profiles"));
     };
+    if frames.is_empty() && file.is_cut() {
+        return Err(file.without("speedscope file", "names of functions"));
+    }
     let first = text(&profiles[0]["unit"]);
     let (scale, value) = unit(first);
     sink.set_values(vec![value]);
@@ -56,13 +57,14 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let name = text(&profile["name"]);
         let task = (profiles.len() > 1)
             .then(|| sink.task(TaskName { name: name.as_bytes(), ..TaskName::default() }));
-        let mut one = OneProfile { frames: &frames, scale, task, record: &mut record, sink };
+        let mut one =
+            OneProfile { file: &file, frames: &frames, scale, task, record: &mut record, sink };
         match text(&profile["type"]) {
             "sampled" => one.sampled(profile)?,
             _ => one.evented(profile)?,
         }
     }
-    Ok(())
+    file.say_cut(sink)
 }
 
 /// `handle (app.py)`: lines are left out, so that a function is one box.
@@ -90,6 +92,7 @@ fn unit(name: &str) -> (f64, ValueType) {
 }
 
 struct OneProfile<'p> {
+    file: &'p Document,
     frames: &'p [FrameIndex],
     scale: f64,
     task: Option<TaskIndex>,
@@ -98,20 +101,30 @@ struct OneProfile<'p> {
     sink: &'p mut Sink,
 }
 
-impl OneProfile<'_> {
-    fn sampled(&mut self, profile: &Value<'_>) -> Result<(), ReadError> {
-        let samples = profile["samples"].items();
-        let weights = profile["weights"].as_array();
+impl<'p> OneProfile<'p> {
+    fn sampled(&mut self, profile: &Value<'p>) -> Result<(), ReadError> {
+        let has_weights = profile["weights"].is_array();
+        if !has_weights && self.file.is_cut() {
+            let name = text(&profile["name"]);
+            self.sink.note(format!("profile {name} is left out: its weights are missing"));
+            return Ok(());
+        }
+        let mut weights = self.file.elements(&profile["weights"]);
         let mut stack = Vec::new();
-        for (at, sample) in samples.iter().enumerate() {
+        for sample in self.file.elements(&profile["samples"]) {
+            let sample = &sample;
+            let weight = weights.next();
+            if weight.is_none() && has_weights && self.file.is_cut() {
+                break;
+            }
             *self.record += 1;
             stack.clear();
             let indices = sample.items();
             stack.extend(indices.iter().filter_map(|id| self.frames.get(index(id)?)));
-            let weight = weights.and_then(|weights| number(weights.get(at)?));
-            let weight = match (weight, weights) {
+            let weight = weight.as_ref().and_then(number);
+            let weight = match (weight, has_weights) {
                 (Some(weight), _) if weight >= 0.0 => weight,
-                (None, None) => 1.0,
+                (None, false) => 1.0,
                 _ => {
                     self.skip("it has no weight", sample)?;
                     continue;
@@ -127,11 +140,11 @@ impl OneProfile<'_> {
         Ok(())
     }
 
-    fn evented(&mut self, profile: &Value<'_>) -> Result<(), ReadError> {
-        let events = profile["events"].items();
+    fn evented(&mut self, profile: &Value<'p>) -> Result<(), ReadError> {
         let mut stack: Vec<FrameIndex> = Vec::new();
         let mut last = number(&profile["startValue"]).unwrap_or_default();
-        for event in events {
+        for event in self.file.elements(&profile["events"]) {
+            let event = &event;
             *self.record += 1;
             let frame = index(&event["frame"]).and_then(|at| self.frames.get(at)).copied();
             let (Some(frame), Some(at)) = (frame, number(&event["at"])) else {
@@ -158,8 +171,8 @@ impl OneProfile<'_> {
                 _ => self.skip("it neither opens nor closes a frame", event)?,
             }
         }
-        // Frames that nothing closes last to the end.
-        let end = number(&profile["endValue"]).unwrap_or(last);
+        // Frames that nothing closes last to the end, if that is in the file.
+        let end = number(&profile["endValue"]).filter(|_| !self.file.is_cut()).unwrap_or(last);
         self.add(&stack, end - last);
         Ok(())
     }

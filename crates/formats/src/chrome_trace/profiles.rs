@@ -16,8 +16,18 @@ pub(super) struct Profiles<'v> {
 }
 
 impl<'v> Profiles<'v> {
-    /// Takes an event that belongs to a profile; false for any other.
-    pub(super) fn take(&mut self, event: &'v Value<'v>, ids: &mut Ids) -> bool {
+    /// Whether an event belongs to a profile.
+    pub(super) fn is_of_one(event: &Value<'_>) -> bool {
+        let data = &event["args"]["data"];
+        match text(&event["name"]) {
+            "CpuProfile" => data["cpuProfile"].is_object(),
+            "Profile" | "ProfileChunk" => data.is_object(),
+            _ => false,
+        }
+    }
+
+    /// Takes an event that belongs to a profile.
+    pub(super) fn take(&mut self, event: &'v Value<'v>, ids: &mut Ids) {
         let data = &event["args"]["data"];
         match text(&event["name"]) {
             "CpuProfile" if data["cpuProfile"].is_object() => {
@@ -38,9 +48,8 @@ impl<'v> Profiles<'v> {
                     profile.deltas.extend(deltas.items());
                 }
             }
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     fn of(&mut self, event: &Value<'_>, ids: &mut Ids) -> &mut (Key, Parts<'v>) {

@@ -10,6 +10,8 @@ use super::Value;
 pub(crate) struct Parser<'t> {
     text: &'t str,
     at: usize,
+    /// The keys of arrays that are not read, but left to be read one by one.
+    lists: &'t [&'t str],
 }
 
 /// An array or an object that has begun.
@@ -20,7 +22,7 @@ struct Open {
 }
 
 /// What is wrong, and at which byte.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub(crate) what: &'static str,
     pub(crate) at: usize,
@@ -29,12 +31,29 @@ pub(crate) struct Wrong {
 impl<'t> Parser<'t> {
     /// From the byte `at` on.
     pub(crate) fn new(text: &'t str, at: usize) -> Parser<'t> {
-        Parser { text, at }
+        Parser { text, at, lists: &[] }
+    }
+
+    /// From the start on; arrays of these keys become [`Value::List`].
+    pub(super) fn with_lists(text: &'t str, lists: &'t [&'t str]) -> Parser<'t> {
+        Parser { text, at: 0, lists }
     }
 
     /// Where the next value is looked for.
     pub(crate) fn position(&self) -> usize {
         self.at
+    }
+
+    /// Goes behind this byte, if it comes next.
+    pub(super) fn takes(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// Whether the text ends right behind the value before: digits of a number may be missing.
+    pub(super) fn is_at_break(&self) -> bool {
+        self.at == self.text.len()
     }
 
     /// Whether nothing but blanks is left.
@@ -44,10 +63,42 @@ impl<'t> Parser<'t> {
 
     /// The next value.
     pub(crate) fn value(&mut self) -> Result<Value<'t>, Wrong> {
-        let mut parts: Vec<Value<'t>> = Vec::new();
-        let mut open: Vec<Open> = Vec::new();
+        let (mut parts, mut open) = (Vec::new(), Vec::new());
+        self.value_of(&mut parts, &mut open)
+    }
+
+    /// The next value, or, where it breaks off, what is whole of it, and what is wrong then.
+    pub(super) fn start_of_value(&mut self) -> (Value<'t>, Option<Wrong>) {
+        let (mut parts, mut open) = (Vec::new(), Vec::new());
+        let wrong = match self.value_of(&mut parts, &mut open) {
+            Ok(value) => return (value, None),
+            Err(wrong) => wrong,
+        };
+        if self.is_at_break() && matches!(parts.last(), Some(Value::Number(_))) {
+            parts.pop();
+        }
+        let mut value = Value::Null;
+        while let Some(Open { first, is_object }) = open.pop() {
+            if !value.is_null() {
+                parts.push(value);
+            }
+            // A key without a value.
+            if is_object && (parts.len() - first) % 2 == 1 {
+                parts.pop();
+            }
+            value = within(is_object, parts.drain(first..).collect());
+        }
+        (value, Some(wrong))
+    }
+
+    fn value_of(
+        &mut self,
+        parts: &mut Vec<Value<'t>>,
+        open: &mut Vec<Open>,
+    ) -> Result<Value<'t>, Wrong> {
         loop {
             let mut value = match self.peek() {
+                Some(b'[') if self.is_list(parts, open) => self.list(),
                 Some(start @ (b'[' | b'{')) => {
                     self.at += 1;
                     let is_object = start == b'{';
@@ -87,12 +138,60 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn wrong<T>(&self, what: &'static str) -> Result<T, Wrong> {
+    /// Whether the key that the next value is of is one of a list.
+    fn is_list(&self, parts: &[Value<'t>], open: &[Open]) -> bool {
+        !self.lists.is_empty()
+            && open.last().is_some_and(|open| open.is_object)
+            && parts.last().and_then(Value::as_str).is_some_and(|key| self.lists.contains(&key))
+    }
+
+    /// An array that is left unread. One that breaks off ends with the text: who reads it says so.
+    pub(super) fn list(&mut self) -> Value<'t> {
+        let start = self.at;
+        self.skip_nested();
+        Value::List(&self.text[start..self.at])
+    }
+
+    /// Goes behind an array or an object, without a look at what is in it.
+    fn skip_nested(&mut self) {
+        let bytes = self.text.as_bytes();
+        let mut depth = 0_usize;
+        while let Some(byte) = bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return;
+                    }
+                }
+                b'"' => self.skip_text(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Goes behind the end of a text, from behind its first quotation mark.
+    fn skip_text(&mut self) {
+        let bytes = self.text.as_bytes();
+        while let Some(found) = memchr2(b'"', b'\\', &bytes[self.at..]) {
+            self.at += found + 1;
+            if bytes[self.at - 1] == b'"' {
+                return;
+            }
+            // What is escaped, and one byte of it at least, if it is there; no other starts a character.
+            self.at = (self.at + 1).min(bytes.len());
+        }
+        self.at = bytes.len();
+    }
+
+    pub(super) fn wrong<T>(&self, what: &'static str) -> Result<T, Wrong> {
         Err(Wrong { what, at: self.at })
     }
 
     /// The next byte that is not blank.
-    fn peek(&mut self) -> Option<u8> {
+    pub(super) fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         let blanks = rest.iter().position(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
         self.at += blanks.unwrap_or(rest.len());
