@@ -76,8 +76,9 @@ pub(crate) fn read(
         (read_profile(Box::new(bytes.as_slice()), config), broken_end(trouble, options)?)
     };
     let ReadProfile { profile, mut notes, left } = read.map_err(refused)?;
-    if options.strict && (left.cut_at.is_some() || left.has_no_facts || left.broken_packing) {
-        let place = Place::Byte(left.cut_at.unwrap_or(0));
+    let broken_at = left.cut_at.or(left.behind);
+    if options.strict && (broken_at.is_some() || left.has_no_facts || left.broken_packing) {
+        let place = Place::Byte(broken_at.unwrap_or(0));
         let reason = notes.first().cloned().unwrap_or_default();
         return Err(ReadError::Strict { place, reason });
     }

@@ -30,6 +30,11 @@ impl Section {
         Some(Section { start: fields.u64()?, len: fields.u64()? })
     }
 
+    /// Behind its last byte.
+    pub(crate) fn end(self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+
     /// Whether it is longer than what is read of it.
     pub(crate) fn is_too_long(self) -> bool {
         self.len > MAX_PART
@@ -133,5 +138,13 @@ impl FileHeader {
             sections.push((*number, Section::parse(&mut fields).unwrap_or(missing)));
         }
         Ok(sections)
+    }
+
+    /// Where the file ends that has these parts behind its data; `None` of one whose recorder was killed.
+    pub(crate) fn end(&self, sections: &[(u32, Section)]) -> Option<u64> {
+        let table = 16 * self.features.len() as u64;
+        let data_end = self.data.end().saturating_add(table);
+        let ends = sections.iter().map(|(_, section)| section.end());
+        (self.data.len > 0).then(|| ends.chain([self.attributes.end()]).fold(data_end, u64::max))
     }
 }

@@ -54,6 +54,12 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
             "it is truncated or damaged at byte {at}; everything before that was read"
         ));
     }
+    if let Some(at) = left.behind {
+        notes.push(format!(
+            "something stands behind its end at byte {at} and was not read: another recording, if files \
+             were put together; name each of them instead"
+        ));
+    }
     if left.has_no_facts {
         notes.push(
             "what perf writes at a recording's end is missing: build IDs, or names of events"

@@ -10,6 +10,10 @@ use crate::bytes::{ReadAt, read_full};
 /// How much is read at a time, in bytes; a record has at most 64 KiB.
 const BLOCK: usize = 1 << 20;
 
+/// No record has a kind like that: perf's and simpleperf's are far below. What does starts another file, or is
+/// none of perf's.
+const NO_KIND: u32 = 1 << 16;
+
 /// Type, misc and length of a record.
 pub(crate) const HEADER: usize = 8;
 
@@ -45,7 +49,7 @@ pub(crate) enum Next {
     Record(Record),
     /// More bytes than there are.
     Cut,
-    /// No record: its length is that of none.
+    /// No record: its length or its kind is that of none.
     Broken,
 }
 
@@ -57,7 +61,7 @@ pub(crate) fn record_at(block: &Rc<Vec<u8>>, at: usize, endian: Endianness) -> N
         return Next::Cut;
     };
     let len = usize::from(len);
-    if len < HEADER {
+    if len < HEADER || kind >= NO_KIND {
         return Next::Broken;
     }
     if rest.len() < len {

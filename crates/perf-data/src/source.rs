@@ -75,6 +75,8 @@ pub struct Left {
     pub late: u64,
     /// Where the file ends within a record, or is not a file of records any more.
     pub cut_at: Option<u64>,
+    /// Where something stands behind all that the file says it has.
+    pub behind: Option<u64>,
     /// Whether what the file says about the recording is missing, or a part of it: perf writes that
     /// when the recording ends.
     pub has_no_facts: bool,
@@ -134,7 +136,13 @@ impl<'s> PerfData<'s> {
             events = RecordedEvents::read(file, endian, &mut *input)?;
             left.has_no_facts = file.data.len == 0;
             end = (file.data.len > 0).then(|| file.data.start.saturating_add(file.data.len));
-            for (number, section) in file.feature_sections(endian, &mut *input)? {
+            let sections = file.feature_sections(endian, &mut *input)?;
+            let behind = file.end(&sections).filter(|end| i64::try_from(*end).is_ok());
+            left.behind = match behind {
+                Some(end) if input.read_at(end, &mut [0])? > 0 => Some(end),
+                _ => None,
+            };
+            for (number, section) in sections {
                 let bytes = section.read(&mut *input)?;
                 left.has_no_facts |= (bytes.len() as u64) < section.len && !section.is_too_long();
                 facts.take(number, &bytes, endian, &mut events);

@@ -303,3 +303,17 @@ fn a_record_without_a_length_ends_the_file() {
     let (samples, _, left) = drain(&file, Some("cpu-clock")).unwrap();
     assert_eq!((samples.len(), left.cut_at), (3, Some(end)));
 }
+
+#[test]
+fn what_stands_behind_a_file_is_told_and_not_read() {
+    for endian in BOTH {
+        let (file, stream) = (Writer(endian).file(), Writer(endian).stream());
+        for behind in [&*file, &*stream, b"#"] {
+            let (samples, _, left) = drain(&[&*file, behind].concat(), Some("cpu-clock")).unwrap();
+            assert_eq!((samples.len(), left.behind), (3, Some(file.len() as u64)));
+            let both = [&*stream, behind].concat();
+            let (samples, _, left) = drain(&both, Some("cpu-clock")).unwrap();
+            assert_eq!((samples.len(), left.cut_at), (3, Some(stream.len() as u64)));
+        }
+    }
+}
