@@ -84,15 +84,24 @@ pub(super) fn is_comment(line: &[u8]) -> bool {
     matches!(line, [b'#'] | [b'#', b' ' | b'\t', ..])
 }
 
-/// Cuts the last word off a line when it is a count: what stands before it, and the count.
+/// Cuts the last word off a line when it is a count: the stack before it, and the count.
 pub(super) fn cut_count(line: &[u8]) -> Option<(&[u8], Count)> {
+    cut_last(line).map(|(stack, count)| (without_end(stack), count))
+}
+
+/// The same, with the semicolon that the stack may end with.
+pub(super) fn cut_last(line: &[u8]) -> Option<(&[u8], Count)> {
     let line = line.trim_ascii_end();
     let start = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
     let count = Count::parse(&line[start + 1..])?;
     let stack = line[..start].trim_ascii_end();
-    // heaptrack puts a semicolon behind the last frame as well.
-    let stack = stack.strip_suffix(b";").filter(|rest| !rest.is_empty()).unwrap_or(stack);
     (!stack.is_empty()).then_some((stack, count))
+}
+
+/// A stack without a semicolon behind its last frame: heaptrack puts one there, and flame where the
+/// frame ends like a count.
+pub(super) fn without_end(stack: &[u8]) -> &[u8] {
+    stack.strip_suffix(b";").filter(|rest| !rest.is_empty()).unwrap_or(stack)
 }
 
 /// Where the frame that starts at `at` ends.

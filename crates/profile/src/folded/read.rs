@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use memchr::memchr;
 
 use super::count::{Count, MAX_DECIMALS};
-use super::line::{Batch, Line, common_prefix, cut_count, is_comment};
+use super::line::{Batch, Line, common_prefix, cut_count, cut_last, is_comment, without_end};
 use super::names::{HashedName, Names};
 use super::parts::FoldedPart;
 use super::root::{FirstFrames, is_function};
@@ -51,8 +51,8 @@ impl Columns {
     pub fn detect(start: &[u8]) -> Columns {
         let lines = without_mark(start).split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let mut lines = lines.filter(|line| !is_comment(line));
-        match lines.find_map(|line| cut_count(line).map(|(rest, _)| rest)) {
-            Some(rest) if cut_count(rest).is_some() => Columns::Two,
+        match lines.find_map(|line| cut_last(line).map(|(rest, _)| rest)) {
+            Some(rest) if cut_last(rest).is_some() => Columns::Two,
             _ => Columns::One,
         }
     }
@@ -327,7 +327,7 @@ impl FoldedReader {
         let trimmed = line.trim_ascii_start();
         // What is shifted has nothing in common with the line before.
         let common = if trimmed.len() == line.len() { common } else { 0 };
-        let Some((stack, after)) = cut_count(trimmed) else {
+        let Some((stack, after)) = cut_last(trimmed) else {
             if !trimmed.is_empty() && !is_comment(trimmed.trim_ascii_end()) {
                 self.skip(trimmed);
             }
@@ -337,7 +337,7 @@ impl FoldedReader {
             return Ok(None);
         }
         let (stack, before) = match self.columns {
-            Columns::One => (stack, Count::ZERO),
+            Columns::One => (without_end(stack), Count::ZERO),
             Columns::Two => cut_count(stack).ok_or(FoldedError::OneCount)?,
         };
         if after.digits == 0 && before.digits == 0 {

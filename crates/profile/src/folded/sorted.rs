@@ -35,8 +35,9 @@ impl Item<'_> {
         let rest = |item: &Item<'_>| {
             item.text.as_bytes()[len..].first().copied().or(item.is_below.then_some(b';'))
         };
-        // No text has a `;`, so that nothing is left to compare behind one.
-        one[..len].cmp(&two[..len]).then_with(|| rest(self).cmp(&rest(other)))
+        // No text has a `;` but at its end, so that nothing is left to compare behind one.
+        let order = one[..len].cmp(&two[..len]).then_with(|| rest(self).cmp(&rest(other)));
+        order.then_with(|| self.is_below.cmp(&other.is_below))
     }
 
     fn is_same(&self, other: &Item<'_>) -> bool {
@@ -147,15 +148,15 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The last frame of a line: `redis 7` would be read as `redis` with a count, and blanks at the end
-/// belong to none.
+/// The last frame of a line: blanks at its end belong to none. `redis 7` would be read as `redis` with a
+/// count, and one without a name as the end of the frame before: a `;` behind them ends them.
 fn own(text: &str, is_first: bool) -> Cow<'_, str> {
     let text = text.trim_end();
-    let text = match text.rsplit_once(' ') {
-        Some((head, word)) if Count::parse(word.as_bytes()).is_some() => {
-            Cow::Owned(format!("{head}_{word}"))
-        }
-        _ => Cow::Borrowed(text),
+    let count = text.rsplit_once(' ').map(|(_, word)| word.as_bytes());
+    let is_counted = count.is_some_and(|word| Count::parse(word).is_some());
+    let text = match is_counted || (text.is_empty() && !is_first) {
+        true => Cow::Owned(format!("{text};")),
+        false => Cow::Borrowed(text),
     };
     match (is_first, text.trim()) {
         (false, _) => text,
@@ -248,9 +249,10 @@ mod tests {
     #[test]
     fn frames_at_the_ends_of_lines_can_be_read_back() {
         for (text, expect) in [
-            ("x 12", "x_12"),
-            ("x 12 ", "x_12"),
-            ("x 1.5e3", "x_1.5e3"),
+            ("x 12", "x 12;"),
+            ("x 12 ", "x 12;"),
+            ("x 1.5e3", "x 1.5e3;"),
+            (" 7", "7;"),
             ("  ", "-"),
             ("#", "#_"),
             ("# x", "#_x"),
@@ -259,7 +261,8 @@ mod tests {
         ] {
             assert_eq!(own(text, true), expect, "{text:?}");
         }
-        assert_eq!((own(" a ", false), own(" 7", false)), (" a".into(), "_7".into()));
+        let found = [" a ", " 7", " "].map(|text| own(text, false));
+        assert_eq!(found, [" a", " 7;", ";"]);
         assert_eq!(
             (first("# x"), first("#"), first(" a ")),
             ("#_x".into(), "#".into(), "a ".into())

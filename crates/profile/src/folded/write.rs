@@ -43,8 +43,8 @@ impl Annotations {
 /// Writes one line for each node with self weight, sorted by bytes.
 ///
 /// In names `;` becomes `:` and control characters become blanks, so that a name is always one
-/// frame of one line; marks that turn the direction of text become escapes (`\u{202e}`); a blank before trailing digits of a leaf becomes `_`, since readers would
-/// take the digits for a second count. Blanks at both ends of a line are left out, a stack that is
+/// frame of one line; marks that turn the direction of text become escapes (`\u{202e}`); a leaf that ends with a blank and a number, or has no name, gets a `;`
+/// behind it, since readers would take the number for a second count. Blanks at both ends of a line are left out, a stack that is
 /// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by
 /// that share a line. A tree with weights before and after has both on each line, as difffolded.pl
 /// writes them. No more than the current line is in memory.
@@ -62,10 +62,6 @@ pub fn write_folded(
     let mut digits = String::new();
     while let Some((path, counts)) = lines.next_line() {
         digits.clear();
-        // A reader takes one as the end of the last frame, which has no name.
-        if path.ends_with(';') {
-            digits.push(';');
-        }
         if tree.before().is_some() {
             push_count(counts.before, tree.decimals(), &mut digits);
         }
@@ -204,12 +200,34 @@ mod tests {
             ("a\nb\tc", FrameKind::User),
             ("x 12", FrameKind::User),
         ];
-        check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x_12 4\n");
+        check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x 12; 4\n");
         let exponent: &[(&str, FrameKind)] = &[("x 1.5e3", FrameKind::User)];
-        check(&[(exponent, 4)], Annotations::Write, "my prog;x_1.5e3 4\n");
+        check(&[(exponent, 4)], Annotations::Write, "my prog;x 1.5e3; 4\n");
         // What follows a mark would be shown from right to left, the count included.
         let turned: &[(&str, FrameKind)] = &[("x\u{202e}y", FrameKind::User)];
         check(&[(turned, 4)], Annotations::Write, "my prog;x\\u{202e}y 4\n");
+    }
+
+    #[test]
+    fn frames_that_end_like_a_count_stay_what_they_are_however_often_they_are_turned() {
+        let two = "b;a;thread 1; 3 4\nthread 1; 5 6\n";
+        for text in ["thread 1;a;b 3\nthread_2;a 1\n", "thread 1; 3\n", "a;7 3\na;; 4\n", two] {
+            let read = |text: &str| {
+                let columns = Columns::detect(text.as_bytes());
+                let mut reader = FoldedReader::new(columns, SiblingOrder::Name);
+                reader.read(&mut text.as_bytes()).unwrap();
+                assert_eq!(reader.skipped_lines(), 0);
+                reader.finish(ValueType::samples())
+            };
+            let written = |tree: &CallTree| {
+                let mut out = Vec::new();
+                write_folded(tree, Annotations::Write, &mut out).unwrap();
+                String::from_utf8(out).unwrap()
+            };
+            let turned = |text: &str| written(&read(text).reversed(SiblingOrder::Name));
+            assert_eq!(written(&read(text)), text);
+            assert_eq!(turned(&turned(text)), text);
+        }
     }
 
     #[test]
