@@ -292,10 +292,8 @@ impl Outputs {
 
     /// A tree as the picture options want it: cut, turned, scaled.
     pub(crate) fn shape(&self, tree: CallTree) -> Result<CallTree, Failure> {
-        let (tree, complaint) = self.picture.shape(tree)?;
-        if let Some(complaint) = complaint.filter(|_| !self.quiet) {
-            warn(&complaint, self.color);
-        }
+        let (tree, complaints) = self.picture.shape(tree)?;
+        complaints.iter().filter(|_| !self.quiet).for_each(|it| warn(it, self.color));
         Ok(tree)
     }
 

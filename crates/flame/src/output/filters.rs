@@ -1,6 +1,9 @@
 //! Filters of stacks: which are shown, and which of their frames.
 
+use std::cell::Cell;
+
 use flame_profile::{CallTree, LabelId, SiblingOrder, Weight};
+use flame_render::ValueScale;
 use regex_lite::Regex;
 
 use crate::cli::FilterArgs;
@@ -40,8 +43,8 @@ impl Filters {
             && !packages
     }
 
-    /// What is left of a tree.
-    pub(super) fn apply(&self, tree: &CallTree, order: SiblingOrder) -> CallTree {
+    /// What is left of a tree, and what is to be said of stacks of which no frame is left.
+    pub(super) fn apply(&self, tree: &CallTree, order: SiblingOrder) -> (CallTree, Option<String>) {
         let matches = |regexes: &[Regex]| -> Vec<bool> {
             let is_match = |name: &str| regexes.iter().any(|regex| regex.is_match(name));
             let labels = tree.labels().iter();
@@ -51,6 +54,7 @@ impl Filters {
         let hide = matches(&self.hide);
         let min_weight =
             Weight(self.min_weight.saturating_mul(10_u64.saturating_pow(tree.decimals())));
+        let emptied = Cell::new(Weight(0));
         let left = tree.with_paths(order, |path: &mut Vec<LabelId>, weight: Weight| {
             let any = |of: &[bool]| path.iter().any(|label| of[label.index()]);
             let is_shown = (self.grep.is_empty() || any(&grep)) && !any(&exclude);
@@ -60,8 +64,30 @@ impl Filters {
             }
             path.drain(..self.trim_root.min(path.len()));
             path.retain(|label| !hide[label.index()]);
+            if path.is_empty() {
+                emptied.set(emptied.get() + weight);
+            }
         });
-        if self.packages { left.with_packages(order) } else { left }
+        let left = if self.packages { left.with_packages(order) } else { left };
+        (left, self.complaint(tree, emptied.get()))
+    }
+
+    /// What is said of weight that no frame stands for any more: the share of others would be larger
+    /// without a word.
+    fn complaint(&self, tree: &CallTree, emptied: Weight) -> Option<String> {
+        if emptied == Weight(0) {
+            return None;
+        }
+        let options = match (self.trim_root > 0, self.hide.is_empty()) {
+            (true, true) => "--trim-root",
+            (false, _) => "--hide",
+            (true, false) => "--trim-root and --hide",
+        };
+        let scale = ValueScale::of_tree(tree, None);
+        let (emptied, all) = (scale.number(emptied), scale.amount(tree.total()));
+        Some(format!(
+            "{options} left no frame of stacks that weigh {emptied} of {all}: they are left out"
+        ))
     }
 }
 

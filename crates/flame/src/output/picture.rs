@@ -82,10 +82,18 @@ impl Picture {
         Some(Failure::new(what).or_try("--flat --format txt, to see the names"))
     }
 
-    /// Cuts, turns, scales and widens the tree. Also says what was not done.
-    pub(super) fn shape(&self, mut tree: CallTree) -> Result<(CallTree, Option<String>), Failure> {
+    /// Cuts, turns, scales and widens the tree. Also says what was not done, and what is lost by it.
+    pub(super) fn shape(&self, mut tree: CallTree) -> Result<(CallTree, Vec<String>), Failure> {
+        let mut complaints = Vec::new();
         if !self.filters.is_empty() {
-            tree = self.filters.apply(&tree, self.order());
+            let (left, complaint) = self.filters.apply(&tree, self.order());
+            if left.nodes().len() == 1 && tree.nodes().len() > 1 {
+                return Err(Failure::new("no stack is left by the filters").or_why(
+                    complaint.unwrap_or_else(|| "none is one that they ask for".to_owned()),
+                ));
+            }
+            complaints.extend(complaint);
+            tree = left;
         }
         if !self.args.base.is_empty() {
             tree = tree.from_bases(&self.args.base, self.order());
@@ -96,13 +104,11 @@ impl Picture {
         if let Some(name) = &self.args.callers {
             tree = tree.callers(name, self.order());
         }
-        let mut complaint = None;
         if let Some(total) = self.args.total {
             let unit = 10_u64.saturating_pow(tree.decimals());
             if !tree.widen(Weight(total.saturating_mul(unit))) {
                 let weighs = tree.total().0.div_ceil(unit);
-                complaint =
-                    Some(format!("--total {total} is left out: the samples weigh {weighs}"));
+                complaints.push(format!("--total {total} is left out: the samples weigh {weighs}"));
             }
         }
         if let Some(factor) = self.args.factor {
@@ -111,7 +117,7 @@ impl Picture {
                 Failure::usage("--factor is too large").why(error.to_string())
             })?;
         }
-        Ok((tree, complaint))
+        Ok((tree, complaints))
     }
 
     /// How an SVG looks; `title` is what is known of the profile.
