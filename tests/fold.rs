@@ -135,6 +135,57 @@ fn stacks_are_filtered_cut_and_turned() {
 }
 
 #[test]
+fn stacks_of_which_filters_leave_no_frame_are_said_with_their_weight() {
+    let scratch = scratch_with("in.folded", "a;b;c 5\na 7.5\na;b 0.5\n");
+    let trimmed = fold(&scratch, &["in.folded", "--trim-root", "1"]).success();
+    assert_eq!(trimmed.stdout, "b 0.5\nb;c 5\n");
+    let expect = "warning: --trim-root left no frame of stacks that weigh 7.50 of 13.00 samples: \
+                  they are left out\n";
+    assert_eq!(trimmed.stderr, expect);
+    let hidden = fold(&scratch, &["in.folded", "--hide", "^[ab]$"]).success();
+    assert!(
+        hidden.stderr.contains("--hide left no frame of stacks that weigh 8.00"),
+        "{}",
+        hidden.stderr
+    );
+    assert_eq!(fold(&scratch, &["in.folded", "--hide", "b"]).success().stderr, "");
+    // Nothing is no picture of anything.
+    let none =
+        &["no stack is left by the filters", "--trim-root left no frame of stacks that weigh 13"];
+    fold(&scratch, &["in.folded", "--trim-root", "9"]).error(1, none);
+    fold(&scratch, &["in.folded", "--hide", "."]).error(1, &["--hide left no frame"]);
+    fold(&scratch, &["in.folded", "--grep", "none"]).error(1, &["none is one that they ask for"]);
+    let render =
+        flame().current_dir(scratch.path()).args(["render", "--hide", ".", "in.folded"]).output();
+    assert_eq!(render.unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn an_input_that_cannot_be_read_takes_none_of_the_others_away() {
+    let scratch = scratch_with("a.folded", "t;a 1\n");
+    fs::create_dir_all(scratch.file("many")).unwrap();
+    fs::write(scratch.file("many/a.folded"), "t;a 1\n").unwrap();
+    fs::write(scratch.file("many/b"), b"\x00\x01\x02\x03 no profile").unwrap();
+    fs::write(scratch.file("many/c.html"), "<html>").unwrap();
+    fs::write(scratch.file("many/d.folded"), "t;d 2\n").unwrap();
+    for inputs in [&["many"][..], &["many/c.html", "many/d.folded", "a.folded", "many/b"]] {
+        let ended = fold(&scratch, inputs).success();
+        assert_eq!(ended.stdout, "t;a 1\nt;d 2\n");
+        for name in ["many/b: ", "many/c.html as a profile"] {
+            let expect = format!("warning: left out: cannot read {name}");
+            assert!(ended.stderr.contains(&expect), "{}", ended.stderr);
+        }
+        let strict = fold(&scratch, &[inputs, &["--strict"]].concat());
+        strict.error(1, &["cannot read many/"]);
+    }
+    fs::write(scratch.file("large.folded"), "t;a 10000000000000000000\n").unwrap();
+    let expect = "the sum of the weights in large.folded, large.folded does not fit into 64 bits";
+    fold(&scratch, &["large.folded", "large.folded"]).error(1, &[expect, "why: 2^64"]);
+    fold(&scratch, &["many/b", "many/c.html"]).error(1, &["cannot read many/b"]);
+    fold(&scratch, &["a.folded", "nowhere"]).error(1, &["cannot read nowhere"]);
+}
+
+#[test]
 fn what_was_left_out_is_said() {
     let scratch = scratch_with("in.perf", PERF);
     let ended = fold(&scratch, &["in.perf"]).success();
@@ -184,6 +235,28 @@ fn inputs_are_files_folders_and_pipes_packed_or_not() {
         assert_eq!(String::from_utf8(ended.stdout).unwrap(), expect, "{arguments:?}");
     }
     assert_eq!(finish(flame().arg("fold").stdin(Stdio::null())).code(), 2);
+}
+
+#[test]
+fn packed_text_that_breaks_off_is_read_nearly_to_the_break() {
+    let number = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let text: String = (0..200_000).map(|at| format!("t;f{} 1\n", number(at))).collect();
+    let scratch = scratch_with("in.folded", &text);
+    for tool in ["gzip", "xz", "zstd"] {
+        let packed = Command::new(tool).args(["-c", "-q", &scratch.file("in.folded")]).output();
+        // xz and zstd may not be there.
+        let Ok(packed) = packed.map(|packed| packed.stdout) else { continue };
+        fs::write(scratch.file("cut"), &packed[..packed.len() * 9 / 10]).unwrap();
+        let ended = fold(&scratch, &["cut"]).success();
+        let sum: u64 = ended
+            .stdout
+            .lines()
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum();
+        assert!((160_000..182_000).contains(&sum), "{tool}: {sum}");
+        assert!(ended.stderr.contains("is damaged or truncated"), "{}", ended.stderr);
+        fold(&scratch, &["cut", "--strict"]).code();
+    }
 }
 
 #[test]
@@ -263,7 +336,7 @@ fn files_of_folders_are_stacks_of_what_they_take() {
     fs::hard_link(scratch.file("top/a/one"), scratch.file("top/a/second")).unwrap();
     std::os::unix::fs::symlink("..", scratch.file("top/a/loop")).unwrap();
     let sizes = fold(&scratch, &["--files", "top", "--value", "size"]).success();
-    let expect = "top;a;b;odd: name_7 3\ntop;a;loop 2\ntop;a;one 10000\n";
+    let expect = "top;a;b;odd: name 7; 3\ntop;a;loop 2\ntop;a;one 10000\n";
     assert_eq!(sizes.stdout, expect);
     assert!(
         sizes.stderr.contains("further names of files that were already counted: 1"),

@@ -143,8 +143,10 @@ fn what_cannot_be_read_is_said_and_counted() {
     error(b"{\n\"a\": 1,\n\"b\": 2\n}\n", &["cannot read in.folded", "why: it is JSON, but not"]);
     error(b"heap profile:  1: 2 [3: 4] @\n", &["cannot read in.folded", "go tool pprof -proto"]);
     let large = b"a 18446744073709551615\nb 18446744073709551615\n";
-    error(large, &["the sum of the weights in in.folded does not fit into 64 bits", "why: 2^64"]);
-    error(b"a 9999999999999999999 1\na;b 9999999999999999999 2\n", &["the weights in in.folded"]);
+    error(large, &["no stacks in in.folded", "why: line 1: with its count, the sum of all"]);
+    let two = b"a 9999999999999999999 1\na;b 9999999999999999999 2\n";
+    let said = render(&scratch_with(two), &[]).success().stderr;
+    assert!(said.contains("in.folded, line 2: with its count, the sum of all"), "{said}");
     error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
     error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: it is binary"]);
     finish(flame().args(["render", "/no/such/file"]))

@@ -98,6 +98,37 @@ pub(crate) fn read(path: &Path, options: &ReadOptions) -> Result<ReadInput, Fail
     read_input(source, options).map_err(|error| failure(path, &error))
 }
 
+/// Reads one of several inputs: the inner failure is of one that the others are shown without. What is asked
+/// for and not there, as a file that was named, is missing whatever the others have.
+pub(crate) fn read_among(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<Result<ReadInput, Failure>, Failure> {
+    let source = Source::open(path);
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match source.map_err(ReadError::Io).and_then(|source| read_input(source, options)) {
+        Ok(read) => Ok(Ok(read)),
+        Err(error) => {
+            let failure = failure(path, &error);
+            match error {
+                ReadError::NotSaid { .. } | ReadError::NoSuchEvent(_) => Err(failure),
+                ReadError::Io(error) if is_missing(&error) => Err(failure),
+                _ if options.strict => Err(failure.or_why("--strict makes it an error")),
+                _ => Ok(Err(failure)),
+            }
+        }
+    }
+}
+
+/// Notes of inputs that the others are shown without, the first few named.
+pub(crate) fn notes_of_unread(unread: &[Failure]) -> impl Iterator<Item = String> {
+    const MOST: usize = 5;
+    let named = unread.iter().take(MOST).map(|failure| format!("left out: {}", failure.what()));
+    let others = unread.len().saturating_sub(MOST);
+    let more = counted(others as u64, "other input", "other inputs");
+    named.chain((others > 0).then(|| format!("left out: {more} that cannot be read")))
+}
+
 /// Says which lines were left out, and why.
 pub(crate) fn say_skipped(all: &[SkippedOf], cli: &Cli) {
     let count: u64 = all.iter().map(|of| of.skipped.count()).sum();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use flame_formats::{InputContent, Merge, MergeError, ReadInput, ReadOptions};
 use flame_profile::{CallTree, Health, NO_COUNT, Profile, TreeOptions, ValueType};
 
-use crate::inputs::{SkippedOf, nothing, nothing_in, read, too_large};
+use crate::inputs::{SkippedOf, notes_of_unread, nothing, nothing_in, read, read_among, too_large};
 use crate::message::Failure;
 use crate::output::{Format, Outputs};
 
@@ -36,9 +36,16 @@ impl Inputs {
         let mut merge = Merge::in_order(order);
         let (mut health, mut skipped_of) = (Health::default(), Vec::new());
         let (mut only, mut said) = (None, Vec::new());
-        let mut has_annotations = false;
+        let (mut has_annotations, mut unread) = (false, Vec::new());
         for path in paths {
-            let ReadInput { format, content, skipped, notes } = read(path, options)?;
+            let read = if alone { Ok(read(path, options)?) } else { read_among(path, options)? };
+            let ReadInput { format, content, skipped, notes } = match read {
+                Ok(read) => read,
+                Err(failure) => {
+                    unread.push(failure);
+                    continue;
+                }
+            };
             has_annotations |= format.has_annotations();
             said.extend(notes.iter().cloned());
             health.notes.extend(notes);
@@ -46,7 +53,7 @@ impl Inputs {
             if skipped.count() > 0 {
                 skipped_of.push(SkippedOf { path: path.clone(), skipped });
             }
-            let added = match content {
+            let content = match content {
                 InputContent::Folded(parts, _) if alone => {
                     outputs.check_folded(path)?;
                     let tree = parts.finish(ValueType::samples(), order);
@@ -54,30 +61,20 @@ impl Inputs {
                     return Inputs { tree, profile: None, health, notes, skipped, has_annotations }
                         .unless_empty(paths);
                 }
-                InputContent::Folded(parts, columns) => {
-                    outputs.check_folded(path)?;
-                    merge.add_folded(*parts, columns)
-                }
-                InputContent::Profile(profile) => {
-                    outputs.check_sums(&path.display().to_string())?;
-                    check_value(outputs, profile.value_types())?;
-                    health.notes.extend(profile.health.notes.iter().cloned());
-                    let added = merge.add_profile(&profile, &outputs.tree_options(&profile));
-                    only = Some(*profile).filter(|_| alone);
-                    added
-                }
-                InputContent::Stacks(stacks) => {
-                    outputs.check_stacks(path)?;
-                    check_value(outputs, stacks.value_types())?;
-                    let is_pprof = outputs.formats().any(|format| format == Format::Pprof);
-                    only = (alone && is_pprof).then(|| stacks.to_profile());
-                    let value = Some(outputs.value_among(stacks.value_types()).unwrap_or(0));
-                    let options = TreeOptions { value, ..outputs.default_tree_options() };
-                    merge.add_stacks(&stacks, &options)
-                }
+                content => content,
             };
-            added.map_err(|error| refused(path, &error))?;
+            let is_pprof = alone && outputs.formats().any(|format| format == Format::Pprof);
+            let made = match &content {
+                InputContent::Stacks(stacks) if is_pprof => Some(stacks.to_profile()),
+                _ => None,
+            };
+            let read = add(&mut merge, (path, content), outputs, &mut health)?;
+            only = read.or(made).filter(|_| alone);
         }
+        if unread.len() == paths.len() && !unread.is_empty() {
+            return Err(unread.swap_remove(0));
+        }
+        health.notes.extend(notes_of_unread(&unread));
         let tree = merge.finish(order);
         let (notes, skipped) = (said, skipped_of);
         Inputs { tree, profile: only, health, notes, skipped, has_annotations }.unless_empty(paths)
@@ -112,6 +109,37 @@ impl Inputs {
             _ => Ok(self),
         }
     }
+}
+
+/// Adds what a file holds to what others hold; handed back is the profile that it is, if it is one.
+fn add(
+    merge: &mut Merge,
+    (path, content): (&Path, InputContent),
+    outputs: &Outputs,
+    health: &mut Health,
+) -> Result<Option<Profile>, Failure> {
+    let (added, profile) = match content {
+        InputContent::Folded(parts, columns) => {
+            outputs.check_folded(path)?;
+            (merge.add_folded(*parts, columns), None)
+        }
+        InputContent::Profile(profile) => {
+            outputs.check_sums(&path.display().to_string())?;
+            check_value(outputs, profile.value_types())?;
+            health.notes.extend(profile.health.notes.iter().cloned());
+            let added = merge.add_profile(&profile, &outputs.tree_options(&profile));
+            (added, Some(*profile))
+        }
+        InputContent::Stacks(stacks) => {
+            outputs.check_stacks(path)?;
+            check_value(outputs, stacks.value_types())?;
+            let value = Some(outputs.value_among(stacks.value_types()).unwrap_or(0));
+            let options = TreeOptions { value, ..outputs.default_tree_options() };
+            (merge.add_stacks(&stacks, &options), None)
+        }
+    };
+    added.map_err(|error| refused(path, &error))?;
+    Ok(profile)
 }
 
 /// Whether the value that is asked for is there.
