@@ -14,7 +14,8 @@
 //!
 //! The first function of a location is inlined into the next one. As in a profile that is not text, what is
 //! shown first is the value marked as the default one, else the last one; an address without a function
-//! is `[server+0x8c53]`; and negative values, which differences of profiles have, count as 0.
+//! is `[server+0x8c53]`; negative values, which differences of profiles have, count as 0; and labels name the
+//! thread and the process of a sample.
 
 use flame_profile::{FrameKind, ValueType};
 use rustc_hash::FxHashMap;
@@ -24,8 +25,11 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, is_hex, number, rfind};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::{FrameIndex, Sample, Sink};
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
 use crate::skipped::Place;
+use labels::Labels;
+
+mod labels;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "go-raw",
@@ -49,6 +53,7 @@ enum Part {
 /// A sample: its values, and its locations, innermost first.
 struct Raw {
     line: u64,
+    task: Option<TaskIndex>,
     values: Vec<u64>,
     locations: Vec<u64>,
 }
@@ -75,6 +80,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let (mut count, mut default, mut negative) = (0, 0, 0);
     let mut locations: FxHashMap<u64, Location> = FxHashMap::default();
     let mut mappings: FxHashMap<u64, Mapping> = FxHashMap::default();
+    let mut labels = Labels::default();
     let mut last = 0;
     while let Some(line) = lines.next_line()? {
         let text = line.text.trim_ascii();
@@ -95,12 +101,13 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                     }
                     Part::Samples => match sample(text, count, line.number) {
                         Some((mut sample, negatives)) => {
+                            end_sample(&mut samples, &mut labels, sink);
                             negative += negatives;
                             sample.values[..=default].rotate_right(1);
                             samples.push(sample);
                             true
                         }
-                        None => is_label(text),
+                        None => labels.take(text),
                     },
                     Part::Locations => take_location(text, &mut last, &mut locations),
                     Part::Mappings => take_mapping(text, &mut mappings),
@@ -116,6 +123,8 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             }
         };
     }
+    end_sample(&mut samples, &mut labels, sink);
+    labels.note().into_iter().for_each(|note| sink.note(note));
     if negative > 0 {
         sink.note(format!("{negative} negative values were taken as 0"));
     }
@@ -155,12 +164,15 @@ fn sample(text: &[u8], count: usize, line: u64) -> Option<(Raw, u64)> {
     };
     let values: Vec<u64> = words(&text[..at]).map(value).collect::<Option<_>>()?;
     let locations = words(&text[at + 1..]).map(number).collect::<Option<_>>()?;
-    (values.len() == count).then_some((Raw { line, values, locations }, negative))
+    (values.len() == count).then_some((Raw { line, task: None, values, locations }, negative))
 }
 
-/// `label:[thread_name:main]`, below the sample that has it.
-fn is_label(text: &[u8]) -> bool {
-    memchr::memmem::find(text, b":[").is_some()
+/// Gives the last sample the thread that the labels below it name.
+fn end_sample(samples: &mut [Raw], labels: &mut Labels, sink: &mut Sink) {
+    let task = labels.end_sample(sink);
+    if let Some(sample) = samples.last_mut() {
+        sample.task = task;
+    }
 }
 
 fn take_location(text: &[u8], last: &mut u64, locations: &mut FxHashMap<u64, Location>) -> bool {
@@ -253,7 +265,7 @@ fn add_all(
             let frames = known.entry(*id).or_insert_with(|| frames(&locations[id], mappings, sink));
             stack.extend_from_slice(frames);
         }
-        sink.add(&Sample::new(&stack, &sample.values));
+        sink.add(&Sample { task: sample.task, ..Sample::new(&stack, &sample.values) });
     }
     Ok(())
 }

@@ -29,5 +29,6 @@ mod write;
 pub use error::PprofError;
 pub use inflate::MAX_INFLATED;
 pub use read::{read_pprof, read_pprof_by};
+pub(crate) use threads::{Role, role_of};
 pub(crate) use wire::check_start;
 pub use write::write_pprof;

@@ -10,7 +10,7 @@ use super::{evidence, proto};
 
 /// What a label says about the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// The thread's name.
     Thread,
     /// The name of its process.
@@ -40,6 +40,11 @@ const KEYS: [(&str, Role); 13] = [
     ("thread_id", Role::Tid),
     ("thread id", Role::Tid),
 ];
+
+/// What a label with that key says about the thread.
+pub(crate) fn role_of(key: &[u8]) -> Option<Role> {
+    KEYS.iter().find(|(known, _)| known.as_bytes() == key).map(|(_, role)| *role)
+}
 
 /// The labels of a thread; what is not known has none. `string` gives the index of a string.
 pub(super) fn labels(
@@ -73,8 +78,7 @@ pub(super) struct ThreadReader {
 impl ThreadReader {
     /// For a file with these strings; samples without a name are of thread `fallback`.
     pub(super) fn new(strings: &[&[u8]], fallback: String) -> ThreadReader {
-        let role = |text: &[u8]| KEYS.iter().find(|(key, _)| key.as_bytes() == text);
-        let roles = strings.iter().zip(0..).filter_map(|(text, i)| Some((i, role(text)?.1)));
+        let roles = strings.iter().zip(0..).filter_map(|(text, i)| Some((i, role_of(text)?)));
         ThreadReader { roles: roles.collect(), fallback }
     }
 
