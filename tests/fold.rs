@@ -253,9 +253,10 @@ fn packed_text_that_breaks_off_is_read_nearly_to_the_break() {
             .lines()
             .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
             .sum();
-        assert!((160_000..182_000).contains(&sum), "{tool}: {sum}");
+        // Of xz a chunk is lost, 64 KiB packed.
+        assert!((150_000..182_000).contains(&sum), "{tool}: {sum}");
         assert!(ended.stderr.contains("is damaged or truncated"), "{}", ended.stderr);
-        fold(&scratch, &["cut", "--strict"]).code();
+        fold(&scratch, &["cut", "--strict"]).error(1, &["cannot read cut"]);
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn unpacked(reader: Bytes) -> io::Result<(Bytes, Trouble)> {
         let packed = BufReader::with_capacity(1 << 16, reader);
         let decoder: Bytes = match start.first() {
             Some(0x1f) => Box::new(MultiGzDecoder::new(packed)),
-            Some(0xfd) => Box::new(XzReader::new(packed, true)),
+            Some(0xfd) => Box::new(Pieces(XzReader::new(packed, true))),
             _ => Box::new(ZstdReader::new(packed)),
         };
         let tolerant = Tolerant { reader: decoder, trouble: trouble.clone(), has_read: false };
@@ -106,16 +106,29 @@ impl Read for Tolerant {
     }
 }
 
+/// Reads little at a time: xz's decoder forgets what it has put into a buffer when it meets an error.
+struct Pieces<R>(R);
+
+impl<R: Read> Read for Pieces<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        const PIECE: usize = 1 << 12;
+        let len = into.len().min(PIECE);
+        self.0.read(&mut into[..len])
+    }
+}
+
 /// All frames of a zstd file.
 struct ZstdReader<R> {
     source: R,
     decoder: FrameDecoder,
     is_in_frame: bool,
+    /// What is wrong with the frame, once all that was unpacked of it is handed out.
+    broken: Option<io::Error>,
 }
 
 impl<R: Read> ZstdReader<R> {
     fn new(source: R) -> ZstdReader<R> {
-        ZstdReader { source, decoder: FrameDecoder::new(), is_in_frame: false }
+        ZstdReader { source, decoder: FrameDecoder::new(), is_in_frame: false, broken: None }
     }
 
     /// Goes to the next frame; false at the end of the file.
@@ -140,6 +153,9 @@ impl<R: Read> ZstdReader<R> {
     }
 }
 
+/// A last block of nothing, and a checksum, which nobody compares: RFC 8878, 3.1.1.2.
+const LAST_BLOCK: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
+
 fn broken(error: FrameDecoderError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
@@ -151,13 +167,20 @@ impl<R: Read> Read for ZstdReader<R> {
             if self.is_in_frame && self.decoder.can_collect() > 0 {
                 return self.decoder.read(into);
             }
+            if let Some(error) = self.broken.take() {
+                return Err(error);
+            }
             if !self.is_in_frame || self.decoder.is_finished() {
                 self.is_in_frame = self.next_frame()?;
                 if !self.is_in_frame {
                     return Ok(0);
                 }
             }
-            self.decoder.decode_blocks(&mut self.source, UptoBlocks(1)).map_err(broken)?;
+            if let Err(error) = self.decoder.decode_blocks(&mut self.source, UptoBlocks(1)) {
+                // The decoder keeps what later blocks may refer to, up to 8 MiB, until the last one.
+                self.decoder.decode_blocks(LAST_BLOCK, UptoBlocks(1)).map_err(broken)?;
+                self.broken = Some(broken(error));
+            }
         }
     }
 }
@@ -300,6 +323,13 @@ mod tests {
         for cut in 0..file.len() {
             let _ = read(file[..cut].to_vec());
         }
+        // Of a frame that is cut within its second block, the first is there: the window is larger.
+        let mut cut = frame(b"a;b 1\n");
+        let header = cut.len() - b"a;b 1\n".len() - 3;
+        cut[header] &= !1;
+        cut.extend([3 << 3 | 1, 0, 0, b'x']);
+        let (found, trouble) = read(cut).unwrap();
+        assert_eq!((found.as_slice(), trouble.is_some()), (&b"a;b 1\n"[..], true));
     }
 
     #[test]

@@ -140,11 +140,18 @@ impl FileHeader {
         Ok(sections)
     }
 
-    /// Where the file ends that has these parts behind its data; `None` of one whose recorder was killed.
-    pub(crate) fn end(&self, sections: &[(u32, Section)]) -> Option<u64> {
+    /// Where something stands behind the file, which has these parts behind its data; nothing is told of one
+    /// whose recorder was killed.
+    pub(crate) fn behind(
+        &self,
+        sections: &[(u32, Section)],
+        input: &mut dyn ReadAt,
+    ) -> Result<Option<u64>, PerfDataError> {
         let table = 16 * self.features.len() as u64;
-        let data_end = self.data.end().saturating_add(table);
-        let ends = sections.iter().map(|(_, section)| section.end());
-        (self.data.len > 0).then(|| ends.chain([self.attributes.end()]).fold(data_end, u64::max))
+        let data_end = self.data.end().saturating_add(table).max(self.attributes.end());
+        let end = sections.iter().map(|(_, section)| section.end()).fold(data_end, u64::max);
+        // The system takes no place beyond that.
+        let is_place = self.data.len > 0 && i64::try_from(end).is_ok();
+        Ok((is_place && input.read_at(end, &mut [0])? > 0).then_some(end))
     }
 }

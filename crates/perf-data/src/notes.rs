@@ -8,7 +8,7 @@ use crate::PerfDataError;
 use crate::files::RecordedFiles;
 use crate::machine::is_this_machine;
 use crate::recorded_events::RecordedEvent;
-use crate::source::PerfData;
+use crate::source::{Left, PerfData};
 
 /// How many images are named that lack names.
 const MAX_IMAGES: usize = 3;
@@ -49,6 +49,28 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
                 .to_owned(),
         );
     }
+    of_end(&left, &mut notes);
+    if !left.unknown.is_empty() {
+        let count: u64 = left.unknown.values().sum();
+        let kinds: Vec<String> = left.unknown.keys().take(5).map(u32::to_string).collect();
+        let kinds = kinds.join(", ");
+        notes.push(format!("{count} records of kinds that flame does not know ({kinds}) skipped"));
+    }
+    if left.guests > 0 {
+        notes.push(format!("{} samples of virtual machines left out", left.guests));
+    }
+    if left.nobodys > 0 {
+        let count = left.nobodys;
+        notes.push(format!("{count} records of events that the file does not describe skipped"));
+    }
+    if left.late > 0 {
+        notes.push(format!("{} records came too late to be sorted", left.late));
+    }
+    Ok(notes)
+}
+
+/// How the file ends.
+fn of_end(left: &Left, notes: &mut Vec<String>) {
     if let Some(at) = left.cut_at {
         notes.push(format!(
             "it is truncated or damaged at byte {at}; everything before that was read"
@@ -69,23 +91,6 @@ pub(crate) fn of_file(file: &PerfData<'_>) -> Result<Vec<String>, PerfDataError>
     if left.broken_packing {
         notes.push("its compressed records are broken; those before were read".to_owned());
     }
-    if !left.unknown.is_empty() {
-        let count: u64 = left.unknown.values().sum();
-        let kinds: Vec<String> = left.unknown.keys().take(5).map(u32::to_string).collect();
-        let kinds = kinds.join(", ");
-        notes.push(format!("{count} records of kinds that flame does not know ({kinds}) skipped"));
-    }
-    if left.guests > 0 {
-        notes.push(format!("{} samples of virtual machines left out", left.guests));
-    }
-    if left.nobodys > 0 {
-        let count = left.nobodys;
-        notes.push(format!("{count} records of events that the file does not describe skipped"));
-    }
-    if left.late > 0 {
-        notes.push(format!("{} records came too late to be sorted", left.late));
-    }
-    Ok(notes)
 }
 
 /// Which events have samples, if there are several.

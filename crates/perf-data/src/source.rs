@@ -77,8 +77,7 @@ pub struct Left {
     pub cut_at: Option<u64>,
     /// Where something stands behind all that the file says it has.
     pub behind: Option<u64>,
-    /// Whether what the file says about the recording is missing, or a part of it: perf writes that
-    /// when the recording ends.
+    /// Whether what perf writes when the recording ends is missing, or a part of it.
     pub has_no_facts: bool,
     /// Whether packed records cannot be unpacked to their end.
     pub broken_packing: bool,
@@ -137,11 +136,7 @@ impl<'s> PerfData<'s> {
             left.has_no_facts = file.data.len == 0;
             end = (file.data.len > 0).then(|| file.data.start.saturating_add(file.data.len));
             let sections = file.feature_sections(endian, &mut *input)?;
-            let behind = file.end(&sections).filter(|end| i64::try_from(*end).is_ok());
-            left.behind = match behind {
-                Some(end) if input.read_at(end, &mut [0])? > 0 => Some(end),
-                _ => None,
-            };
+            left.behind = file.behind(&sections, &mut *input)?;
             for (number, section) in sections {
                 let bytes = section.read(&mut *input)?;
                 left.has_no_facts |= (bytes.len() as u64) < section.len && !section.is_too_long();
