@@ -24,9 +24,12 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
     description: "Lightweight Java Profiler (traces.txt)",
     content: Content::Text,
     detect: |head: &Head<'_>| {
-        let is_start = |line: &[u8]| {
-            start(line).is_some_and(|(_, _, name)| name.ends_with(b")") && name.contains(&b'('))
+        let is_method = |name: &[u8]| {
+            // perf prints a blank before the bracket.
+            let bracket = name.iter().position(|byte| *byte == b'(');
+            name.ends_with(b")") && bracket.is_some_and(|at| at > 0 && name[at - 1] != b' ')
         };
+        let is_start = |line: &[u8]| start(line).is_some_and(|(_, _, name)| is_method(name));
         head.lines().find(|line| !line.trim_ascii().is_empty()).is_some_and(is_start)
     },
     reader: Reader::Stacks(read),

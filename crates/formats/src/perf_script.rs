@@ -6,10 +6,14 @@
 //!
 //! Source: tools/perf/builtin-script.c of Linux.
 
+mod asked;
+mod columns;
 mod frame;
 mod guesses;
 mod header;
 mod inlined;
+mod keys;
+mod layout;
 mod meaning;
 mod parser;
 mod usual;
@@ -26,9 +30,10 @@ use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::{NoSuchEvent, ReadError};
-use meaning::{is_aside, is_source_line};
+use asked::{Asked, Left};
+use layout::Layout;
 pub(crate) use parser::Event;
-use parser::{Asked, Left, Parser, Taker};
+use parser::{Parser, Taker};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "perf-script",
@@ -39,50 +44,25 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 fn detect(head: &Head<'_>) -> bool {
-    let mut lines = head.lines().filter(|line| {
-        let text = line.trim_ascii();
-        !text.is_empty() && !text.starts_with(b"#")
-    });
-    if is_bare(head.bytes()) {
-        return true;
-    }
-    // Lines of other formats before the first sample: `Warning: ...`.
-    for line in lines.by_ref().take(8) {
-        if let Some(header) = header::parse(line) {
-            let next = lines.next();
-            let is_indented = |line: &&[u8]| line.first().is_some_and(u8::is_ascii_whitespace);
-            let is_frame = |line: &[u8]| frame::parse(line.trim_ascii()).is_some();
-            // `-F comm,pid,ip,sym` leaves the name and a number, with frames below.
-            let is_sure = !header.event.is_empty()
-                || header.time.is_some()
-                || next.filter(is_indented).is_some_and(is_frame);
-            let follows = next.is_none_or(|line| {
-                is_frame(line)
-                    || header::parse(line).is_some()
-                    || is_source_line(line.trim_ascii())
-                    || is_aside(line.trim_ascii())
-            });
-            return is_sure && follows;
-        }
-    }
-    false
+    Layout::of(head.bytes()).is_some()
 }
 
-/// Whether lines above stacks, if there are any, have one field alone: `-F comm,ip,sym`, `-F ip,sym`.
-fn is_bare(text: &[u8]) -> bool {
-    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"#"));
-    // A line with no field at all is blank.
-    let first = lines.find(|line| !line.trim_ascii().is_empty());
-    let Some(first) = first else { return false };
-    let is_above = || header::parse(first).is_none();
-    is_aligned_frame(first) || (is_above() && lines.next().is_some_and(is_aligned_frame))
+/// Whether a text is what perf prints without frames, and so has nothing to be read.
+pub(crate) fn lacks_frames(head: &Head<'_>) -> bool {
+    columns::lacks_frames(head.bytes())
 }
 
-/// `\t            2364 inner+0x1a (/srv/t)`, with the address in 16 columns, as perf prints it.
+/// `\t            2364 inner+0x1a (/srv/t)`, `\t            2364`, with the address in 16 columns, as perf prints it.
 fn is_aligned_frame(line: &[u8]) -> bool {
     let address = line.strip_prefix(b"\t").and_then(|line| line.split_at_checked(16));
     address.is_some_and(|(address, rest)| {
-        is_hex(address.trim_ascii_start()) && matches!(rest, [b' ', name, ..] if *name != b' ')
+        // A symbol may be blank, or not be printed.
+        let is_frame = match rest {
+            [b' ', b' ', module @ ..] => module.starts_with(b"("),
+            [b' ', ..] | [] | [b'\r'] => true,
+            _ => false,
+        };
+        is_hex(address.trim_ascii_start()) && is_frame
     })
 }
 
@@ -144,7 +124,9 @@ pub(crate) fn for_each(
     take: Taker<'_>,
 ) -> Result<(), ReadError> {
     let mut blocks = Blocks::new(input.reader());
-    let asked = Asked { event: Vec::new(), is_given: false, has_period: false, is_bare: false };
+    let layout = Layout::DEFAULT;
+    let event = Vec::new();
+    let asked = Asked { event, is_given: false, has_period: false, layout, is_aligned: false };
     let mut left = Left::default();
     let mut parser = Parser::new(sink, &asked, &mut left).with_taker(take);
     let mut block = Block::default();
@@ -157,15 +139,8 @@ pub(crate) fn for_each(
 
 /// What samples are taken for, by the first of them.
 fn ask(block: &[u8], sink: &mut Sink) -> Asked {
-    let headers = block.split(|byte| *byte == b'\n').filter_map(|line| {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let is_frame = line.first().is_some_and(u8::is_ascii_whitespace)
-            && frame::parse(line.trim_ascii()).is_some()
-            && !header::is_sure(line);
-        if is_frame || line.starts_with(b"#") { None } else { header::parse(line) }
-    });
-    let is_record = |text: &[u8]| text.starts_with(b"PERF_RECORD_");
-    let mut headers = headers.filter(|header| !is_record(header.event) && !is_record(header.rest));
+    let layout = Layout::of(block).unwrap_or(Layout::DEFAULT);
+    let mut headers = layout.headers(block);
     let asked = sink.options().event.clone().map(String::into_bytes);
     let is_asked = |event: &[u8]| asked.as_deref().is_none_or(|asked| is_meant(asked, event));
     let first = headers.find(|header| is_asked(header.event)).unwrap_or_default();
@@ -176,15 +151,31 @@ fn ask(block: &[u8], sink: &mut Sink) -> Asked {
         Some(asked) => asked.clone(),
         None => base_name(first.event).to_vec(),
     };
-    let has_period = first.period.is_some();
-    if has_period && !event.is_empty() {
-        let is_clock = matches!(&*event, b"cpu-clock" | b"task-clock");
+    // By its words alone, it may be another number.
+    let is_sure = !event.is_empty() || matches!(layout, Layout::Columns(_));
+    let has_period = first.period.is_some() && is_sure;
+    if has_period {
+        let name = if event.is_empty() { b"period" } else { &*event };
+        let is_clock = matches!(name, b"cpu-clock" | b"task-clock");
         let unit = if is_clock { "nanoseconds" } else { "count" };
-        let name = String::from_utf8_lossy(&event).into_owned();
+        let name = String::from_utf8_lossy(name).into_owned();
         sink.set_values(vec![ValueType::new(name, unit), ValueType::samples()]);
     }
-    let has_period = has_period && !first.event.is_empty();
-    Asked { event, is_given: asked.is_some(), has_period, is_bare: is_bare(block) }
+    let is_given = asked.is_some();
+    let is_aligned = matches!(layout, Layout::Columns(_)) || has_aligned_frames(block);
+    Asked { event, is_given, has_period, layout, is_aligned }
+}
+
+/// Whether the first frame of a text stands in its columns.
+fn has_aligned_frames(text: &[u8]) -> bool {
+    let is_frame = |line: &&[u8]| {
+        line.first().is_some_and(u8::is_ascii_whitespace)
+            && header::parse(line).is_none()
+            && frame::parse(line.trim_ascii()).is_some()
+    };
+    let is_aligned = |line: &[u8]| is_aligned_frame(line) || columns::has_address(line);
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.find(|line| is_aligned(line) || is_frame(line)).is_none_or(is_aligned)
 }
 
 /// Says what was left out.
@@ -218,7 +209,12 @@ pub(crate) fn parse_frame(text: &[u8]) -> Option<(&[u8], FrameKind)> {
 
 /// Whether a line, which is not blank, is the first of a sample.
 pub(crate) fn begins_sample(line: &[u8]) -> bool {
-    !line.starts_with(b"#") && !parser::is_frame_line(line) && header::parse(line).is_some()
+    let is_sample = || !frame::is_frame_line(line) && header::parse(line).is_some();
+    !line.starts_with(b"#") && (columns::has_address(line) || is_sample())
+}
+
+fn first_line(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())]
 }
 
 /// Whether a line is one of a stack: its address is what tells it.
@@ -228,23 +224,4 @@ fn looks_like_frame(line: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::skipped::Place;
-    use crate::{ReadOptions, Source, read_input};
-
-    #[test]
-    fn skipped_lines_have_their_numbers_however_many_threads_read() {
-        let sample =
-            "prog 7 1.000001:   1 cpu-clock: \n\t            7f00 main+0x1 (/bin/prog)\n\n";
-        let count = 20_000_u64;
-        let text = format!("{}nonsense\n{sample}nonsense\n", sample.repeat(count as usize));
-        for threads in [1, 2] {
-            let source = Source::of_bytes(text.clone().into_bytes()).unwrap();
-            let options = ReadOptions { threads, ..ReadOptions::default() };
-            let input = read_input(source, &options).unwrap();
-            let places: Vec<Place> = input.skipped.first().iter().map(|part| part.place).collect();
-            let expect = [3 * count + 1, 3 * count + 5].map(Place::Line);
-            assert_eq!(places, expect, "{threads} threads");
-        }
-    }
-}
+mod tests;

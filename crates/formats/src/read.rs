@@ -16,7 +16,7 @@ use crate::skipped::{Place, Skipped};
 use crate::source::Source;
 use crate::{
     InputFormat, MAX_INFLATED, ReadError, ReadOptions, SampleOptions, Selection, Stacks, perf_data,
-    read_pprof_by,
+    perf_script, read_pprof_by,
 };
 
 /// What an input holds, and what is to be said of it.
@@ -174,6 +174,9 @@ fn looks_like(head: &Head<'_>) -> Option<String> {
     let is_known = |(start, _): &&(&[u8], &str)| text.starts_with(start);
     if let Some((_, looks)) = starts.iter().find(is_known) {
         return Some((*looks).to_owned());
+    }
+    if perf_script::lacks_frames(head) {
+        return Some("is what perf script prints without frames; add ip,sym to its -F".to_owned());
     }
     // `<svg as Trait>::f` is a function.
     let is_svg = text.starts_with(b"<svg") && head.contains(b"xmlns");

@@ -2,6 +2,9 @@
 
 use flame_profile::FrameKind;
 
+use super::header;
+use super::meaning::is_source_line;
+use super::{is_aligned_frame, looks_like_frame};
 use crate::names::{rfind, without_offset};
 
 /// A line of a stack, taken apart.
@@ -45,6 +48,34 @@ pub(super) fn parse(line: &[u8]) -> Option<FrameLine<'_>> {
     let name = without_offset(symbol);
     let offset = symbol[name.len()..].strip_prefix(b"+0x").unwrap_or_default();
     Some(FrameLine { address, symbol: name, offset, module })
+}
+
+/// Whether a line within a sample is one of its stack: indented, or an address and a module.
+pub(super) fn is_frame_line(line: &[u8]) -> bool {
+    match line.first() {
+        // Names are indented, too, by blanks.
+        Some(b' ') if looks_like_frame(line) => {
+            parse(line.trim_ascii()).is_some_and(|frame| !frame.module.is_empty())
+                && !header::is_sure(line)
+                || header::parse(line).is_none()
+        }
+        Some(b' ' | b'\t') => looks_like_frame(line) || header::parse(line).is_none(),
+        _ => {
+            looks_like_frame(line)
+                && line.trim_ascii_end().ends_with(b")")
+                && header::parse(line).is_none()
+        }
+    }
+}
+
+/// Whether a line may be one of a stack in a text whose frames stand in their columns: what does not stand there
+/// has a module, and a source line is indented.
+pub(super) fn may_be_frame(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    match parse(text) {
+        Some(frame) => is_aligned_frame(line) || !frame.module.is_empty(),
+        None => !is_source_line(text) || line[0].is_ascii_whitespace(),
+    }
 }
 
 /// The bracket that the last one of the line closes, where a blank or nothing stands before it.

@@ -48,19 +48,6 @@ pub(super) fn parse(line: &[u8]) -> Option<Header<'_>> {
     Some(header)
 }
 
-/// What the line above a stack says where it has one field: a time, an event, a thread's number or its name.
-pub(super) fn of_one_field(text: &[u8]) -> Header<'_> {
-    let header = Header::default();
-    if let Some(time) = time(text) {
-        return Header { time: Some(time), ..header };
-    }
-    match text.strip_suffix(b":") {
-        Some(event) => Header { event, ..header },
-        None if is_task_ids(text) => Header { tid: task_ids(text).1, ..header },
-        None => Header { comm: text, task: text, ..header },
-    }
-}
-
 /// The task of the line before: the next one is of the same task most of the time.
 #[derive(Debug, Default)]
 pub(super) struct LastTask {
@@ -164,16 +151,25 @@ fn by_event(line: &[u8]) -> Option<(Word<'_>, usize)> {
             continue;
         }
         match &words[at + 1..] {
-            [event, ..] if is_event(event) => return Some((*ids, ids.end)),
+            [event, ..] if is_event(event) && !is_period(line, ids) => {
+                return Some((*ids, ids.end));
+            }
             [period, event, ..] if is_decimal(period.text) && is_event(event) => {
                 return Some((*ids, ids.end));
             }
-            // A name and a number, nothing else.
-            [] if at > 0 => return Some((*ids, line.len())),
             _ => {}
         }
     }
     None
+}
+
+/// Whether a number stands in the columns of a period, of which there are 10: numbers of threads have 7 at most.
+fn is_period(line: &[u8], word: &Word<'_>) -> bool {
+    let before = &line[..word.start];
+    let blanks = before.iter().rev().take_while(|byte| **byte == b' ').count();
+    // A blank stands behind each field before it.
+    let of_others = usize::from(blanks < before.len());
+    blanks + word.text.len() >= 10 + of_others
 }
 
 /// What stands behind the numbers of the task.
@@ -191,8 +187,11 @@ fn read_rest<'l>(line: &'l [u8], behind: usize, header: &mut Header<'l>) {
             && let Some(time) = time(word.text)
         {
             header.time = Some(time);
-        } else if header.time.is_none() && header.cpu.is_some() && is_flags(word.text) {
-            // Interrupts and preemption at a tracepoint: `d.h3.`.
+        } else if header.time.is_none()
+            && header.cpu.is_some()
+            && (is_flags(word.text) || is_misc(word.text))
+        {
+            // Interrupts and preemption at a tracepoint, `d.h3.`, and what `-F +misc` prints.
         } else if header.period.is_none() && is_decimal(word.text) {
             (header.period, number_at) = (number(word.text), word.start);
         } else {
@@ -234,12 +233,12 @@ fn task_ids(word: &[u8]) -> (Option<u32>, Option<u32>) {
 }
 
 /// `[003]`
-fn cpu(word: &[u8]) -> Option<u32> {
+pub(super) fn cpu(word: &[u8]) -> Option<u32> {
     number(word.strip_prefix(b"[")?.strip_suffix(b"]")?)
 }
 
 /// `30143.481555:`, in seconds.
-fn time(word: &[u8]) -> Option<Nanos> {
+pub(super) fn time(word: &[u8]) -> Option<Nanos> {
     let text = word.strip_suffix(b":")?;
     let (mut seconds, mut nanos, mut places) = (0_u64, 0_u64, None);
     for byte in text {
@@ -261,7 +260,7 @@ fn time(word: &[u8]) -> Option<Nanos> {
 }
 
 /// `K`, `U`, `Sp`: where a sample was taken, and what an event is about.
-fn is_misc(word: &[u8]) -> bool {
+pub(super) fn is_misc(word: &[u8]) -> bool {
     word.len() <= 3 && word.iter().all(|byte| b"KUHGgMESFLXVDxp+".contains(byte))
 }
 
@@ -338,12 +337,22 @@ mod tests {
             tid(5),
             (2, "cycles", "ffff81 do_idle ([kernel.kallsyms])"),
         );
+    }
+
+    #[test]
+    fn fields_may_be_missing_and_what_is_no_header_is_none() {
+        let tid = |tid| (None, Some(tid));
         check("ls 5 [000] 1.5: ", "ls", tid(5), (0, "", ""));
         check("t 27115 U      1.5:    7 cycles: ", "t", tid(27115), (7, "cycles", ""));
+        check("t 5 [001] U      1.5:    7 cycles: ", "t", tid(5), (7, "cycles", ""));
+        check("t 5 [001] K     cycles: ", "t", tid(5), (0, "cycles", ""));
         check("a K 5 [001] 1.5:    7 cycles: ", "a K", tid(5), (7, "cycles", ""));
         check("ls 5 1.5:   250000 ", "ls", tid(5), (250_000, "", ""));
         check("ls 5 1.5:   401136 main (/bin/ls)", "ls", tid(5), (0, "", "401136 main (/bin/ls)"));
-        for line in ["", "ls", "  7f12 main (/bin/x)", "Warning: something", "main.c:12"] {
+        let (period, named) = ("   1001001 cycles: 7f a", "          ls    1001001 cycles: 7f a");
+        for line in
+            ["", "ls", "ls 7", "  7f12 main (/bin/x)", "Warning: x", "a.c:12", period, named]
+        {
             assert_eq!(parse(line.as_bytes()), None, "{line}");
         }
     }

@@ -70,10 +70,10 @@ fn frames_of(line: &FrameLine<'_>, sink: &mut Sink) -> Vec<FrameIndex> {
     frames
 }
 
-/// `main.c:12`, which `-F srcline` prints below a frame.
+/// `main.c:12`, which `-F srcline` prints below a frame; `:0` where it is not known.
 pub(super) fn is_source_line(text: &[u8]) -> bool {
     let Some(colon) = memchr::memrchr(b':', text) else { return false };
-    is_decimal(&text[colon + 1..]) && colon > 0
+    is_decimal(&text[colon + 1..])
 }
 
 /// What perf prints besides: instructions (`-F insn`), lines of the source (`-F srccode`), and the place of

@@ -3,63 +3,31 @@
 //! Nearly all functions were there before, so what a line stands for is found by its bytes behind the
 //! address, which differs from sample to sample; only new ones are taken apart.
 
-use std::collections::BTreeMap;
-
 use flame_perf_data::is_meant;
 use flame_profile::{FrameKind, Nanos};
-use memchr::memchr;
+use memchr::memmem;
 
-use super::frame::{self};
+use super::asked::{Asked, Left};
+use super::columns;
+use super::frame::{self, is_frame_line, may_be_frame};
 use super::guesses::{Guesses, Known};
 use super::header::{self, Header, LastTask};
 use super::inlined::Before;
+use super::keys::{is_around_offset, key, key_behind_address};
+use super::layout::{Layout, RECORD, is_record};
 use super::meaning::{
     GROUPS, NOTHING, SILENT, is_aside, is_source_line, make_frames, stop_at, without_asides,
 };
 use super::usual::{self, LastHeader, UsualHeader};
-use super::{is_aligned_frame, looks_like_frame};
+use super::{first_line, is_aligned_frame, looks_like_frame};
 use crate::ReadError;
 use crate::line_cache::{LineCache, LineKey};
 use crate::names::{number, without_arguments};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 
-/// Which samples are taken, and what they weigh.
-#[derive(Debug)]
-pub(super) struct Asked {
-    /// The event; empty = all.
-    pub(super) event: Vec<u8>,
-    /// Whether a user named it.
-    pub(super) is_given: bool,
-    /// Whether samples weigh their period, and count besides.
-    pub(super) has_period: bool,
-    /// Whether the line above a stack has one field, or is missing.
-    pub(super) is_bare: bool,
-}
-
-/// What was not taken.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    /// Samples of other events.
-    pub(super) events: BTreeMap<Vec<u8>, u64>,
-    /// Samples of the event that is asked for.
-    pub(super) taken: u64,
-    /// Events that perf says it has lost.
-    pub(super) lost: u64,
-}
-
-impl Left {
-    pub(super) fn merge(&mut self, other: Left) {
-        for (event, count) in other.events {
-            *self.events.entry(event).or_default() += count;
-        }
-        self.taken += other.taken;
-        self.lost += other.lost;
-    }
-}
-
-/// What `--show-task-events` and the like print between samples.
-const RECORD: &[u8] = b"PERF_RECORD_";
+/// What perf says when it has lost events.
+const LOST: &[u8] = b"PERF_RECORD_LOST";
 
 /// Reads blocks of whole samples.
 pub(super) struct Parser<'s> {
@@ -104,6 +72,17 @@ pub(crate) struct Event<'l> {
     pub(crate) cpu: Option<u32>,
 }
 
+/// A line, and where it stands.
+struct Here<'b> {
+    line: &'b [u8],
+    /// The line with its end.
+    with_end: &'b [u8],
+    /// What stands behind it in the block.
+    next: &'b [u8],
+    /// Counted from 1.
+    number: u64,
+}
+
 /// The sample whose stack is being read.
 #[derive(Clone, Copy)]
 enum State<'b> {
@@ -146,59 +125,120 @@ impl<'s> Parser<'s> {
     pub(super) fn read(&mut self, block: &[u8], lines: u64) -> Result<u64, ReadError> {
         let mut state = State::Outside;
         let mut number = lines;
-        let mut at = 0;
+        let mut rest = block;
         let mut stopped = false;
-        while at < block.len() {
-            if let Some(len) = self.read_usual(&block[at..], &mut state, &mut stopped) {
-                at += len;
-                number += 1;
-                continue;
-            }
-            let end = memchr(b'\n', &block[at..]).map_or(block.len(), |len| at + len);
-            let line = &block[at..end];
-            at = end + 1;
+        while !rest.is_empty() {
             number += 1;
-            let text = line.trim_ascii();
-            if text.is_empty() {
-                self.end(&mut state);
+            if let Some(len) = self.read_usual(rest, &mut state, &mut stopped) {
+                rest = &rest[len..];
                 continue;
             }
-            // What was a frame before is one again, wherever it is indented.
-            let may_be_known = matches!(line[0], b' ' | b'\t') && !stopped;
-            if let (true, State::Taken(..)) = (may_be_known, state)
-                && let Some(stops) = self.push_known(text)
-            {
-                stopped = stops;
-                continue;
-            }
-            let is_frame = !matches!(state, State::Outside) && is_frame_line(line);
-            if !is_frame {
-                if line[0] == b'#' || is_aside(text) {
-                    continue;
-                }
-                if let Some(header) = header::parse_next(line, &mut self.last_task) {
-                    self.end(&mut state);
-                    stopped = false;
-                    state = self.begin(header, &mut stopped);
-                    self.keep_header(&state, &block[at - line.len() - 1..block.len().min(at)]);
-                    continue;
-                }
-            }
-            match state {
-                State::Taken(..) if stopped => {}
-                State::Taken(..) if self.sink.options().source_lines && is_source_line(text) => {
-                    self.add_source_line(text);
-                }
-                State::Taken(..) => stopped = self.frame(text, number)?,
-                State::LeftOut => {}
-                State::Outside => {
-                    let next = &block[block.len().min(at)..];
-                    state = self.outside(line, next, number, &mut stopped)?;
-                }
-            }
+            let line = first_line(rest);
+            let (with_end, next) = rest.split_at(rest.len().min(line.len() + 1));
+            self.read_line(&Here { line, with_end, next, number }, &mut state, &mut stopped)?;
+            rest = next;
         }
         self.end(&mut state);
         Ok(number)
+    }
+
+    /// Reads any line.
+    fn read_line<'b>(
+        &mut self,
+        here: &Here<'b>,
+        state: &mut State<'b>,
+        stopped: &mut bool,
+    ) -> Result<(), ReadError> {
+        let line = here.line;
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            self.end(state);
+            return Ok(());
+        }
+        // What was a frame before is one again, wherever it is indented; the only frame of a sample looks like one.
+        let may_be_known = matches!(line[0], b' ' | b'\t') && !*stopped && !self.is_one_line(line);
+        if let (true, State::Taken(..)) = (may_be_known, *state)
+            && let Some(stops) = self.push_known(text)
+        {
+            *stopped = stops;
+            return Ok(());
+        }
+        let is_frame = !matches!(state, State::Outside) && is_frame_line(line);
+        if !is_frame && (line[0] == b'#' || is_aside(text)) {
+            return Ok(());
+        }
+        if self.begins(here, is_frame, state, stopped) {
+            return Ok(());
+        }
+        match state {
+            State::Taken(..) if *stopped => {}
+            State::Taken(..) if self.sink.options().source_lines && is_source_line(text) => {
+                self.add_source_line(text);
+            }
+            State::Taken(..) => *stopped = self.frame(here)?,
+            State::LeftOut if is_frame || line[0].is_ascii_whitespace() => {}
+            State::LeftOut | State::Outside => {
+                self.sink.skip(
+                    Place::Line(here.number),
+                    "it is neither a sample nor a frame",
+                    line,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a line is a sample of one line by its columns.
+    fn is_one_line(&self, line: &[u8]) -> bool {
+        matches!(self.asked.layout, Layout::Columns(_)) && columns::has_address(line)
+    }
+
+    /// Whether a line begins a sample, which is begun then.
+    fn begins<'b>(
+        &mut self,
+        here: &Here<'b>,
+        is_frame: bool,
+        state: &mut State<'b>,
+        stopped: &mut bool,
+    ) -> bool {
+        let fields = match self.asked.layout {
+            Layout::Columns(fields) => fields,
+            Layout::Words(_) if is_frame => return false,
+            Layout::Words(needs) => {
+                let header = header::parse_next(here.line, &mut self.last_task);
+                let Some(header) = header.filter(|header| needs.are_met(header, here.next)) else {
+                    return false;
+                };
+                self.end(state);
+                *stopped = false;
+                *state = self.begin(header, stopped);
+                self.keep_header(state, here.with_end);
+                return true;
+            }
+        };
+        let line = here.line.strip_suffix(b"\r").unwrap_or(here.line);
+        if let Some((header, frame)) = columns::sample_of_one_line(line, fields) {
+            self.end(state);
+            *stopped = false;
+            *state = self.begin(header, stopped);
+            if let State::Taken(..) = state {
+                *stopped = self.push_line(without_asides(frame)).unwrap_or(false);
+            }
+            return true;
+        }
+        let State::Outside = state else { return false };
+        *stopped = false;
+        if fields.are_none() && is_aligned_frame(line) {
+            *state = self.begin(Header::default(), stopped);
+            *stopped = self.push_line(line.trim_ascii()).unwrap_or(false);
+            return true;
+        }
+        match columns::above_stack(line, here.next, fields) {
+            Some(header) => *state = self.begin(header, stopped),
+            None if memmem::find(line, RECORD).is_some() => *state = State::LeftOut,
+            None => return false,
+        }
+        true
     }
 
     /// Reads a line that looks as most do and stands for what is known: how long it is.
@@ -270,33 +310,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A line between samples that begins none as most do.
-    fn outside<'b>(
-        &mut self,
-        line: &'b [u8],
-        next: &[u8],
-        number: u64,
-        stopped: &mut bool,
-    ) -> Result<State<'b>, ReadError> {
-        let text = line.trim_ascii();
-        if self.asked.is_bare && is_aligned_frame(line) {
-            let state = self.begin(Header::default(), stopped);
-            *stopped = self.frame(text, number)?;
-            return Ok(state);
-        }
-        if self.asked.is_bare && is_aligned_frame(first_line(next)) {
-            return Ok(self.begin(header::of_one_field(text), stopped));
-        }
-        self.sink.skip(Place::Line(number), "it is neither a sample nor a frame", line)?;
-        Ok(State::Outside)
-    }
-
     /// Starts a sample.
     fn begin<'b>(&mut self, header: Header<'b>, stopped: &mut bool) -> State<'b> {
         let event = header.event;
-        let record = [event, header.rest].into_iter().find_map(|text| text.strip_prefix(RECORD));
-        if let Some(record) = record {
-            if record.starts_with(b"LOST") {
+        if is_record(&header) {
+            if [event, header.rest].iter().any(|text| text.starts_with(LOST)) {
                 let words = header.rest.split(|byte| *byte == b' ');
                 self.left.lost += words.filter_map(number::<u64>).next().unwrap_or(0);
             }
@@ -332,11 +350,13 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads a line of a stack. True when the others of it are left out.
-    fn frame(&mut self, text: &[u8], number: u64) -> Result<bool, ReadError> {
-        match self.push_line(text) {
+    fn frame(&mut self, here: &Here<'_>) -> Result<bool, ReadError> {
+        let text = here.line.trim_ascii();
+        let is_frame = !self.asked.is_aligned || may_be_frame(here.line);
+        match is_frame.then(|| self.push_line(text)).flatten() {
             Some(stops) => Ok(stops),
             None => {
-                self.sink.skip(Place::Line(number), "it is not a frame of a stack", text)?;
+                self.sink.skip(Place::Line(here.number), "it is not a frame of a stack", text)?;
                 Ok(false)
             }
         }
@@ -344,8 +364,8 @@ impl<'s> Parser<'s> {
 
     /// Gives the innermost function of the line before its place: `main.c:12`.
     fn add_source_line(&mut self, text: &[u8]) {
-        // Where several were inlined, perf says the place of none.
-        if let Some(frame) = self.stack.last_mut() {
+        // Where several were inlined, perf says the place of none; `:0` is none.
+        if let Some(frame) = self.stack.last_mut().filter(|_| !text.starts_with(b":")) {
             *frame = self.sink.frame_at(*frame, text);
         }
     }
@@ -450,50 +470,5 @@ impl<'s> Parser<'s> {
         }
         self.sink.add(&Sample { stack: &self.stack, weights, task, time, cpu });
         self.stack.clear();
-    }
-}
-
-fn first_line(text: &[u8]) -> &[u8] {
-    &text[..memchr(b'\n', text).unwrap_or(text.len())]
-}
-
-/// What a line of a stack is known by; `None` for what has no address.
-fn key(text: &[u8], has_addresses: bool) -> Option<LineKey<'_>> {
-    let behind = frame::behind_address(text)?;
-    Some(if has_addresses { LineKey::Whole(text) } else { key_behind_address(behind) })
-}
-
-/// The same by what stands behind its address.
-fn key_behind_address(behind: &[u8]) -> LineKey<'_> {
-    match usual::around_offset(behind) {
-        Some((symbol, module)) => LineKey::Around(symbol, module),
-        None => LineKey::Whole(behind),
-    }
-}
-
-/// Whether what a key leaves out is the offset indeed: brackets that do not match may hide it.
-/// Then that is so for every line of the key.
-fn is_around_offset(key: LineKey<'_>, text: &[u8]) -> bool {
-    match key {
-        LineKey::Whole(_) => true,
-        LineKey::Around(symbol, _) => frame::parse(text).is_some_and(|line| line.symbol == symbol),
-    }
-}
-
-/// Whether a line within a sample is one of its stack: indented, or an address and a module.
-pub(super) fn is_frame_line(line: &[u8]) -> bool {
-    match line.first() {
-        // Names are indented, too, by blanks.
-        Some(b' ') if looks_like_frame(line) => {
-            frame::parse(line.trim_ascii()).is_some_and(|frame| !frame.module.is_empty())
-                && !header::is_sure(line)
-                || header::parse(line).is_none()
-        }
-        Some(b' ' | b'\t') => looks_like_frame(line) || header::parse(line).is_none(),
-        _ => {
-            looks_like_frame(line)
-                && line.trim_ascii_end().ends_with(b")")
-                && header::parse(line).is_none()
-        }
     }
 }
