@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use memchr::memrchr;
+use memchr::{memchr, memrchr};
 
 use crate::perf_script::begins_sample;
 
@@ -10,6 +10,9 @@ use crate::perf_script::begins_sample;
 const BLOCK: usize = 1 << 18;
 /// No sample is longer; one that is gets cut in two.
 const MAX_SAMPLE: usize = 1 << 24;
+/// Of a longer line one byte more is kept, by which it is known to be too long: the sample that it stands in does not
+/// have to be cut in two for it.
+pub(crate) const MAX_LINE: usize = 1 << 20;
 
 /// A run of whole samples. Its memory is used again for the next one.
 #[derive(Debug, Default)]
@@ -32,6 +35,8 @@ pub(crate) struct Blocks<R> {
     reader: R,
     /// What of the last block belongs to the next one.
     rest: Vec<u8>,
+    /// Whether what comes next is the rest of a line that is too long.
+    in_long_line: bool,
     /// How many lines were handed out; `None` where the reader counts them itself.
     lines: Option<u64>,
 }
@@ -40,12 +45,12 @@ impl<R: Read> Blocks<R> {
     /// Blocks that say how many lines stand before them: who reads them all in their order counts them
     /// while reading.
     pub(crate) fn numbered(reader: R) -> Blocks<R> {
-        Blocks { reader, rest: Vec::new(), lines: Some(0) }
+        Blocks { reader, rest: Vec::new(), in_long_line: false, lines: Some(0) }
     }
 
     /// Blocks that do not.
     pub(crate) fn new(reader: R) -> Blocks<R> {
-        Blocks { reader, rest: Vec::new(), lines: None }
+        Blocks { reader, rest: Vec::new(), in_long_line: false, lines: None }
     }
 
     /// The next block into `block`: false behind the last.
@@ -80,12 +85,32 @@ impl<R: Read> Blocks<R> {
         while *filled < into.len() {
             match self.reader.read(&mut into[*filled..]) {
                 Ok(0) => return Ok(true),
-                Ok(count) => *filled += count,
+                Ok(count) => {
+                    let start = *filled;
+                    *filled += count;
+                    self.shorten(into, start, filled);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(false)
+    }
+
+    /// Leaves out what a line has too much that is not whole yet; what was just read begins at `start`.
+    fn shorten(&mut self, text: &mut [u8], start: usize, filled: &mut usize) {
+        if self.in_long_line {
+            let end = memchr(b'\n', &text[start..*filled]);
+            let end = end.map_or(*filled, |at| start + at);
+            self.in_long_line = end == *filled;
+            text.copy_within(end..*filled, start);
+            *filled = start + (*filled - end);
+        }
+        let line = memrchr(b'\n', &text[..*filled]).map_or(0, |at| at + 1);
+        if *filled - line > MAX_LINE {
+            self.in_long_line = true;
+            *filled = line + MAX_LINE + 1;
+        }
     }
 }
 
@@ -128,6 +153,24 @@ mod tests {
         assert!(count > 2 && all == text.as_bytes());
         assert_eq!(sample_end(b"a 1 x:\nb 2 x:\nc"), Some(7));
         assert_eq!(sample_end(b"a 1 x:\n\tff main (x)\n"), None);
+    }
+
+    #[test]
+    fn lines_that_are_too_long_are_shortened_within_their_sample() {
+        let sample =
+            |len: usize| format!("a 1 1.0: cycles:\n\t  7f {}\n\t  7f b (/x)\n\n", "x".repeat(len));
+        for len in [MAX_LINE - 10, 40 << 20] {
+            let text = [sample(3), sample(len), sample(4)].concat();
+            let (mut blocks, mut block) = (Blocks::numbered(text.as_bytes()), Block::default());
+            let mut all = Vec::new();
+            while blocks.next_block(&mut block).unwrap() {
+                assert!(block.text().ends_with(b"(/x)\n\n") && block.bytes.len() <= 4 * MAX_LINE);
+                assert_eq!(block.lines, memchr::memchr_iter(b'\n', &all).count() as u64);
+                all.extend_from_slice(block.text());
+            }
+            let kept = (len + "\t  7f ".len()).min(MAX_LINE + 1) - "\t  7f ".len();
+            assert!(all == [sample(3), sample(kept), sample(4)].concat().as_bytes(), "{len}");
+        }
     }
 
     #[test]

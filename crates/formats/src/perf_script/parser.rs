@@ -21,6 +21,7 @@ use super::meaning::{
 use super::usual::{self, LastHeader, UsualHeader};
 use super::{first_line, is_aligned_frame, looks_like_frame};
 use crate::ReadError;
+use crate::blocks::MAX_LINE;
 use crate::line_cache::{LineCache, LineKey};
 use crate::names::{number, without_arguments};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -153,6 +154,10 @@ impl<'s> Parser<'s> {
         let text = line.trim_ascii();
         if text.is_empty() {
             self.end(state);
+            return Ok(());
+        }
+        if line.len() > MAX_LINE && line[0] != b'#' {
+            self.sink.skip(Place::Line(here.number), "it is longer than a line may be", line)?;
             return Ok(());
         }
         // What was a frame before is one again, wherever it is indented; the only frame of a sample looks like one.

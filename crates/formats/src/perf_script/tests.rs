@@ -37,6 +37,23 @@ fn skipped_lines_have_their_numbers_however_many_threads_read() {
     }
 }
 
+#[test]
+fn a_line_that_is_too_long_costs_itself_alone() {
+    let sample = "x 7 1.0:   1 cycles: \n\t            7f00 f+0x1 (/bin/x)\n";
+    let long = "y".repeat(40 << 20);
+    for start in ["", "\t            7f00 ", "x 7 1.0: "] {
+        let text = format!(
+            "{sample}{start}{long}\n\t            7f10 main (/bin/x)\n\n{sample}\ngarbage\n"
+        );
+        for threads in [1, 2] {
+            let input = read(&text, threads);
+            assert_eq!(folded(&input), "x;f 1\nx;main;f 1\n");
+            let places: Vec<Place> = input.skipped.first().iter().map(|part| part.place).collect();
+            assert_eq!(places, [3, 9].map(Place::Line), "{threads} threads");
+        }
+    }
+}
+
 /// A choice of `-F`, and whether call chains were recorded.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
