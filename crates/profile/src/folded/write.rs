@@ -42,9 +42,10 @@ impl Annotations {
 
 /// Writes one line for each node with self weight, sorted by bytes.
 ///
-/// In names `;` becomes `:` and control characters become blanks, so that a name is always one
-/// frame of one line; marks that turn the direction of text become escapes (`\u{202e}`); a leaf that ends with a blank and a number, or has no name, gets a `;`
-/// behind it, since readers would take the number for a second count. Blanks at both ends of a line are left out, a stack that is
+/// In names `;` becomes `:` and control characters become escapes (`\x1b`), so that a name is always one
+/// frame of one line, and different names stay different; marks that turn the direction of text become escapes
+/// (`\u{202e}`); a leaf that ends with a blank and a number, or has no name, gets a `;` behind it, since readers
+/// would take the number for a second count. Blanks at both ends of a line are left out, a stack that is
 /// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by
 /// that share a line. A tree with weights before and after has both on each line, as difffolded.pl
 /// writes them. No more than the current line is in memory.
@@ -109,7 +110,7 @@ fn frame_text(label: &Label, annotations: Annotations) -> String {
     for c in label.name.chars() {
         match c {
             ';' => text.push(':'),
-            c if c.is_control() => text.push(' '),
+            c if c.is_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
             c if is_direction_mark(c) => text.extend(c.escape_unicode()),
             c => text.push(c),
         }
@@ -200,7 +201,8 @@ mod tests {
             ("a\nb\tc", FrameKind::User),
             ("x 12", FrameKind::User),
         ];
-        check(&[(hostile, 4)], Annotations::Write, "my prog;[u8: 8];a b c;x 12; 4\n");
+        let line = "my prog;[u8: 8];a\\x0ab\\x09c;x 12; 4\n";
+        check(&[(hostile, 4)], Annotations::Write, line);
         let exponent: &[(&str, FrameKind)] = &[("x 1.5e3", FrameKind::User)];
         check(&[(exponent, 4)], Annotations::Write, "my prog;x 1.5e3; 4\n");
         // What follows a mark would be shown from right to left, the count included.
