@@ -136,7 +136,9 @@ fn what_cannot_be_read_is_said_and_counted() {
     let error = |text: &[u8], parts: &[&str]| render(&scratch_with(text), &[]).error(1, parts);
     error(b"", &["no stacks in in.folded", "why: no line has a count", "try: "]);
     error(b"a;b -10\n", &["no stacks in in.folded", "why: line 1: its count is negative"]);
-    error(b"x\ny\n", &["no stacks in in.folded", "why: none of its 2 lines ends with a count"]);
+    let none =
+        "why: it was read as folded text, and none of its 2 lines ends with a count; line 1: x y";
+    error(b"x\x1by\nz\n", &["no stacks in in.folded", none, "try: --from FORMAT"]);
     error(b"a 0\n", &["no stacks in in.folded"]);
     let dtrace = b"CPU     ID                    FUNCTION:NAME\n  0  64091      :tick-60s\n";
     error(dtrace, &["no stacks in in.folded", "why: it was read as dtrace, and has no sample"]);
@@ -149,6 +151,11 @@ fn what_cannot_be_read_is_said_and_counted() {
     assert!(said.contains("in.folded, line 2: with its count, the sum of all"), "{said}");
     error(b"\x1f\x8bgarbage", &["cannot read in.folded", "why: its compressed data"]);
     error(b"\0\x01\x02", &["cannot read in.folded: not a pprof file", "why: it is binary"]);
+    error(
+        b"\0\x01\n\x02 7\n\x03\n",
+        &["cannot read in.folded: not a pprof file", "why: it is binary"],
+    );
+    error(b"\xff\xfd\n\xfe 7\n\xf8\n", &["cannot read in.folded", "why: it is not text"]);
     finish(flame().args(["render", "/no/such/file"]))
         .error(1, &["cannot read /no/such/file: no such file or directory"]);
     finish(flame().args(["render", "-", "-"])).error(2, &["stdin can be read only once"]);

@@ -10,7 +10,7 @@ use flame_formats::{
     FORMATS, Names, NamesOf, PprofError, ReadError, ReadInput, ReadOptions, Skipped, SkippedPart,
     Source, files_in, read_input,
 };
-use flame_profile::{Health, Profile, ValueType, Weight};
+use flame_profile::{Health, NO_COUNT, Profile, ValueType, Weight};
 use flame_recorder::LiveFiles;
 use flame_render::{clean_name, counted};
 use nix::sys::stat::{SFlag, fstat};
@@ -206,13 +206,29 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 pub(crate) fn nothing(paths: &[PathBuf], health: &Health, first: Option<&SkippedPart>) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| shown_path(path)).collect();
     let failure = Failure::new(format!("no stacks in {}", names.join(", ")));
+    let excerpt = |part: &SkippedPart| match &*part.text {
+        "" => String::new(),
+        text => format!(": {text}"),
+    };
     match (health.skipped_lines, first) {
         (0, _) => return nothing_weighs(failure, health),
-        (_, Some(part)) => failure.why(format!("{}: {}", part.place, part.reason)),
-        (1, None) => failure.why("its only line does not end with a count"),
-        (lines, None) => failure.why(format!("none of its {lines} lines ends with a count")),
+        // A count that makes no sense says more than that there is none.
+        (_, Some(part)) if part.reason != NO_COUNT => {
+            failure.why(format!("{}: {}{}", part.place, part.reason, excerpt(part)))
+        }
+        (lines, first) => {
+            let none = match lines {
+                1 => "its only line does not end with a count".to_owned(),
+                lines => {
+                    format!("none of its {} ends with a count", counted(lines, "line", "lines"))
+                }
+            };
+            let first = first.map(|part| format!("; {}{}", part.place, excerpt(part)));
+            let first = first.unwrap_or_default();
+            failure.why(format!("it was read as folded text, and {none}{first}"))
+        }
     }
-    .or_try("a file of lines such as main;parse;read 7, or a pprof file")
+    .or_try("--from FORMAT, if it has a format that was not recognised")
     .or_try(LIST)
 }
 

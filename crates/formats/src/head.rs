@@ -52,6 +52,19 @@ impl<'h> Head<'h> {
         memchr::memmem::find(self.bytes, part).is_some()
     }
 
+    /// Whether the bytes are UTF-8, but for a character that the end cuts in two.
+    pub(crate) fn is_utf8(&self) -> bool {
+        std::str::from_utf8(self.bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
+    }
+
+    /// Whether half of the lines end with a count: so do some lines of anything, and all of folded text.
+    pub(crate) fn has_mostly_counts(&self) -> bool {
+        let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);
+        let is_read = reader.read(&mut &*self.bytes).is_ok();
+        let lines = self.lines().filter(|line| !line.trim_ascii().is_empty()).count() as u64;
+        is_read && reader.skipped_lines().saturating_mul(2) <= lines
+    }
+
     /// Whether at least one line ends with a count, as those of folded text do.
     pub(crate) fn has_counts(&self) -> bool {
         let mut reader = FoldedReader::new(Columns::One, SiblingOrder::Name);

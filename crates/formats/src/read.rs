@@ -143,6 +143,10 @@ fn recognised(head: &Head<'_>) -> Result<&'static InputFormat, ReadError> {
         let looks = "is JSON, but not from a profiler that flame knows".to_owned();
         return Err(ReadError::UnknownFormat { looks });
     }
+    if is_folded && !head.is_utf8() && !head.has_mostly_counts() {
+        let looks = "is not text, or in another encoding than UTF-8 and UTF-16".to_owned();
+        return Err(ReadError::UnknownFormat { looks });
+    }
     // What no format claims is read as folded text, whose stacks may start late; where it has none,
     // that is said.
     let folded = crate::registry::FORMATS.last();
@@ -193,7 +197,7 @@ fn read_binary(
     options: &ReadOptions,
 ) -> Result<ReadInput, ReadError> {
     let folded = InputFormat::named("folded").filter(|_| options.format.is_none());
-    let folded = folded.filter(|_| Head::new(head).has_counts());
+    let folded = folded.filter(|_| Head::new(head).has_mostly_counts());
     if folded.is_none() {
         check_start(head)?;
     }

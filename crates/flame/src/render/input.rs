@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flame_formats::{InputContent, Merge, MergeError, ReadInput, ReadOptions};
-use flame_profile::{CallTree, Health, NO_COUNT, Profile, TreeOptions, ValueType};
+use flame_profile::{CallTree, Health, Profile, TreeOptions, ValueType};
 
 use crate::inputs::{SkippedOf, notes_of_unread, nothing, nothing_in, read, read_among, too_large};
 use crate::message::Failure;
@@ -100,9 +100,7 @@ impl Inputs {
                 Err(nothing_in(&paths[0], profile, self.tree.value_type(), &self.notes))
             }
             ([_root], None) => {
-                // A count that makes no sense says more than that there is none.
                 let first = self.skipped.iter().flat_map(|of| of.skipped.first()).next();
-                let first = first.filter(|part| part.reason != NO_COUNT);
                 Err(nothing(paths, &self.health, first))
             }
             _ if self.tree.is_too_large() => Err(too_large(paths)),
