@@ -220,6 +220,9 @@ pub(super) fn has_address(line: &[u8]) -> bool {
 /// What stands before an address in its columns, with the blank behind it, and what stands from the address on.
 /// Nothing before it can be taken for one: the other fields are narrower, and names shorter.
 fn before_address(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    if line.first() == Some(&b'\t') {
+        return None;
+    }
     let mut at = 0;
     while at < line.len() {
         let start = at + line[at..].iter().position(|byte| *byte != b' ')?;

@@ -71,9 +71,12 @@ pub(super) fn is_frame_line(line: &[u8]) -> bool {
 /// Whether a line may be one of a stack in a text whose frames stand in their columns: what does not stand there
 /// has a module, and a source line is indented.
 pub(super) fn may_be_frame(line: &[u8]) -> bool {
+    if is_aligned_frame(line) {
+        return true;
+    }
     let text = line.trim_ascii();
     match parse(text) {
-        Some(frame) => is_aligned_frame(line) || !frame.module.is_empty(),
+        Some(frame) => !frame.module.is_empty(),
         None => !is_source_line(text) || line[0].is_ascii_whitespace(),
     }
 }

@@ -90,6 +90,7 @@ impl Needs {
     }
 
     /// Whether a line is a sample as the first one is; `next` follows it.
+    #[inline]
     pub(super) fn are_met(self, header: &Header<'_>, next: &[u8]) -> bool {
         let met = match self {
             Needs::Time { event } => header.time.is_some() && (!event || !header.event.is_empty()),
