@@ -131,6 +131,16 @@ impl<R: Read> ZstdReader<R> {
         ZstdReader { source, decoder: FrameDecoder::new(), is_in_frame: false, broken: None }
     }
 
+    /// Compares the checksum of a frame that has one, all of which is handed out.
+    fn check_sum(&self) -> io::Result<()> {
+        let (told, counted) =
+            (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum());
+        match told.is_none() || told == counted {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum does not match")),
+        }
+    }
+
     /// Goes to the next frame; false at the end of the file.
     fn next_frame(&mut self) -> io::Result<bool> {
         loop {
@@ -153,7 +163,7 @@ impl<R: Read> ZstdReader<R> {
     }
 }
 
-/// A last block of nothing, and a checksum, which nobody compares: RFC 8878, 3.1.1.2.
+/// A last block of nothing, and a checksum, which is not compared then: RFC 8878, 3.1.1.2.
 const LAST_BLOCK: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 fn broken(error: FrameDecoderError) -> io::Error {
@@ -169,6 +179,9 @@ impl<R: Read> Read for ZstdReader<R> {
             }
             if let Some(error) = self.broken.take() {
                 return Err(error);
+            }
+            if self.is_in_frame && self.decoder.is_finished() {
+                self.check_sum()?;
             }
             if !self.is_in_frame || self.decoder.is_finished() {
                 self.is_in_frame = self.next_frame()?;
@@ -305,6 +318,18 @@ mod tests {
         assert!(read(b"\x1f\x8bgarbage".to_vec()).is_err());
         let twice = gzipped(&packed);
         assert_eq!(read(twice).unwrap().0, text);
+    }
+
+    /// `a;b 1` as zstd packs it, with a checksum behind it.
+    #[test]
+    fn what_a_checksum_does_not_match_is_said() {
+        let packed = b"\x28\xb5\x2f\xfd\x04\x58\x31\x00\x00a;b 1\n\x7a\x2e\x2f\x09";
+        assert_eq!(read(packed.to_vec()).unwrap(), (b"a;b 1\n".to_vec(), None));
+        let mut broken = packed.to_vec();
+        broken[13] = b'2';
+        let (found, trouble) = read(broken).unwrap();
+        assert_eq!(found, b"a;b 2\n");
+        assert_eq!(trouble.unwrap(), "its checksum does not match");
     }
 
     #[test]

@@ -76,10 +76,13 @@ pub(super) fn is_source_line(text: &[u8]) -> bool {
     is_decimal(&text[colon + 1..])
 }
 
+/// The bytes of the instruction that was sampled (`-F insn`).
+pub(super) const INSTRUCTION: &[u8] = b"insn: ";
+
 /// What perf prints besides: instructions (`-F insn`), lines of the source (`-F srccode`), and the place of
 /// what has no source line.
 pub(super) fn is_aside(text: &[u8]) -> bool {
-    let starts: [&[u8]; 3] = [b"insn: ", b"ilen: ", b"|"];
+    let starts: [&[u8]; 3] = [INSTRUCTION, b"ilen: ", b"|"];
     // `[kernel.kallsyms][ffffffff813a2413]`, `libc.so.6[9bee0]`
     let is_place = || {
         let place = text.strip_suffix(b"]")?;

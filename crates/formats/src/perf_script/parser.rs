@@ -16,7 +16,8 @@ use super::inlined::Before;
 use super::keys::{is_around_offset, key, key_behind_address};
 use super::layout::{Layout, RECORD, is_record};
 use super::meaning::{
-    GROUPS, NOTHING, SILENT, is_aside, is_source_line, make_frames, stop_at, without_asides,
+    GROUPS, INSTRUCTION, NOTHING, SILENT, is_aside, is_source_line, make_frames, stop_at,
+    without_asides,
 };
 use super::usual::{self, LastHeader, UsualHeader};
 use super::{first_line, is_aligned_frame, looks_like_frame};
@@ -152,7 +153,8 @@ impl<'s> Parser<'s> {
     ) -> Result<(), ReadError> {
         let line = here.line;
         let text = line.trim_ascii();
-        if text.is_empty() {
+        // perf prints an instruction last, and no empty line behind it.
+        if text.is_empty() || text.starts_with(INSTRUCTION) {
             self.end(state);
             return Ok(());
         }

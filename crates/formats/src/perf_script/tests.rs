@@ -54,6 +54,15 @@ fn a_line_that_is_too_long_costs_itself_alone() {
     }
 }
 
+/// perf prints no empty line behind an instruction.
+#[test]
+fn a_sample_ends_with_its_instruction() {
+    let text = "x  4544 \n\t            7f00 f\n\t            7f10 main\n insn: 0f 84\n\
+                x  4544 \n\t            7f00 f\n\n\
+                y  4545 \n\t            7f00 f\n insn: 48\n";
+    assert_eq!(folded(&read(text, 1)), "x;f 1\nx;main;f 1\ny;f 1\n");
+}
+
 /// A choice of `-F`, and whether call chains were recorded.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
