@@ -45,7 +45,7 @@ impl Layout {
             return words;
         }
         // Lines of something else may stand before the first sample if words tell it.
-        Fields::of(text).map(Layout::Columns).or(words)
+        Fields::of(behind_warnings(text)).map(Layout::Columns).or(words)
     }
 
     /// The layout of a text whose start has no sample.
@@ -64,6 +64,17 @@ impl Layout {
             })),
         }
     }
+}
+
+/// A text without the warnings that perf prints before the first sample, where standard error is in it.
+fn behind_warnings(text: &[u8]) -> &[u8] {
+    const START: &[u8] = b"warning: ";
+    let mut rest = text;
+    let starts = |line: &[u8]| line.get(..START.len()).map(<[u8]>::to_ascii_lowercase);
+    while starts(first_line(rest)).as_deref() == Some(START) {
+        rest = rest.get(first_line(rest).len() + 1..).unwrap_or_default();
+    }
+    rest
 }
 
 /// The lines of a text that are no comments, each with what follows it.

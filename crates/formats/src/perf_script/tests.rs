@@ -54,6 +54,14 @@ fn a_line_that_is_too_long_costs_itself_alone() {
     }
 }
 
+#[test]
+fn warnings_of_perf_may_stand_before_the_first_sample_of_any_fields() {
+    let warning = "WARNING: Kernel address maps are restricted\n";
+    let text = format!("{warning}{warning}x  4544 \n\t            7f00 f\n\n");
+    let input = read(&text, 1);
+    assert_eq!((folded(&input).as_str(), input.skipped.count()), ("x;f 1\n", 2));
+}
+
 /// perf prints no empty line behind an instruction.
 #[test]
 fn a_sample_ends_with_its_instruction() {
