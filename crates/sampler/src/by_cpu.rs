@@ -22,6 +22,9 @@ use crate::rings::{Rings, is_offline, with_count};
 /// The longest tick of a kernel's clock, and a bit.
 const TICK: Duration = Duration::from_millis(12);
 
+/// Of so many looks for other CPUs, one looks for events that ended besides: to read those of all CPUs disturbs them.
+const SELDOM: u32 = 10;
+
 /// The sampling events of all CPUs.
 #[derive(Debug)]
 pub(crate) struct CpuSamplers {
@@ -33,6 +36,8 @@ pub(crate) struct CpuSamplers {
     /// Further events: those of CPUs that came back.
     side_band: Vec<Descriptor>,
     online: BTreeSet<Cpu>,
+    /// How often it was looked whether others came.
+    looks: u32,
     /// CPUs whose events were refused, until they come online once more.
     refused: BTreeSet<Cpu>,
     /// What was lost by events that are closed already, and what they counted.
@@ -54,6 +59,7 @@ impl CpuSamplers {
             wait: false,
             side_band: Vec::new(),
             online: cpus.iter().copied().collect(),
+            looks: 0,
             refused: BTreeSet::new(),
             closed: Losses::default(),
             counted: 0,
@@ -205,7 +211,10 @@ impl CpuSamplers {
         let online: BTreeSet<Cpu> = online.into_iter().collect();
         let mut came: BTreeSet<Cpu> = online.difference(&self.online).copied().collect();
         let may_be_back = online.difference(&self.refused).copied().collect();
-        came.extend(self.ended(&may_be_back, plan, rings));
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(SELDOM) {
+            came.extend(self.ended(&may_be_back, plan, rings));
+        }
         if online == self.online && came.is_empty() {
             return Vec::new();
         }

@@ -46,8 +46,8 @@ const RECORDED: Nanos = Nanos(800);
 /// The rings of all CPUs together take at most this fraction (1/16) of the machine's memory.
 const PART_OF_MEMORY: u64 = 16;
 
-/// How often CPUs are looked for that came online.
-const HOTPLUG: Duration = Duration::from_secs(1);
+/// How often CPUs are looked for that came online: until then nothing that runs there is sampled.
+const HOTPLUG: Duration = Duration::from_millis(100);
 
 /// The open events that own no ring.
 #[derive(Debug)]
