@@ -56,11 +56,19 @@ fn a_recording_without_the_function_asked_for_is_written_whole() {
         return;
     }
     let scratch = Scratch::new();
-    for (option, name) in [("--callers", "callers.folded"), ("--base", "base.folded")] {
+    for (option, asked, name, what) in [
+        ("--callers", "no_such", "callers.folded", "no function no_such in this profile"),
+        ("--base", "no_such", "base.folded", "no function no_such in this profile"),
+        ("--grep", "no_such", "grep.folded", "no stack is left by the filters"),
+        ("--exclude", ".", "exclude.folded", "no stack is left by the filters"),
+        ("--hide", ".", "hide.folded", "no stack is left by the filters"),
+        ("--trim-root", "4096", "trim.folded", "no stack is left by the filters"),
+    ] {
         let mut command = flame();
-        command.args(["record", "-F", "999", option, "no_such", "-o", &scratch.file(name)]);
+        command.args(["record", "-F", "999", option, asked, "-o", &scratch.file(name)]);
         let ended = finish(command.args(shares()));
-        ended.error(1, &["no function no_such in this profile", "why: ", "shown whole"]);
+        let shown = format!("{name} shows the whole recording\n");
+        ended.error(1, &[what, ": ", &shown, "why: "]);
         let folded = Folded::parse(&fs::read_to_string(scratch.file(name)).unwrap());
         let of_alpha = folded.with(&["alpha"]);
         assert!(of_alpha * 10 > folded.total(), "{option}: {of_alpha}");

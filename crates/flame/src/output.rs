@@ -281,8 +281,14 @@ impl Outputs {
         let shaped = missing.map_or_else(|| self.shape(tree), Err);
         match shaped {
             Ok(tree) => (tree, None),
-            Err(failure) => (whole(), Some(failure.or_why("recordings are shown whole"))),
+            Err(failure) => (whole(), Some(failure.or_why("it cannot be had again"))),
         }
+    }
+
+    /// A failure to show a recording as asked for, with what shows it whole.
+    pub(crate) fn shown_whole(&self, failure: Failure, are_written: bool) -> Failure {
+        let shown_in = self.files.iter().map(|(file, _)| file).filter(|_| are_written);
+        failure.but(&file::show_whole(shown_in))
     }
 
     /// What a tree is asked for and does not have: the functions of `--base` and `--callers`.

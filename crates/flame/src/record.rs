@@ -229,6 +229,7 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     let footer = recording_footer(&profile);
     let shown = Shown { tree: &tree, profile: Some(&profile), title: None, footer: &footer };
     let (written, failures) = outputs.write(&shown);
+    let not_shaped = not_shaped.map(|it| outputs.shown_whole(it, failures.is_empty()));
     tracing::info!("written");
     if !cli.quiet {
         outputs.idle_options(&tree).iter().for_each(|idle| message::warn(idle, cli.color));

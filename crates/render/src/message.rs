@@ -57,6 +57,12 @@ impl Failure {
         self
     }
 
+    /// Adds what came of it to what happened.
+    pub fn but(mut self, so: &str) -> Failure {
+        self.what = format!("{}: {}", self.what, printable(so));
+        self
+    }
+
     /// Adds something that the user can do.
     pub fn or_try(mut self, command: impl Into<String>) -> Failure {
         self.tries.extend(printable_command(&command.into()).map(Try::Command));

@@ -131,6 +131,14 @@ impl Destination {
         }
     }
 
+    /// The name for messages of what is in it.
+    fn shown_name(&self) -> String {
+        match self {
+            Destination::Stdout => "stdout".to_owned(),
+            _ => self.name(),
+        }
+    }
+
     /// Writes it; `None` for what is not a file. A reader that closes its pipe has seen enough.
     pub(super) fn write(&self, write: WriteWith<'_>) -> io::Result<Option<Written>> {
         let result = match self {
@@ -142,6 +150,15 @@ impl Destination {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
             result => result.map(|()| None),
         }
+    }
+}
+
+/// That these outputs show a recording whole; that it is shown at all where none is named.
+pub(super) fn show_whole<'d>(all: impl Iterator<Item = &'d Destination>) -> String {
+    match &*all.map(Destination::shown_name).collect::<Vec<String>>() {
+        [] => "the recording is shown whole".to_owned(),
+        [name] => format!("{name} shows the whole recording"),
+        names => format!("{} show the whole recording", names.join(", ")),
     }
 }
 
