@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use crate::support::{Ended, Scratch, finish, flame};
@@ -183,6 +184,38 @@ fn an_input_that_cannot_be_read_takes_none_of_the_others_away() {
     fold(&scratch, &["large.folded", "large.folded"]).error(1, &[expect, "why: 2^64"]);
     fold(&scratch, &["many/b", "many/c.html"]).error(1, &["cannot read many/b"]);
     fold(&scratch, &["a.folded", "nowhere"]).error(1, &["cannot read nowhere"]);
+}
+
+/// Empty files, and links that lead nowhere, had no stacks and so took nothing away.
+#[test]
+fn inputs_that_are_empty_or_lead_nowhere_are_said() {
+    let scratch = scratch_with("a.folded", "t;a 1\n");
+    fs::create_dir_all(scratch.file("many")).unwrap();
+    fs::write(scratch.file("many/a.folded"), "t;a 1\n").unwrap();
+    for (name, text) in [("empty", ""), ("many/blank", " \n\n"), ("many/empty", "")] {
+        fs::write(scratch.file(name), text).unwrap();
+    }
+    symlink("gone", scratch.file("many/link")).unwrap();
+    let cases = [
+        (&["a.folded", "empty"][..], &["empty: it is empty"][..]),
+        (&["many"], &["many/blank: it is empty", "many/empty: it is empty", "many/link: "]),
+    ];
+    for (inputs, left_out) in cases {
+        let ended = fold(&scratch, inputs).success();
+        assert_eq!(ended.stdout, "t;a 1\n");
+        let said: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!(said.len(), left_out.len(), "{said:?}");
+        for (said, left_out) in said.iter().zip(left_out) {
+            let expect = format!("warning: left out: cannot read {left_out}");
+            assert!(said.starts_with(&expect), "{said}");
+        }
+        let first = format!("cannot read {}", left_out[0]);
+        let strict = fold(&scratch, &[inputs, &["--strict"]].concat());
+        strict.error(1, &[&first, "why: --strict"]);
+    }
+    fold(&scratch, &["empty", "many/empty"]).error(1, &["cannot read empty: it is empty"]);
+    // Named, as a file that is not there.
+    fold(&scratch, &["a.folded", "many/link"]).error(1, &["cannot read many/link: "]);
 }
 
 #[test]

@@ -46,10 +46,20 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
             true => {
                 files.extend(files_in(path).map_err(|(path, error)| unreadable(&path, &error))?)
             }
-            false => files.push(path.clone()),
+            false => files.push(there(path)?),
         }
     }
     Ok(files)
+}
+
+/// A file that was named, which is not a link that leads nowhere.
+pub(crate) fn there(path: &Path) -> Result<PathBuf, Failure> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+            Err(unreadable(path, &error))
+        }
+        _ => Ok(path.to_owned()),
+    }
 }
 
 /// Whether stdin is a pipe, a socket or a file: what a script without a terminal has is none.
@@ -104,8 +114,17 @@ pub(crate) fn read_among(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<Result<ReadInput, Failure>, Failure> {
+    let left_out = |failure: Failure| match options.strict {
+        true => Err(failure.or_why("--strict makes it an error")),
+        false => Ok(Err(failure)),
+    };
+    // A link that leads nowhere is there: in a folder, since none that is named comes here.
+    let is_missing =
+        |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !path.is_symlink();
     let source = Source::open(path);
-    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if source.as_ref().is_ok_and(|source| source.has_nothing().is_ok_and(|nothing| nothing)) {
+        return left_out(Failure::new(format!("cannot read {}: it is empty", shown_path(path))));
+    }
     match source.map_err(ReadError::Io).and_then(|source| read_input(source, options)) {
         Ok(read) => Ok(Ok(read)),
         Err(error) => {
@@ -113,8 +132,7 @@ pub(crate) fn read_among(
             match error {
                 ReadError::NotSaid { .. } | ReadError::NoSuchEvent(_) => Err(failure),
                 ReadError::Io(error) if is_missing(&error) => Err(failure),
-                _ if options.strict => Err(failure.or_why("--strict makes it an error")),
-                _ => Ok(Err(failure)),
+                _ => left_out(failure),
             }
         }
     }

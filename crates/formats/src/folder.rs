@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flame_perf_data::recognise;
 
-/// The files of a folder and of those in it, sorted; links to folders are not followed.
+/// The files of a folder and of those in it, sorted; links to folders are not followed, and those that
+/// lead nowhere are files that cannot be read.
 ///
 /// # Errors
 /// What could not be looked into, and why.
@@ -30,7 +31,7 @@ fn add(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Erro
         let status = fs::symlink_metadata(&path).map_err(|error| (path.clone(), error))?;
         if status.is_dir() {
             add(&path, files)?;
-        } else if path.is_file() {
+        } else if fs::metadata(&path).map_or(true, |leads_to| leads_to.is_file()) {
             files.push(path);
         }
     }

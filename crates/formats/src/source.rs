@@ -126,6 +126,15 @@ impl Source {
         Ok(InputFormat::detect(&self.head()?))
     }
 
+    /// Whether there is nothing in it, or blanks alone.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn has_nothing(&self) -> io::Result<bool> {
+        let head = self.head()?;
+        Ok(head.len() < HEAD && head.trim_ascii().is_empty())
+    }
+
     /// Its first bytes.
     pub(crate) fn head(&self) -> io::Result<Vec<u8>> {
         match &self.place {
