@@ -284,6 +284,36 @@ fn inputs_that_cannot_be_compared_are_named() {
     assert!(odd.stderr.contains("1 line is left out of odd"), "{}", odd.stderr);
 }
 
+/// As of several inputs of other commands.
+#[test]
+fn a_run_that_cannot_be_read_takes_none_of_its_side_away() {
+    let runs = [("i1", "p;a 10\np;b 9\n"), ("i2", "p;a 10\np;b 9\n"), ("i3", "p;a 4\n")];
+    let scratch = scratch_with(&[&runs[..], &[("empty", "")]].concat());
+    fs::write(scratch.file("bad.bin"), b"\x00\x01\x02\x03 no profile").unwrap();
+    let expect = json_of(diff(&scratch, &["--before", "i1", "--after", "i2", "i3", "--json"]));
+    let sides = ["--before", "bad.bin", "i1", "--after", "i2", "empty", "i3", "--json"];
+    let ended = diff(&scratch, &sides).success();
+    let left_out: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.contains("left out: ")).collect();
+    assert!(left_out[0].starts_with("warning: left out: cannot read bad.bin: "), "{left_out:?}");
+    assert_eq!(left_out[1..], ["warning: left out: cannot read empty: it is empty"]);
+    let json = json_of(ended);
+    for part in ["before", "after", "functions"] {
+        assert!(!json[part].is_null());
+        assert_eq!(json[part], expect[part], "{part}");
+    }
+    diff(&scratch, &[&sides[..], &["--strict"]].concat()).error(1, &["cannot read bad.bin"]);
+    for none in [&["bad.bin"][..], &["bad.bin", "empty"]] {
+        let sides = [&["--before", "i1", "--after"], none].concat();
+        diff(&scratch, &sides).error(1, &["cannot read bad.bin"]);
+    }
+    let missing = ["--before", "i1", "nowhere", "--after", "i2"];
+    diff(&scratch, &missing).error(1, &["cannot read nowhere"]);
+    std::os::unix::fs::symlink("nowhere", scratch.file("link")).unwrap();
+    let link = ["--before", "i1", "link", "--after", "i2"];
+    diff(&scratch, &link).error(1, &["cannot read link"]);
+}
+
 #[test]
 fn reports_go_to_files_and_pull_requests() {
     let scratch = scratch_with(&[("a|b", &text(&server(0, 1))), ("b", &text(&server(250, 2)))]);

@@ -29,6 +29,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let outputs = options::prepare(args, cli)?;
     let mut inputs = Inputs::read(&sides, args, &outputs)?;
     let matched = inputs.match_roots();
+    let left_out = std::mem::take(&mut inputs.left_out);
     let names = names_of(args);
     let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
     let mut quality = quality_of(&inputs);
@@ -42,7 +43,8 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let (allowed, unknown) =
         if args.allow_missing { (unknown, Vec::new()) } else { (Vec::new(), unknown) };
     let allowed = allowed.iter().map(|failure| failure.what().to_owned());
-    quality.warnings = warnings.chain(allowed).chain(matched).collect();
+    let said = left_out.into_iter().chain(warnings).chain(allowed);
+    quality.warnings = said.chain(matched).collect();
     if !cli.quiet {
         let skipped = quality.skipped().collect::<Vec<String>>();
         skipped.iter().chain(&quality.warnings).for_each(|warning| warn(warning, cli.color));

@@ -13,7 +13,9 @@ use flame_render::clean_name;
 use super::names_of;
 use super::sides::Sides;
 use crate::cli::{DiffArgs, ValuePair};
-use crate::inputs::{self, nothing, nothing_in, read, shown_path as shown, too_large};
+use crate::inputs::{
+    self, notes_of_unread, nothing, nothing_in, read, read_among, shown_path as shown, too_large,
+};
 use crate::message::Failure;
 use crate::output::Outputs;
 
@@ -33,6 +35,8 @@ pub(super) struct Input {
 pub(super) struct Inputs {
     pub(super) before: Vec<Input>,
     pub(super) after: Vec<Input>,
+    /// What is said of files that could not be read, and that their side is shown without.
+    pub(super) left_out: Vec<String>,
 }
 
 impl Inputs {
@@ -47,21 +51,57 @@ impl Inputs {
         let options = TreeOptions { order: ORDER, ..outputs.default_tree_options() };
         let options =
             ReadOptions { tree: options, threads, ..inputs::options(&args.input, &paths) };
-        let mut files = side_by_side(paths.clone(), |path| Ok(read(path, &options)?.into_whole()))?;
-        let maker = Maker { args, outputs, names: names_of(args), has_folded: has_folded(&files) };
-        match sides {
-            Sides::One(path) => maker.both_of(path, files.remove(0)),
-            Sides::Two { before, .. } => {
-                let names = args.values.as_ref().map(|ValuePair(before, after)| [before, after]);
-                let value = |at| names.map(|names| names[usize::from(at >= before.len())].as_str());
-                let named = paths.into_iter().zip(files).enumerate();
-                let named = named.map(|(at, (path, file))| (path, file, value(at))).collect();
-                let input = |(path, file, value)| maker.input(path, file, value);
-                let mut inputs = side_by_side(named, input)?;
-                let after = inputs.split_off(before.len());
-                Ok(Inputs { before: inputs, after })
-            }
+        let names = names_of(args);
+        let Sides::Two { before, after } = sides else {
+            let file = read(paths[0], &options)?.into_whole();
+            let has_folded = is_folded(&file);
+            return Maker { args, outputs, names, has_folded }.both_of(paths[0], file);
+        };
+        let is_alone = |at| if at < before.len() { before.len() == 1 } else { after.len() == 1 };
+        let mut files = side_by_side(paths.into_iter().enumerate().collect(), |(at, path)| {
+            let read =
+                if is_alone(at) { Ok(read(path, &options)?) } else { read_among(path, &options)? };
+            Ok(read.map(|read| (path, read.into_whole())))
+        })?;
+        let of_after = files.split_off(before.len());
+        let (before, mut unread) = readable(files)?;
+        let (after, unread_after) = readable(of_after)?;
+        unread.extend(unread_after);
+        let has_folded = before.iter().chain(&after).any(|(_, file)| is_folded(file));
+        let maker = Maker { args, outputs, names, has_folded };
+        let values = args.values.as_ref();
+        let values = values.map(|ValuePair(before, after)| (before.as_str(), after.as_str()));
+        let count = before.len();
+        let named = before.into_iter().map(|it| (it, values.map(|values| values.0)));
+        let named = named.chain(after.into_iter().map(|it| (it, values.map(|values| values.1))));
+        let input = |((path, file), value)| maker.input(path, file, value);
+        let mut before = side_by_side(named.collect(), input)?;
+        let after = before.split_off(count);
+        let left_out = notes_of_unread(&unread).collect();
+        Ok(Inputs { before, after, left_out })
+    }
+}
+
+/// A file with what it holds and what is to be said of it.
+type Found<'p> = (&'p Path, (Whole, Health));
+
+/// The files of a side that could be read, and the failures of the others.
+///
+/// # Errors
+/// None could be read.
+fn readable(
+    files: Vec<Result<Found<'_>, Failure>>,
+) -> Result<(Vec<Found<'_>>, Vec<Failure>), Failure> {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    for file in files {
+        match file {
+            Ok(file) => found.push(file),
+            Err(failure) => unread.push(failure),
         }
+    }
+    match found.is_empty() && !unread.is_empty() {
+        true => Err(unread.swap_remove(0)),
+        false => Ok((found, unread)),
     }
 }
 
@@ -87,8 +127,8 @@ fn side_by_side<T: Send, U: Send>(
     flame_threads::map(all, work).into_iter().collect()
 }
 
-fn has_folded(files: &[(Whole, Health)]) -> bool {
-    files.iter().any(|(file, _)| matches!(file, Whole::Folded(..)))
+fn is_folded((file, _): &(Whole, Health)) -> bool {
+    matches!(file, Whole::Folded(..))
 }
 
 /// Makes runs of files.
@@ -144,14 +184,18 @@ impl Maker<'_> {
                     let tree = self.tree(side_of(&tree, is_before), ValueType::samples());
                     self.made(path, tree, Samples::Divisor, Meta::default(), health.clone())
                 };
-                Ok(Inputs { before: vec![side(true)?], after: vec![side(false)?] })
+                Ok(Inputs {
+                    before: vec![side(true)?],
+                    after: vec![side(false)?],
+                    left_out: Vec::new(),
+                })
             }
             (Whole::Profile(profile), Some(ValuePair(before, after))) => {
                 let side = |name: &str| {
                     let value = value_named(name, &profile, path)?;
                     Ok(vec![self.of_profile(path, &profile, value)?])
                 };
-                Ok(Inputs { before: side(before)?, after: side(after)? })
+                Ok(Inputs { before: side(before)?, after: side(after)?, left_out: Vec::new() })
             }
             (Whole::Folded(..), Some(_)) => Err(one_value(path)),
             _ => Err(Failure::usage(format!("only {} to compare, and nothing else", shown(path)))

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::DiffArgs;
-use crate::inputs::is_piped;
+use crate::inputs::{is_piped, there};
 use crate::message::Failure;
 
 /// The files of a comparison.
@@ -58,7 +58,7 @@ fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     for path in paths {
         let text = path.to_str().filter(|text| text.contains(['*', '?', '[']));
         let Some(pattern) = text.filter(|_| !path.exists()) else {
-            files.push(path.clone());
+            files.push(there(path)?);
             continue;
         };
         let matches = glob::glob(pattern)
