@@ -4,8 +4,8 @@
 //! Spans are begun and ended (`B`, `E`) or whole (`X`); each thread's spans are nested by their
 //! times, and what a span does not share with those within it is its own. Files may also have
 //! `samples` with `stackFrames`, or a CPU profile of V8 as recordings of Chrome's tools have, which are
-//! then what counts (`--event spans`: the spans all the same). The array may break off: the format
-//! allows it.
+//! then what counts (`--event spans`: the spans all the same). A list that is all of the file may lack
+//! its end behind a whole event: the format allows it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -150,8 +150,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         _ if !profiles.is_empty() => profiles::add(&profiles, &trace, sink)?,
         _ => trace.add_spans(sink)?,
     }
-    // A list that is all of the file may break off: the format says so.
-    match file.is_cut() && root.get("traceEvents").is_none() {
+    // A list that is all of the file may lack its end: the format says so. An event that breaks off is
+    // lost all the same, as is what stands behind the list.
+    match file.only_lacks_end() && root.get("traceEvents").is_none() {
         true => sink.note("the list of events is truncated; its complete part was read"),
         false => file.say_cut(sink)?,
     }

@@ -121,3 +121,35 @@ fn what_stands_behind_a_profile_is_said() {
         assert!(read(&format!("{text}\n{text}"), true).is_err());
     }
 }
+
+const TRACE: &str = r#"[{"name":"a","ph":"X","ts":1,"dur":5,"pid":1,"tid":2},
+{"name":"b","ph":"X","ts":8,"dur":7,"pid":1,"tid":2}]"#;
+
+/// The end of a list of events may be missing, and nothing else.
+#[test]
+fn a_list_of_trace_events_lacks_its_end_alone() {
+    let (whole, notes) = read(TRACE, true).unwrap();
+    assert_eq!((whole.len(), notes), (2, Vec::new()));
+    let open = &TRACE[..TRACE.len() - 1];
+    for end in ["", "\n", ",", " ,\n"] {
+        let (stacks, notes) = read(&format!("{open}{end}"), true).unwrap();
+        assert_eq!(stacks, whole, "{end:?}");
+        assert!(notes[0].contains("list of events is truncated"), "{notes:?}");
+    }
+    let lost = [
+        (format!("{open},{{\"name\":\"c\",\"ph\":\"X\",\"ts\":4"), TRACE.len() + 27),
+        (format!("{open},{{\"name\":"), TRACE.len() + 8),
+        (format!("{open},nul"), TRACE.len()),
+        (format!("{open} {{}}]"), TRACE.len()),
+        (format!("{TRACE}\n{TRACE}"), TRACE.len() + 1),
+        (format!("{TRACE} garbage"), TRACE.len() + 1),
+        (format!("{TRACE}]"), TRACE.len()),
+    ];
+    for (text, at) in lost {
+        let (stacks, notes) = read(&text, false).unwrap();
+        assert_eq!(stacks, whole, "{text}");
+        let expect = format!(" at byte {at}; everything before that was read");
+        assert!(notes.len() == 1 && notes[0].ends_with(&expect), "{text}: {notes:?}");
+        assert!(read(&text, true).is_err(), "{text}");
+    }
+}

@@ -15,12 +15,18 @@ pub(crate) struct Document {
     text: String,
     /// What is wrong first of what was looked at.
     wrong: Cell<Option<Wrong>>,
+    /// Whether a list ends with the text, right behind a whole value or its comma.
+    lacks_end: Cell<bool>,
 }
 
 impl Document {
     /// The whole input.
     pub(crate) fn read(input: &mut Input<'_>) -> Result<Document, ReadError> {
-        Ok(Document { text: read(input)?, wrong: Cell::new(None) })
+        Ok(Document::of(read(input)?))
+    }
+
+    fn of(text: String) -> Document {
+        Document { text, wrong: Cell::new(None), lacks_end: Cell::new(false) }
     }
 
     /// What the file holds, or the start of it. Arrays of these keys are left unread, as is one that is
@@ -50,6 +56,12 @@ impl Document {
     /// Whether what was looked at so far breaks off.
     pub(crate) fn is_cut(&self) -> bool {
         self.wrong.get().is_some()
+    }
+
+    /// Whether the text ends behind whole values of a list that was looked at. Where that list is all of
+    /// the file, nothing else is wrong with it.
+    pub(crate) fn only_lacks_end(&self) -> bool {
+        self.lacks_end.get()
     }
 
     /// Says that it breaks off, if it does: once everything was looked at.
@@ -93,9 +105,11 @@ impl<'d> Iterator for Elements<'d> {
 
     fn next(&mut self) -> Option<Value<'d>> {
         let parser = self.rest.as_mut()?;
+        let is_end = parser.is_at_end();
         let value = match parser.value() {
             Ok(value) => value,
             Err(wrong) => {
+                self.document.lacks_end.set(is_end);
                 self.document.is_wrong(wrong);
                 self.rest = None;
                 return None;
@@ -107,6 +121,7 @@ impl<'d> Iterator for Elements<'d> {
         let is_broken = !parser.takes(b']');
         let may_go_on = matches!(value, Value::Number(_)) && parser.is_at_break();
         if is_broken && let Err(wrong) = parser.wrong::<()>("a comma or an end is missing") {
+            self.document.lacks_end.set(!may_go_on && parser.is_at_end());
             self.document.is_wrong(wrong);
         }
         self.rest = None;
@@ -121,7 +136,7 @@ mod tests {
     const TEXT: &str = r#"{"a":[{"b":[1,20,[3,"]"],{"\"]":4}],"c":500}],"d":"e","b":[]}"#;
 
     fn document(text: &str) -> Document {
-        Document { text: text.to_owned(), wrong: Cell::new(None) }
+        Document::of(text.to_owned())
     }
 
     /// The values of the first list, and what stands beside it.
