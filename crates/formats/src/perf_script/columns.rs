@@ -152,6 +152,7 @@ impl<'l> Above<'l> {
     fn candidates(self) -> impl Iterator<Item = Fields> {
         let without_name = Columns::read(self.text, None).map(|(fields, _)| fields);
         let splits = splits(self.text).filter(move |at| !self.is_before_frame || *at == COMM);
+        let splits = splits.filter(move |at| is_name(&self.text[..*at]));
         let with_name = splits.filter_map(move |at| {
             let (mut fields, _) = Columns::read(&self.text[at + 1..], None)?;
             fields.add(Fields::COMM);
@@ -160,7 +161,7 @@ impl<'l> Above<'l> {
         let is_name = if self.is_before_frame {
             self.text.len() == COMM + 1 && self.text[COMM - 1] != b' '
         } else {
-            !self.text.trim_ascii().is_empty()
+            is_name(self.text)
         };
         without_name.into_iter().chain(with_name).chain(is_name.then_some(Fields::COMM))
     }
@@ -170,10 +171,16 @@ impl<'l> Above<'l> {
     }
 }
 
-/// Where a blank stands behind a name.
+/// Whether a thread may be called that: only those of the kernel have longer names, without blanks.
+fn is_name(text: &[u8]) -> bool {
+    let name = text.trim_ascii();
+    !name.is_empty() && (name.len() < COMM || !name.contains(&b' '))
+}
+
+/// Where a blank stands behind a name, which may end with some: `Web Content `.
 fn splits(text: &[u8]) -> impl Iterator<Item = usize> {
-    let is_split = |at: &usize| *at > 0 && text[*at] == b' ' && text[*at - 1] != b' ';
-    (0..text.len()).filter(is_split)
+    let begins = text.iter().take_while(|byte| **byte == b' ').count();
+    (begins + 1..text.len()).filter(|at| text[*at] == b' ')
 }
 
 /// What a line says that has these fields, and stands above a stack or before a frame.
@@ -184,10 +191,10 @@ fn header(text: &[u8], fields: Fields) -> Option<Header<'_>> {
     let comm = |end: usize| Header { comm: text[..end].trim_ascii(), ..Header::default() };
     if fields == Fields::COMM {
         let Header { comm, .. } = comm(text.len());
-        return (!comm.is_empty()).then_some(Header { comm, task: comm, ..Header::default() });
+        return is_name(comm).then_some(Header { comm, task: comm, ..Header::default() });
     }
     let others = Fields(fields.0 & !Fields::COMM.0);
-    splits(text).find_map(|at| {
+    splits(text).filter(|at| is_name(&text[..*at])).find_map(|at| {
         let (_, mut header) = Columns::read(&text[at + 1..], Some(others))?;
         header.comm = text[..at].trim_ascii();
         // The numbers stand behind the name.

@@ -62,6 +62,15 @@ fn warnings_of_perf_may_stand_before_the_first_sample_of_any_fields() {
     assert_eq!((folded(&input).as_str(), input.skipped.count()), ("x;f 1\n", 2));
 }
 
+/// What is too long for the name of a thread is none: here an address stands behind the event.
+#[test]
+fn lines_with_more_fields_are_no_names() {
+    let sample = "x  4544 cpu-clock:                0 \n\t            7f00 f\n\n";
+    let text = format!("{sample}{}", sample.replace("cpu-clock", "cycles"));
+    let input = read(&text, 1);
+    assert_eq!((folded(&input).as_str(), input.notes.len()), ("x;f 1\n", 1), "{:?}", input.notes);
+}
+
 /// perf prints no empty line behind an instruction.
 #[test]
 fn a_sample_ends_with_its_instruction() {
@@ -85,8 +94,8 @@ struct Choice {
     has_stacks: bool,
 }
 
-const NAMES: [&str; 7] =
-    ["server", "dd", "my prog", "1234", "redis 7", "a  b 1001", "kworker/0:1-eve"];
+const NAMES: [&str; 8] =
+    ["server", "dd", "my prog", "1234", "redis 7", "a  b 1001", "kworker/0:1-eve", "Web Content "];
 const CHOICES: u16 = 2 * 4 * 64;
 
 impl Choice {
@@ -131,7 +140,7 @@ impl Choice {
 
     /// What a sample is, folded.
     fn fold(self, number: usize) -> (String, u64) {
-        let name = NAMES[number % NAMES.len()].replace(' ', "_");
+        let name = NAMES[number % NAMES.len()].trim_end().replace(' ', "_");
         let root = if self.comm { format!("{name};") } else { String::new() };
         let main = if self.has_stacks { "main;" } else { "" };
         let weight = if self.period { period(number) } else { 1 };
