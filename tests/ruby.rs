@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::callers::may_call;
 use crate::support::callers::ruby::{LEGAL, LEGAL_IN_TEXTS, SPINNERS};
-use crate::support::scripts::{self, has, record, script, scripted, whole_share};
+use crate::support::scripts::{self, has, record, record_whole, script, scripted, whole_share};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -47,10 +47,11 @@ fn check(what: &str) -> Option<(Folded, String)> {
     if !live_as_root() || !has(RUBY) {
         return None;
     }
-    let (folded, said) = record_script(what, &[]);
-    check_chains(&folded);
-    assert!(whole_share(&said) >= 97.0, "{said}");
-    Some((folded, said))
+    Some(record_whole(97.0, || {
+        let (folded, said) = record_script(what, &[]);
+        check_chains(&folded);
+        (folded, said)
+    }))
 }
 
 /// Samples in which one function calls another, through methods in C or not.

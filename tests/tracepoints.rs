@@ -179,7 +179,9 @@ fn calls_are_as_long_among_many_as_among_few() {
     let slow = folded.with(&["slow"]) as f64 / 200e6;
     assert!((0.95..3.0).contains(&slow), "{slow} of 200 ms\n{said}");
     let (small, large) = (folded.with(&["small"]), folded.with(&["large"]));
-    assert!(small > large && large > 0, "{folded:?}\n{said}");
+    // Those of the last milliseconds are lost where the buffer is full of small ones, which is said.
+    let has_lost = !said.contains("lost      0 records");
+    assert!(small > large && (large > 0 || has_lost), "{folded:?}\n{said}");
 }
 
 /// A process does not return from the call that ends it: that call lasts until then, and not until the
