@@ -54,10 +54,10 @@ const RATES: [f64; 2] = [0.7, 1.3];
 /// that forks took longer than what they were of, and 640 came in a row.
 const AT_LEAST: u64 = 8;
 
-/// A timer that is so late was not set when flame says.
+/// A timer that is so late was not set when flame says. Flame that sees a sample so late is kept away by what runs.
 const LATE: Nanos = Nanos(200_000);
 
-/// Flame is kept away where it sees a sample so late.
+/// It may be kept away where it sees one so late: near the end of a burst it is not for long.
 const KEPT_AWAY: Nanos = Nanos(50_000);
 
 /// A timer that should have fired so long ago and left no sample fired in vain, or did not. What runs meanwhile is
@@ -304,9 +304,7 @@ impl Pacer {
         Some(due).filter(|_| self.batch == 1)
     }
 
-    /// The interval on an idle CPU, where the timer may go on with it for long. It is no longer than the
-    /// mean, or there would be too few samples then: of a longer one that is drawn, that is the first
-    /// part, at the end of which no sample is meant.
+    /// The interval on an idle CPU, where the timer may go on with it for long.
     fn for_an_idle_cpu(&mut self, state: &mut Schedule, now: Nanos) -> Nanos {
         if state.rests() {
             state.stays_until = Nanos(now.0 + whole(self.draw_part(STAYS)));
@@ -325,8 +323,10 @@ impl Pacer {
         // More than that is a CPU that was away.
         let mean =
             self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);
-        state.is_cut = (1..REMEMBERED).contains(&state.looks);
-        let part = if state.is_cut { self.draw_cut(state) } else { self.draw_interval(state) };
+        let part = match (1..REMEMBERED).contains(&state.looks) {
+            true => self.draw_cut(state),
+            false => self.draw_interval(state),
+        };
         Nanos(self.at_least(whole(part * mean as f64)).0 + seen.ahead.0)
     }
 
@@ -358,10 +358,12 @@ impl Pacer {
         let rate = 1.0 - state.surplus / (2.0 * SURPLUS);
         let part = (-(1.0 - self.random.f64()).ln() / rate).max(1.0 / AT_LEAST as f64);
         state.surplus = (state.surplus + 1.0 - part).clamp(-SURPLUS, SURPLUS);
+        (state.is_part, state.is_cut) = (false, false);
         part
     }
 
-    /// The same, cut off at about the mean.
+    /// The same, cut off at about the mean, or there would be too few samples where the timer goes on with it: of a
+    /// longer one that is drawn, that is the first part, at the end of which no sample is meant.
     fn draw_cut(&mut self, state: &mut Schedule) -> f64 {
         let (part, longest) = (self.draw_interval(state), self.draw_part(LONGEST));
         (state.is_part, state.is_cut) = (part > longest, true);

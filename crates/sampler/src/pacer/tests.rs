@@ -353,6 +353,21 @@ fn no_part_of_a_burst_that_keeps_flame_away_is_favoured() {
     }
 }
 
+/// The first part of an interval that an idle CPU was to wait for is over when another one is drawn.
+#[test]
+fn a_sample_behind_lost_records_is_kept() {
+    for seed in 0..100 {
+        let mut pacer = Pacer::new(MEAN, 1, Some(seed));
+        let first = pacer.start(Nanos(0));
+        let silent = Seen { passed: 1, ..Seen::default() };
+        let now = first + Nanos(MEAN.0 / 100);
+        pacer.next(silent, now);
+        let interval = pacer.next(Seen { disturbed: true, ..Seen::default() }, now).unwrap();
+        let due = now + interval;
+        assert!(!pacer.note(due, due + Nanos(1000), &mut Seen::default()), "seed {seed}");
+    }
+}
+
 #[test]
 fn lost_records_do_not_raise_the_rate() {
     let now = Nanos(MEAN.0 * 5);
