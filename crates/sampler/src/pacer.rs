@@ -12,6 +12,9 @@
 //! come would vary by the root of their number, then; so after long intervals the rate is a little higher,
 //! and lower after short ones. Nothing that the target does has a part in what is drawn.
 //!
+//! What flame sets when it gets to run depends on when it does: on a CPU that is idle, which it looks after now and
+//! then, and beside tasks that go before it, an interval stays for many samples instead, and some of them are left out.
+//!
 //! Above a thousand samples a second nobody is woken by each, and intervals are drawn for batches.
 //!
 //! All times are on the clock by which the CPU's timer runs: for the events of a control group that
@@ -24,27 +27,19 @@ use flame_profile::{Nanos, whole};
 /// should be, and as much higher when there were as many too few.
 const SURPLUS: f64 = 15.0;
 
-/// The longest interval on a CPU that is idle, or where flame is kept away, in parts of the mean: any of these, lest a
-/// program be in time with it.
-const LONGEST: [f64; 2] = [0.75, 1.25];
-
 /// A CPU whose timer fired in vain so often in a row has nothing to do, and is looked after less often. What runs for
 /// half of each mean interval or longer hardly ever leaves that many without a sample.
 const SILENT_LOOKS: u32 = 20;
 
-/// The intervals then, in parts of the mean. They go on for many times, so that no single one may be more likely
-/// than others: what begins in time with it would always be seen or never.
-const RESTING: [f64; 2] = [0.5, 1.0];
+/// The intervals then, and where flame is kept away, in parts of the mean. They go on for many times, so that no single
+/// one may be more likely than others: what begins in time with it would always be seen or never.
+const STEADY: [f64; 2] = [0.5, 1.0];
 
-/// For how long such an interval stays, in nanoseconds. Samples do not end it: what a burst does first would be
-/// seen too often, or what it does next too seldom.
-const STAYS: [f64; 2] = [50_000_000.0, 150_000_000.0];
-
-/// After so many looks, when they are no longer has to do with when the last burst ended that kept flame away.
-const FORGOTTEN: u32 = 2;
-
-/// For so many looks another such burst is likely.
-const REMEMBERED: u32 = 100;
+/// For how long such an interval stays, in parts of [`STAYS`], or of [`STAYS_FOR`] mean intervals if that is longer.
+/// Samples do not end it: what a burst does first would be seen too often, or what it does next too seldom.
+const PARTS: [f64; 2] = [0.5, 1.5];
+const STAYS: Nanos = Nanos(100_000_000);
+const STAYS_FOR: u64 = 20;
 
 /// The lowest and the highest rate of a batch of samples, in parts of the mean.
 const RATES: [f64; 2] = [0.7, 1.3];
@@ -54,11 +49,14 @@ const RATES: [f64; 2] = [0.7, 1.3];
 /// that forks took longer than what they were of, and 640 came in a row.
 const AT_LEAST: u64 = 8;
 
-/// A timer that is so late was not set when flame says. Flame that sees a sample so late is kept away by what runs.
+/// A timer that is so late was not set when flame says.
 const LATE: Nanos = Nanos(200_000);
 
-/// It may be kept away where it sees one so late: near the end of a burst it is not for long.
-const KEPT_AWAY: Nanos = Nanos(50_000);
+/// Flame that sees a sample later than the mean divided by that is kept away by what runs.
+const KEPT_AWAY: u64 = 8;
+
+/// So many intervals that stay are set when it was kept away last: it will be so again.
+const REMEMBERED: u32 = 5;
 
 /// A timer that should have fired so long ago and left no sample fired in vain, or did not. What runs meanwhile is
 /// not sampled; and the timer of who looks, on the same CPU, does not fire before.
@@ -91,17 +89,15 @@ struct Schedule {
     surplus: f64,
     /// Whether the timer has not fired since its interval was set, as far as that is known.
     is_fresh: bool,
-    /// Whether what is set is the first part of an interval.
-    is_part: bool,
-    /// Whether what is set is at most about the mean.
-    is_cut: bool,
     /// Looks in a row that found no sample.
     silent_looks: u32,
-    /// Looks since flame was kept away.
-    looks: u32,
-    /// Until when the interval of a CPU that rests stays, and whether a sample came meanwhile.
-    stays_until: Nanos,
+    /// Until when the interval stays, if it does.
+    stays_until: Option<Nanos>,
+    /// Whether there was a sample since then, and whether flame was kept away from one.
     was_busy: bool,
+    was_kept_away: bool,
+    /// How many intervals that stay are still to be set.
+    remembered: u32,
     /// The interval that is set, and when it was set or its timer fired last.
     interval: Nanos,
     since: Nanos,
@@ -110,10 +106,6 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn rests(&self) -> bool {
-        self.silent_looks >= SILENT_LOOKS
-    }
-
     fn new(now: Nanos, first: Nanos) -> Schedule {
         let (set_at, since) = (now, now);
         Schedule {
@@ -121,12 +113,11 @@ impl Schedule {
             since_draw: 0,
             surplus: 0.0,
             is_fresh: true,
-            is_part: false,
-            is_cut: false,
             silent_looks: 0,
-            looks: u32::MAX,
-            stays_until: Nanos(0),
+            stays_until: None,
             was_busy: false,
+            was_kept_away: false,
+            remembered: 0,
             interval: first,
             since,
             before: first,
@@ -192,24 +183,29 @@ impl Pacer {
             self.schedule = state;
             return None;
         }
-        let is_busy = seen.samples + seen.left_out > 0 || seen.disturbed;
-        if state.rests() && now < state.stays_until {
-            state.was_busy |= is_busy;
+        state.was_busy |= seen.samples + seen.left_out > 0 || seen.disturbed;
+        state.was_kept_away |= seen.was_kept_away;
+        if state.stays_until.is_some_and(|until| now < until) {
             self.schedule = state;
             return None;
         }
-        let is_idle = !is_busy && !std::mem::take(&mut state.was_busy);
-        let is_silent = is_idle && self.batch == 1;
-        state.looks = if seen.was_kept_away { 0 } else { state.looks.saturating_add(1) };
-        state.silent_looks = if is_silent { state.silent_looks.saturating_add(1) } else { 0 };
+        let is_busy = std::mem::take(&mut state.was_busy);
+        state.remembered = match std::mem::take(&mut state.was_kept_away) {
+            true => REMEMBERED,
+            false => state.remembered.saturating_sub(1),
+        };
+        state.silent_looks = if is_busy { 0 } else { state.silent_looks.saturating_add(1) };
+        let is_steady = state.remembered > 0 || state.silent_looks >= SILENT_LOOKS;
+        state.stays_until = None;
         let interval = match self.batch {
-            1 if is_idle => Some(self.for_an_idle_cpu(&mut state, now)),
+            1 if is_steady => Some(self.steady(&mut state, now)),
+            1 if !is_busy => Some(self.after_silence(&mut state, now)),
             1 => Some(self.after_a_sample(&mut state, seen, now)),
             _ => self.for_a_batch(&mut state, seen, now),
         };
         if let Some(interval) = interval {
             (state.before, state.interval) = (state.interval, interval);
-            (state.since, state.is_fresh) = (now, !state.rests());
+            (state.since, state.is_fresh) = (now, state.stays_until.is_none());
         }
         self.schedule = state;
         interval
@@ -250,25 +246,19 @@ impl Pacer {
         let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
         state.since = state.since.max(time);
         let is_first = std::mem::take(&mut state.is_fresh);
-        let is_part = std::mem::take(&mut state.is_part);
         // One that fires late, of a machine that stood still, is in step with nothing; and short
         // intervals begin later than flame says, when it was kept from setting them.
         let in_vain = fired >= 2 && off <= interval / 4 && waited >= interval + LATE.0;
         if in_vain {
             seen.passed += fired - 1;
         }
-        if in_vain && !state.rests() {
+        if in_vain && state.stays_until.is_none() {
             seen.ahead = Nanos(interval / 2);
         }
         let is_by_a_time = is_first && !in_vain;
         seen.late = Nanos(if is_by_a_time { waited.saturating_sub(interval) } else { 0 });
-        // In bursts that keep flame away the timer goes on: what counts is how often it fires, not when it did first.
-        let is_kept_away = time.0 + KEPT_AWAY.0 < looked.0;
-        seen.was_kept_away |= time.0 + LATE.0 < looked.0;
-        match !is_by_a_time || is_kept_away && state.is_cut && state.looks >= FORGOTTEN {
-            true => self.random.f64() * self.mean.0 as f64 > interval as f64,
-            false => is_part,
-        }
+        seen.was_kept_away |= looked.0 > time.0 + LATE.0.max(self.mean.0 / KEPT_AWAY);
+        !is_by_a_time && self.random.f64() * self.mean.0 as f64 > interval as f64
     }
 
     /// The same for what should have come by now. An interval that stays as it is through idle
@@ -279,7 +269,7 @@ impl Pacer {
         let fired = until.0.saturating_sub(state.since.0) / state.interval.0;
         if fired > 0 {
             state.since.0 += fired * state.interval.0;
-            (state.is_fresh, state.is_part) = (false, false);
+            state.is_fresh = false;
             seen.passed += fired;
         }
     }
@@ -297,23 +287,24 @@ impl Pacer {
     /// When to look, sample or not, where flame looks after each.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         let state = self.schedule;
-        let due = match state.rests() {
-            true => state.stays_until,
-            false => Nanos(state.since.0 + state.interval.0),
-        };
+        let due = state.stays_until.unwrap_or(Nanos(state.since.0 + state.interval.0));
         Some(due).filter(|_| self.batch == 1)
     }
 
-    /// The interval on an idle CPU, where the timer may go on with it for long.
-    fn for_an_idle_cpu(&mut self, state: &mut Schedule, now: Nanos) -> Nanos {
-        if state.rests() {
-            state.stays_until = Nanos(now.0 + whole(self.draw_part(STAYS)));
-            return Nanos(whole(self.draw_part(RESTING) * self.mean.0 as f64));
-        }
-        let interval = whole(self.draw_cut(state) * self.mean.0 as f64);
-        // It began when the timer fired, not when flame came to look.
+    /// An interval that stays: it does not depend on flame or on what is sampled when the next sample comes, so that each
+    /// moment is as likely where flame does not run for long, be it since nothing is to be done or since it may not.
+    fn steady(&mut self, state: &mut Schedule, now: Nanos) -> Nanos {
+        let stays = STAYS.0.max(STAYS_FOR * self.mean.0) as f64;
+        state.stays_until = Some(Nanos(now.0 + whole(self.draw_part(PARTS) * stays)));
+        Nanos(whole(self.draw_part(STEADY) * self.mean.0 as f64))
+    }
+
+    /// The interval on a CPU that was idle when its timer fired. It began then, and not when flame came to look.
+    fn after_silence(&mut self, state: &mut Schedule, now: Nanos) -> Nanos {
+        let interval = whole(self.draw_interval(state) * self.mean.0 as f64);
+        let interval = self.at_least(interval);
         let passed = now.0.saturating_sub(state.since.0);
-        Nanos(interval.saturating_sub(passed).max(self.mean.0 / AT_LEAST / 2))
+        Nanos(interval.0.saturating_sub(passed).max(self.mean.0 / AT_LEAST / 2))
     }
 
     /// The interval until the next sample. What passed since the last one was due, in the kernel and not in flame, is
@@ -323,10 +314,7 @@ impl Pacer {
         // More than that is a CPU that was away.
         let mean =
             self.mean.0 - Some(passed).filter(|passed| *passed < self.mean.0 / 2).unwrap_or(0);
-        let part = match (1..REMEMBERED).contains(&state.looks) {
-            true => self.draw_cut(state),
-            false => self.draw_interval(state),
-        };
+        let part = self.draw_interval(state);
         Nanos(self.at_least(whole(part * mean as f64)).0 + seen.ahead.0)
     }
 
@@ -358,16 +346,7 @@ impl Pacer {
         let rate = 1.0 - state.surplus / (2.0 * SURPLUS);
         let part = (-(1.0 - self.random.f64()).ln() / rate).max(1.0 / AT_LEAST as f64);
         state.surplus = (state.surplus + 1.0 - part).clamp(-SURPLUS, SURPLUS);
-        (state.is_part, state.is_cut) = (false, false);
         part
-    }
-
-    /// The same, cut off at about the mean, or there would be too few samples where the timer goes on with it: of a
-    /// longer one that is drawn, that is the first part, at the end of which no sample is meant.
-    fn draw_cut(&mut self, state: &mut Schedule) -> f64 {
-        let (part, longest) = (self.draw_interval(state), self.draw_part(LONGEST));
-        (state.is_part, state.is_cut) = (part > longest, true);
-        part.min(longest)
     }
 
     /// Which part of its mean a rate takes.

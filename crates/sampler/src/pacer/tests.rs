@@ -330,8 +330,7 @@ fn all_parts_of_a_burst_are_seen_as_often_as_they_run() {
     }
 }
 
-/// So it is where bursts go before flame, though not all of their samples are there: after the first one the interval
-/// stays until they are over.
+/// So it is where bursts go before flame, which cannot draw an interval before they are over.
 #[test]
 fn no_part_of_a_burst_that_keeps_flame_away_is_favoured() {
     for (mean, has_others) in
@@ -345,26 +344,11 @@ fn no_part_of_a_burst_that_keeps_flame_away_is_favoured() {
                 let all = tenths.iter().sum::<f64>() / 10.0;
                 let (first, last) = tenths.split_at(5);
                 let halves = [first, last].map(|half| half.iter().sum::<f64>() / 5.0 / all);
-                let is_off = |half: f64| (half - 1.0).abs() > 0.09;
+                let is_off = |half: f64| (half - 1.0).abs() > 0.08;
                 let what = format!("{bursts:?}: {halves:.2?} of {all:.2}");
-                assert!(all > 0.7 && !halves.into_iter().any(is_off), "{what}");
+                assert!((0.95..1.07).contains(&all) && !halves.into_iter().any(is_off), "{what}");
             }
         }
-    }
-}
-
-/// The first part of an interval that an idle CPU was to wait for is over when another one is drawn.
-#[test]
-fn a_sample_behind_lost_records_is_kept() {
-    for seed in 0..100 {
-        let mut pacer = Pacer::new(MEAN, 1, Some(seed));
-        let first = pacer.start(Nanos(0));
-        let silent = Seen { passed: 1, ..Seen::default() };
-        let now = first + Nanos(MEAN.0 / 100);
-        pacer.next(silent, now);
-        let interval = pacer.next(Seen { disturbed: true, ..Seen::default() }, now).unwrap();
-        let due = now + interval;
-        assert!(!pacer.note(due, due + Nanos(1000), &mut Seen::default()), "seed {seed}");
     }
 }
 
