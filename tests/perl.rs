@@ -101,16 +101,10 @@ fn record_script(what: &str, options: &[&str]) -> (Folded, String) {
 /// whole.
 #[track_caller]
 fn check(what: &str) -> Option<Folded> {
-    check_whole(what, 97.0)
-}
-
-/// The same, where not so many can be whole.
-#[track_caller]
-fn check_whole(what: &str, least: f64) -> Option<Folded> {
     if !live_as_root() || !has(PERL) {
         return None;
     }
-    let (folded, _) = record_whole(least, || {
+    let (folded, _) = record_whole(97.0, || {
         let (folded, said) = record_script(what, &[]);
         check_chains(&folded);
         (folded, said)
@@ -182,9 +176,8 @@ fn subs_that_are_made_and_dropped_are_not_mixed_up() {
 
 #[test]
 fn forked_scripts_have_the_interpreter_of_their_parent() {
-    // Children live for 50 ms and become other programs: what they ran first in their last milliseconds has no
-    // name. Measured: 91 to 97 %.
-    let Some(folded) = check_whole("forks", 85.0) else { return };
+    // Children live for 50 ms and become other programs. Measured: 98.8 to 99.4 %.
+    let Some(folded) = check("forks") else { return };
     assert!(calls(&folded, "forks", "until_end") * 2 > folded.total());
 }
 
@@ -198,7 +191,8 @@ fn short_scripts_are_read_too() {
         "for i in $(seq 40); do perl -e 'sub f { my $t = 0; $t += $_ for 1 .. 4e5 } f()'; done";
     let (folded, said) = record(&["--", "/bin/sh", "-c", run]);
     let called = folded.with_any(|frame| frame.starts_with("f (-e:1)"));
-    assert!(called * 2 > folded.total(), "{called} of {}: {said}", folded.total());
+    // Measured: 77 to 79 %; in the rest perl starts or ends, for the most part.
+    assert!(called * 3 > folded.total() * 2, "{called} of {}: {said}", folded.total());
 }
 
 #[test]

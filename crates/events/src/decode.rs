@@ -451,13 +451,9 @@ fn stack_bytes(bytes: RawData<'_>, copied: u64) -> StackBytes<'_> {
 fn mapping<'a>(mmap: &Mmap2Record<'a>) -> EventKind<'a> {
     let file = match &mmap.file_id {
         Mmap2FileId::BuildId(id) => FileBuildId::new(id).map_or(FileId::None, FileId::BuildId),
-        Mmap2FileId::InodeAndVersion(id) if id.inode != 0 => FileId::Inode {
-            major: id.major,
-            minor: id.minor,
-            inode: id.inode,
-            generation: Some(id.inode_generation),
-        },
-        Mmap2FileId::InodeAndVersion(_) => FileId::None,
+        Mmap2FileId::InodeAndVersion(id) => {
+            FileId::of_inode([id.major, id.minor], id.inode, Some(id.inode_generation))
+        }
     };
     EventKind::Mapping(MappingEvent {
         pid: Pid(mmap.pid.cast_unsigned()),

@@ -4,11 +4,14 @@
 //! cost next to nothing, so nothing is decoded here. Source: the records' layouts in
 //! perf_event_open(2).
 
-use flame_profile::{Pid, Tid};
+use flame_profile::{FileOffset, Pid, ProcessAddress, Tid};
 use linux_perf_event_reader::RecordType;
-use linux_perf_event_reader::constants::{PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT};
+use linux_perf_event_reader::constants::{
+    PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_SWITCH_OUT,
+};
 
 use crate::decode::RecordBytes;
+use crate::images::FileId;
 
 /// A record seen from afar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,12 @@ pub enum Glance {
     Mapping {
         /// The process.
         pid: Pid,
+        /// First address, and where in the file that is.
+        start: ProcessAddress,
+        /// See there.
+        offset: FileOffset,
+        /// Which file it was, where the record says so by its inode.
+        file: FileId,
     },
     /// A thread has a new name.
     Comm {
@@ -88,7 +97,7 @@ impl Glance {
                 pid: Pid(word(SAMPLE_TASK_AT)?),
                 tid: Tid(word(SAMPLE_TASK_AT + 4)?),
             },
-            RecordType::MMAP | RecordType::MMAP2 => Glance::Mapping { pid: Pid(word(0)?) },
+            RecordType::MMAP | RecordType::MMAP2 => Glance::mapping(record)?,
             RecordType::COMM => Glance::Comm {
                 pid: Pid(word(0)?),
                 tid: Tid(word(4)?),
@@ -109,6 +118,24 @@ impl Glance {
             RecordType::UNTHROTTLE => Glance::Unthrottle,
             _ => Glance::Other,
         })
+    }
+
+    fn mapping(record: &RecordBytes<'_>) -> Option<Glance> {
+        let word = |at| word_at(record, at);
+        let long = |at| {
+            let [low, high] =
+                if cfg!(target_endian = "little") { [at, at + 4] } else { [at + 4, at] };
+            Some(u64::from(word(low)?) | u64::from(word(high)?) << 32)
+        };
+        let pid = Pid(word(0)?);
+        let (start, offset) = (ProcessAddress(long(8)?), FileOffset(long(24)?));
+        let has_inode = RecordType(record.record_type) == RecordType::MMAP2
+            && record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID == 0;
+        let file = match has_inode {
+            true => FileId::of_inode([word(32)?, word(36)?], long(40)?, Some(long(48)?)),
+            false => FileId::None,
+        };
+        Some(Glance::Mapping { pid, start, offset, file })
     }
 }
 
@@ -148,7 +175,13 @@ mod tests {
     fn records_tell_whom_they_are_about() {
         let (pid, tid) = (Pid(7), Tid(8));
         check(RecordType::SAMPLE, 0, &[0, 0, 1, 2, 7, 8, 0], Glance::Sample { pid, tid });
-        check(RecordType::MMAP2, 0, &[7, 8, 9], Glance::Mapping { pid });
+        let mapped = [7, 8, 0x1000, 1, 0x2000, 0, 0x3000, 2, 254, 1, 99, 0, 5, 0, 0, 0];
+        let (start, offset) = (ProcessAddress(0x1_0000_1000), FileOffset(0x2_0000_3000));
+        let file = FileId::Inode { major: 254, minor: 1, inode: 99, generation: Some(5) };
+        check(RecordType::MMAP2, 0, &mapped, Glance::Mapping { pid, start, offset, file });
+        let none = Glance::Mapping { pid, start, offset, file: FileId::None };
+        check(RecordType::MMAP, 0, &mapped, none);
+        check(RecordType::MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID, &mapped, none);
         check(RecordType::COMM, 0, &[7, 8], Glance::Comm { pid, tid, exec: false });
         let exec = PERF_RECORD_MISC_COMM_EXEC;
         check(RecordType::COMM, exec, &[7, 8], Glance::Comm { pid, tid, exec: true });
@@ -167,5 +200,6 @@ mod tests {
     fn a_record_too_short_to_tell_is_another() {
         check(RecordType::SAMPLE, 0, &[0, 0, 1, 2, 7], Glance::Other);
         check(RecordType::FORK, 0, &[7, 5], Glance::Other);
+        check(RecordType::MMAP2, 0, &[7, 8, 9], Glance::Other);
     }
 }

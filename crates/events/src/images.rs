@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use flame_profile::{ImageId, readable};
+use flame_profile::{FileOffset, ImageId, readable};
 use rustc_hash::FxHashMap;
 
 /// Which file a mapping was of, so that another file that later has its path is not mistaken for
@@ -68,6 +68,20 @@ pub struct ImageKey {
 }
 
 impl FileId {
+    /// That of an inode, if it is one.
+    pub fn of_inode([major, minor]: [u32; 2], inode: u64, generation: Option<u64>) -> FileId {
+        match inode {
+            0 => FileId::None,
+            inode => FileId::Inode { major, minor, inode, generation },
+        }
+    }
+
+    /// What tells what is mapped of a file from that of all others; `None` where it may be one that came after it.
+    pub fn part_at(self, offset: FileOffset) -> Option<[u64; 4]> {
+        let FileId::Inode { major, minor, inode, generation } = self else { return None };
+        Some([u64::from(major) << 32 | u64::from(minor), inode, generation?, offset.0])
+    }
+
     /// What `/proc/PID/maps` would say of it.
     fn without_generation(self) -> FileId {
         match self {

@@ -99,10 +99,7 @@ fn parse_line(line: &[u8]) -> Option<(bool, ParsedMapping)> {
     let colon = device.iter().position(|byte| *byte == b':')?;
     let major = u32::try_from(hex(&device[..colon])?).ok()?;
     let minor = u32::try_from(hex(&device[colon + 1..])?).ok()?;
-    let file = match inode {
-        0 => FileId::None,
-        inode => FileId::Inode { major, minor, inode, generation: None },
-    };
+    let file = FileId::of_inode([major, minor], inode, None);
     let mapping = ParsedMapping {
         start: ProcessAddress(hex(&range[..dash])?),
         end: ProcessAddress(hex(&range[dash + 1..])?),

@@ -121,12 +121,22 @@ struct Place {
     runtime: AtomicU64,
 }
 
+/// What is mapped of the file of an interpreter: what tells it from all others, the number of the layout, and how far
+/// behind its start the global state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MappedPart {
+    part: [u64; 4],
+    number: u32,
+    runtime: u64,
+}
+
 /// The processes that were looked at. Neither telling nor asking takes a lock, and memory is there from
 /// the start.
 #[derive(Debug)]
 pub struct Known {
     places: Box<[Place]>,
     layouts: Box<[OnceLock<Layout>]>,
+    parts: Box<[OnceLock<MappedPart>]>,
     /// How often it was asked to define all functions anew.
     forgotten: AtomicU32,
     /// Whether there was an interpreter in any process.
@@ -138,6 +148,7 @@ impl Default for Known {
         Known {
             places: (0..PLACES).map(|_| Place::default()).collect(),
             layouts: (0..LAYOUTS).map(|_| OnceLock::new()).collect(),
+            parts: (0..LAYOUTS).map(|_| OnceLock::new()).collect(),
             forgotten: AtomicU32::new(0),
             has_any: AtomicBool::new(false),
         }
@@ -155,6 +166,28 @@ impl Known {
         };
         self.has_any.store(true, Ordering::Relaxed);
         self.put(pid, number, runtime)
+    }
+
+    /// The interpreter that was added to a process last is in what it has mapped there of a file. Who maps that is
+    /// known to have it from then on, before anybody looked at it.
+    pub fn add_part(&self, part: [u64; 4], pid: u32, start: u64) {
+        let Some((number, runtime)) = self.find(pid).filter(|(number, _)| *number != NOTHING)
+        else {
+            return;
+        };
+        let mapped = MappedPart { part, number, runtime: runtime.wrapping_sub(start) };
+        let _ = self.parts.iter().find(|slot| slot.get_or_init(|| mapped).part == part);
+    }
+
+    /// A process has mapped a part of a file.
+    pub fn mapped(&self, pid: u32, part: Option<[u64; 4]>, start: u64) {
+        let parts = self.parts.iter().map_while(OnceLock::get);
+        if let Some(known) = parts.into_iter().find(|known| Some(known.part) == part) {
+            let found = (known.number, start.wrapping_add(known.runtime));
+            if self.find(pid) != Some(found) {
+                self.put(pid, found.0, found.1);
+            }
+        }
     }
 
     /// Whether an interpreter was met in any process so far.
@@ -270,6 +303,29 @@ mod tests {
         known.forget(8);
         known.add(9, &python(11), 0x3000);
         assert_eq!((found(8), found(9)), (None, Some((python(11), 0x3000))));
+    }
+
+    #[test]
+    fn who_maps_the_file_of_an_interpreter_has_it() {
+        let known = Known::default();
+        let (part, other) = ([254, 7, 0, 0x2000], [254, 7, 0, 0x3000]);
+        known.add_part(part, 7, 0x1000);
+        known.mapped(8, Some(part), 0x5000);
+        known.add_nothing(7);
+        known.add_part(part, 7, 0x1000);
+        assert_eq!(known.judged(8), Judged::NotYet);
+        known.add(7, &python(11), 0x1234);
+        known.add_part(part, 7, 0x1000);
+        [(8, Some(part), 0x5000), (9, Some(other), 0x5000), (10, None, 0x5000)]
+            .map(|(pid, part, start)| known.mapped(pid, part, start));
+        let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));
+        assert_eq!(found(8), Some((python(11), 0x5234)));
+        assert_eq!([9, 10].map(|pid| known.judged(pid)), [Judged::NotYet; 2]);
+        // It runs another program now.
+        known.add(7, &python(12), 0x2000);
+        known.add_part(other, 7, 0x1000);
+        known.mapped(8, Some(other), 0x1000);
+        assert_eq!(found(8), Some((python(12), 0x2000)));
     }
 
     #[test]

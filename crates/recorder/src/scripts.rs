@@ -14,7 +14,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Found, Rest, SampleEvent};
+use flame_events::{Event, EventKind, Found, MappingEvent, Rest, SampleEvent};
 use flame_interpreters::{
     Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Placed,
 };
@@ -115,6 +115,10 @@ impl Scripts {
             EventKind::Exit { pid, tid } if pid.0 == tid.0 => {
                 known.forget(pid.0);
                 self.looked_at.remove(pid);
+            }
+            // Readers have told it already, and the program before is forgotten only now.
+            EventKind::Mapping(MappingEvent { pid, start, offset, file, .. }) => {
+                known.mapped(pid.0, file.part_at(*offset), start.0);
             }
             _ => {}
         }
@@ -273,6 +277,10 @@ impl Scripts {
             if let Some(layout) = layout.as_it_says(&head)
                 && known.add(pid.0, &layout, runtime.0)
             {
+                let file = code.processes.image(mapping.image).map(|key| key.file);
+                if let Some(part) = file.and_then(|file| file.part_at(mapping.offset)) {
+                    known.add_part(part, pid.0, mapping.start.0);
+                }
                 return;
             }
         }

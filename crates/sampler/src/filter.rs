@@ -104,7 +104,7 @@ impl Filter {
                     && self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
                     && self.waits_for_exec != Some(pid)
             }
-            Glance::Mapping { pid } => self.pids.contains(&pid),
+            Glance::Mapping { pid, .. } => self.pids.contains(&pid),
             Glance::Exit { pid, tid } => {
                 self.told.forget(tid);
                 self.pids.contains(&pid)

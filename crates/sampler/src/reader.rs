@@ -278,7 +278,11 @@ impl Reader {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
             if let Glance::Sample { pid, tid } = glance {
-                let is_wanted = work.reads && tid != IDLE_TASK && !strangers.knows(tid);
+                let pacer = pacer.as_mut();
+                let is_stray = pacer.is_some_and(|pacer| pacer.note(time, now, &mut seen));
+                // What is told along with a stray, such as the names of functions, is lost with it.
+                let is_wanted =
+                    !is_stray && work.reads && tid != IDLE_TASK && !strangers.knows(tid);
                 let is_wanted =
                     is_wanted && (is_any || may_have_script(interpreters.as_deref(), pid));
                 let wanted = match is_wanted {
@@ -286,15 +290,17 @@ impl Reader {
                     false => None,
                 };
                 latest.add((time, pid, wanted));
-                if let Some(pacer) = &mut pacer
-                    && pacer.note(time, now, &mut seen)
-                {
+                if is_stray {
                     giver.give_stray(time);
                     return;
                 }
             }
-            if let (Glance::Fork { pid, parent, .. }, Some(known)) = (glance, interpreters) {
-                known.forked(parent.0, pid.0);
+            match (glance, interpreters) {
+                (Glance::Fork { pid, parent, .. }, Some(known)) => known.forked(parent.0, pid.0),
+                (Glance::Mapping { pid, start, offset, file }, Some(known)) => {
+                    known.mapped(pid.0, file.part_at(offset), start.0);
+                }
+                _ => {}
             }
             maps_code |= matches!(glance, Glance::Mapping { .. });
             pacing::note(&mut seen, glance, time);
