@@ -98,6 +98,8 @@ struct Schedule {
     was_kept_away: bool,
     /// How many intervals that stay are still to be set.
     remembered: u32,
+    /// For how long flame has run since the timer fired last.
+    own: Nanos,
     /// The interval that is set, and when it was set or its timer fired last.
     interval: Nanos,
     since: Nanos,
@@ -118,6 +120,7 @@ impl Schedule {
             was_busy: false,
             was_kept_away: false,
             remembered: 0,
+            own: Nanos(0),
             interval: first,
             since,
             before: first,
@@ -178,6 +181,7 @@ impl Pacer {
     pub(crate) fn next(&mut self, seen: Seen, now: Nanos) -> Option<Nanos> {
         let mut state = self.schedule;
         state.set_at.0 += seen.own.0;
+        state.own.0 += seen.own.0;
         // After early samples the timer has not fired since its interval was set: that stays.
         if seen.samples + seen.passed + seen.left_out == seen.early && !seen.disturbed {
             self.schedule = state;
@@ -205,7 +209,7 @@ impl Pacer {
         };
         if let Some(interval) = interval {
             (state.before, state.interval) = (state.interval, interval);
-            (state.since, state.is_fresh) = (now, state.stays_until.is_none());
+            (state.since, state.is_fresh, state.own) = (now, state.stays_until.is_none(), Nanos(0));
         }
         self.schedule = state;
         interval
@@ -246,6 +250,7 @@ impl Pacer {
         let (fired, off) = ((waited + interval / 8) / interval, (waited + interval / 8) % interval);
         state.since = state.since.max(time);
         let is_first = std::mem::take(&mut state.is_fresh);
+        let own = std::mem::take(&mut state.own).0;
         // One that fires late, of a machine that stood still, is in step with nothing; and short
         // intervals begin later than flame says, when it was kept from setting them.
         let in_vain = fired >= 2 && off <= interval / 4 && waited >= interval + LATE.0;
@@ -258,7 +263,9 @@ impl Pacer {
         let is_by_a_time = is_first && !in_vain;
         seen.late = Nanos(if is_by_a_time { waited.saturating_sub(interval) } else { 0 });
         seen.was_kept_away |= looked.0 > time.0 + LATE.0.max(self.mean.0 / KEPT_AWAY);
-        !is_by_a_time && self.random.f64() * self.mean.0 as f64 > interval as f64
+        // While flame itself ran, nothing else could be sampled.
+        let open = if fired > 1 { interval } else { interval.saturating_sub(own) };
+        !is_by_a_time && self.random.f64() * self.mean.0 as f64 > open as f64
     }
 
     /// The same for what should have come by now. An interval that stays as it is through idle
@@ -269,7 +276,7 @@ impl Pacer {
         let fired = until.0.saturating_sub(state.since.0) / state.interval.0;
         if fired > 0 {
             state.since.0 += fired * state.interval.0;
-            state.is_fresh = false;
+            (state.is_fresh, state.own) = (false, Nanos(0));
             seen.passed += fired;
         }
     }

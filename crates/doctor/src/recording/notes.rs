@@ -50,8 +50,9 @@ pub fn of_refusals(sessions: &Sessions) -> Vec<Note> {
                 format!("sampling stopped before the recording ended: {}", why.what())
             }
             Refused::Stacks(cpu) => format!(
-                "CPU {cpu}: flame stopped reading stacks beyond their copy, since memory of a \
-                 process is on a file system that does not answer"
+                "CPU {cpu}: flame stopped reading script frames and stacks beyond their copy, since \
+                 reading memory of a process took over a second: it is on a file system that does \
+                 not answer, or the machine is very busy"
             ),
         })
     };
