@@ -11,7 +11,7 @@ mod vm;
 
 const USAGE: &str = "\
 usage:
-  cargo xtask ci              format, lints, docs, build, tests, fuzz: what must pass
+  cargo xtask ci              format, lints, docs, build, tests, fuzz, machines: what must pass
   cargo xtask test            the tests that need neither perf_event nor a browser
   cargo xtask fuzz [--seconds N] [TARGET]
                               every parser, or one, under libFuzzer for N (5) seconds each
