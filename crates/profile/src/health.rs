@@ -305,7 +305,7 @@ impl Health {
             parts.push(format!("{} short-lived tasks not seen", self.short_tasks));
         }
         if self.stray_samples > 0 {
-            parts.push(format!("{} stray samples left out", self.stray_samples));
+            parts.push(format!("{} surplus samples left out", self.stray_samples));
         }
         if self.skipped_lines > 0 {
             parts.push(format!("{} lines not readable", self.skipped_lines));
@@ -394,7 +394,7 @@ mod tests {
         let expect = "7 samples, 9 lost (5 samples), throttled 3 times (0.002 s), \
                       multiplexed away 2.500 s, 1 records not understood, \
                       2 samples outside any mapping, 4 short-lived tasks not seen, \
-                      6 stray samples left out, 8 lines not readable, coverage 75.0 %, \
+                      6 surplus samples left out, 8 lines not readable, coverage 75.0 %, \
                       10 of 20 that happened, off CPU 0.001 s in 2 waits";
         assert_eq!(health.one_line(), expect);
         let (sampled, accounted) = (Nanos(0), Nanos(1_000));

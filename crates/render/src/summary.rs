@@ -84,9 +84,9 @@ fn headline(profile: &Profile, paint: Paint) -> String {
     text + "\n"
 }
 
-/// Why stray samples are no part of a profile.
-const STRAY: &str =
-    "left out: timers went on by old intervals, of idle CPUs or while flame was late";
+/// Why some samples are no part of a profile, and nothing is wrong with that.
+const SURPLUS: &str =
+    "left out at random where timers fired more often than asked for; no time is missing";
 
 /// What is known of the profile's quality; in colour what is not as it should be.
 fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) -> String {
@@ -94,7 +94,8 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
     if let Some(coverage) = health.coverage.filter(|coverage| !coverage.is_of_nothing()) {
         let share = percent(coverage.fraction());
-        let share = if coverage.fraction() < 0.95 { paint.yellow(&share) } else { share };
+        let is_near = (0.95..1.1).contains(&coverage.fraction());
+        let share = if is_near { share } else { paint.yellow(&share) };
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
     }
     if let Some(seen) = health.occurrences {
@@ -143,7 +144,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         line("idle", format!("{} samples, left out", group_thousands(health.idle_samples)));
     }
     if health.stray_samples > 0 {
-        line("stray", format!("{} samples, {STRAY}", group_thousands(health.stray_samples)));
+        line("surplus", format!("{} samples, {SURPLUS}", group_thousands(health.stray_samples)));
     }
     if let Some(text) = unnamed(health) {
         // What is hot matters more than what stands somewhere in a stack.
@@ -325,9 +326,9 @@ mod tests {
     fn samples_that_are_left_out_are_counted() {
         let left_out = Health { samples: 5, stray_samples: 1219, ..Health::default() };
         let text = health(&left_out, 0, 0.0, Paint(false));
-        let why = "1,219 samples, left out: timers went on by old intervals, of idle CPUs or while \
-                   flame was late";
-        assert!(text.contains(&format!("\n  stray     {why}\n")), "{text}");
+        let why = "1,219 samples, left out at random where timers fired more often than asked for; no \
+                   time is missing";
+        assert!(text.contains(&format!("\n  surplus   {why}\n")), "{text}");
     }
 
     #[test]

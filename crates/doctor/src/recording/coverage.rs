@@ -10,6 +10,9 @@ use crate::rights::{is_root, more_rights};
 /// Less than this is worth a word, and is an error with `--strict`.
 const ENOUGH: f64 = 0.95;
 
+/// More than this is worth one, too.
+const TOO_MUCH: f64 = 1.1;
+
 /// How far below 1 the coverage may be by chance alone: two standard errors. Of a CPU's random
 /// moments, as many hit the target as it has a share of the CPU, more or less; a target that never
 /// leaves its CPUs is met every time.
@@ -43,7 +46,18 @@ pub fn unseen(
     let health = &profile.health;
     let Some(coverage) = health.coverage else { return uncounted(health) };
     let missing = 1.0 - coverage.fraction();
-    if missing <= 1.0 - ENOUGH + chance(profile, session) || coverage.accounted == Nanos(0) {
+    let chance = chance(profile, session);
+    if coverage.accounted == Nanos(0) {
+        return None;
+    }
+    if coverage.fraction() > TOO_MUCH + chance {
+        return Some(Note::plain(format!(
+            "the samples stand for {:.1} % more CPU time than the kernel counted for the target: \
+             its total is too high by that, and shares may be off",
+            -missing * 100.0
+        )));
+    }
+    if missing <= 1.0 - ENOUGH + chance {
         return None;
     }
     let mut reasons = Vec::new();
