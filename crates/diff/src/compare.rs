@@ -107,11 +107,14 @@ impl DiffTree {
         let number = exposures.len();
         let null_model = NullModel::new(&self.scaling, factor, units, base, exposures, before);
         let interrupts = Interrupts::of(&self.labels, &self.nodes);
-        let of_kernel = OfKernel::of(&self.labels, &self.nodes);
+        let of_kernel;
         let runs = match self.is_one_run_a_side() {
             true => Runs::OneASide(&interrupts),
             false if number == 2 => Runs::Same,
-            false => Runs::Several(&of_kernel),
+            false => {
+                of_kernel = OfKernel::of(&self.labels, &self.nodes);
+                Runs::Several(&of_kernel)
+            }
         };
         let all = (&mut *self.nodes, &mut *self.functions);
         self.judged = judge(all, places, &counter.details, &null_model, (self.alpha, runs));
@@ -129,11 +132,12 @@ impl DiffTree {
         let is_small = |before: Weight, after: Weight| {
             (100.0 * scale.change(before, after) / whole).abs() < ONE_RUN_LEAST
         };
+        // Most are not called real anyway, and an exact change takes divisions of 128 bits.
         let of = |before: Weights, after: Weights, own: &mut Evidence, total: &mut Evidence| {
-            if is_small(before.self_weight, after.self_weight) {
+            if own.is_real() && is_small(before.self_weight, after.self_weight) {
                 *own = own.not_real();
             }
-            if is_small(before.total, after.total) {
+            if total.is_real() && is_small(before.total, after.total) {
                 *total = total.not_real();
             }
         };

@@ -37,7 +37,7 @@ fn is_entry(label: &Label) -> bool {
 /// What came with interrupts.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
-    /// Whether each node is at or below an interrupt's entry.
+    /// Whether each node is at or below an interrupt's entry; empty where there is none.
     pub(crate) nodes: Vec<bool>,
     /// Whether each label stands nowhere else.
     pub(crate) labels: Vec<bool>,
@@ -48,6 +48,10 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     pub(crate) fn of(labels: &[Label], nodes: &[DiffNode]) -> Interrupts {
         let is_entry: Vec<bool> = labels.iter().map(is_entry).collect();
+        if !is_entry.contains(&true) {
+            let labels = vec![false; labels.len()];
+            return Interrupts { labels, ..Interrupts::default() };
+        }
         let mut found = Interrupts {
             nodes: vec![false; nodes.len()],
             labels: vec![true; labels.len()],

@@ -61,11 +61,21 @@ impl Scale {
 
     /// A weight of before in the measure of after.
     pub fn of(self, before: Weight) -> f64 {
-        let product = u128::from(before.0) * u128::from(self.numerator);
-        let denominator = u128::from(self.denominator);
-        // Whole and part on their own, so that whole numbers stay whole.
-        let part = (product % denominator) as f64 / self.denominator as f64;
-        (product / denominator) as f64 + part
+        self.quotient(u128::from(before.0) * u128::from(self.numerator))
+    }
+
+    /// A number by the denominator: whole and part on their own, so that whole numbers stay whole.
+    fn quotient(self, number: u128) -> f64 {
+        let denominator = self.denominator;
+        // A division of 128 bits takes several times as long, and hardly any weight asks for it.
+        let (whole, part) = match u64::try_from(number) {
+            Ok(number) => ((number / denominator) as f64, number % denominator),
+            Err(_) => {
+                let denominator = u128::from(denominator);
+                ((number / denominator) as f64, (number % denominator) as u64)
+            }
+        };
+        whole + part as f64 / denominator as f64
     }
 
     /// What was added to a weight, in the measure of after: 0 exactly where nothing was, and of the
@@ -74,9 +84,7 @@ impl Scale {
         let before = u128::from(before.0.min(i64::MAX as u64)) * u128::from(self.numerator);
         let after = u128::from(after.0.min(i64::MAX as u64)) * u128::from(self.denominator);
         let sign = if after < before { -1.0 } else { 1.0 };
-        let (difference, denominator) = (after.abs_diff(before), u128::from(self.denominator));
-        let part = (difference % denominator) as f64 / self.denominator as f64;
-        sign * ((difference / denominator) as f64 + part)
+        sign * self.quotient(after.abs_diff(before))
     }
 }
 
