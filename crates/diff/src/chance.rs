@@ -75,8 +75,16 @@ impl Margins {
     }
 
     /// The p-value of this many samples before and after; 1 where it is not near anything that could
-    /// matter. `critical` is about how many standard deviations make a change real.
-    pub(crate) fn p_value(self, before: f64, after: f64, critical: f64) -> f64 {
+    /// matter. `critical` is about how many standard deviations make a change real. Where the p-value is
+    /// below `least`, that is the result, most often without any tail being summed up; it is asked for
+    /// only where there is a sign of a change.
+    pub(crate) fn p_value(
+        self,
+        before: f64,
+        after: f64,
+        critical: f64,
+        least: impl FnOnce() -> f64,
+    ) -> f64 {
         let (before, after) = (before.round(), after.round());
         let Expected { mean, deviation } = self.expected(before + after);
         // The distributions are of whole numbers: half a sample on the way to the next one.
@@ -84,11 +92,15 @@ impl Margins {
         if deviation <= 0.0 || distance < NO_SIGN * deviation {
             return 1.0;
         }
+        let least = least();
         let deviations = distance / deviation;
         let [less, more] = CLEARLY.map(|factor| factor * critical);
         let is_clear = !(less..more).contains(&deviations) && deviation > EXACT_ALWAYS;
         if is_clear || deviation > EXACT_UP_TO {
-            return normal(deviations);
+            return normal(deviations).max(least);
+        }
+        if 2.0 * self.rounded().tail_at_most(before, after, mean) < least {
+            return least;
         }
         let tail = match self.rounded() {
             Margins::Shares { before: n1, after: n2 } if n1 + n2 < 1e12 => {
@@ -101,15 +113,37 @@ impl Margins {
             }
             Margins::Rates { after: q } => binomial_tail(before + after, q, after, mean),
         };
-        (2.0 * tail).min(1.0)
+        (2.0 * tail).min(1.0).max(least)
+    }
+
+    /// What the chance of as many samples after or, seen from the mean, beyond is at most (Hoeffding 1963,
+    /// theorems 1 and 4): exp(-n D), where D is the divergence of the observed share from the expected one.
+    fn tail_at_most(self, before: f64, after: f64, mean: f64) -> f64 {
+        // More than what logarithms and products are off by.
+        const ROUNDING: f64 = 1.0 + 1e-6;
+        let (both, share) = (before + after, self.share_of_after());
+        if (after > mean) != (after > both * share) {
+            return 1.0;
+        }
+        let divergence = |samples: f64, share: f64| match samples > 0.0 {
+            true => samples * (samples / (both * share)).ln(),
+            false => 0.0,
+        };
+        let exponent = divergence(after, share) + divergence(before, 1.0 - share);
+        (-exponent).exp() * ROUNDING
+    }
+
+    /// The share of both sides' samples that after has if nothing changed.
+    fn share_of_after(self) -> f64 {
+        match self {
+            Margins::Shares { before, after } => after / (before + after),
+            Margins::Rates { after } => after,
+        }
     }
 
     /// The smallest p-value that so many samples on both sides together can have.
     pub(crate) fn least_p_value(self, both: f64) -> f64 {
-        let q = match self {
-            Margins::Shares { before, after } => after / (before + after),
-            Margins::Rates { after } => after,
-        };
+        let q = self.share_of_after();
         (2.0 * q.min(1.0 - q).powf(both)).min(1.0)
     }
 
@@ -173,7 +207,7 @@ mod tests {
 
     #[track_caller]
     fn check(margins: Margins, before: f64, after: f64, expect: f64) {
-        let found = margins.p_value(before, after, 4.0);
+        let found = margins.p_value(before, after, 4.0, || 0.0);
         assert!((found / expect - 1.0).abs() < 1e-6, "{found} is not {expect}");
     }
 
@@ -203,7 +237,7 @@ mod tests {
                 let rates = Margins::Rates { after: 0.5 };
                 let Expected { mean, deviation } = rates.expected(2.0 * half);
                 let shift = (z * deviation).round();
-                let p = rates.p_value(mean - shift, mean + shift, 4.0);
+                let p = rates.p_value(mean - shift, mean + shift, 4.0, || 0.0);
                 let expect = normal((shift - 0.5) / deviation);
                 assert!((p / expect - 1.0).abs() < 0.02, "{p} {expect}");
             }
@@ -214,7 +248,8 @@ mod tests {
     fn tails_are_summed_up_where_it_matters_and_normal_elsewhere() {
         let half = Margins::Rates { after: 0.5 };
         // Of `both` samples so many more than half after: the standard deviation is sqrt(both) / 2.
-        let p = |both: f64, more: f64| half.p_value(both / 2.0 - more, both / 2.0 + more, 4.0);
+        let p =
+            |both: f64, more: f64| half.p_value(both / 2.0 - more, both / 2.0 + more, 4.0, || 0.0);
         let of_normal = |both: f64, more: f64| normal((more - 0.5) / (both.sqrt() / 2.0));
         assert_eq!(p(1600.0, 28.0), 1.0, "1.4 deviations are not a sign");
         let normal_ones = [
@@ -237,7 +272,23 @@ mod tests {
         }
         // Of so many samples it does not matter that some are taken away.
         let many = Margins::Shares { before: 1e12, after: 1e12 };
-        assert_eq!(many.p_value(30.0, 10.0, 4.0), half.p_value(30.0, 10.0, 4.0));
+        assert_eq!(many.p_value(30.0, 10.0, 4.0, || 0.0), half.p_value(30.0, 10.0, 4.0, || 0.0));
+    }
+
+    #[test]
+    fn what_is_below_another_p_value_is_that_one() {
+        let shares = |before, after| Margins::Shares { before, after };
+        let all = [shares(30.0, 50.0), shares(500.0, 90.0), Margins::Rates { after: 0.3 }];
+        for margins in all {
+            for (before, after) in (0..30).flat_map(|b| (0..50).map(move |a| (b, a))) {
+                let [before, after] = [before, after].map(f64::from);
+                let p = margins.p_value(before, after, 4.0, || 0.0);
+                for least in [p / 2.0, p * 0.999, p, (p * 1.5).min(1.0), (p * 3.0).min(1.0)] {
+                    let found = margins.p_value(before, after, 4.0, || least);
+                    assert_eq!(found, p.max(least), "{margins:?}, {before} and {after}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -245,7 +296,8 @@ mod tests {
         let one = Margins::Shares { before: 300.0, after: 700.0 };
         let two = Margins::Shares { before: 700.0, after: 300.0 };
         for (before, after) in [(30.0, 20.0), (0.0, 40.0), (250.0, 690.0), (299.0, 600.0)] {
-            let (a, b) = (one.p_value(before, after, 4.0), two.p_value(after, before, 4.0));
+            let (a, b) =
+                (one.p_value(before, after, 4.0, || 0.0), two.p_value(after, before, 4.0, || 0.0));
             assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
         }
     }
@@ -253,11 +305,11 @@ mod tests {
     #[test]
     fn what_is_as_expected_is_no_sign() {
         let shares = Margins::Shares { before: 1000.0, after: 2000.0 };
-        assert_eq!(shares.p_value(100.0, 200.0, 4.0), 1.0);
-        assert_eq!(shares.p_value(1000.0, 2000.0, 4.0), 1.0);
-        assert_eq!(shares.p_value(0.0, 0.0, 4.0), 1.0);
-        assert_eq!(Margins::Rates { after: 0.5 }.p_value(0.0, 0.0, 4.0), 1.0);
-        assert_eq!(shares.p_value(0.0, 1.0, 4.0), 1.0);
+        assert_eq!(shares.p_value(100.0, 200.0, 4.0, || 0.0), 1.0);
+        assert_eq!(shares.p_value(1000.0, 2000.0, 4.0, || 0.0), 1.0);
+        assert_eq!(shares.p_value(0.0, 0.0, 4.0, || 0.0), 1.0);
+        assert_eq!(Margins::Rates { after: 0.5 }.p_value(0.0, 0.0, 4.0, || 0.0), 1.0);
+        assert_eq!(shares.p_value(0.0, 1.0, 4.0, || 0.0), 1.0);
     }
 
     /// The hypergeometric distribution of 40 samples of 100 and 300: mean 30, variance 40 * 3/4 * 1/4
@@ -312,7 +364,7 @@ mod tests {
     #[test]
     fn large_numbers_stay_finite() {
         let huge = Margins::Shares { before: 1e15, after: 2e15 };
-        assert!((0.0..1e-3).contains(&huge.p_value(30.0, 10.0, 4.0)));
-        assert!(huge.p_value(1e15, 1e15, 4.0) < 1e-100);
+        assert!((0.0..1e-3).contains(&huge.p_value(30.0, 10.0, 4.0, || 0.0)));
+        assert!(huge.p_value(1e15, 1e15, 4.0, || 0.0) < 1e-100);
     }
 }

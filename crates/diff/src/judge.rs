@@ -228,17 +228,16 @@ impl<'a> Judge<'a> {
         if self.null_model.testable(samples, margins) < self.least {
             return 1.0;
         }
-        let p = margins.p_value(samples[0], samples[1], self.critical);
         let spread = Spread::of(self.null_model, self.details, at, of, (samples, margins));
         // Runs that differ more than samples by chance: the weaker of both judgements counts.
         let distance = margins.distance(samples[0], samples[1]);
         let prior = self.priors[self.group(at, of)];
-        match spread {
-            _ if p >= 1.0 => 1.0,
-            Some(spread) => p.max(prior.p_value(distance, spread)) as f32,
-            None if prior.is_known() => p.max(prior.p_value_alone(distance)) as f32,
-            None => p as f32,
-        }
+        let of_runs = || match spread {
+            Some(spread) => prior.p_value(distance, spread),
+            None if prior.is_known() => prior.p_value_alone(distance),
+            None => 0.0,
+        };
+        margins.p_value(samples[0], samples[1], self.critical, of_runs) as f32
     }
 
     /// Which of the priors is that of a position.

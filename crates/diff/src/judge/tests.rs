@@ -430,7 +430,8 @@ fn a_change_that_is_hardly_real_has_its_exact_chance() {
     let margins = Margins::Shares { before: 10_000.0, after: 10_000.0 };
     // Two changes were tested, of `x` and of the rest.
     let critical = deviations(tree.alpha() / tree.tested() as f64);
-    let [exact, normal] = [critical, 100.0].map(|at| 2.0 * margins.p_value(407.0, 493.0, at));
+    let [exact, normal] =
+        [critical, 100.0].map(|at| 2.0 * margins.p_value(407.0, 493.0, at, || 0.0));
     assert!((exact - normal).abs() > 0.005 * exact, "{exact} {normal}");
     let found = tree.functions().iter().map(|function| function.self_evidence.p());
     found.for_each(|p| assert!((p - exact).abs() < 1e-4 * exact, "{p} {exact}"));
@@ -478,7 +479,7 @@ fn one_recording_a_side_is_as_sure_as_recordings_in_general_are() {
     let tree = diff("x 407\nrest 9593\n", "x 493\nrest 9507\n", Scaling::Total);
     assert!(tree.is_one_run_a_side());
     let margins = Margins::Shares { before: 10_000.0, after: 10_000.0 };
-    let of_samples = 2.0 * margins.p_value(407.0, 493.0, 100.0);
+    let of_samples = 2.0 * margins.p_value(407.0, 493.0, 100.0, || 0.0);
     let general = 2.0 * Prior::ONE_RUN.p_value_alone(margins.distance(407.0, 493.0));
     assert!(of_samples < tree.alpha() && general > tree.alpha(), "{of_samples} {general}");
     for p in tree.functions().iter().map(|function| function.self_evidence.p()) {
