@@ -1,51 +1,77 @@
-//! A tree of differences as a call tree with weights before, as folded text has it.
+//! A tree of differences as folded text with two counts a line has it.
 
-use flame_profile::{BuilderNode, CallTree, LabelId, SiblingOrder, TreeBuilder, Weight};
+use flame_profile::{FoldedTree, Label, LineCounts, Weight};
 
 use crate::tree::DiffTree;
 
 /// Decimal places that scaled weights get, if they are not whole and there is room.
 const DECIMALS: u32 = 6;
 
+/// The paths of a [`DiffTree`] with the weights of after, and those of before scaled, each rounded
+/// on its own: to whole numbers where all of them are, to millionths where 64 bits allow it.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparable<'t> {
+    tree: &'t DiffTree,
+    places: u32,
+}
+
 impl DiffTree {
-    /// The same paths with the weights of after, and those of before scaled, each rounded on its
-    /// own: to whole numbers where all of them are, to millionths where 64 bits allow it.
-    pub fn to_call_tree(&self) -> CallTree {
+    /// The tree with weights that can be compared as they are written.
+    pub fn comparable(&self) -> Comparable<'_> {
         let most = self.whole().max(self.after.total.0 as f64);
         let is_whole = |weight: Weight| self.scale.of(weight).fract() == 0.0;
         let all_whole = self.nodes.iter().all(|node| is_whole(node.before.self_weight));
         let fits = |places: &u32| most * 10_f64.powi(*places as i32) < 1e18;
         let places = if all_whole { 0 } else { (0..=DECIMALS).rev().find(fits).unwrap_or(0) };
-        let unit = 10_u64.pow(places);
-        let mut builder = TreeBuilder::with_decimals(self.decimals + places);
-        let label = |label: &flame_profile::Label| builder.label(&label.name, label.kind);
-        let labels: Vec<LabelId> = self.labels.iter().map(label).collect();
-        let mut ids = vec![BuilderNode::ROOT];
-        for (index, node) in self.nodes.iter().enumerate() {
-            if index > 0 {
-                ids.push(builder.child(ids[node.parent.index()], labels[node.label.index()]));
-            }
-            builder.add(ids[index], Weight(node.after.self_weight.0.saturating_mul(unit)));
-            let before = self.scale.of(node.before.self_weight) * unit as f64;
-            builder.add_before(ids[index], Weight(before.round() as u64));
+        Comparable { tree: self, places }
+    }
+}
+
+impl FoldedTree for Comparable<'_> {
+    fn labels(&self) -> &[Label] {
+        &self.tree.labels
+    }
+
+    fn label(&self, node: usize) -> usize {
+        self.tree.nodes[node].label.index()
+    }
+
+    fn end(&self, node: usize) -> usize {
+        self.tree.nodes[node].end as usize
+    }
+
+    fn counts(&self, node: usize) -> LineCounts {
+        let (node, unit) = (&self.tree.nodes[node], 10_u64.pow(self.places));
+        let before = self.tree.scale.of(node.before.self_weight) * unit as f64;
+        LineCounts {
+            before: Weight(before.round() as u64),
+            after: Weight(node.after.self_weight.0.saturating_mul(unit)),
         }
-        builder.finish(self.after.value_type.clone(), SiblingOrder::Name)
+    }
+
+    fn has_before(&self) -> bool {
+        true
+    }
+
+    fn decimals(&self) -> u32 {
+        self.tree.decimals + self.places
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::Scaling;
     use crate::test_runs::diff;
 
     /// Decimal places, then self weights of before and after of all nodes but the roots.
     #[track_caller]
     fn check(before: &str, after: &str, expect: (u32, &[(u64, u64)])) {
-        let tree = diff(before, after, Scaling::Total).to_call_tree();
-        let weights = tree.before().unwrap().iter().zip(tree.nodes()).skip(2);
-        let weights: Vec<_> =
-            weights.map(|(b, node)| (b.self_weight.0, node.self_weight.0)).collect();
-        assert_eq!((tree.decimals(), &*weights), expect);
+        let tree = diff(before, after, Scaling::Total);
+        let comparable = tree.comparable();
+        let counts = (2..tree.nodes().len()).map(|node| comparable.counts(node));
+        let counts: Vec<_> = counts.map(|counts| (counts.before.0, counts.after.0)).collect();
+        assert_eq!((comparable.decimals(), &*counts), expect);
     }
 
     #[test]

@@ -53,6 +53,7 @@ mod union;
 mod test_runs;
 
 pub use behind::samples_of;
+pub use comparable::Comparable;
 pub use compare::{DEFAULT_ALPHA, DiffConfig, ONE_RUN_LEAST};
 pub use error::DiffError;
 pub use evidence::Evidence;

@@ -8,7 +8,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use flame_diff::{DEFAULT_ALPHA, DiffConfig, DiffTree, Gate, Names, Run, Scaling};
-use flame_profile::write_folded;
 use flame_render::{
     Comparison, ComparisonConfig, DiffPicture, Page, ProfileQuality, Quality, are_identical,
     are_strangers, diff_failure, doubts, gate_doubt, gate_failure, missing_function,
@@ -17,7 +16,7 @@ use flame_render::{
 
 use crate::cli::{Cli, DiffArgs};
 use crate::message::{Failure, first_of, say_line, warn};
-use crate::output::{Format, Outputs};
+use crate::output::{Format, Outputs, write_folded};
 use crate::render::say;
 use crate::terminal::{Paint, columns_of_stdout};
 use inputs::{Input, Inputs};
@@ -124,12 +123,10 @@ fn write(
     cli: &Cli,
     outputs: &Outputs,
     format: Format,
-    mut out: &mut dyn Write,
+    out: &mut dyn Write,
 ) -> std::io::Result<()> {
     match format {
-        Format::Folded => {
-            write_folded(&report.tree.to_call_tree(), outputs.annotations(), &mut out)
-        }
+        Format::Folded => write_folded(&report.tree.comparable(), outputs.annotations(), out),
         Format::Json => report.write_json(out),
         Format::Markdown => report.write_markdown(out),
         Format::Terminal => {

@@ -2,6 +2,7 @@
 
 mod file;
 mod filters;
+mod folded;
 mod foreign;
 mod format;
 mod idle;
@@ -18,7 +19,7 @@ use flame_formats::write_pprof;
 use flame_own_files::WriteWith;
 use flame_profile::{
     Annotations, CallTree, Profile, Recursion, RootFrame, RootName, SiblingOrder, TreeOptions,
-    ValueType, write_folded,
+    ValueType,
 };
 use flame_render::{
     Report, SvgConfig, TextConfig, titled, write_csv, write_json, write_markdown, write_svg,
@@ -36,6 +37,7 @@ use crate::sudo::{self, own_files};
 use crate::terminal::Color;
 use file::Destination;
 pub(crate) use flame_own_files::Written;
+pub(crate) use folded::write_folded;
 use foreign::refuse_foreign;
 pub(crate) use format::Format;
 use format::format_of;
@@ -386,7 +388,7 @@ impl Outputs {
                 let config = self.picture.svg(title, shown.footer, Some(value));
                 write_svg(shown.tree, &config, &mut out)
             }
-            Format::Folded => write_folded(shown.tree, self.annotations, &mut out),
+            Format::Folded => write_folded(shown.tree, self.annotations, out),
             Format::Text => write_text(shown.tree, &self.text_config(title, shown), &mut out),
             Format::Pprof => match shown.profile {
                 Some(profile) => write_pprof(profile, &mut out),

@@ -17,4 +17,5 @@ pub use parts::{FoldedPart, FoldedParts};
 pub use read::{Columns, FoldedError, FoldedReader, MAX_LINE};
 pub use root::FirstFrames;
 pub use skipped::{NO_COUNT, SkippedLine, TOO_LONG};
-pub use write::{Annotations, write_folded};
+pub use sorted::LineCounts;
+pub use write::{Annotations, FoldedLines, FoldedText, FoldedTree, write_folded};

@@ -64,8 +64,9 @@ pub use call_tree::{
 pub use call_tree::{BuilderNode, Lane, Run, SiblingOrder, TooLarge, TreeBuilder, TreeOptions};
 pub use completion::{Evidence, NotRead, StackCopies};
 pub use folded::{
-    Annotations, Columns, FirstFrames, FoldedError, FoldedPart, FoldedParts, FoldedReader,
-    MAX_LINE, NO_COUNT, SkippedLine, TOO_LONG, write_folded,
+    Annotations, Columns, FirstFrames, FoldedError, FoldedLines, FoldedPart, FoldedParts,
+    FoldedReader, FoldedText, FoldedTree, LineCounts, MAX_LINE, NO_COUNT, SkippedLine, TOO_LONG,
+    write_folded,
 };
 pub use frame::{Frame, FrameKind, Location, is_mark_name};
 pub use health::{Coverage, Health, Missing, Occurrences, StackEnd};

@@ -6,8 +6,10 @@
 //! one CPU while another is idle. So the threads here leave that CPU themselves as soon as they
 //! run, are let run at once, and are there for all that comes later.
 
+mod ahead;
 mod helpers;
 mod share;
 
+pub use ahead::ahead;
 pub use helpers::{count, start};
 pub use share::{beside, join, map};

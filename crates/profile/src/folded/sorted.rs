@@ -8,14 +8,16 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::count::Count;
-use crate::call_tree::{CallTree, NodeId};
+use super::write::FoldedTree;
 use crate::units::Weight;
 
 /// What stands at the end of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) before: Weight,
-    pub(super) after: Weight,
+pub struct LineCounts {
+    /// What a stack weighed in the earlier of two profiles.
+    pub before: Weight,
+    /// What it weighs.
+    pub after: Weight,
 }
 
 /// A line, or all lines below a node, at their place among siblings.
@@ -23,13 +25,18 @@ struct Item<'t> {
     text: Cow<'t, str>,
     /// Whether this is what is below the node, not its own line.
     is_below: bool,
-    node: NodeId,
+    node: usize,
+    counts: LineCounts,
 }
 
 impl Item<'_> {
     /// The order of what the items' lines have behind those of the caller: the text, and a `;` where they
     /// are below it.
     fn order(&self, other: &Item<'_>) -> Ordering {
+        // Nearly always the two items of one node.
+        if std::ptr::eq(&*self.text, &*other.text) {
+            return self.is_below.cmp(&other.is_below);
+        }
         let (one, two) = (self.text.as_bytes(), other.text.as_bytes());
         let len = one.len().min(two.len());
         let rest = |item: &Item<'_>| {
@@ -47,36 +54,36 @@ impl Item<'_> {
 
 /// What is still to be written, last thing first.
 enum Step<'t> {
-    Line(usize, Cow<'t, str>, Counts),
+    Line(usize, Cow<'t, str>, LineCounts),
     /// What is below nodes of one name, the last this many of [`Lines::groups`].
     Below(usize, Cow<'t, str>, usize),
 }
 
 /// The lines that are left of a tree.
-pub(super) struct Lines<'t> {
-    tree: &'t CallTree,
+pub(super) struct Lines<'t, T> {
+    tree: &'t T,
     /// For each label the text of its frame.
     names: &'t [String],
     /// The same where that is the last of a line.
     last_names: Vec<Cow<'t, str>>,
     path: String,
     steps: Vec<Step<'t>>,
-    groups: Vec<NodeId>,
+    groups: Vec<usize>,
     items: Vec<Item<'t>>,
 }
 
-impl<'t> Lines<'t> {
-    pub(super) fn new(tree: &'t CallTree, names: &'t [String]) -> Lines<'t> {
+impl<'t, T: FoldedTree> Lines<'t, T> {
+    pub(super) fn new(tree: &'t T, names: &'t [String]) -> Lines<'t, T> {
         let (path, steps, groups) = (String::new(), Vec::new(), Vec::new());
         let last_names = names.iter().map(|name| own(name, false)).collect();
         let mut lines = Lines { tree, names, last_names, path, steps, groups, items: Vec::new() };
-        lines.list(NodeId::ROOT);
+        lines.list(0);
         lines.plan();
         lines
     }
 
     /// The next line: its stack and its counts.
-    pub(super) fn next_line(&mut self) -> Option<(&str, Counts)> {
+    pub(super) fn next_line(&mut self) -> Option<(&str, LineCounts)> {
         loop {
             match self.steps.pop()? {
                 Step::Line(length, text, counts) => {
@@ -98,20 +105,22 @@ impl<'t> Lines<'t> {
     }
 
     /// Lists what the children of a node have to be written.
-    fn list(&mut self, node: NodeId) {
-        let names = self.names;
-        let is_first = node == NodeId::ROOT;
-        for (id, child) in self.tree.children(node) {
-            let text = &*names[child.label.index()];
-            if self.counts(id) != Counts::default() {
-                let last = &self.last_names[child.label.index()];
-                let text = if is_first { own(text, true) } else { last.clone() };
-                self.items.push(Item { text, is_below: false, node: id });
+    fn list(&mut self, node: usize) {
+        let (tree, names) = (self.tree, self.names);
+        let is_first = node == 0;
+        let (mut child, end) = (node + 1, tree.end(node));
+        while child < end {
+            let (node, next, label) = (child, tree.end(child), tree.label(child));
+            let (text, counts) = (&*names[label], tree.counts(child));
+            if counts != LineCounts::default() {
+                let text = if is_first { own(text, true) } else { self.last_names[label].clone() };
+                self.items.push(Item { text, is_below: false, node, counts });
             }
-            if child.end as usize > id.index() + 1 {
+            if next > child + 1 {
                 let text = if is_first { first(text) } else { Cow::Borrowed(text) };
-                self.items.push(Item { text, is_below: true, node: id });
+                self.items.push(Item { text, is_below: true, node, counts });
             }
+            child = next;
         }
     }
 
@@ -122,12 +131,11 @@ impl<'t> Lines<'t> {
         let length = self.path.len();
         while let Some(item) = items.pop() {
             let mut nodes = 1;
-            let mut counts = self.counts(item.node);
+            let mut counts = item.counts;
             self.groups.extend(item.is_below.then_some(item.node));
             while let Some(same) = items.pop_if(|last| last.is_same(&item)) {
-                let more = self.counts(same.node);
-                counts.before += more.before;
-                counts.after += more.after;
+                counts.before += same.counts.before;
+                counts.after += same.counts.after;
                 nodes += 1;
                 self.groups.extend(same.is_below.then_some(same.node));
             }
@@ -137,14 +145,6 @@ impl<'t> Lines<'t> {
             });
         }
         self.items = items;
-    }
-
-    fn counts(&self, node: NodeId) -> Counts {
-        let before = self.tree.before().and_then(|before| before.get(node.index()));
-        Counts {
-            before: before.map_or(Weight(0), |before| before.self_weight),
-            after: self.tree.nodes()[node.index()].self_weight,
-        }
     }
 }
 
@@ -179,13 +179,13 @@ fn first(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_tree::{SiblingOrder, TreeBuilder};
+    use crate::call_tree::{CallTree, SiblingOrder, TreeBuilder};
     use crate::frame::FrameKind;
     use crate::units::ValueType;
 
     /// The lines of a tree, each path put together and all of them sorted.
-    fn by_sorting(tree: &CallTree, names: &[String]) -> Vec<(String, Counts)> {
-        let mut lines: Vec<(String, Counts)> = Vec::new();
+    fn by_sorting(tree: &CallTree, names: &[String]) -> Vec<(String, LineCounts)> {
+        let mut lines: Vec<(String, LineCounts)> = Vec::new();
         let mut path: Vec<&str> = Vec::new();
         for (index, node) in tree.nodes().iter().enumerate().skip(1) {
             path.truncate(node.depth as usize - 1);
@@ -197,9 +197,9 @@ mod tests {
             }
             line.push(own(last, callers.is_empty()));
             let before = tree.before().map_or(Weight(0), |before| before[index].self_weight);
-            lines.push((line.join(";"), Counts { before, after: node.self_weight }));
+            lines.push((line.join(";"), LineCounts { before, after: node.self_weight }));
         }
-        lines.retain(|(_, counts)| *counts != Counts::default());
+        lines.retain(|(_, counts)| *counts != LineCounts::default());
         lines.sort_by(|a, b| a.0.cmp(&b.0));
         lines.dedup_by(|next, line| {
             let is_same = next.0 == line.0;

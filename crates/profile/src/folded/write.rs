@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use super::sorted::Lines;
+use super::sorted::{LineCounts, Lines};
 use crate::call_tree::{CallTree, Label};
 use crate::frame::FrameKind;
 use crate::readable::is_direction_mark;
@@ -40,6 +40,99 @@ impl Annotations {
     }
 }
 
+/// What folded text can be written of: a tree with its nodes in pre-order, the first of which is the root.
+pub trait FoldedTree {
+    /// The labels that nodes refer to.
+    fn labels(&self) -> &[Label];
+    /// The position of a node's label.
+    fn label(&self, node: usize) -> usize;
+    /// One past the position of the last node below a node.
+    fn end(&self, node: usize) -> usize;
+    /// The self weights of a node.
+    fn counts(&self, node: usize) -> LineCounts;
+    /// Whether lines have a count before and one after.
+    fn has_before(&self) -> bool;
+    /// How many decimal places the weights have.
+    fn decimals(&self) -> u32;
+}
+
+impl FoldedTree for CallTree {
+    fn labels(&self) -> &[Label] {
+        CallTree::labels(self)
+    }
+
+    fn label(&self, node: usize) -> usize {
+        self.nodes()[node].label.index()
+    }
+
+    fn end(&self, node: usize) -> usize {
+        self.nodes()[node].end as usize
+    }
+
+    fn counts(&self, node: usize) -> LineCounts {
+        let before = self.before().map_or(Weight(0), |before| before[node].self_weight);
+        LineCounts { before, after: self.nodes()[node].self_weight }
+    }
+
+    fn has_before(&self) -> bool {
+        self.before().is_some()
+    }
+
+    fn decimals(&self) -> u32 {
+        CallTree::decimals(self)
+    }
+}
+
+/// A tree with its names as folded text has them.
+#[derive(Debug)]
+pub struct FoldedText<'t, T> {
+    tree: &'t T,
+    names: Vec<String>,
+}
+
+impl<'t, T: FoldedTree> FoldedText<'t, T> {
+    /// Of a tree.
+    pub fn new(tree: &'t T, annotations: Annotations) -> FoldedText<'t, T> {
+        let text = |label| frame_text(label, annotations);
+        FoldedText { tree, names: tree.labels().iter().map(text).collect() }
+    }
+
+    /// All lines.
+    pub fn lines(&self) -> FoldedLines<'_, T> {
+        FoldedLines { tree: self.tree, lines: Lines::new(self.tree, &self.names) }
+    }
+}
+
+/// The lines of a [`FoldedText`] that are not made yet; see [`write_folded`].
+#[expect(missing_debug_implementations, reason = "it is as large as a tree")]
+pub struct FoldedLines<'t, T> {
+    tree: &'t T,
+    lines: Lines<'t, T>,
+}
+
+impl<T: FoldedTree> FoldedLines<'_, T> {
+    /// The next lines, of [`FoldedLines::SIZE`] bytes together or a little more; `None` behind the last.
+    pub fn next_lines(&mut self) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        while text.len() < FoldedLines::<T>::SIZE {
+            let Some((path, counts)) = self.lines.next_line() else { break };
+            if text.is_empty() {
+                text.reserve(FoldedLines::<T>::SIZE + path.len());
+            }
+            text.extend_from_slice(path.as_bytes());
+            if self.tree.has_before() {
+                push_count(counts.before, self.tree.decimals(), &mut text);
+            }
+            push_count(counts.after, self.tree.decimals(), &mut text);
+            text.push(b'\n');
+        }
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// As much as stays in a core's own cache.
+    const SIZE: usize = 1 << 16;
+}
+
 /// Writes one line for each node with self weight, sorted by bytes.
 ///
 /// In names `;` becomes `:` and control characters become escapes (`\x1b`), so that a name is always one
@@ -48,37 +141,31 @@ impl Annotations {
 /// would take the number for a second count. Blanks at both ends of a line are left out, a stack that is
 /// nothing else becomes `-`, and one that looks like a comment gets a `_`. Names that become equal by
 /// that share a line. A tree with weights before and after has both on each line, as difffolded.pl
-/// writes them. No more than the current line is in memory.
+/// writes them. Only some lines at a time are in memory.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_folded(
-    tree: &CallTree,
+    tree: &impl FoldedTree,
     annotations: Annotations,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let text = |label| frame_text(label, annotations);
-    let names: Vec<String> = tree.labels().iter().map(text).collect();
-    let mut lines = Lines::new(tree, &names);
-    let mut digits = String::new();
-    while let Some((path, counts)) = lines.next_line() {
-        digits.clear();
-        if tree.before().is_some() {
-            push_count(counts.before, tree.decimals(), &mut digits);
-        }
-        push_count(counts.after, tree.decimals(), &mut digits);
-        digits.push('\n');
-        out.write_all(path.as_bytes())?;
-        out.write_all(digits.as_bytes())?;
+    let text = FoldedText::new(tree, annotations);
+    let mut lines = text.lines();
+    while let Some(lines) = lines.next_lines() {
+        out.write_all(&lines)?;
     }
     Ok(())
 }
 
 /// Adds a blank and the number, without needless digits.
-fn push_count(weight: Weight, decimals: u32, out: &mut String) {
+fn push_count(weight: Weight, decimals: u32, out: &mut Vec<u8>) {
+    out.push(b' ');
+    if decimals == 0 {
+        return push_digits(weight.0, 1, out);
+    }
     let unit = 10_u64.saturating_pow(decimals);
     let (whole, mut part) = (weight.0 / unit, weight.0 % unit);
-    out.push(' ');
     push_digits(whole, 1, out);
     if part == 0 {
         return;
@@ -88,21 +175,21 @@ fn push_count(weight: Weight, decimals: u32, out: &mut String) {
         part /= 10;
         places -= 1;
     }
-    out.push('.');
+    out.push(b'.');
     push_digits(part, places as usize, out);
 }
 
 /// Adds a number with this many digits at least. Formatting it is a third of what a line costs else.
-fn push_digits(mut number: u64, least: usize, out: &mut String) {
+fn push_digits(mut number: u64, least: usize, out: &mut Vec<u8>) {
     const MOST: usize = 20;
-    let mut digits = ['0'; MOST];
+    let mut digits = [b'0'; MOST];
     let mut start = MOST;
     while number > 0 {
         start -= 1;
-        digits[start] = char::from(b'0' + (number % 10) as u8);
+        digits[start] = b'0' + (number % 10) as u8;
         number /= 10;
     }
-    out.extend(&digits[start.min(MOST - least)..]);
+    out.extend_from_slice(&digits[start.min(MOST - least)..]);
 }
 
 fn frame_text(label: &Label, annotations: Annotations) -> String {
