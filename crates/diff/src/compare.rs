@@ -31,11 +31,14 @@ pub struct DiffConfig {
     /// The chance, above 0 and below 1, that anything at all is called real that is not;
     /// [`DEFAULT_ALPHA`] by default.
     pub alpha: f64,
+    /// Whether changes are tested; without that all of them have [`Evidence::NONE`], which is
+    /// enough for their weights. They are by default.
+    pub tested: bool,
 }
 
 impl Default for DiffConfig {
     fn default() -> DiffConfig {
-        DiffConfig { scaling: Scaling::Total, alpha: DEFAULT_ALPHA }
+        DiffConfig { scaling: Scaling::Total, alpha: DEFAULT_ALPHA, tested: true }
     }
 }
 
@@ -71,8 +74,10 @@ impl DiffTree {
         let totals: Vec<Weight> = trees.iter().zip(&factors).map(total).collect();
         (sides.0.total, sides.1.total) = (nodes[0].before.total, nodes[0].after.total);
         [sides.0.samples, sides.1.samples] = counter.samples(&trees, &totals);
-        let (functions, places) =
-            flame_threads::join(|| functions(&labels, &nodes), || places(labels.len(), &nodes));
+        let (functions, places) = flame_threads::join(
+            || functions(&labels, &nodes),
+            || config.tested.then(|| places(labels.len(), &nodes)),
+        );
         let mut tree = DiffTree {
             functions,
             labels,
@@ -88,8 +93,10 @@ impl DiffTree {
         };
         let base = base(&tree, before.len(), after.len())?;
         tree.scale = Scale::between(base[0], base[1]).unwrap_or(Scale::ONE);
-        let exposures = exposures(&config.scaling, &runs, &totals);
-        tree.judge(&counter, base, exposures, &places, before.len());
+        if let Some(places) = places {
+            let exposures = exposures(&config.scaling, &runs, &totals);
+            tree.judge(&counter, base, exposures, &places, before.len());
+        }
         Ok(tree)
     }
 

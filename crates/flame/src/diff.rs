@@ -33,7 +33,7 @@ pub(crate) fn run(args: &DiffArgs, cli: &Cli) -> Result<ExitCode, Failure> {
     let gates: Vec<Gate> = args.fail_if.iter().map(|gate| gate.with_names(names)).collect();
     let mut quality = quality_of(&inputs);
     let warnings = doubts_of(&inputs, args)?;
-    let tree = compare(inputs, args)?;
+    let tree = compare(inputs, args, &outputs)?;
     let warnings = warnings.into_iter().chain(are_identical(&tree));
     let warnings = warnings.chain(are_strangers(&tree));
     let warnings = warnings.chain(gates.iter().filter_map(|gate| gate_doubt(gate, &tree)));
@@ -101,7 +101,7 @@ fn names_of(args: &DiffArgs) -> Names {
     }
 }
 
-fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
+fn compare(inputs: Inputs, args: &DiffArgs, outputs: &Outputs) -> Result<DiffTree, Failure> {
     let scaling = &args.scaling;
     let scaling = match (&scaling.per, scaling.no_normalize, scaling.by_time) {
         (Some(function), ..) => Scaling::Function(names_of(args).common(function).into_owned()),
@@ -109,7 +109,9 @@ fn compare(inputs: Inputs, args: &DiffArgs) -> Result<DiffTree, Failure> {
         (_, _, true) => Scaling::Time,
         _ => Scaling::Total,
     };
-    let config = DiffConfig { scaling, alpha: args.alpha.unwrap_or(DEFAULT_ALPHA) };
+    // Columns say nothing of what is real, and nothing else is asked for. Of a file the result is said.
+    let tested = !args.fail_if.is_empty() || !outputs.are_printed_as(Format::Folded);
+    let config = DiffConfig { scaling, alpha: args.alpha.unwrap_or(DEFAULT_ALPHA), tested };
     let runs = |side: Vec<Input>| -> Vec<Run> { side.into_iter().map(|input| input.run).collect() };
     let (before, after) = (runs(inputs.before), runs(inputs.after));
     let tree = DiffTree::new(&before, &after, &config).map_err(|error| diff_failure(&error));
