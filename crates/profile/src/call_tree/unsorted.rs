@@ -72,7 +72,7 @@ impl UnsortedStacks {
         for frame in &mut self.frames {
             *frame = ranks[*frame as usize];
         }
-        self.sort();
+        self.sort(Keys::of_ranks(labels.len()));
         let mut nodes: Vec<BuilderNode> = Vec::new();
         for row in &self.rows {
             nodes.truncate(row.shared as usize);
@@ -90,8 +90,8 @@ impl UnsortedStacks {
         self.rows.clear();
     }
 
-    /// Sorts the stacks by their frames, two at a time.
-    fn sort(&mut self) {
+    /// Sorts the stacks by their frames, as many at a time as a key holds.
+    fn sort(&mut self, keys: Keys) {
         let UnsortedStacks { frames, rows } = self;
         // Rows that share this many frames. What the first of them shares with the one before is known.
         let mut pending = vec![(0..rows.len(), 0)];
@@ -107,17 +107,17 @@ impl UnsortedStacks {
                 }
             } else {
                 for row in &mut *rows {
-                    row.key = key(row.frames(frames, depth));
+                    row.key = keys.key(row.frames(frames, depth));
                 }
                 rows.sort_unstable_by_key(|row| row.key);
                 let mut before = 0;
                 for same in rows.chunk_by_mut(|a, b| a.key == b.key) {
-                    let is_half_shared = same[0].key >> 32 == before >> 32;
-                    same[0].shared = narrow(depth + usize::from(is_half_shared));
+                    same[0].shared = narrow(depth + keys.shared(before, same[0].key));
                     before = same[0].key;
-                    if same[0].len as usize >= depth + 2 {
+                    let end = depth + keys.frames as usize;
+                    if same[0].len as usize >= end {
                         if same.len() > 1 {
-                            pending.push((start..start + same.len(), depth + 2));
+                            pending.push((start..start + same.len(), end));
                         }
                     } else {
                         // Without any other frames they are the same stack.
@@ -136,10 +136,33 @@ fn common([one, other]: [&[u32]; 2]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// The first two frames; where there is none, it comes before all others.
-fn key(frames: &[u32]) -> u64 {
-    let frame = |at| frames.get(at).map_or(0, |frame| u64::from(*frame) + 1);
-    frame(0) << 32 | frame(1)
+/// Some frames as one number, in whose order they are. Each key takes a cache miss for every stack, so it holds
+/// as many frames as there is room for.
+#[derive(Clone, Copy, Debug)]
+struct Keys {
+    /// Bits of a frame, none of which are set where there is no frame.
+    bits: u32,
+    frames: u32,
+}
+
+impl Keys {
+    /// Of frames that are numbers below that.
+    fn of_ranks(number: usize) -> Keys {
+        let bits = usize::BITS - number.leading_zeros();
+        Keys { bits, frames: u64::BITS / bits }
+    }
+
+    /// The first frames; where there is none, it comes before all others.
+    fn key(self, frames: &[u32]) -> u64 {
+        let frame = |at| frames.get(at as usize).map_or(0, |frame| u64::from(*frame) + 1);
+        (0..self.frames).fold(0, |key, at| key << self.bits | frame(at))
+    }
+
+    /// How many frames are the same at the start of two keys that differ.
+    fn shared(self, one: u64, other: u64) -> usize {
+        let same_bits = (one ^ other).leading_zeros() - (u64::BITS - self.bits * self.frames);
+        (same_bits / self.bits) as usize
+    }
 }
 
 #[cfg(test)]
