@@ -5,7 +5,7 @@
 //! exact, starts and stops with the samples, and includes threads and children that have come and
 //! gone. It takes one descriptor a thread, on whatever CPU it runs. The CPU time of a control group
 //! is what the kernel counts for the group; that of the whole machine what /proc/stat calls not idle,
-//! in ticks of 10 ms. What happened there the sampling events count themselves.
+//! in ticks of 10 ms, without what flame's readers ran. What happened there the sampling events count themselves.
 
 use std::fs;
 
@@ -69,12 +69,16 @@ impl Accounted {
         }
     }
 
-    /// Counts from now on, whatever came before. `samplers` is what the sampling events have counted.
-    pub(crate) fn begin(&mut self, samplers: u64) {
+    /// Counts from now on, whatever came before. `samplers` is what the sampling events have counted, and `readers` for
+    /// how long flame's readers have run: right after samples, so that none hits them.
+    pub(crate) fn begin(&mut self, samplers: u64, readers: Nanos) {
         match self {
             Accounted::Samplers { start } => *start = samplers,
             Accounted::Tasks { counters, start } => *start = sum(counters),
-            Accounted::Machine { cpus, start } => *start = times(cpus).unwrap_or(*start),
+            Accounted::Machine { cpus, start } => {
+                let (busy, idle) = times(cpus).unwrap_or(*start);
+                *start = (busy.saturating_since(readers), idle);
+            }
             Accounted::Group { group, start } => *start = group.cpu_time().unwrap_or(*start),
             Accounted::Unknown => {}
         }
@@ -92,12 +96,14 @@ impl Accounted {
     }
 
     /// CPU time or occurrences since it began; `None` where the kernel does not say, as of CPUs that
-    /// are offline. `samplers` is what the sampling events counted.
-    pub(crate) fn read(&self, samplers: impl FnOnce() -> u64) -> Option<u64> {
+    /// are offline. `samplers` and `readers` are as at the beginning.
+    pub(crate) fn read(&self, samplers: impl FnOnce() -> u64, readers: Nanos) -> Option<u64> {
         Some(match self {
             Accounted::Tasks { counters, start } => sum(counters).saturating_sub(*start),
             Accounted::Samplers { start } => samplers().saturating_sub(*start),
-            Accounted::Machine { cpus, start } => times(cpus)?.0.saturating_since(start.0).0,
+            Accounted::Machine { cpus, start } => {
+                times(cpus)?.0.saturating_since(readers).saturating_since(start.0).0
+            }
             Accounted::Group { group, start } => group.cpu_time()?.saturating_since(*start).0,
             Accounted::Unknown => return None,
         })
@@ -173,6 +179,15 @@ mod tests {
     }
 
     #[test]
+    fn what_readers_ran_is_no_time_that_samples_could_hit() {
+        let mut time = Accounted::of_machine(&[Cpu(0)]);
+        time.begin(0, Nanos(1 << 20));
+        let readers = |ran| time.read(|| 0, Nanos((1 << 20) + ran)).unwrap();
+        assert!(readers(0) < 60_000_000_000, "not what they ran before");
+        assert_eq!(readers(u64::MAX >> 2), 0);
+    }
+
+    #[test]
     fn cpu_that_came_online_counts_from_then_on() {
         let mut time = Accounted::of_machine(&[]);
         time.add_cpu(Cpu(0));
@@ -180,6 +195,6 @@ mod tests {
         let Accounted::Machine { cpus, start } = &time else { panic!("{time:?}") };
         assert_eq!(cpus, &[Cpu(0)]);
         assert!(*start <= times(&[Cpu(0)]).unwrap());
-        assert!(time.read(|| 0).unwrap() < 60_000_000_000, "not what it did since boot");
+        assert!(time.read(|| 0, Nanos(0)).unwrap() < 60_000_000_000, "not what it did since boot");
     }
 }

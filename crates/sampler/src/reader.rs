@@ -13,7 +13,7 @@
 
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -86,6 +86,8 @@ pub(crate) struct Reader {
     /// Hangs up when the recording is over.
     pub(crate) end: Arc<OwnedFd>,
     pub(crate) bell: Arc<Bell>,
+    /// For how long all readers have run.
+    pub(crate) ran: Arc<AtomicU64>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) strangers: Arc<Strangers>,
     /// Where stacks were seen to end.
@@ -373,11 +375,12 @@ impl Reader {
             return;
         }
         let (now, own) = (self.timer_now(), own_time());
+        let ran = own.saturating_since(mem::replace(own_before, own));
+        self.ran.fetch_add(ran.0, Ordering::Relaxed);
         // A control group's clock does not run meanwhile.
         if !self.timer_rests {
-            seen.own = own.saturating_since(*own_before);
+            seen.own = ran;
         }
-        *own_before = own;
         let Some((event, pacer)) = &mut self.paced else { return };
         seen.last = seen.last.min(now);
         if let Some(interval) = pacer.next(seen, now) {

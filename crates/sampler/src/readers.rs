@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Readers {
     bell: Arc<Bell>,
+    /// For how long they have run, in nanoseconds.
+    ran: Arc<AtomicU64>,
     /// Its closing ends the readers that have the other end.
     end: Option<(OwnedFd, Arc<OwnedFd>)>,
     lanes: Vec<Lane>,
@@ -123,7 +126,7 @@ pub(crate) struct Post {
 impl Readers {
     /// None yet.
     pub(crate) fn new() -> Readers {
-        Readers { bell: Arc::default(), end: None, lanes: Vec::new() }
+        Readers { bell: Arc::default(), ran: Arc::default(), end: None, lanes: Vec::new() }
     }
 
     /// Whether the reader of the ring at that position reads stacks: it has the right to go first.
@@ -134,6 +137,11 @@ impl Readers {
     /// Whether there are any.
     pub(crate) fn are_there(&self) -> bool {
         !self.lanes.is_empty()
+    }
+
+    /// For how long all of them together have run.
+    pub(crate) fn ran(&self) -> Nanos {
+        Nanos(self.ran.load(Ordering::Relaxed))
     }
 
     /// The readers that wait for memory of a target, which may never come.
@@ -180,6 +188,7 @@ impl Readers {
             lookout: ring.lookout(),
             end,
             bell: Arc::clone(&self.bell),
+            ran: Arc::clone(&self.ran),
             shared: Arc::clone(&lane.shared),
             strangers: post.strangers,
             stack_roots: post.stack_roots,

@@ -208,7 +208,7 @@ impl Session {
         self.start_samplers()?;
         let now = monotonic_now();
         self.since = now;
-        self.accounted.begin(self.count_of_samplers());
+        self.accounted.begin(self.count_of_samplers(), self.readers.ran());
         if let Some(occurrences) = &mut self.occurrences {
             occurrences.begin(now);
         }
@@ -363,7 +363,7 @@ impl Session {
         if let Some(counted) = self.counted {
             return counted;
         }
-        self.accounted.read(|| self.count_of_samplers())
+        self.accounted.read(|| self.count_of_samplers(), self.readers.ran())
     }
 
     fn count_of_samplers(&self) -> u64 {
