@@ -40,6 +40,8 @@ pub(crate) struct Readers {
     bell: Arc<Bell>,
     /// For how long they have run, in nanoseconds.
     ran: Arc<AtomicU64>,
+    /// Whether one of them was kept away from samples.
+    were_kept_away: bool,
     /// Its closing ends the readers that have the other end.
     end: Option<(OwnedFd, Arc<OwnedFd>)>,
     lanes: Vec<Lane>,
@@ -126,7 +128,8 @@ pub(crate) struct Post {
 impl Readers {
     /// None yet.
     pub(crate) fn new() -> Readers {
-        Readers { bell: Arc::default(), ran: Arc::default(), end: None, lanes: Vec::new() }
+        let (bell, ran) = (Arc::default(), Arc::default());
+        Readers { bell, ran, were_kept_away: false, end: None, lanes: Vec::new() }
     }
 
     /// Whether the reader of the ring at that position reads stacks: it has the right to go first.
@@ -137,6 +140,11 @@ impl Readers {
     /// Whether there are any.
     pub(crate) fn are_there(&self) -> bool {
         !self.lanes.is_empty()
+    }
+
+    /// Whether one of them was kept away from samples, for longer than a busy machine does.
+    pub(crate) fn were_kept_away(&self) -> bool {
+        self.were_kept_away
     }
 
     /// For how long all of them together have run.
@@ -155,6 +163,7 @@ impl Readers {
     pub(crate) fn stand_in(&mut self, plan: &Plan) {
         let lanes = self.lanes.iter_mut();
         for lane in lanes.filter(|lane| lane.thread.is_some() && lane.is_kept_away()) {
+            self.were_kept_away = true;
             let interval = lane.shared.interval();
             if let Some((event, mean)) = &lane.paced
                 && ![0, mean.0].contains(&interval)

@@ -354,6 +354,11 @@ impl Session {
         }
     }
 
+    /// Whether something that goes before flame kept it from its CPUs.
+    pub fn was_kept_away(&self) -> bool {
+        self.readers.were_kept_away()
+    }
+
     /// Whether flame chooses N, of which every Nth occurrence of the event is sampled.
     pub fn chooses_period(&self) -> bool {
         self.occurrences.is_some()

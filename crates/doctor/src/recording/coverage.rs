@@ -78,6 +78,11 @@ pub fn unseen(
     if health.has_losses() {
         reasons.push("records were lost or events stopped".to_owned());
     }
+    if session.was_kept_away() {
+        let why =
+            "flame was kept from its CPUs, by real-time tasks or by the host of a virtual machine";
+        reasons.push(why.to_owned());
+    }
     let reasons = if reasons.is_empty() {
         "samples are missing, and it is not known why".to_owned()
     } else {
