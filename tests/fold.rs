@@ -34,6 +34,14 @@ fn fold(scratch: &Scratch, arguments: &[&str]) -> Ended {
     finish(flame().current_dir(scratch.path()).arg("fold").args(arguments))
 }
 
+/// Asserts that a message has all these parts.
+#[track_caller]
+fn says(ended: &Ended, parts: &[&str]) {
+    for part in parts {
+        assert!(ended.stderr.contains(part), "no {part:?} in:\n{}", ended.stderr);
+    }
+}
+
 /// What `flame fold in.perf OPTIONS` prints.
 #[track_caller]
 fn check(options: &[&str], expect: &str) {
@@ -411,4 +419,42 @@ fn any_output_can_be_named() {
     assert!(svg.contains("do_read"));
     let again = fold(&scratch, &["out.pb.gz"]).success();
     assert_eq!(again.stdout, fold(&scratch, &["in.perf", "--kernel"]).success().stdout);
+}
+
+#[test]
+fn what_rounding_takes_from_weights_in_pprof_is_said() {
+    let scratch = scratch_with("in.folded", "a;b 0.4\na;c 1.6\na;d 2\n");
+    let said = "pprof has whole numbers only: 2 weights are rounded, and 1 stack is left out";
+    let ended = fold(&scratch, &["in.folded", "-o", "out.pb.gz"]).success();
+    says(&ended, &[said, "4.00 samples in all become 4", "--factor 10 keeps all"]);
+    assert_eq!(fold(&scratch, &["out.pb.gz"]).success().stdout, "a;c 2\na;d 2\n");
+    let strict = ["in.folded", "-o", "x.pb.gz", "--strict"];
+    fold(&scratch, &strict).error(1, &[said, "--strict makes that an error"]);
+    let kept = fold(&scratch, &[&strict[..], &["--factor", "10"]].concat()).success();
+    assert!(!kept.stderr.contains("warning"), "{}", kept.stderr);
+    let kept = fold(&scratch, &["x.pb.gz"]).success();
+    assert_eq!(kept.stdout, "a;b 4\na;c 16\na;d 20\n");
+    let scaled = fold(&scratch, &["in.folded", "--factor", "0.3", "-o", "y.pb.gz"]).success();
+    says(&scaled, &["a --factor 100 times as large keeps all"]);
+}
+
+#[test]
+fn weights_of_speedscope_that_are_no_whole_numbers_are_said() {
+    let file = |weights: &str| {
+        format!(
+            "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\
+             \"shared\":{{\"frames\":[{{\"name\":\"a\"}},{{\"name\":\"b\"}}]}},\"profiles\":[{{\
+             \"type\":\"sampled\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":3,\
+             \"samples\":[[0],[1]],\"weights\":[{weights}]}}]}}"
+        )
+    };
+    let scratch = scratch_with("in.json", file("1.6,0.4"));
+    let said = "weights that are no whole numbers were rounded: 2, 1 of them to nothing; \
+                together they weigh 2, not 2.00";
+    let ended = fold(&scratch, &["in.json"]).success();
+    says(&ended, &[said]);
+    assert_eq!(ended.stdout, "a 2\n");
+    fold(&scratch, &["in.json", "--strict"]).error(1, &[said]);
+    fs::write(scratch.file("in.json"), file("0.4,0.4")).unwrap();
+    fold(&scratch, &["in.json"]).error(1, &["they weigh 0, not 0.80"]);
 }

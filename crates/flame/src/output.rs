@@ -9,6 +9,7 @@ mod idle;
 mod index;
 mod palette;
 mod picture;
+mod rounding;
 mod times;
 
 use std::io::{self, Write};

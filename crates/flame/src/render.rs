@@ -97,6 +97,9 @@ pub(crate) fn show(job: Job<'_>, cli: &Cli) -> Result<ExitCode, Failure> {
         outputs.idle_options(&tree).iter().for_each(|idle| warn(idle, cli.color));
     }
     let tree = outputs.shape(tree)?;
+    if profile.is_none() {
+        outputs.check_rounding(&tree, options.strict)?;
+    }
     let names: Vec<String> = job.profiles.iter().map(|path| shown_path(path)).collect();
     let footer = match &profile {
         Some(profile) => recording_footer(profile),

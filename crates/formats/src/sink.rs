@@ -322,10 +322,21 @@ impl Sink {
     /// # Errors
     /// Where nothing may be skipped.
     pub(crate) fn cut_short(&mut self, place: Place, what: &str) -> Result<(), ReadError> {
+        match self.is_strict {
+            true => self.complain(place, what),
+            false => self.complain(place, &format!("{what}; everything before that was read")),
+        }
+    }
+
+    /// Says that the input is not read as it is from that place on.
+    ///
+    /// # Errors
+    /// Where that is to be an error.
+    pub(crate) fn complain(&mut self, place: Place, what: &str) -> Result<(), ReadError> {
         if self.is_strict {
             return Err(ReadError::Strict { place, reason: what.to_owned() });
         }
-        self.note(format!("{what}; everything before that was read"));
+        self.note(what);
         Ok(())
     }
 

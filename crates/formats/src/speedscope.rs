@@ -43,7 +43,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let first = text(&profiles[0]["unit"]);
     let (scale, value) = unit(first);
     sink.set_values(vec![value]);
-    let mut record = 0;
+    let (mut record, mut rounded) = (0, Rounded::default());
     for profile in profiles {
         if unit(text(&profile["unit"])).1 != unit(first).1 {
             let name = text(&profile["name"]);
@@ -57,13 +57,16 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let name = text(&profile["name"]);
         let task = (profiles.len() > 1)
             .then(|| sink.task(TaskName { name: name.as_bytes(), ..TaskName::default() }));
-        let mut one =
-            OneProfile { file: &file, frames: &frames, scale, task, record: &mut record, sink };
+        let (file, frames) = (&file, &*frames);
+        let (record, rounded) = (&mut record, &mut rounded);
+        let is_count = unit(first).1.unit != "nanoseconds";
+        let mut one = OneProfile { file, frames, scale, is_count, task, record, rounded, sink };
         match text(&profile["type"]) {
             "sampled" => one.sampled(profile)?,
             _ => one.evented(profile)?,
         }
     }
+    rounded.say(sink)?;
     file.say_cut(sink)
 }
 
@@ -95,10 +98,39 @@ struct OneProfile<'p> {
     file: &'p Document,
     frames: &'p [FrameIndex],
     scale: f64,
+    /// Whether weights are no times.
+    is_count: bool,
     task: Option<TaskIndex>,
     /// The number of samples and events of the profiles so far.
     record: &'p mut u64,
+    rounded: &'p mut Rounded,
     sink: &'p mut Sink,
+}
+
+/// Weights of the smallest unit that were no whole numbers.
+#[derive(Default)]
+struct Rounded {
+    /// Where the first one is.
+    first: Option<Place>,
+    count: u64,
+    /// Those of them that weigh nothing then.
+    gone: u64,
+    /// What they weigh in the file, and here.
+    exact: f64,
+    kept: f64,
+}
+
+impl Rounded {
+    /// Says how much that makes of them.
+    fn say(&self, sink: &mut Sink) -> Result<(), ReadError> {
+        let Some(first) = self.first else { return Ok(()) };
+        let Rounded { count, gone, exact, kept, .. } = self;
+        let what = format!(
+            "weights that are no whole numbers were rounded: {count}, {gone} of them to nothing; \
+             together they weigh {kept}, not {exact:.2}"
+        );
+        sink.complain(first, &what)
+    }
 }
 
 impl<'p> OneProfile<'p> {
@@ -134,7 +166,7 @@ impl<'p> OneProfile<'p> {
                 self.skip("it has a frame that is not in the file", sample)?;
                 continue;
             }
-            let weights = [whole(weight, self.scale)];
+            let weights = [self.whole(weight)];
             self.sink.add(&Sample { task: self.task, ..Sample::new(&stack, &weights) });
         }
         Ok(())
@@ -179,9 +211,23 @@ impl<'p> OneProfile<'p> {
 
     fn add(&mut self, stack: &[FrameIndex], length: f64) {
         if !stack.is_empty() && length > 0.0 {
-            let weights = [whole(length, self.scale)];
+            let weights = [self.whole(length)];
             self.sink.add(&Sample { task: self.task, ..Sample::new(stack, &weights) });
         }
+    }
+
+    /// A weight as a whole number. Parts of a nanosecond do not matter, but a count of 0.4 does.
+    fn whole(&mut self, weight: f64) -> u64 {
+        let kept = whole(weight, self.scale);
+        if self.is_count && weight.fract() != 0.0 {
+            let rounded = &mut *self.rounded;
+            rounded.first.get_or_insert(Place::Record(*self.record));
+            rounded.count += 1;
+            rounded.gone += u64::from(kept == 0);
+            rounded.exact += weight;
+            rounded.kept += weight.round();
+        }
+        kept
     }
 
     fn skip(&mut self, reason: &str, value: &Value<'_>) -> Result<(), ReadError> {
