@@ -422,6 +422,28 @@ fn any_output_can_be_named() {
 }
 
 #[test]
+fn threads_are_chosen_by_names_with_blanks_and_commas() {
+    let text = "wk 1;x 4/5 1.0: 7 cycles:\n\t55d0 main (/x)\n\n\
+                a b,c 4/6 1.5: 2 cycles:\n\t55d0 main (/x)\n\n";
+    let scratch = scratch_with("in.perf", text);
+    fold(&scratch, &["in.perf", "-o", "in.pb.gz"]).success();
+    for file in ["in.perf", "in.pb.gz"] {
+        for option in ["--thread", "--comm"] {
+            for (name, expect) in [
+                ("wk 1;x", "wk_1:x;main 7\n"),
+                ("wk_1:x", "wk_1:x;main 7\n"),
+                (r"a b\,c", "a_b,c;main 2\n"),
+                (r"a b\,c,wk 1;x", "a_b,c;main 2\nwk_1:x;main 7\n"),
+            ] {
+                let chosen = fold(&scratch, &[file, option, name]).success();
+                assert_eq!(chosen.stdout, expect, "{file} {option} {name}");
+            }
+            fold(&scratch, &[file, option, "a b"]).error(1, &["no sample matches the options"]);
+        }
+    }
+}
+
+#[test]
 fn what_rounding_takes_from_weights_in_pprof_is_said() {
     let scratch = scratch_with("in.folded", "a;b 0.4\na;c 1.6\na;d 2\n");
     let said = "pprof has whole numbers only: 2 weights are rounded, and 1 stack is left out";

@@ -124,6 +124,17 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether `name` is the one that is asked for: names are asked for as they are, and as they are shown,
+    /// where a blank is `_` and a `;` is `:`.
+    pub(crate) fn is_name(asked: &str, name: &[u8]) -> bool {
+        let shown = |byte: &u8| match byte {
+            b' ' => b'_',
+            b';' => b':',
+            other => *other,
+        };
+        asked.as_bytes().iter().map(shown).eq(name.iter().map(shown))
+    }
+
     /// Whether anything is left out.
     pub fn is_all(&self) -> bool {
         *self == Selection::default()

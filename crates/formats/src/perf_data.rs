@@ -114,12 +114,13 @@ fn takes(selection: &Selection) -> Option<Takes<'static>> {
     let mut start = None;
     Some(Box::new(move |sample: SampleOf<'_>| {
         let since = sample.time.saturating_since(*start.get_or_insert(sample.time));
-        // Names are compared as they are shown.
-        let shown = |name: Option<&str>| name.map(|name| name.replace(' ', "_"));
-        let (thread, process) = (shown(sample.thread), shown(sample.process));
+        let SampleOf { thread, process, .. } = sample;
+        let is_called = |asked: &str, name: Option<&str>| {
+            name.is_some_and(|name| Selection::is_name(asked, name.as_bytes()))
+        };
         let is_thread =
-            |asked: &String| Some(asked) == thread.as_ref() || asked.parse() == Ok(sample.tid.0);
-        let is_comm = |asked: &String| [&thread, &process].contains(&&Some(asked.clone()));
+            |asked: &String| is_called(asked, thread) || asked.parse() == Ok(sample.tid.0);
+        let is_comm = |asked: &String| is_called(asked, thread) || is_called(asked, process);
         (pids.is_empty() || pids.contains(&sample.pid.0))
             && (threads.is_empty() || threads.iter().any(is_thread))
             && (comms.is_empty() || comms.iter().any(is_comm))

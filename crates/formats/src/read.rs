@@ -262,11 +262,12 @@ fn select(profile: &mut Profile, samples: &SampleOptions) -> Result<(), ReadErro
 fn selects(selection: &Selection, profile: &Profile, thread: ThreadId) -> bool {
     let Selection { pids, threads, comms, .. } = selection;
     let thread = profile.thread(thread);
-    let shown = |name| profile.text(name).replace(' ', "_");
-    let (name, process) = (shown(thread.name), thread.process.map(shown));
     let tid = thread.tid.map(|tid| tid.to_string());
-    let is_name = |asked: &String| *asked == name || Some(asked) == process.as_ref();
-    let is_thread = |asked: &String| *asked == name || Some(asked) == tid.as_ref();
+    let is_called = |asked: &str, name| Selection::is_name(asked, profile.text(name).as_bytes());
+    let is_name = |asked: &String| {
+        is_called(asked, thread.name) || thread.process.is_some_and(|name| is_called(asked, name))
+    };
+    let is_thread = |asked: &String| is_called(asked, thread.name) || Some(asked) == tid.as_ref();
     (pids.is_empty() || thread.pid.is_some_and(|pid| pids.contains(&pid.0)))
         && (comms.is_empty() || comms.iter().any(is_name))
         && (threads.is_empty() || threads.iter().any(is_thread))

@@ -10,7 +10,7 @@ use indexmap::{Equivalent, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
 
 use crate::ReadError;
-use crate::options::{NamesOf, ReadOptions, SampleOptions};
+use crate::options::{NamesOf, ReadOptions, SampleOptions, Selection};
 use crate::skipped::{Place, Skipped};
 use crate::stacks::{Frame, Stacks, Task};
 
@@ -211,10 +211,13 @@ impl Sink {
 
     fn selects(&self, task: &TaskName<'_>) -> bool {
         let selection = &self.options.selection;
-        let is_name =
-            |name: &String| name.as_bytes() == task.name || Some(name.as_bytes()) == task.process;
-        let is_thread = |thread: &String| {
-            thread.as_bytes() == task.name || task.tid.is_some_and(|tid| thread.parse() == Ok(tid))
+        let is_name = |asked: &String| {
+            let names = [Some(task.name), task.process];
+            names.into_iter().flatten().any(|name| Selection::is_name(asked, name))
+        };
+        let is_thread = |asked: &String| {
+            Selection::is_name(asked, task.name)
+                || task.tid.is_some_and(|tid| asked.parse() == Ok(tid))
         };
         let has_pid = task.pid.is_some_and(|pid| selection.pids.contains(&pid));
         (selection.pids.is_empty() || has_pid)

@@ -100,12 +100,12 @@ pub(crate) struct SampleArgs {
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub(crate) process: Vec<u32>,
 
-    /// Only samples of these threads, by name or number
-    #[arg(long, value_name = "THREAD", value_delimiter = ',')]
+    /// Only samples of these threads, by name or number; a comma within a name is \,
+    #[arg(long, value_name = "THREAD")]
     pub(crate) thread: Vec<String>,
 
-    /// Only samples of processes or threads of this name
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Only samples of processes or threads of this name; a comma within it is \,
+    #[arg(long, value_name = "NAME")]
     pub(crate) comm: Vec<String>,
 
     /// Only samples on these CPUs
@@ -133,9 +133,8 @@ impl SampleArgs {
             event: self.event.clone(),
             selection: Selection {
                 pids: self.process.clone(),
-                threads: self.thread.clone(),
-                // Names are compared as they are shown.
-                comms: self.comm.iter().map(|name| name.replace(' ', "_")).collect(),
+                threads: names(&self.thread),
+                comms: names(&self.comm),
                 cpus: self.cpu.clone(),
                 from: time.from,
                 to: time.to,
@@ -153,6 +152,22 @@ impl SampleArgs {
         let (kernel, jit) = (self.kernel || self.all, self.jit || self.all);
         Annotations::Without { kernel: !kernel, jit: !jit }
     }
+}
+
+/// Names between commas; one that belongs to a name has a backslash before it.
+fn names(lists: &[String]) -> Vec<String> {
+    let mut names = Vec::new();
+    for list in lists {
+        let mut name = String::new();
+        let mut parts = list.split(',').peekable();
+        while let Some(part) = parts.next() {
+            match part.strip_suffix('\\').filter(|_| parts.peek().is_some()) {
+                Some(start) => name += &format!("{start},"),
+                None => names.push(std::mem::take(&mut name) + part),
+            }
+        }
+    }
+    names
 }
 
 fn time_range(text: &str) -> Result<TimeRange, String> {
@@ -177,6 +192,12 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_between_commas_that_are_not_theirs() {
+        let lists = ["a b,c", r"x\,y,z", r"end\", "42"].map(str::to_owned);
+        assert_eq!(names(&lists), ["a b", "c", "x,y", "z", r"end\", "42"]);
+    }
 
     #[test]
     fn spans_of_time_may_be_open() {
