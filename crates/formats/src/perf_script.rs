@@ -31,8 +31,8 @@ use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::{NoSuchEvent, ReadError};
 use asked::{Asked, Left};
+pub(crate) use header::Event;
 use layout::Layout;
-pub(crate) use parser::Event;
 use parser::{Parser, Taker};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {

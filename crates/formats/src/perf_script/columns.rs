@@ -33,6 +33,8 @@ impl Fields {
     const TIME: Fields = Fields(1 << 4);
     const PERIOD: Fields = Fields(1 << 5);
     const EVENT: Fields = Fields(1 << 6);
+    /// What a tracepoint says: any text. Where no event stands before it, it is all that is known of the line.
+    const TRACE: Fields = Fields(1 << 7);
 
     /// Whether stacks have no line above them: `-F ip,sym`.
     pub(super) fn are_none(self) -> bool {
@@ -62,6 +64,12 @@ impl Fields {
             count * 8 >= samples.len() * 7
         };
         first.candidates().find(fits)
+    }
+
+    /// Those of a text that has a stack below each line, whatever stands there: `-F trace,ip,sym`.
+    pub(super) fn of_trace(text: &[u8]) -> Option<Fields> {
+        let first = Samples::new(text).next()?;
+        (!first.is_before_frame).then_some(Fields::TRACE)
     }
 
     /// Whether a line of them ends with a number, which would pass for a count.
@@ -185,6 +193,9 @@ fn splits(text: &[u8]) -> impl Iterator<Item = usize> {
 
 /// What a line says that has these fields, and stands above a stack or before a frame.
 fn header(text: &[u8], fields: Fields) -> Option<Header<'_>> {
+    if fields == Fields::TRACE {
+        return Some(Header::default());
+    }
     if !fields.has(Fields::COMM) {
         return Columns::read(text, Some(fields)).map(|(_, header)| header);
     }
@@ -291,6 +302,11 @@ impl<'l> Columns<'l> {
         {
             columns.fields.add(Fields::EVENT);
             columns.header.event = event;
+        }
+        if is_asked(Fields::TRACE) && columns.fields.has(Fields::EVENT) {
+            let is_there = asked.is_some() || !columns.rest.trim_ascii().is_empty();
+            columns.fields.add(if is_there { Fields::TRACE } else { Fields::default() });
+            columns.rest = b"";
         }
         let is_whole = columns.rest.trim_ascii().is_empty();
         let are_all = asked.is_none_or(|asked| asked == columns.fields);

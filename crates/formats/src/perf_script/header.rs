@@ -7,6 +7,7 @@ use flame_profile::Nanos;
 
 use super::looks_like_frame;
 use crate::names::{is_decimal, number};
+use crate::sink::TaskIndex;
 
 /// What the first line of a sample says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,19 @@ pub(super) struct Header<'l> {
     pub(super) event: &'l [u8],
     /// What stands behind the event: arguments of a tracepoint, or the only frame.
     pub(super) rest: &'l [u8],
+}
+
+/// An event as the line above its stack has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'l> {
+    /// `sched:sched_switch`
+    pub(crate) name: &'l [u8],
+    /// What stands behind the name.
+    pub(crate) arguments: &'l [u8],
+    pub(crate) task: Option<TaskIndex>,
+    pub(crate) tid: Option<u32>,
+    pub(crate) time: Option<Nanos>,
+    pub(crate) cpu: Option<u32>,
 }
 
 /// A word and where it stands in its line.

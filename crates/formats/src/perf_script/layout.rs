@@ -45,7 +45,9 @@ impl Layout {
             return words;
         }
         // Lines of something else may stand before the first sample if words tell it.
-        Fields::of(behind_warnings(text)).map(Layout::Columns).or(words)
+        let text = behind_warnings(text);
+        let of_columns = || Fields::of(text).map(Layout::Columns);
+        of_columns().or(words).or_else(|| Fields::of_trace(text).map(Layout::Columns))
     }
 
     /// The layout of a text whose start has no sample.
@@ -140,7 +142,8 @@ fn first_sample(text: &[u8]) -> Option<(Header<'_>, &[u8], bool)> {
                 record = record.or(Some((header, rest, before == 0)))
             }
             Some(header) => return Some((header, rest, before == 0)),
-            None => before += 1,
+            // A text that begins within a stack has its other frames first.
+            None => before += usize::from(!is_aligned_frame(line)),
         }
     }
     record

@@ -4,14 +4,14 @@
 //! address, which differs from sample to sample; only new ones are taken apart.
 
 use flame_perf_data::is_meant;
-use flame_profile::{FrameKind, Nanos};
+use flame_profile::FrameKind;
 use memchr::memmem;
 
 use super::asked::{Asked, Left};
 use super::columns;
 use super::frame::{self, is_frame_line, may_be_frame};
 use super::guesses::{Guesses, Known};
-use super::header::{self, Header, LastTask};
+use super::header::{self, Event, Header, LastTask};
 use super::inlined::Before;
 use super::keys::{is_around_offset, key, key_behind_address};
 use super::layout::{Layout, RECORD, is_record};
@@ -60,19 +60,6 @@ pub(super) struct Parser<'s> {
 
 /// Takes the events of a text with their stacks, outermost first.
 pub(crate) type Taker<'t> = &'t mut dyn FnMut(&mut Sink, &Event<'_>, &[FrameIndex]);
-
-/// An event as the line above its stack has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Event<'l> {
-    /// `sched:sched_switch`
-    pub(crate) name: &'l [u8],
-    /// What stands behind the name.
-    pub(crate) arguments: &'l [u8],
-    pub(crate) task: Option<TaskIndex>,
-    pub(crate) tid: Option<u32>,
-    pub(crate) time: Option<Nanos>,
-    pub(crate) cpu: Option<u32>,
-}
 
 /// A line, and where it stands.
 struct Here<'b> {
@@ -174,7 +161,13 @@ impl<'s> Parser<'s> {
         if !is_frame && (line[0] == b'#' || is_aside(text)) {
             return Ok(());
         }
-        if self.begins(here, is_frame, state, stopped) {
+        if self.begins(here, is_frame, state, stopped)? {
+            return Ok(());
+        }
+        // perf 6.1 says behind the place what it says behind the function where no place is printed.
+        let place = text.strip_suffix(b" (inlined)").filter(|place| is_source_line(place));
+        if let (State::Taken(..), Some(place), false) = (&*state, place, *stopped) {
+            self.add_inlined_place(place);
             return Ok(());
         }
         match state {
@@ -207,20 +200,29 @@ impl<'s> Parser<'s> {
         is_frame: bool,
         state: &mut State<'b>,
         stopped: &mut bool,
-    ) -> bool {
+    ) -> Result<bool, ReadError> {
         let fields = match self.asked.layout {
             Layout::Columns(fields) => fields,
-            Layout::Words(_) if is_frame => return false,
+            Layout::Words(_) if is_frame => return Ok(false),
             Layout::Words(needs) => {
                 let header = header::parse_next(here.line, &mut self.last_task);
                 let Some(header) = header.filter(|header| needs.are_met(header, here.next)) else {
-                    return false;
+                    return Ok(false);
                 };
                 self.end(state);
                 *stopped = false;
                 *state = self.begin(header, stopped);
                 self.keep_header(state, here.with_end);
-                return true;
+                // Of another event it is left out before that: tracepoints are printed without a period.
+                if let State::Taken(Header { period: None, .. }, _) = state
+                    && self.asked.has_period
+                {
+                    *state = State::LeftOut;
+                    self.left.taken -= 1;
+                    let reason = "it has no period, and the first sample has one";
+                    self.sink.skip(Place::Line(here.number), reason, here.line)?;
+                }
+                return Ok(true);
             }
         };
         let line = here.line.strip_suffix(b"\r").unwrap_or(here.line);
@@ -231,21 +233,21 @@ impl<'s> Parser<'s> {
             if let State::Taken(..) = state {
                 *stopped = self.push_line(without_asides(frame)).unwrap_or(false);
             }
-            return true;
+            return Ok(true);
         }
-        let State::Outside = state else { return false };
+        let State::Outside = state else { return Ok(false) };
         *stopped = false;
         if fields.are_none() && is_aligned_frame(line) {
             *state = self.begin(Header::default(), stopped);
             *stopped = self.push_line(line.trim_ascii()).unwrap_or(false);
-            return true;
+            return Ok(true);
         }
         match columns::above_stack(line, here.next, fields) {
             Some(header) => *state = self.begin(header, stopped),
             None if memmem::find(line, RECORD).is_some() => *state = State::LeftOut,
-            None => return false,
+            None => return Ok(false),
         }
-        true
+        Ok(true)
     }
 
     /// Reads a line that looks as most do and stands for what is known: how long it is.
@@ -374,6 +376,16 @@ impl<'s> Parser<'s> {
         // Where several were inlined, perf says the place of none; `:0` is none.
         if let Some(frame) = self.stack.last_mut().filter(|_| !text.starts_with(b":")) {
             *frame = self.sink.frame_at(*frame, text);
+        }
+    }
+
+    /// The function of the line before was inlined, at this place.
+    fn add_inlined_place(&mut self, place: &[u8]) {
+        if let Some(frame) = self.stack.last_mut() {
+            *frame = self.sink.frame_of_kind(*frame, FrameKind::Inlined);
+        }
+        if self.sink.options().source_lines {
+            self.add_source_line(place);
         }
     }
 
