@@ -81,17 +81,21 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
 
 impl Parser {
     fn take(&mut self, text: &[u8]) -> Result<(), &'static str> {
-        if text.is_empty() || text.starts_with(b"#") {
+        // `#0  0x7f01 in poll ()` is gdb's.
+        let is_comment = text.starts_with(b"#") && !text.get(1).is_some_and(u8::is_ascii_digit);
+        if text.is_empty() || is_comment {
             return Ok(());
         }
         if text[0].is_ascii_digit() || matches!(text[0], b'+' | b'-' | b'*') {
             return self.take_costs(text);
         }
-        if let Some((key, value)) = split_at_byte(text, b'=') {
+        let named = split_at_byte(text, b'=').filter(|(key, _)| key.iter().all(is_of_key));
+        if let Some((key, value)) = named {
             self.take_name(key, value.trim_ascii());
             return Ok(());
         }
-        let Some((key, value)) = split_at_byte(text, b':') else {
+        let named = split_at_byte(text, b':').filter(|(key, _)| key.iter().all(is_of_key));
+        let Some((key, value)) = named else {
             return Err("it is neither a cost nor a name");
         };
         let words = || value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -146,6 +150,12 @@ impl Parser {
         }
         Ok(())
     }
+}
+
+/// Whether a key has such a sign: `fn`, `summary`. Folded text and others' have more before a sign like those behind
+/// keys.
+fn is_of_key(byte: &u8) -> bool {
+    byte.is_ascii_alphabetic() || *byte == b'_'
 }
 
 /// A cost, or its difference to the last one.

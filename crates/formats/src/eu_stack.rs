@@ -10,6 +10,7 @@
 use flame_profile::FrameKind;
 
 use crate::ReadError;
+use crate::foreign::Foreign;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, is_hex, number, without_arguments};
@@ -61,7 +62,12 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     // Innermost first.
     let mut stack: Vec<FrameIndex> = Vec::new();
+    let mut foreign = Foreign::to(FORMAT.name);
     while let Some(line) = lines.next_line()? {
+        if foreign.takes(&line, sink)? {
+            sink.end_stack(&mut stack, None, 1);
+            continue;
+        }
         if let Some(symbol) = frame(line.text) {
             // Return addresses have ` - 1` behind them, and the image stands last with `-m`.
             let symbol = symbol.strip_prefix(b"- 1").unwrap_or(symbol).trim_ascii();

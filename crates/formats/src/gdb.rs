@@ -13,6 +13,7 @@
 use flame_profile::FrameKind;
 
 use crate::ReadError;
+use crate::foreign::Foreign;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, is_within_word, number, operator_len, rfind, without_arguments};
@@ -37,7 +38,13 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut task = None;
     // The frame whose lines are being read; empty between frames.
     let mut frame: Vec<u8> = Vec::new();
+    let mut foreign = Foreign::to(FORMAT.name);
     while let Some(line) = lines.next_line()? {
+        if foreign.takes(&line, sink)? {
+            push(&mut frame, &mut stack, sink);
+            sink.end_stack(&mut stack, task, 1);
+            continue;
+        }
         if !frame.is_empty() && is_continued(line.text) {
             frame.push(b' ');
             frame.extend_from_slice(line.text.trim_ascii());

@@ -48,6 +48,7 @@ mod decompress;
 mod disk_usage;
 mod error;
 mod folder;
+mod foreign;
 mod head;
 mod input;
 mod json;

@@ -20,6 +20,7 @@ use crate::input::Input;
 use crate::names::{is_hex, number, rfind, without_arguments};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
+use crate::skipped::Place;
 use crate::tree::{TopRow, TreeRows, Weights};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
@@ -76,12 +77,15 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         if let Some(kind) = line.text.strip_prefix(b"heap_tree=") {
             let rows = Vec::new();
             tree = (kind != b"empty").then(|| Tree { is_peak: kind == b"peak", stacks, rows });
-        } else if line.text.starts_with(b"#") {
+        } else if line.text.starts_with(b"#-") {
             end(&mut tree);
         } else if let Some(bytes) = line.text.strip_prefix(b"mem_stacks_B=") {
             stacks = number(bytes.trim_ascii()).unwrap_or_default();
         } else if let (Some(tree), Some(found)) = (&mut tree, row(line.text)) {
             tree.rows.push(found);
+        } else if !is_known(line.text) {
+            let reason = "it is no line of massif's";
+            sink.skip(Place::Line(line.number), reason, line.text)?;
         }
     }
     end(&mut tree);
@@ -93,6 +97,12 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     }
     below.finish(sink);
     Ok(())
+}
+
+/// `cmd: ./server`, `mem_heap_B=16000`: what is not of a tree.
+fn is_known(line: &[u8]) -> bool {
+    let starts: [&[u8]; 6] = [b"desc:", b"cmd:", b"time_unit:", b"snapshot=", b"time=", b"mem_"];
+    line.trim_ascii().is_empty() || starts.iter().any(|start| line.starts_with(start))
 }
 
 /// Says what threads' stacks take, which no function is known of; `peak_stacks` is that at a peak without a

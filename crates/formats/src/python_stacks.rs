@@ -20,6 +20,7 @@
 use flame_profile::FrameKind;
 
 use crate::ReadError;
+use crate::foreign::Foreign;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, number, rfind};
@@ -34,7 +35,9 @@ pub(crate) const FAULTHANDLER: InputFormat = InputFormat {
         head.lines().any(|line| line.trim_ascii_end().ends_with(b"(most recent call first):"))
             && head.lines().any(|line| file_frame(line).is_some())
     },
-    reader: Reader::Stacks(|input, sink| read(input, sink, file_frame, is_fault_header)),
+    reader: Reader::Stacks(|input, sink| {
+        read(input, sink, FAULTHANDLER.name, (file_frame, is_fault_header))
+    }),
 };
 
 pub(crate) const PY_SPY_DUMP: InputFormat = InputFormat {
@@ -45,7 +48,9 @@ pub(crate) const PY_SPY_DUMP: InputFormat = InputFormat {
         head.lines().any(|line| py_spy_thread(line).is_some())
             && head.lines().any(|line| py_spy_frame(line).is_some())
     },
-    reader: Reader::Stacks(|input, sink| read(input, sink, py_spy_frame, |line| !line.is_empty())),
+    reader: Reader::Stacks(|input, sink| {
+        read(input, sink, PY_SPY_DUMP.name, (py_spy_frame, |line| !line.is_empty()))
+    }),
 };
 
 /// `  File "/srv/app.py", line 12 in handle` is `handle (app.py)`.
@@ -90,17 +95,25 @@ fn py_spy_thread(line: &[u8]) -> Option<(u32, &[u8])> {
     Some((number(&rest[..end])?, name))
 }
 
+/// What a line is.
+type OfLine<T> = fn(&[u8]) -> T;
+
 fn read(
     input: &mut Input<'_>,
     sink: &mut Sink,
-    frame: fn(&[u8]) -> Option<Vec<u8>>,
-    is_header: fn(&[u8]) -> bool,
+    own: &'static str,
+    (frame, is_header): (OfLine<Option<Vec<u8>>>, OfLine<bool>),
 ) -> Result<(), ReadError> {
     let mut lines = input.lines();
     // Innermost first.
     let mut stack: Vec<FrameIndex> = Vec::new();
     let mut task = None;
+    let mut foreign = Foreign::to(own);
     while let Some(line) = lines.next_line()? {
+        if foreign.takes(&line, sink)? {
+            sink.end_stack(&mut stack, task, 1);
+            continue;
+        }
         if let Some(name) = frame(line.text) {
             stack.push(sink.frame(&name, FrameKind::User));
             continue;

@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use flame_profile::FrameKind;
 
 use crate::ReadError;
+use crate::foreign::Foreign;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::is_decimal;
@@ -38,7 +39,7 @@ pub(crate) const JSTACK: InputFormat = InputFormat {
             || (head.lines().any(|line| of_file(line).is_some())
                 && head.lines().any(|line| frame_of_file(line).is_some()))
     },
-    reader: Reader::Stacks(|input, sink| read(input, sink, jstack_line)),
+    reader: Reader::Stacks(|input, sink| read(input, sink, JSTACK.name, jstack_line)),
 };
 
 pub(crate) const JAVACORE: InputFormat = InputFormat {
@@ -49,7 +50,7 @@ pub(crate) const JAVACORE: InputFormat = InputFormat {
         head.lines().any(|line| line.starts_with(b"3XMTHREADINFO "))
             || (head.contains(b"TITLE subcomponent dump routine") && head.contains(b"1TISIGINFO"))
     },
-    reader: Reader::Stacks(|input, sink| read(input, sink, javacore_line)),
+    reader: Reader::Stacks(|input, sink| read(input, sink, JAVACORE.name, javacore_line)),
 };
 
 /// What a line of a dump says.
@@ -188,14 +189,22 @@ struct Thread {
 fn read(
     input: &mut Input<'_>,
     sink: &mut Sink,
+    own: &'static str,
     says: fn(&[u8]) -> Says<'_>,
 ) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut thread = Thread::default();
     let mut waiting = 0_u64;
     let mut is_repetition = false;
+    let mut foreign = Foreign::to_log(own);
     loop {
         let line = lines.next_line()?;
+        if let Some(line) = &line
+            && foreign.takes(line, sink)?
+        {
+            waiting += u64::from(!thread.end(sink));
+            continue;
+        }
         let what = line.map_or(Says::End, |line| says(line.text));
         if is_repetition && line.is_some() && !matches!(what, Says::Dump) {
             continue;
