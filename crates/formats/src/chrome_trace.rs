@@ -303,13 +303,14 @@ impl<'v> Trace<'v> {
                 thread.spans.push(Span { name, start, end: thread.last, order });
             }
             let task = self.task(key, sink);
-            let mut frames_of = Vec::new();
-            overlapping += nest(thread.spans, &mut |stack, start, own| {
-                let time = Some(Nanos(start));
-                frames_of.clear();
-                frames_of.extend(stack.iter().map(|name| frames[*name as usize]));
-                sink.add(&Sample { task: Some(task), time, ..Sample::new(&frames_of, &[own]) });
+            let spans = thread.spans.into_iter();
+            let named = spans.map(|span| Span {
+                name: frames[span.name as usize],
+                start: span.start,
+                end: span.end,
+                order: span.order,
             });
+            overlapping += nest(named.collect(), task, sink);
         }
         if unended > 0 {
             sink.note(format!(

@@ -11,6 +11,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, count, integer, text};
+use crate::nested::NestedIndex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
 use crate::skipped::Place;
@@ -125,10 +126,11 @@ pub(crate) fn add_profile(
     if !parts.samples.is_empty() {
         return add_samples(parts, &nodes, (task, has_times), sink);
     }
+    let mut found = vec![None; nodes.len()];
     for at in 0..nodes.len() {
-        let (stack, weights) = (stack(&nodes, at), [nodes[at].hits, 0]);
+        let weights = [nodes[at].hits, 0];
         let weights = if has_times { &weights[..] } else { &weights[..1] };
-        sink.add(&Sample { task, ..Sample::new(&stack, weights) });
+        add(&nodes, at, &mut found, &Sample { task, ..Sample::new(&[], weights) }, sink);
     }
     Ok(())
 }
@@ -194,18 +196,40 @@ fn file(url: &str) -> &str {
     url.strip_prefix("file://").unwrap_or(url)
 }
 
-/// The frames of a node, outermost first.
-fn stack(nodes: &[Node], at: usize) -> Vec<FrameIndex> {
-    let mut stack = Vec::new();
-    let mut next = Some(at);
+/// Adds a sample of a node; `found` are the stacks of those that were met before.
+fn add(
+    nodes: &[Node],
+    at: usize,
+    found: &mut [Option<NestedIndex>],
+    sample: &Sample<'_>,
+    sink: &mut Sink,
+) {
+    let mut path = Vec::new();
+    let (mut above, mut next) = (None, Some(at));
     // A loop among broken parents ends after as many steps as there are nodes.
-    for _ in 0..nodes.len() {
-        let Some(at) = next else { break };
-        stack.extend(nodes[at].frame);
+    while let Some(at) = next.filter(|_| path.len() < nodes.len()) {
+        above = found[at];
+        if above.is_some() {
+            break;
+        }
+        path.push(at);
         next = nodes[at].parent;
     }
-    stack.reverse();
-    stack
+    if sink.keeps_order() {
+        // Equal stacks are added up only where they follow each other.
+        let stack: Vec<_> = path.iter().rev().filter_map(|at| nodes[*at].frame).collect();
+        return sink.add(&Sample { stack: &stack, ..*sample });
+    }
+    for at in path.into_iter().rev() {
+        if let Some(frame) = nodes[at].frame {
+            above = Some(sink.nested(above, sample.task, frame));
+        }
+        found[at] = above;
+    }
+    match above {
+        Some(stack) => sink.add_nested(stack, sample),
+        None => sink.add(sample),
+    }
 }
 
 fn add_samples(
@@ -216,7 +240,7 @@ fn add_samples(
 ) -> Result<(), ReadError> {
     let by_id: FxHashMap<i64, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
-    let mut stacks: FxHashMap<usize, Vec<FrameIndex>> = FxHashMap::default();
+    let mut found = vec![None; nodes.len()];
     let delta = |at: usize| integer(parts.deltas.get(at)?);
     let mut time = parts.start.unwrap_or_default();
     for (at, id) in parts.samples.iter().enumerate() {
@@ -226,14 +250,42 @@ fn add_samples(
             sink.skip(Place::Record(at as u64 + 1), reason, id.to_string().as_bytes())?;
             continue;
         };
-        let stack = stacks.entry(*node).or_insert_with(|| stack(nodes, *node));
         // A sample stands for the time until the next one.
         let until = delta(at + 1).or_else(|| parts.end.map(|end| end.saturating_sub(time)));
         let micros = u64::try_from(until.unwrap_or_default()).unwrap_or_default();
         let weights = [1, micros.saturating_mul(1000)];
         let weights = if has_times { &weights[..] } else { &weights[..1] };
         let time = u64::try_from(time).ok().map(|micros| Nanos(micros.saturating_mul(1000)));
-        sink.add(&Sample { task, time, ..Sample::new(stack, weights) });
+        add(nodes, *node, &mut found, &Sample { task, time, ..Sample::new(&[], weights) }, sink);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use crate::{InputContent, ReadOptions, Source, read_input};
+
+    #[test]
+    fn nodes_take_no_more_room_the_deeper_they_are() {
+        const DEPTH: usize = 20_000;
+        let mut text = "{\"nodes\":[".to_owned();
+        for id in 1..=DEPTH {
+            let (comma, child) = if id < DEPTH { (",", id + 1) } else { ("", 0) };
+            let call = format!("{{\"functionName\":\"f{id}\",\"url\":\"\",\"lineNumber\":1}}");
+            let node =
+                format!("{{\"id\":{id},\"callFrame\":{call},\"children\":[{child}]}}{comma}");
+            text.write_str(&node).unwrap();
+        }
+        let all = |of: &dyn Fn(usize) -> usize| {
+            (1..=DEPTH).map(|id| of(id).to_string()).collect::<Vec<_>>().join(",")
+        };
+        let (samples, deltas) = (all(&|id| id), all(&|_| 5));
+        text += &format!("],\"samples\":[{samples}],\"timeDeltas\":[{deltas}]}}");
+        let read = read_input(Source::of_bytes(text.into()).unwrap(), &ReadOptions::default());
+        let InputContent::Stacks(stacks) = read.unwrap().content else { panic!("no stacks") };
+        assert_eq!((stacks.len(), stacks.nested.iter().count()), (0, DEPTH));
+        assert_eq!(stacks.to_profile().total(0).0, DEPTH as u64);
+    }
 }

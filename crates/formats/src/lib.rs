@@ -56,6 +56,7 @@ mod line_cache;
 mod lines;
 mod merge;
 mod names;
+mod nested;
 mod options;
 mod pprof;
 mod quantity;

@@ -10,6 +10,7 @@ use indexmap::{Equivalent, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
 
 use crate::ReadError;
+use crate::nested::NestedIndex;
 use crate::options::{NamesOf, ReadOptions, SampleOptions, Selection};
 use crate::skipped::{Place, Skipped};
 use crate::stacks::{Frame, Stacks, Task};
@@ -263,6 +264,28 @@ impl Sink {
         self.add_row(task, sample.stack, sample.weights);
     }
 
+    /// The stack of a frame below another stack of a thread, or as its outermost one. Where samples stay in
+    /// their order it is another one unless nothing stands between.
+    pub(crate) fn nested(
+        &mut self,
+        above: Option<NestedIndex>,
+        task: Option<TaskIndex>,
+        frame: FrameIndex,
+    ) -> NestedIndex {
+        let task = task.map_or(Stacks::NO_TASK, |task| task.0);
+        let values = self.stacks.value_types().len();
+        self.stacks.nested.node(above, (task, frame), self.keeps.order, values)
+    }
+
+    /// Adds a sample of such a stack, in place of its own.
+    pub(crate) fn add_nested(&mut self, stack: NestedIndex, sample: &Sample<'_>) {
+        if self.takes(sample) {
+            self.stacks.nested.add(stack, sample.weights);
+        } else {
+            self.not_selected += 1;
+        }
+    }
+
     /// Adds a stack that was collected from its innermost frame on, if there is one, and empties it.
     pub(crate) fn end_stack(
         &mut self,
@@ -385,6 +408,7 @@ impl Sink {
         let tasks: Vec<u32> =
             other.tasks.into_iter().map(|task| narrow(self.tasks.insert_full(task).0)).collect();
         let mut stack = Vec::new();
+        debug_assert!(other.stacks.nested.is_empty(), "who nests stacks reads alone");
         for row in 0..other.stacks.len() {
             let (task, of_other) = other.stacks.row(row);
             stack.clear();

@@ -1,5 +1,10 @@
 //! Spans of time that stand within one another.
 
+use flame_profile::Nanos;
+
+use crate::nested::NestedIndex;
+use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
+
 /// A span of a thread's time, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span<N> {
@@ -11,31 +16,31 @@ pub(crate) struct Span<N> {
 }
 
 struct Open {
+    stack: NestedIndex,
     end: u64,
     start: u64,
     /// What no span within it has taken.
     own: u64,
 }
 
-/// Nests the spans of one thread, and gives each stack (outermost first) with the start and the own
-/// time of its last span, in the order of their starts. Returns how many spans had to end early
-/// since the span that they began in ends before them.
-pub(crate) fn nest<N>(mut spans: Vec<Span<N>>, add: &mut dyn FnMut(&[N], u64, u64)) -> usize {
+impl Open {
+    fn close(&self, task: TaskIndex, sink: &mut Sink) {
+        let (task, time) = (Some(task), Some(Nanos(self.start)));
+        if self.own > 0 {
+            sink.add_nested(self.stack, &Sample { task, time, ..Sample::new(&[], &[self.own]) });
+        }
+    }
+}
+
+/// Nests the spans of one thread, and adds each stack with the start and the own time of its last span.
+/// Returns how many spans had to end early since the span that they began in ends before them.
+pub(crate) fn nest(mut spans: Vec<Span<FrameIndex>>, task: TaskIndex, sink: &mut Sink) -> usize {
     spans.sort_by(|a, b| (a.start, b.end, a.order).cmp(&(b.start, a.end, b.order)));
-    let mut names: Vec<N> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut early = 0;
-    let mut close = |names: &mut Vec<N>, open: &mut Vec<Open>| {
-        if let Some(span) = open.pop() {
-            if span.own > 0 {
-                add(names, span.start, span.own);
-            }
-            names.pop();
-        }
-    };
     for span in spans {
-        while open.last().is_some_and(|above| above.end <= span.start) {
-            close(&mut names, &mut open);
+        while let Some(ended) = open.pop_if(|above| above.end <= span.start) {
+            ended.close(task, sink);
         }
         let end = open.last().map_or(span.end, |above| span.end.min(above.end));
         early += usize::from(end < span.end);
@@ -43,46 +48,74 @@ pub(crate) fn nest<N>(mut spans: Vec<Span<N>>, add: &mut dyn FnMut(&[N], u64, u6
         if own == 0 {
             continue;
         }
-        if let Some(above) = open.last_mut() {
+        let above = open.last_mut().map(|above| {
             above.own = above.own.saturating_sub(own);
-        }
-        names.push(span.name);
-        open.push(Open { start: span.start, end, own });
+            above.stack
+        });
+        let stack = sink.nested(above, Some(task), span.name);
+        open.push(Open { stack, start: span.start, end, own });
     }
-    while !open.is_empty() {
-        close(&mut names, &mut open);
-    }
+    open.iter().rev().for_each(|left| left.close(task, sink));
     early
 }
 
 #[cfg(test)]
 mod tests {
+    use flame_profile::{
+        Annotations, FrameKind, SiblingOrder, TreeOptions, ValueType, write_folded,
+    };
+
     use super::*;
+    use crate::ReadOptions;
+    use crate::sink::TaskName;
 
     #[track_caller]
-    fn check(spans: &[(&str, u64, u64)], expect: &[(&str, u64)], expect_early: usize) {
-        let spans = spans.iter().enumerate().map(|(order, (name, start, end))| Span {
-            name: (*name).to_owned(),
-            start: *start,
-            end: *end,
-            order,
-        });
+    fn check(spans: &[(&str, u64, u64)], expect: &str, expect_early: usize) {
+        let mut sink = Sink::new(&ReadOptions::default());
+        let task = sink.task(TaskName { name: b"t", ..TaskName::default() });
+        let mut span = |(order, (name, start, end)): (usize, &(&str, u64, u64))| {
+            let name = sink.frame(name.as_bytes(), FrameKind::User);
+            Span { name, start: *start, end: *end, order }
+        };
+        let spans = spans.iter().enumerate().map(&mut span).collect();
+        let early = nest(spans, task, &mut sink);
+        let (stacks, ..) = sink.finish();
+        let tree = stacks.to_builder(&TreeOptions::default());
+        let tree = tree.finish(ValueType::samples(), SiblingOrder::Name);
         let mut found = Vec::new();
-        let early = nest(spans.collect(), &mut |stack, _, own| found.push((stack.join(";"), own)));
-        let found: Vec<(&str, u64)> = found.iter().map(|(stack, own)| (&stack[..], *own)).collect();
-        assert_eq!((found.as_slice(), early), (expect, expect_early));
+        write_folded(&tree, Annotations::Write, &mut found).unwrap();
+        let found = String::from_utf8(found).unwrap();
+        assert_eq!((&*found, early), (expect, expect_early));
+        assert_eq!(stacks.to_profile().total(0), tree.total());
     }
 
     #[test]
     fn own_time_is_what_spans_within_leave_over() {
-        check(&[("a", 0, 10), ("b", 2, 5), ("c", 5, 9)], &[("a;b", 3), ("a;c", 4), ("a", 3)], 0);
-        check(&[("in", 2, 4), ("out", 2, 8)], &[("out;in", 2), ("out", 4)], 0);
-        check(&[("first", 0, 4), ("second", 0, 4)], &[("first;second", 4)], 0);
-        check(&[("a", 0, 4), ("b", 4, 6), ("none", 5, 5)], &[("a", 4), ("b", 2)], 0);
+        let spans = [("a", 0, 10), ("b", 2, 5), ("c", 5, 9)];
+        check(&spans, "t;a 3\nt;a;b 3\nt;a;c 4\n", 0);
+        check(&[("in", 2, 4), ("out", 2, 8)], "t;out 4\nt;out;in 2\n", 0);
+        check(&[("first", 0, 4), ("second", 0, 4)], "t;first;second 4\n", 0);
+        check(&[("a", 0, 4), ("b", 4, 6), ("none", 5, 5)], "t;a 4\nt;b 2\n", 0);
+    }
+
+    /// A trace of 100,000 spans within one another is 6 MB.
+    #[test]
+    fn spans_take_no_more_room_the_deeper_they_are() {
+        const DEPTH: u64 = 50_000;
+        let mut sink = Sink::new(&ReadOptions::default());
+        let task = sink.task(TaskName { name: b"t", ..TaskName::default() });
+        let name = sink.frame(b"f", FrameKind::User);
+        let span = |at| Span { name, start: at, end: 2 * DEPTH - at, order: 0 };
+        nest((0..DEPTH).map(span).collect(), task, &mut sink);
+        let (stacks, ..) = sink.finish();
+        assert_eq!((stacks.len(), stacks.nested.iter().count() as u64), (0, DEPTH));
+        let tree = stacks.to_builder(&TreeOptions::default());
+        let tree = tree.finish(ValueType::samples(), SiblingOrder::Name);
+        assert_eq!(tree.total().0, 2 * DEPTH);
     }
 
     #[test]
     fn a_span_that_outlives_the_one_it_began_in_ends_with_it() {
-        check(&[("a", 0, 4), ("b", 2, 6)], &[("a;b", 2), ("a", 2)], 1);
+        check(&[("a", 0, 4), ("b", 2, 6)], "t;a 2\nt;a;b 2\n", 1);
     }
 }

@@ -2,9 +2,11 @@
 
 use flame_profile::{
     BuilderNode, FrameKind, LabelId, Location, Pid, Profile, Recursion, RootFrame, SiblingOrder,
-    StackId, Thread, Tid, TreeBuilder, TreeOptions, UnsortedStacks, ValueType, Weight, readable,
+    StackId, Thread, ThreadId, Tid, TreeBuilder, TreeOptions, UnsortedStacks, ValueType, Weight,
+    readable,
 };
 
+use crate::nested::Nested;
 use crate::sink::FrameIndex;
 
 /// A frame: its name as the input has it, and its kind.
@@ -36,6 +38,8 @@ pub struct Stacks {
     rows: Vec<Row>,
     /// One for each value type and row.
     weights: Vec<u64>,
+    /// Stacks beside the rows.
+    pub(crate) nested: Nested,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +61,7 @@ impl Stacks {
             path: Vec::new(),
             rows: Vec::new(),
             weights: Vec::new(),
+            nested: Nested::default(),
         }
     }
 
@@ -67,7 +72,7 @@ impl Stacks {
 
     /// Whether there is no stack.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && self.nested.is_empty()
     }
 
     /// How many distinct stacks there are.
@@ -160,7 +165,40 @@ impl Stacks {
             std::mem::swap(&mut before, &mut path);
         }
         unsorted.drain_into(&mut builder, false);
+        self.add_nested(&mut builder, (&labels, &tasks), value, options.recursion);
         builder
+    }
+
+    /// Adds the stacks that stand within one another to a tree that has these labels of frames and threads.
+    fn add_nested(
+        &self,
+        builder: &mut TreeBuilder,
+        (labels, tasks): (&[LabelId], &[LabelId]),
+        value: usize,
+        recursion: Recursion,
+    ) {
+        let mut nodes: Vec<Option<BuilderNode>> = Vec::new();
+        for node in self.nested.iter() {
+            let Some((node, weights)) = node else {
+                nodes.push(None);
+                continue;
+            };
+            let above = node.above.and_then(|above| nodes[above.index()]);
+            let above = above.unwrap_or_else(|| match tasks.get(node.task as usize) {
+                Some(task) => builder.child(BuilderNode::ROOT, *task),
+                None => BuilderNode::ROOT,
+            });
+            let label = labels[node.frame.0 as usize];
+            let node = match recursion {
+                Recursion::Keep => builder.child(above, label),
+                Recursion::Collapse => builder.child_or_repeated(above, label),
+            };
+            let weight = Weight(weights.get(value).copied().unwrap_or(0));
+            if weight > Weight(0) {
+                builder.add(node, weight);
+            }
+            nodes.push(Some(node));
+        }
     }
 
     /// The stacks as a profile, with all their values.
@@ -183,21 +221,43 @@ impl Stacks {
             let mut stack = stack.iter();
             let thread = match threads.get(task as usize) {
                 Some(thread) => *thread,
-                // Profiles have a thread for each sample: the outermost frame is taken for it.
-                None => {
-                    let outermost = stack.next().map(|frame| &*self.frames[frame.0 as usize].name);
-                    let name = readable(outermost.unwrap_or(b"[no stack]"));
-                    let name = profile.intern(&name);
-                    let thread = Thread { name, process: None, pid: None, tid: None };
-                    profile.add_whole_thread(thread)
-                }
+                None => self.thread_of(stack.next(), &mut profile),
             };
             let stack = stack.fold(StackId::EMPTY, |caller, frame| {
                 profile.push_stack(caller, locations[frame.0 as usize])
             });
             profile.add_sample(thread, stack, self.weights(row));
         }
+        let mut nodes: Vec<Option<(ThreadId, StackId)>> = Vec::new();
+        for node in self.nested.iter() {
+            let Some((node, weights)) = node else {
+                nodes.push(None);
+                continue;
+            };
+            let above = node.above.and_then(|above| nodes[above.index()]);
+            let (thread, caller) = match (above, threads.get(node.task as usize)) {
+                (Some(above), _) => above,
+                (None, Some(thread)) => (*thread, StackId::EMPTY),
+                (None, None) => (self.thread_of(Some(&node.frame), &mut profile), StackId::EMPTY),
+            };
+            let is_thread = above.is_none() && node.task == Stacks::NO_TASK;
+            let stack = match is_thread {
+                true => caller,
+                false => profile.push_stack(caller, locations[node.frame.0 as usize]),
+            };
+            nodes.push(Some((thread, stack)));
+            if weights.iter().any(|weight| *weight > 0) {
+                profile.add_sample(thread, stack, weights);
+            }
+        }
         profile
+    }
+
+    /// Profiles have a thread for each sample: where none is known, the outermost frame is taken for it.
+    fn thread_of(&self, outermost: Option<&FrameIndex>, profile: &mut Profile) -> ThreadId {
+        let name = outermost.map(|frame| &*self.frames[frame.0 as usize].name);
+        let name = profile.intern(&readable(name.unwrap_or(b"[no stack]")));
+        profile.add_whole_thread(Thread { name, process: None, pid: None, tid: None })
     }
 }
 

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use flame_profile::{FrameKind, Nanos, ValueType};
+use flame_profile::{FrameKind, ValueType};
 
 use crate::ReadError;
 use crate::head::Head;
@@ -141,10 +141,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         };
         let tid = u32::try_from(thread).ok().filter(|_| columns.rows == Rows::Zones);
         let task = sink.task(TaskName { name: name.as_bytes(), tid, ..TaskName::default() });
-        overlapping += nest(spans, &mut |stack, start, own| {
-            let time = Some(Nanos(start));
-            sink.add(&Sample { task: Some(task), time, ..Sample::new(stack, &[own]) });
-        });
+        overlapping += nest(spans, task, sink);
     }
     if has_sums {
         sink.note("sums of zones are not stacks, and include nested zones: use csvexport -u");
