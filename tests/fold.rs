@@ -480,3 +480,15 @@ fn weights_of_speedscope_that_are_no_whole_numbers_are_said() {
     fs::write(scratch.file("in.json"), file("0.4,0.4")).unwrap();
     fold(&scratch, &["in.json"]).error(1, &["they weigh 0, not 0.80"]);
 }
+
+#[test]
+fn a_line_that_lost_its_second_count_is_said() {
+    let lines: String = (0..20).map(|at| format!("a;b{at} 1 2\n")).collect();
+    let scratch = scratch_with("in.folded", format!("{lines}a;c 3\n"));
+    let ended = fold(&scratch, &["in.folded"]).success();
+    says(&ended, &["20 of the first 21 lines have two counts, but not every line has"]);
+    fold(&scratch, &["in.folded", "--strict"]).error(1, &["not every line ends with two counts"]);
+    fs::write(scratch.file("in.folded"), "main;thread 1 12\nmain;f 3\n").unwrap();
+    let ended = fold(&scratch, &["in.folded", "--strict"]).success();
+    assert_eq!((&*ended.stdout, &*ended.stderr), ("main;f 3\nmain;thread 1; 12\n", ""));
+}

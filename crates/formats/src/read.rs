@@ -85,7 +85,9 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
     let (content, skipped) = match &format.reader {
         Reader::Folded => {
             refuse(options.samples.first_choice(), "folded text has only names and counts")?;
-            read_folded(&mut source, &head, options)?
+            let (content, skipped, note) = read_folded(&mut source, &head, options)?;
+            notes.extend(note);
+            (content, skipped)
         }
         Reader::Pprof => return read_binary(source, format, &head, options),
         Reader::PerfData => return perf_data::read(source, format, &head, options),
@@ -277,12 +279,17 @@ fn read_folded(
     source: &mut Source,
     head: &[u8],
     options: &ReadOptions,
-) -> Result<(InputContent, Skipped), ReadError> {
+) -> Result<(InputContent, Skipped, Option<String>), ReadError> {
     let (columns, first_frames) = (Columns::detect(head), FirstFrames::detect(head));
     let is_seekable = source.is_seekable();
     let mut read = |columns| read_parts(source, (columns, first_frames), options);
+    let mut note = None;
     let result = match read(columns) {
         Err(FoldedError::OneCount) if is_seekable => {
+            note = lacking_counts(head);
+            if note.is_some() && options.strict {
+                return Err(ReadError::Folded(FoldedError::OneCount));
+            }
             read(Columns::One).map(|parts| (parts, Columns::One))
         }
         result => result.map(|parts| (parts, columns)),
@@ -301,7 +308,21 @@ fn read_folded(
         skipped.add(place, line.reason, &line.text);
     }
     skipped.add_count(parts.skipped_lines().saturating_sub(shown.len() as u64));
-    Ok((InputContent::Folded(Box::new(parts), columns), skipped))
+    Ok((InputContent::Folded(Box::new(parts), columns), skipped, note))
+}
+
+/// What is said of text with one count a line of whose start nearly all lines seem to have two; some do where
+/// names end with a number.
+fn lacking_counts(head: &[u8]) -> Option<String> {
+    let lines = head.split(|byte| *byte == b'\n');
+    let counts = lines.map(Columns::detect).filter(|columns| *columns == Columns::Two);
+    let (two, all) = (counts.count(), memchr::memchr_iter(b'\n', head).count().max(1));
+    (two * 8 >= all * 7).then(|| {
+        format!(
+            "{two} of the first {all} lines have two counts, but not every line has: all were read with \
+             one count, and the first as a part of names"
+        )
+    })
 }
 
 /// Reads the parts of a source side by side.
