@@ -482,6 +482,23 @@ fn weights_of_speedscope_that_are_no_whole_numbers_are_said() {
 }
 
 #[test]
+fn what_is_no_profile_is_refused_and_named() {
+    let mut tar = [&b"a.folded"[..], &[0; 249], b"ustar", &[0; 250], b"a;b 1\n"].concat();
+    tar.resize(10_240, 0);
+    let scratch = scratch_with("in.tar", tar);
+    let refused = ["in.tar as a profile", "is a tar archive; unpack it first"];
+    fold(&scratch, &["in.tar"]).error(1, &refused);
+    fs::create_dir_all(scratch.file("folder/empty")).unwrap();
+    fold(&scratch, &["folder/empty"]).error(1, &["no files in folder/empty"]);
+    fs::write(scratch.file("folder/a.folded"), "a;b 1\n").unwrap();
+    symlink("empty", scratch.file("folder/link")).unwrap();
+    let ended = fold(&scratch, &["folder"]).success();
+    says(&ended, &["left out: cannot read folder/link: is a directory"]);
+    assert_eq!(ended.stdout, "a;b 1\n");
+    fold(&scratch, &["folder", "--strict"]).error(1, &["folder/link: is a directory"]);
+}
+
+#[test]
 fn a_line_that_lost_its_second_count_is_said() {
     let lines: String = (0..20).map(|at| format!("a;b{at} 1 2\n")).collect();
     let scratch = scratch_with("in.folded", format!("{lines}a;c 3\n"));

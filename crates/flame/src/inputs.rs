@@ -49,6 +49,10 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
             false => files.push(there(path)?),
         }
     }
+    if files.is_empty() {
+        let folders: Vec<String> = paths.iter().map(|path| shown_path(path)).collect();
+        return Err(Failure::new(format!("no files in {}", folders.join(", "))));
+    }
     Ok(files)
 }
 

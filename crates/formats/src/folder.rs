@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flame_perf_data::recognise;
 
-/// The files of a folder and of those in it, sorted; links to folders are not followed, and those that
-/// lead nowhere are files that cannot be read.
+/// The files of a folder and of those in it, sorted; links to folders are not followed, and are files that cannot be
+/// read, as are those that lead nowhere.
 ///
 /// # Errors
 /// What could not be looked into, and why.
@@ -31,7 +31,7 @@ fn add(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Erro
         let status = fs::symlink_metadata(&path).map_err(|error| (path.clone(), error))?;
         if status.is_dir() {
             add(&path, files)?;
-        } else if fs::metadata(&path).map_or(true, |leads_to| leads_to.is_file()) {
+        } else if fs::metadata(&path).map_or(true, |to| to.is_file() || to.is_dir()) {
             files.push(path);
         }
     }

@@ -181,6 +181,10 @@ fn looks_like(head: &Head<'_>) -> Option<String> {
     if let Some((_, looks)) = starts.iter().find(is_known) {
         return Some((*looks).to_owned());
     }
+    // POSIX, and GNU of old.
+    if head.bytes().get(257..262) == Some(b"ustar") {
+        return Some("is a tar archive; unpack it first".to_owned());
+    }
     if perf_script::lacks_frames(head) {
         return Some("is what perf script prints without frames; add ip,sym to its -F".to_owned());
     }
