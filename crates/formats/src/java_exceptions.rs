@@ -18,6 +18,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
+use crate::names::number;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink};
 use crate::thread_dump::method_name;
@@ -45,17 +46,32 @@ fn method(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     is_method.then_some(name)
 }
 
+/// `    ... 12 more`
+fn common_frames(line: &[u8]) -> Option<usize> {
+    number(line.trim_ascii().strip_prefix(b"... ")?.strip_suffix(b" more")?)
+}
+
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     // Innermost first.
     let mut stack: Vec<FrameIndex> = Vec::new();
+    // The trace before.
+    let mut before: Vec<FrameIndex> = Vec::new();
     while let Some(line) = lines.next_line()? {
         if let Some(name) = method(line.text) {
             stack.push(sink.frame(&name, FrameKind::User));
             continue;
         }
+        // A cause that was thrown where its trace was caught has no frame that the trace lacks.
+        let common = common_frames(line.text).and_then(|count| before.len().checked_sub(count));
+        if let (true, Some(start)) = (stack.is_empty(), common) {
+            stack.extend_from_slice(&before[start..]);
+        }
         // `- waiting on <0x76ab>` and `- locked <0x76ab>` stand among the frames.
         if !line.text.trim_ascii_start().starts_with(b"- ") {
+            if !stack.is_empty() {
+                before.clone_from(&stack);
+            }
             sink.end_stack(&mut stack, None, 1);
         }
     }
