@@ -87,8 +87,8 @@ fn is_folded(line: &[u8]) -> bool {
     let (stack, count) = (&line[..blank], &line[blank + 1..]);
     is_decimal(count)
         && memchr::memchr(b';', stack).is_some()
-        // Variables are indented or have a sign of equality, and source lines stand behind their number and a tab.
-        && !stack[0].is_ascii_whitespace()
+        // Frames have a number; variables are indented or have a sign of equality, and source lines stand behind their number and a tab.
+        && !matches!(stack[0], b' ' | b'\t' | b'#')
         && memchr::memchr(b'\t', stack).is_none()
         && memchr::memmem::find(stack, b" = ").is_none()
 }
@@ -142,6 +142,7 @@ mod tests {
             "Using host libthread_db library \"/lib/x86_64-linux-gnu/libthread_db.so.1\".",
             "__futex_wait (private=<optimized out>, op=393) at ./nptl/futex-internal.c:57",
             "        buf = \"a;b\", '\\000' <repeats 12 times>, n = 5",
+            "#3  0x0000401136 - 1 pack::<[u8; 8]> 12",
             "rest = {a = \"x;y\"}, n = 12",
             "57\t  for (i = 0; i < 10; i++) n += 12",
             "48\t../sysdeps/unix/sysv/linux/clock_nanosleep.c: No such file or directory.",
