@@ -378,7 +378,7 @@ fn share(total: u64, index: u64, of: u64) -> u64 {
 }
 
 /// The smallest odd prime that is not below a number.
-fn prime_from(number: u64) -> u64 {
+pub(crate) fn prime_from(number: u64) -> u64 {
     let is_prime =
         |n: u64| (3..).step_by(2).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
     let mut odd = number.clamp(3, 1 << 32) | 1;

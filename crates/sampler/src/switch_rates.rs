@@ -8,12 +8,17 @@ use std::collections::BTreeMap;
 
 use flame_profile::{Nanos, Tid, whole};
 
+use crate::counting::prime_from;
+
 /// Fewer samples a second than that of a busy thread say little.
 const LEAST: f64 = 50.0;
 
 /// Samples a second of all busy threads, where there are so many that each gets less: a sample takes
 /// some 10 us, and a tenth of a millisecond where a script is read.
 const MOST: f64 = 4000.0;
+
+/// Below that mean period each switch is sampled.
+const LEAST_MEAN: f64 = 3.0;
 
 /// How often the rates are looked at.
 const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
@@ -94,10 +99,10 @@ impl SwitchRates {
         self.periods.clear();
         for (tid, count) in &self.counts {
             let mean = rate(*count, seconds) / share;
-            if mean >= 2.0 {
-                // Odd: many threads do two things in turn.
-                let period = whole(mean * (0.5 + self.random.f64())) | 1;
-                self.periods.insert(*tid, period);
+            if mean >= LEAST_MEAN {
+                // Many threads do two or three things in turn, or as many as have these as factors.
+                let period = prime_from(whole(mean * (0.5 + self.random.f64())));
+                self.periods.insert(*tid, period.max(5));
             }
         }
         self.begin(now);
@@ -156,8 +161,22 @@ mod tests {
         rates.draw(Nanos(SECOND));
         assert_eq!([1, 2].map(|tid| rates.period(Tid(tid))), [1, 1]);
         // 448 samples a second each.
-        assert!((44..=135).contains(&rates.period(Tid(3))));
+        assert!((44..=137).contains(&rates.period(Tid(3))));
         assert!((89..=269).contains(&rates.period(Tid(4))));
+    }
+
+    /// A thread that does a few things in turn is sampled in each of them.
+    #[test]
+    fn no_period_is_in_step_with_short_cycles() {
+        let mut rates = SwitchRates::new(1000, Some(1));
+        for busy in (1..400).map(|n| n * 250) {
+            rates.begin(Nanos(0));
+            switched(&mut rates, &[(1, busy)]);
+            rates.draw(Nanos(SECOND));
+            let period = rates.period(Tid(1));
+            let is_in_step = [2, 3].iter().any(|cycle| period.is_multiple_of(*cycle));
+            assert!(!is_in_step && (busy < 6000 || period > 1), "{busy}: {period}");
+        }
     }
 
     /// A thousand threads, each switched a hundred times a second, do not make fifty thousand samples.
