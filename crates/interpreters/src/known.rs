@@ -316,8 +316,9 @@ mod tests {
         assert_eq!(known.judged(8), Judged::NotYet);
         known.add(7, &python(11), 0x1234);
         known.add_part(part, 7, 0x1000);
-        [(8, Some(part), 0x5000), (9, Some(other), 0x5000), (10, None, 0x5000)]
-            .map(|(pid, part, start)| known.mapped(pid, part, start));
+        for (pid, part) in [(8, Some(part)), (9, Some(other)), (10, None)] {
+            known.mapped(pid, part, 0x5000);
+        }
         let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));
         assert_eq!(found(8), Some((python(11), 0x5234)));
         assert_eq!([9, 10].map(|pid| known.judged(pid)), [Judged::NotYet; 2]);
