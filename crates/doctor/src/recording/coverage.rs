@@ -84,7 +84,9 @@ pub fn unseen(
         reasons.push(why.to_owned());
     }
     let reasons = if reasons.is_empty() {
-        "samples are missing, and it is not known why".to_owned()
+        "samples are missing, and it is not known why (on virtual machines, timers come too late \
+         for work that takes less than some 50 us at a time)"
+            .to_owned()
     } else {
         reasons.join("; ")
     };
