@@ -111,7 +111,7 @@ pub struct FoldedLines<'t, T> {
 }
 
 impl<T: FoldedTree> FoldedLines<'_, T> {
-    /// The next lines, of [`FoldedLines::SIZE`] bytes together or a little more; `None` behind the last.
+    /// The next lines, of 64 KiB together or a little more; `None` behind the last.
     pub fn next_lines(&mut self) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < FoldedLines::<T>::SIZE {
