@@ -179,14 +179,13 @@ impl Known {
         let _ = self.parts.iter().find(|slot| slot.get_or_init(|| mapped).part == part);
     }
 
-    /// A process has mapped a part of a file.
+    /// A process has mapped a part of a file. If it is known to have an interpreter, that stays its one.
     pub fn mapped(&self, pid: u32, part: Option<[u64; 4]>, start: u64) {
-        let parts = self.parts.iter().map_while(OnceLock::get);
-        if let Some(known) = parts.into_iter().find(|known| Some(known.part) == part) {
-            let found = (known.number, start.wrapping_add(known.runtime));
-            if self.find(pid) != Some(found) {
-                self.put(pid, found.0, found.1);
-            }
+        let mut parts = self.parts.iter().map_while(OnceLock::get);
+        if let Some(known) = parts.find(|known| Some(known.part) == part)
+            && self.judged(pid) != Judged::Interpreter
+        {
+            self.put(pid, known.number, start.wrapping_add(known.runtime));
         }
     }
 
@@ -322,9 +321,12 @@ mod tests {
         let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));
         assert_eq!(found(8), Some((python(11), 0x5234)));
         assert_eq!([9, 10].map(|pid| known.judged(pid)), [Judged::NotYet; 2]);
-        // It runs another program now.
         known.add(7, &python(12), 0x2000);
         known.add_part(other, 7, 0x1000);
+        known.mapped(8, Some(other), 0x1000);
+        assert_eq!(found(8), Some((python(11), 0x5234)), "the first one stays");
+        // It runs another program now.
+        known.forget(8);
         known.mapped(8, Some(other), 0x1000);
         assert_eq!(found(8), Some((python(12), 0x2000)));
     }

@@ -116,7 +116,7 @@ impl Scripts {
                 known.forget(pid.0);
                 self.looked_at.remove(pid);
             }
-            // Readers have told it already, and the program before is forgotten only now.
+            // Readers have told that already; what the exec before it forgot just now is told again.
             EventKind::Mapping(MappingEvent { pid, start, offset, file, .. }) => {
                 known.mapped(pid.0, file.part_at(*offset), start.0);
             }

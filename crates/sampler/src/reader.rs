@@ -299,6 +299,8 @@ impl Reader {
             }
             match (glance, interpreters) {
                 (Glance::Fork { pid, parent, .. }, Some(known)) => known.forked(parent.0, pid.0),
+                // What a fork inherited is over.
+                (Glance::Comm { pid, exec: true, .. }, Some(known)) => known.forget(pid.0),
                 (Glance::Mapping { pid, start, offset, file }, Some(known)) => {
                     known.mapped(pid.0, file.part_at(offset), start.0);
                 }
