@@ -297,15 +297,7 @@ impl Reader {
                     return;
                 }
             }
-            match (glance, interpreters) {
-                (Glance::Fork { pid, parent, .. }, Some(known)) => known.forked(parent.0, pid.0),
-                // What a fork inherited is over.
-                (Glance::Comm { pid, exec: true, .. }, Some(known)) => known.forget(pid.0),
-                (Glance::Mapping { pid, start, offset, file }, Some(known)) => {
-                    known.mapped(pid.0, file.part_at(offset), start.0);
-                }
-                _ => {}
-            }
+            interpreters.iter().for_each(|known| follow(known, glance));
             maps_code |= matches!(glance, Glance::Mapping { .. });
             pacing::note(&mut seen, glance, time);
         });
@@ -401,6 +393,19 @@ impl Reader {
             Some((event, _)) if self.timer_rests => self.plan.read(event).running,
             _ => monotonic_now(),
         }
+    }
+}
+
+/// Takes in what a record says of where interpreters are.
+fn follow(known: &Known, glance: Glance) {
+    match glance {
+        Glance::Fork { pid, parent, .. } => known.forked(parent.0, pid.0),
+        // What a fork inherited is over.
+        Glance::Comm { pid, exec: true, .. } => known.forget(pid.0),
+        Glance::Mapping { pid, start, offset, file } => {
+            known.mapped(pid.0, file.part_at(offset), start.0);
+        }
+        _ => {}
     }
 }
 
