@@ -118,9 +118,11 @@ impl Coverage {
         Weight(self.sampled.0).share_of(Weight(self.accounted.0))
     }
 
-    /// Whether it is a share of nothing: of so little time, shown as 0.00 s, that there was no sample.
+    /// Whether it is a share of nothing: of no time at all, as of a machine that was idle by its ticks, or of so little,
+    /// shown as 0.00 s, that there was no sample.
     pub fn is_of_nothing(self) -> bool {
-        self.sampled == Nanos(0) && self.accounted < Nanos(5_000_000)
+        let is_little = self.sampled == Nanos(0) && self.accounted < Nanos(5_000_000);
+        is_little || self.accounted == Nanos(0)
     }
 }
 
@@ -427,7 +429,7 @@ mod tests {
     fn coverage_of_no_time_is_none() {
         let coverage =
             |sampled, accounted| Coverage { sampled: Nanos(sampled), accounted: Nanos(accounted) };
-        assert!(coverage(0, 4_999_999).is_of_nothing());
+        assert!(coverage(0, 4_999_999).is_of_nothing() && coverage(80_000_000, 0).is_of_nothing());
         assert!(!coverage(0, 5_000_000).is_of_nothing());
         assert!(!coverage(1, 4_999_999).is_of_nothing());
         assert_eq!(coverage(3, 4).fraction(), 0.75);
