@@ -136,6 +136,24 @@ fn a_flood_of_short_waits_and_a_long_one_keep_their_times() {
     assert!(ended.stderr.contains("the target was slowed down"), "{}", ended.stderr);
 }
 
+/// Some of the waits are sampled, and those are some 25 us shorter: their CPU does not fall asleep.
+#[test]
+fn waits_in_turn_have_their_shares_whatever_their_lengths() {
+    if !live() {
+        return;
+    }
+    let (ended, folded) = waits(&["-F", "199"], &[&program("waits.c"), "turns", "2"]);
+    let truth = truth(&ended);
+    let all = truth.values().sum::<u64>() as f64;
+    let seen = truth.keys().map(|name| folded.with(&[name])).sum::<u64>() as f64;
+    for (name, time) in &truth {
+        let (share, expect) = (folded.with(&[name]) as f64 / seen, *time as f64 / all);
+        let far = (share - expect).abs();
+        assert!(far < 0.08, "{name} has {share} of {expect}\n{}", ended.stderr);
+    }
+    assert!(seen / folded.total() as f64 > 0.9, "{}", ended.stderr);
+}
+
 #[test]
 fn who_waits_all_the_time_has_waited_all_the_time() {
     if !live() {

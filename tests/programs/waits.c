@@ -1,8 +1,9 @@
-// waits [flood SECONDS]: threads that wait for known times, and say for how long each did.
+// waits [flood SECONDS | turns SECONDS]: threads that wait for known times, and say for how long each did.
 //
 // A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
 // threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
-// before that, and rests for long after it.
+// before that, and rests for long after it. With `turns` main sleeps in three places in turn, some thousand
+// times a second.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
@@ -133,7 +134,45 @@ static void flood(uint64_t ns) {
     pthread_join(pong, NULL);
 }
 
+FUNCTION static void in_short(void) {
+    usleep(205);
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_middle(void) {
+    usleep(315);
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_long(void) {
+    usleep(405);
+    NO_TAIL_CALL();
+}
+
+static void turns(uint64_t ns) {
+    static struct {
+        const char *name;
+        void (*wait)(void);
+        uint64_t waited;
+    } places[] = {{"in_long", in_long, 0}, {"in_middle", in_middle, 0}, {"in_short", in_short, 0}};
+    uint64_t end = wall_ns() + ns;
+    while (wall_ns() < end) {
+        for (int i = 0; i < 3; i++) {
+            uint64_t wall = wall_ns(), cpu = cpu_ns();
+            places[i].wait();
+            places[i].waited += (wall_ns() - wall) - (cpu_ns() - cpu);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        printf("%s %lu\n", places[i].name, places[i].waited);
+    }
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "turns") == 0) {
+        turns(ns_argument(argc, argv, 2, 1.0));
+        return 0;
+    }
     if (pipe(pipe_ends) || pipe(back) || socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends)) {
         abort();
     }

@@ -10,15 +10,13 @@
 //! their times: so a long wait never stands for short ones nor they for it, whatever happened to be
 //! sampled.
 
-use std::collections::BTreeMap;
-
 use flame_profile::{Nanos, OffCpuTime, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::config::{States, Waits, Wakers};
-use class::{BATCH, Classes, Sampled};
+use lengths::{Lengths, Sampled, Shares};
 
-mod class;
+mod lengths;
 
 /// Follows the threads of a recording. `S` is a sample that does not know yet for how long.
 ///
@@ -34,8 +32,22 @@ pub(crate) struct OffCpu<S> {
     /// They may be switched away once more, for ever.
     ended: FxHashSet<Tid>,
     /// By thread.
-    classes: FxHashMap<Tid, (Pid, Classes<S>)>,
+    kept_back: FxHashMap<Tid, KeptBack<S>>,
     sums: OffCpuTime,
+}
+
+/// What of a thread was not handed out yet.
+#[derive(Debug)]
+struct KeptBack<S> {
+    pid: Pid,
+    /// Waits, and then times of being preempted.
+    lengths: [Lengths<S>; 2],
+}
+
+impl<S> KeptBack<S> {
+    fn of(pid: Pid) -> KeptBack<S> {
+        KeptBack { pid, lengths: [Lengths::default(), Lengths::default()] }
+    }
 }
 
 /// A thread that has left its CPU, or is about to.
@@ -144,7 +156,7 @@ impl<S: Clone> OffCpu<S> {
             away: FxHashMap::default(),
             unseen: FxHashMap::default(),
             ended: FxHashSet::default(),
-            classes: FxHashMap::default(),
+            kept_back: FxHashMap::default(),
             sums: OffCpuTime::default(),
         }
     }
@@ -292,7 +304,7 @@ impl<S: Clone> OffCpu<S> {
         self.sums.time.0 += duration.0;
         let spell = |time, stack| {
             let duration = Nanos(time);
-            Spell { pid, tid, duration, preempted, is_over, stack }
+            vec![Spell { pid, tid, duration, preempted, is_over, stack }]
         };
         let asleep = match &away.woken {
             Some((woken, _)) if wakers == Wakers::Alone => {
@@ -305,7 +317,7 @@ impl<S: Clone> OffCpu<S> {
         let seen = Seen { stack, waker: away.woken.map(|(_, waker)| waker) };
         if away.before {
             self.sums.before.0 += duration.0;
-            return vec![spell(asleep.0, SpellStack::Before(seen))];
+            return spell(asleep.0, SpellStack::Before(seen));
         }
         self.sums.waits += 1;
         self.sums.preempted.0 += if preempted { duration.0 } else { 0 };
@@ -317,40 +329,17 @@ impl<S: Clone> OffCpu<S> {
         self.sums.sampled += u64::from(is_sampled);
         // What was not sampled meanwhile is over, and longer or shorter.
         if is_sampled && is_over {
-            return vec![spell(asleep.0, SpellStack::Sampled(seen))];
+            return spell(asleep.0, SpellStack::Sampled(seen));
         }
         let own = duration.0.saturating_sub(away.kept.0);
         let sampled = Sampled { seen, time: duration.0, own, shown: asleep.0 };
-        let shared_out =
-            self.among_its_class(tid, (pid, preempted), sampled, is_sampled).into_iter();
-        shared_out.map(|(seen, time)| spell(time, SpellStack::Sampled(seen))).collect()
-    }
-
-    /// Keeps a wait until there are enough of its thread and about its length: those, each with its part
-    /// of what was not sampled.
-    fn among_its_class(
-        &mut self,
-        tid: Tid,
-        (pid, preempted): (Pid, bool),
-        wait: Sampled<S>,
-        is_sampled: bool,
-    ) -> Vec<(Seen<S>, u64)> {
-        let length = wait.own.checked_ilog2().unwrap_or(0) / 2;
-        let (_, classes) = self.classes.entry(tid).or_insert((pid, BTreeMap::new()));
-        let class = classes.entry((preempted, length)).or_default();
-        // Nothing was left out before it: it stands for itself, whatever is left out later.
-        if is_sampled && class.unsampled == 0 && class.batch.is_empty() {
-            return vec![(wait.seen, wait.shown)];
+        let kept_back = self.kept_back.entry(tid).or_insert_with(|| KeptBack::of(pid));
+        let lengths = &mut kept_back.lengths[usize::from(preempted)];
+        if !is_sampled {
+            lengths.not_sampled(sampled);
+            return Vec::new();
         }
-        if is_sampled {
-            class.batch.push(wait);
-        } else {
-            class.unsampled += wait.time;
-            if wait.seen.stack.is_some() && class.last.is_none() {
-                class.last = Some(wait);
-            }
-        }
-        if class.batch.len() < BATCH { Vec::new() } else { class.shared_out() }
+        shared_out(pid, tid, preempted, lengths.sampled(sampled)).collect()
     }
 
     /// A thread has ended: it does not come back from its last switch. What was not sampled of it.
@@ -362,23 +351,11 @@ impl<S: Clone> OffCpu<S> {
 
     /// What of a thread was not handed out yet.
     fn unsampled(&mut self, tid: Tid) -> Vec<Spell<S>> {
-        let Some((pid, classes)) = self.classes.remove(&tid) else { return Vec::new() };
-        let mut spells = Vec::new();
-        for ((preempted, _), mut class) in classes {
-            let spell = |(stack, time)| {
-                let duration = Nanos(time);
-                Spell { pid, tid, duration, preempted, is_over: false, stack }
-            };
-            let sampled = |(seen, time)| spell((SpellStack::Sampled(seen), time));
-            let left = class.unsampled;
-            if !class.batch.is_empty() {
-                spells.extend(class.shared_out().into_iter().map(sampled));
-            } else if left > 0 {
-                let last = class.last.map(|last| last.of(left));
-                spells.push(last.map_or(spell((SpellStack::NotSampled, left)), sampled));
-            }
-        }
-        spells
+        let Some(KeptBack { pid, lengths }) = self.kept_back.remove(&tid) else {
+            return Vec::new();
+        };
+        let rest = lengths.into_iter().zip([false, true]);
+        rest.flat_map(|(all, preempted)| shared_out(pid, tid, preempted, all.rest())).collect()
     }
 
     /// A thread begins, maybe with the number of one that has ended.
@@ -440,7 +417,7 @@ impl<S: Clone> OffCpu<S> {
         self.sums.missed.0 += unseen.map(|since| now.saturating_since(since).0).sum::<u64>();
         let spells = known.into_iter().flat_map(|(tid, away)| self.spells(now, tid, away, true));
         let mut spells: Vec<Spell<S>> = spells.collect();
-        let mut left: Vec<Tid> = self.classes.keys().copied().collect();
+        let mut left: Vec<Tid> = self.kept_back.keys().copied().collect();
         left.sort_unstable();
         spells.extend(left.into_iter().flat_map(|tid| self.unsampled(tid)));
         spells
@@ -450,6 +427,20 @@ impl<S: Clone> OffCpu<S> {
     pub(crate) fn counts(&self, pid: Pid, tid: Tid) -> bool {
         pid.0 != 0 && tid.0 != u32::MAX && !self.ended.contains(&tid)
     }
+}
+
+/// What was kept back of a thread, as it is shown.
+fn shared_out<S>(
+    pid: Pid,
+    tid: Tid,
+    preempted: bool,
+    shares: Shares<S>,
+) -> impl Iterator<Item = Spell<S>> {
+    shares.into_iter().map(move |(seen, time)| {
+        let duration = Nanos(time);
+        let stack = seen.map_or(SpellStack::NotSampled, SpellStack::Sampled);
+        Spell { pid, tid, duration, preempted, is_over: false, stack }
+    })
 }
 
 #[cfg(test)]

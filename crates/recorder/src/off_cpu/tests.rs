@@ -1,3 +1,4 @@
+use super::lengths::BATCH;
 use super::*;
 
 const PID: Pid = Pid(7);
@@ -106,8 +107,8 @@ fn a_sample_stands_for_what_was_not_sampled_before_it_and_not_for_what_comes_lat
     assert_eq!(wait(2000, 700, Some("first")), spell(700, sampled("first")));
     assert_eq!(wait(3000, 900, None), []);
     assert_eq!(wait(4000, 900, Some("later")), []);
-    let mut expect = spell(2, SpellStack::NotSampled);
-    expect.extend(spell(1800, sampled("later")));
+    let mut expect = spell(1800, sampled("later"));
+    expect.extend(spell(2, SpellStack::NotSampled));
     assert_eq!(all.ended(TID), expect);
 }
 

@@ -1,0 +1,282 @@
+//! Waits of a thread by how long they took, of which the sampled stand for others of about their length.
+//!
+//! What is about as long is seen from the lengths themselves: they are grouped where the thread has waits,
+//! and parted where it has none. Limits that are fixed would part what belongs together: a wait whose stack
+//! is read is some 25 us shorter than others, and near a limit that makes it one of another group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use super::Seen;
+
+/// This many samples share what was not sampled meanwhile.
+pub(super) const BATCH: usize = 64;
+
+/// Lengths with this many empty steps between them belong to different groups: more than a factor of two.
+const GAP: u32 = 4;
+
+/// A group spans fewer steps: a factor of 16.
+const SPAN: u32 = 16;
+
+/// The logarithm of a length, four steps to a factor of two.
+type Step = u32;
+
+/// Waits, or times of being preempted.
+#[derive(Debug)]
+pub(super) struct Lengths<S> {
+    /// What was not sampled since it was last shared out, and how many waits that was.
+    unsampled: BTreeMap<Step, (u64, u64)>,
+    /// Samples since the last batch, with their own times.
+    batch: Vec<Sampled<S>>,
+    /// The last sample of earlier batches, or else one whose waker is not known.
+    last: BTreeMap<Step, Sampled<S>>,
+}
+
+/// A wait of which all was sampled that is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Sampled<S> {
+    pub(super) seen: Seen<S>,
+    /// For how long the thread had no CPU.
+    pub(super) time: u64,
+    /// That without what it was kept from its CPU for: its length.
+    pub(super) own: u64,
+    /// How much of that is shown.
+    pub(super) shown: u64,
+}
+
+/// What is handed out: what was seen, or `None` where no wait of that length was sampled, and for how long.
+pub(super) type Shares<S> = Vec<(Option<Seen<S>>, u64)>;
+
+impl<S> Sampled<S> {
+    /// The same, for this much time without a CPU.
+    fn of(self, time: u64) -> (Option<Seen<S>>, u64) {
+        let shown = u128::from(self.shown) * u128::from(time) / u128::from(self.time.max(1));
+        (Some(self.seen), u64::try_from(shown).unwrap_or(u64::MAX))
+    }
+
+    fn step(&self) -> Step {
+        step(self.own)
+    }
+}
+
+impl<S> Default for Lengths<S> {
+    fn default() -> Self {
+        Lengths { unsampled: BTreeMap::new(), batch: Vec::new(), last: BTreeMap::new() }
+    }
+}
+
+impl<S: Clone> Lengths<S> {
+    /// Takes a sample; what is handed out by that.
+    pub(super) fn sampled(&mut self, wait: Sampled<S>) -> Shares<S> {
+        // Nothing was left out before it: it stands for itself, whatever is left out later.
+        if self.is_first(wait.step()) {
+            return vec![(Some(wait.seen), wait.shown)];
+        }
+        self.batch.push(wait);
+        if self.batch.len() < BATCH { Vec::new() } else { self.shared_out() }
+    }
+
+    /// Takes a wait of which not all was sampled that is asked for.
+    pub(super) fn not_sampled(&mut self, wait: Sampled<S>) {
+        let step = wait.step();
+        let (time, waits) = self.unsampled.entry(step).or_default();
+        *time += wait.time;
+        *waits += 1;
+        if wait.seen.stack.is_some() {
+            self.last.entry(step).or_insert(wait);
+        }
+    }
+
+    fn is_first(&self, step: Step) -> bool {
+        let near = step.saturating_sub(GAP)..=step + GAP;
+        self.unsampled.range(near.clone()).next().is_none()
+            && !self.batch.iter().any(|sample| near.contains(&sample.step()))
+    }
+
+    /// The samples of a batch, each with its part of what was not sampled of its group.
+    fn shared_out(&mut self) -> Shares<S> {
+        let groups = self.groups([].into());
+        let mut batch = std::mem::take(&mut self.batch);
+        let mut shares = Vec::with_capacity(batch.len());
+        for group in groups {
+            let own = batch.extract_if(.., |sample| group.contains(&sample.step())).collect();
+            self.share_out(&group, own, &mut shares);
+        }
+        shares
+    }
+
+    /// The same of a thread that has ended: what of it was not handed out yet.
+    pub(super) fn rest(mut self) -> Shares<S> {
+        let mut shares = self.shared_out();
+        let groups = self.groups(self.last.keys().copied().collect());
+        for group in groups {
+            let left = self.take_unsampled(&group);
+            let last = self.last.range(group).next_back().map(|(_, last)| last.clone());
+            if left > 0 {
+                shares.push(last.map_or((None, left), |last| last.of(left)));
+            }
+        }
+        shares
+    }
+
+    /// Gives the samples of a group what was not sampled of it, by their times.
+    fn share_out(
+        &mut self,
+        group: &RangeInclusive<Step>,
+        samples: Vec<Sampled<S>>,
+        shares: &mut Shares<S>,
+    ) {
+        let sampled: u128 = samples.iter().map(|sample| u128::from(sample.time)).sum();
+        let Some(last) = samples.last() else { return };
+        self.last.insert(last.step(), last.clone());
+        let total = sampled + u128::from(self.take_unsampled(group));
+        let (mut seen, mut given) = (0, 0);
+        for sample in samples {
+            seen += u128::from(sample.time);
+            let until = u64::try_from(total * seen / sampled.max(1)).unwrap_or(u64::MAX);
+            let time = until - std::mem::replace(&mut given, until);
+            shares.push(sample.of(time));
+        }
+    }
+
+    fn take_unsampled(&mut self, group: &RangeInclusive<Step>) -> u64 {
+        let mut all = 0;
+        self.unsampled.retain(|step, (time, _)| {
+            let is_own = group.contains(step);
+            all += if is_own { *time } else { 0 };
+            !is_own
+        });
+        all
+    }
+
+    /// Where the waits lie of which something is to be handed out, and these steps besides.
+    fn groups(&self, mut steps: BTreeSet<Step>) -> Vec<RangeInclusive<Step>> {
+        steps.extend(self.batch.iter().map(Sampled::step));
+        steps.extend(self.unsampled.keys());
+        let steps: Vec<Step> = steps.into_iter().collect();
+        let waits = |step| {
+            let sampled = self.batch.iter().filter(|sample| sample.step() == step).count() as u64;
+            sampled + self.unsampled.get(&step).map_or(0, |(_, waits)| *waits)
+        };
+        let mut groups = Vec::new();
+        for near in steps.chunk_by(|a, b| b - a <= GAP) {
+            part(near, &waits, &mut groups);
+        }
+        groups
+    }
+}
+
+/// Parts what spans too much where the fewest waits lie, which is not near its ends.
+fn part(steps: &[Step], waits: &impl Fn(Step) -> u64, groups: &mut Vec<RangeInclusive<Step>>) {
+    let (Some(&first), Some(&last)) = (steps.first(), steps.last()) else { return };
+    if last - first < SPAN {
+        groups.push(first..=last);
+        return;
+    }
+    let quarter = (last - first) / 4;
+    let middle = (first + last) / 2;
+    let crossing = |step: &Step| (waits(*step) + waits(*step + 1), step.abs_diff(middle));
+    let limit = (first + quarter..last - quarter).min_by_key(crossing).unwrap_or(middle);
+    let (below, above) = steps.split_at(steps.partition_point(|step| *step <= limit));
+    part(below, waits, groups);
+    part(above, waits, groups);
+}
+
+/// Nanoseconds to quarters of an octave.
+fn step(length: u64) -> Step {
+    let length = length.max(4);
+    let octave = length.ilog2();
+    let quarter = (length >> (octave - 2)) & 3;
+    octave * 4 + u32::try_from(quarter).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_of_two_has_four_steps() {
+        let steps = [0, 4, 5, 6, 7, 8, 10, 16, 1024, 1280, u64::MAX].map(step);
+        assert_eq!(steps, [8, 8, 9, 10, 11, 12, 13, 16, 40, 41, 255]);
+    }
+
+    fn wait(name: &'static str, own: u64) -> Sampled<&'static str> {
+        let seen = Seen { stack: Some(name), waker: None };
+        Sampled { seen, time: own, own, shown: own }
+    }
+
+    fn unseen(own: u64) -> Sampled<&'static str> {
+        Sampled { seen: Seen { stack: None, waker: None }, ..wait("", own) }
+    }
+
+    /// By name, in thousandths of all.
+    fn shares(
+        waits: impl Iterator<Item = (bool, &'static str, u64)>,
+    ) -> BTreeMap<&'static str, u64> {
+        let mut lengths = Lengths::default();
+        let (mut all, mut waited) = (Vec::new(), 0);
+        for (is_sampled, name, own) in waits {
+            waited += own;
+            if is_sampled {
+                all.extend(lengths.sampled(wait(name, own)));
+            } else {
+                lengths.not_sampled(unseen(own));
+            }
+        }
+        all.extend(lengths.rest());
+        assert_eq!(all.iter().map(|(_, time)| time).sum::<u64>(), waited);
+        let mut shares = BTreeMap::new();
+        for (seen, time) in all {
+            let name = seen.and_then(|seen| seen.stack).unwrap_or("not sampled");
+            *shares.entry(name).or_insert(0) += time;
+        }
+        shares.values_mut().for_each(|time| *time = *time * 1000 / waited);
+        shares
+    }
+
+    /// Every seventh is sampled, and shorter by that.
+    fn in_turn(lengths: &'static [(&'static str, u64)], less: u64) -> BTreeMap<&'static str, u64> {
+        let turns = lengths.iter().cycle().enumerate().take(7 * 3000);
+        shares(turns.map(|(at, (name, own))| {
+            let is_sampled = at % 7 == 6;
+            (is_sampled, *name, own - if is_sampled { less } else { 0 })
+        }))
+    }
+
+    /// 262 us is where a factor of four from 1 ns on has a limit.
+    #[test]
+    fn waits_keep_their_shares_though_those_that_are_sampled_are_shorter() {
+        let expect = BTreeMap::from([("a", 239), ("b", 336), ("c", 425)]);
+        let seen = in_turn(&[("a", 270_000), ("b", 380_000), ("c", 480_000)], 25_000);
+        for (name, share) in expect {
+            assert!(seen[name].abs_diff(share) <= 8, "{name}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn long_waits_do_not_stand_for_short_ones() {
+        let waits = || [("short", 50_000), ("long", 2_000_000)].into_iter();
+        let turns = waits().cycle().enumerate().take(5000);
+        // All of the long ones are sampled, and one in ten of the short ones.
+        let turns = turns.map(|(at, (name, own))| (name == "long" || at % 20 == 0, name, own));
+        assert_eq!(shares(turns), BTreeMap::from([("long", 975), ("short", 24)]));
+        // Of the long ones none is.
+        let turns = waits().cycle().enumerate().take(5000);
+        let turns = turns.map(|(at, (name, own))| (name == "short" && at % 20 == 0, name, own));
+        assert_eq!(shares(turns), BTreeMap::from([("not sampled", 975), ("short", 24)]));
+    }
+
+    #[test]
+    fn lengths_without_gaps_are_parted_where_the_fewest_lie() {
+        let parted = |steps: &[Step], waits: &dyn Fn(Step) -> u64| {
+            let mut groups = Vec::new();
+            part(steps, &waits, &mut groups);
+            groups
+        };
+        let all: Vec<Step> = (40..=60).collect();
+        assert_eq!(parted(&all, &|_| 5), [40..=50, 51..=60]);
+        assert_eq!(parted(&all, &|step| u64::from(step != 47) * 5 + 1), [40..=47, 48..=60]);
+        assert_eq!(parted(&all[..16], &|_| 5), [40..=55]);
+        assert_eq!(parted(&[], &|_| 5), []);
+    }
+}
