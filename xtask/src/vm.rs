@@ -14,6 +14,7 @@ mod boot;
 mod cases;
 mod initramfs;
 mod machine;
+mod modes;
 mod packages;
 mod rights;
 mod truth;

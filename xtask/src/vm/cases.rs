@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::answer::{Answer, Summary, number};
+use super::modes;
 use super::rights;
 use super::truth::{ATTACHED, Truth, WITHIN, below, covers, quality};
 
@@ -66,6 +67,7 @@ pub(super) fn arm() -> Vec<Case> {
     cases.push(shares_of("stripped", "-F 499", "shares_stripped", 2));
     cases.extend([shares_of("c++", "-F 499", "thrown", 2), rust(), go(), signal(), vdso()]);
     cases.extend(counted());
+    cases.extend(modes::all());
     cases.extend([deep(4), raised()]);
     cases
 }
@@ -91,6 +93,7 @@ pub(super) fn all() -> Vec<Case> {
     let mut cases = recordings();
     cases.extend([4, 3, 2].map(deep));
     cases.extend([raised(), online(), offline(), without_tracefs(), hidden_kernel()]);
+    cases.extend(modes::all());
     cases.extend([container(), in_container(), version_1(), console(), dumb_terminal()]);
     for level in [4, 3, 2, 1, 0, -1] {
         cases.extend(rights::USERS.map(|who| rights::case(level, who)));

@@ -24,6 +24,7 @@ const CPP_LIBRARY: &str = "libstdc++.so.6";
 
 /// Programs: the name in the machine, the source below tests/programs, and options of the compiler.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("allocations", "allocations.c", &[]),
     ("burn", "exitcode.c", &[]),
     ("crowd", "crowd.c", &[]),
     ("events", "events.c", &[]),
@@ -33,6 +34,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("shares_fp", "shares.c", &["-fno-omit-frame-pointer"]),
     ("shares_stripped", "shares.c", &["-rdynamic", "-s"]),
     ("syscalls", "syscalls.c", &[]),
+    ("transfers", "transfers.c", &[]),
+    ("waits", "waits.c", &[]),
     ("wide_deep", "wide_deep.c", &[]),
 ];
 
