@@ -9,7 +9,8 @@
 //!     ... 12 more
 //! ```
 //!
-//! Each trace counts once, a cause as one of its own.
+//! Each trace counts once, a cause as one of its own. What else is in the log, but for the line above a trace, is
+//! counted as not read.
 
 use std::borrow::Cow;
 
@@ -18,9 +19,11 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
+use crate::lines::Line;
 use crate::names::number;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink};
+use crate::skipped::Place;
 use crate::thread_dump::method_name;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
@@ -51,30 +54,82 @@ fn common_frames(line: &[u8]) -> Option<usize> {
     number(line.trim_ascii().strip_prefix(b"... ")?.strip_suffix(b" more")?)
 }
 
-fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
-    let mut lines = input.lines();
-    // Innermost first.
-    let mut stack: Vec<FrameIndex> = Vec::new();
-    // The trace before.
-    let mut before: Vec<FrameIndex> = Vec::new();
-    while let Some(line) = lines.next_line()? {
+/// `    at com.example.Server.reply(`: a frame that breaks off, or has another form.
+fn may_be_frame(line: &[u8]) -> bool {
+    line.first().is_some_and(u8::is_ascii_whitespace) && line.trim_ascii().starts_with(b"at ")
+}
+
+/// What is read of a log, line after line.
+#[derive(Default)]
+struct Traces {
+    /// Innermost first.
+    stack: Vec<FrameIndex>,
+    /// The trace before.
+    before: Vec<FrameIndex>,
+    /// The last line that no trace has; 0 where there is none. A trace below it makes it its own.
+    number: u64,
+    text: Vec<u8>,
+}
+
+impl Traces {
+    fn take(&mut self, line: &Line<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         if let Some(name) = method(line.text) {
-            stack.push(sink.frame(&name, FrameKind::User));
-            continue;
+            self.number = 0;
+            self.stack.push(sink.frame(&name, FrameKind::User));
+            return Ok(());
         }
-        // A cause that was thrown where its trace was caught has no frame that the trace lacks.
-        let common = common_frames(line.text).and_then(|count| before.len().checked_sub(count));
-        if let (true, Some(start)) = (stack.is_empty(), common) {
-            stack.extend_from_slice(&before[start..]);
+        let text = line.text.trim_ascii();
+        if may_be_frame(line.text) {
+            // The trace goes on behind it.
+            return sink.skip(Place::Line(line.number), "it is no frame of a method", text);
         }
         // `- waiting on <0x76ab>` and `- locked <0x76ab>` stand among the frames.
-        if !line.text.trim_ascii_start().starts_with(b"- ") {
-            if !stack.is_empty() {
-                before.clone_from(&stack);
+        if text.starts_with(b"- ") && !self.stack.is_empty() {
+            return Ok(());
+        }
+        if let Some(count) = common_frames(line.text) {
+            // A cause that was thrown where its trace was caught has no frame that the trace lacks.
+            let start = self.before.len().checked_sub(count);
+            if let (true, Some(start)) = (self.stack.is_empty(), start) {
+                self.number = 0;
+                self.stack.extend_from_slice(&self.before[start..]);
             }
-            sink.end_stack(&mut stack, None, 1);
+            self.end(sink);
+            return Ok(());
+        }
+        self.end(sink);
+        self.skip_last(sink)?;
+        if !text.is_empty() {
+            self.number = line.number;
+            self.text.clear();
+            self.text.extend_from_slice(text);
+        }
+        Ok(())
+    }
+
+    /// Adds the trace that ends.
+    fn end(&mut self, sink: &mut Sink) {
+        if !self.stack.is_empty() {
+            self.before.clone_from(&self.stack);
+        }
+        sink.end_stack(&mut self.stack, None, 1);
+    }
+
+    /// Counts the last line, below which no trace stands.
+    fn skip_last(&mut self, sink: &mut Sink) -> Result<(), ReadError> {
+        match std::mem::take(&mut self.number) {
+            0 => Ok(()),
+            number => sink.skip(Place::Line(number), "it is of no stack trace", &self.text),
         }
     }
-    sink.end_stack(&mut stack, None, 1);
-    Ok(())
+}
+
+fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
+    let mut lines = input.lines();
+    let mut traces = Traces::default();
+    while let Some(line) = lines.next_line()? {
+        traces.take(&line, sink)?;
+    }
+    traces.end(sink);
+    traces.skip_last(sink)
 }
