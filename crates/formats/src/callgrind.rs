@@ -8,6 +8,7 @@
 use flame_profile::{FrameKind, ValueType};
 
 use crate::ReadError;
+use crate::foreign::begins_folded;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_decimal, without_arguments};
@@ -25,7 +26,7 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
     detect: |head: &Head<'_>| {
         let has = |start: &[u8]| head.lines().any(|line| line.starts_with(start));
         head.bytes().starts_with(b"# callgrind format")
-            || (has(b"events:") && (has(b"fn=") || has(b"fl=")))
+            || (has(b"events:") && (has(b"fn=") || has(b"fl=")) && !begins_folded(head))
     },
     reader: Reader::Stacks(read),
 };

@@ -5,6 +5,7 @@
 //! another text is, and everything behind it: its frames would be taken for those of the stack before.
 
 use crate::ReadError;
+use crate::head::Head;
 use crate::lines::Line;
 use crate::names::is_decimal;
 use crate::sink::Sink;
@@ -93,6 +94,43 @@ fn is_folded(line: &[u8]) -> bool {
         && memchr::memmem::find(stack, b" = ").is_none()
 }
 
+/// Whether a text begins with a folded line: what stands behind it may be another's, but the text is not.
+pub(crate) fn begins_folded(head: &Head<'_>) -> bool {
+    let mut lines = head.lines().filter(|line| !line.trim_ascii().is_empty());
+    lines.find(|line| !line.starts_with(b"#")).is_some_and(|line| {
+        let mut words = line.trim_ascii_end().rsplit(|byte| *byte == b' ');
+        // `main 12`, but not `version: 1`
+        let mut is_frame = || {
+            words.next().is_some_and(is_decimal)
+                && words.next().is_some_and(|word| !word.is_empty())
+                && !line.iter().any(|byte| matches!(byte, b':' | b'='))
+        };
+        is_folded(line) || is_frame()
+    })
+}
+
+/// Where a text that begins with folded lines goes on as callgrind's, whose costs would pass for stacks (`16 400`):
+/// the number of that line, and where it starts.
+pub(crate) fn callgrind_behind_folded(head: &Head<'_>) -> Option<(u64, usize)> {
+    if !begins_folded(head) {
+        return None;
+    }
+    let (mut at, mut keys) = (0, None);
+    for (number, line) in (1..).zip(head.bytes().split(|byte| *byte == b'\n')) {
+        let key = memchr::memchr(b':', line).map(|colon| &line[..colon]);
+        let is_key = key.is_some_and(|key| key.iter().all(u8::is_ascii_lowercase)) && !is_folded(line);
+        // `version: 1`, `pid: 4242` and others stand before the line that tells what they are.
+        keys = (is_key || line.trim_ascii().is_empty()).then(|| keys.unwrap_or((number, at)));
+        if line.starts_with(b"# callgrind format") {
+            return Some((number, at));
+        } else if is_key && key == Some(b"events") {
+            return keys;
+        }
+        at += line.len() + 1;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,5 +190,21 @@ mod tests {
         check(Foreign::to("gdb"), &lines.map(|line| (line, false)));
         let log = "GET /index;jsessionid=7 200";
         check(Foreign::to_log("jstack"), &[(log, false), (lines[0], false)]);
+    }
+
+    #[track_caller]
+    fn check_behind(text: &str, expect: Option<(u64, usize)>) {
+        let head = Head::new(text.as_bytes());
+        assert_eq!(callgrind_behind_folded(&head), expect, "{text}");
+    }
+
+    #[test]
+    fn callgrind_behind_folded_lines_begins_with_its_keys() {
+        let callgrind = "version: 1\npid: 42\nevents: Ir\nfn=main\n16 400\n";
+        check_behind(&format!("main;f 5\ng;h 3\n{callgrind}"), Some((3, 15)));
+        check_behind(&format!("main 5\n# callgrind format\n{callgrind}"), Some((2, 7)));
+        check_behind(callgrind, None);
+        check_behind("main;f 5\nevents: a;b 7\nevents: 4\nnt::f;g 7\n", Some((3, 23)));
+        check_behind("main;f 5\nstd::events: read;b 7\n", None);
     }
 }

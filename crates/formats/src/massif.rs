@@ -15,6 +15,7 @@
 use flame_profile::{FrameKind, ValueType};
 
 use crate::ReadError;
+use crate::foreign::begins_folded;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::{is_hex, number, rfind, without_arguments};
@@ -31,6 +32,7 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
         head.contains(b"\ntime_unit:")
             && head.contains(b"\nsnapshot=")
             && head.contains(b"\nmem_heap_B=")
+            && !begins_folded(head)
     },
     reader: Reader::Stacks(read),
 };

@@ -7,8 +7,10 @@ use flame_profile::{
     Profile, ThreadId,
 };
 
+use crate::foreign::callgrind_behind_folded;
 use crate::head::Head;
 use crate::input::Input;
+use crate::lines::{Line, Lines};
 use crate::pprof::check_start;
 use crate::registry::Reader;
 use crate::sink::Sink;
@@ -85,7 +87,17 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
     let (content, skipped) = match &format.reader {
         Reader::Folded => {
             refuse(options.samples.first_choice(), "folded text has only names and counts")?;
-            let (content, skipped, note) = read_folded(&mut source, &head, options)?;
+            let other = callgrind_behind_folded(&Head::new(&head));
+            let (content, mut skipped, note) = match other {
+                Some((_, at)) => {
+                    let mut part = Source::of_bytes(head[..at].to_vec())?;
+                    read_folded(&mut part, &head[..at], options)?
+                }
+                None => read_folded(&mut source, &head, options)?,
+            };
+            if let Some((first, _)) = other {
+                skip_lines_from(first, &mut source, &mut skipped, options)?;
+            }
             notes.extend(note);
             (content, skipped)
         }
@@ -315,6 +327,28 @@ fn read_folded(
     Ok((InputContent::Folded(Box::new(parts), columns), skipped, note))
 }
 
+/// Counts the lines from `first` on, which are not folded.
+fn skip_lines_from(
+    first: u64,
+    source: &mut Source,
+    skipped: &mut Skipped,
+    options: &ReadOptions,
+) -> Result<(), ReadError> {
+    const REASON: &str = "it is of another format: callgrind";
+    let mut too_long = Skipped::default();
+    let mut lines = Lines::new(source.reader(), &mut too_long);
+    while let Some(Line { number, text }) = lines.next_line()? {
+        if number >= first && !text.trim_ascii().is_empty() {
+            if options.strict {
+                return Err(ReadError::Strict { place: Place::Line(number), reason: REASON.into() });
+            }
+            skipped.add(Place::Line(number), REASON, text);
+        }
+    }
+    skipped.merge(too_long);
+    Ok(())
+}
+
 /// What is said of text with one count a line of whose start nearly all lines seem to have two; some do where
 /// names end with a number.
 fn lacking_counts(head: &[u8]) -> Option<String> {
@@ -385,5 +419,25 @@ mod tests {
         assert_eq!(first_frames("main;parse 7\nmain;_start;main;parse 3\n"), main(thread));
         let two = first_frames("clone3;start_thread;work 1\nmain;parse 7\n");
         assert_eq!(two, [("clone3".to_owned(), function), ("main".to_owned(), function)]);
+    }
+
+    #[test]
+    fn what_stands_behind_folded_lines_claims_no_text() {
+        let folded = "main;parse 7\nmain;draw 3\n";
+        let callgrind = "version: 1\nevents: Ir\nfl=a.c\nfn=main\n16 400\n";
+        let massif = "desc: x\ncmd: x\ntime_unit: i\nsnapshot=0\ntime=0\nmem_heap_B=5\nmem_heap_extra_B=0\n";
+        for (behind, lines) in [(callgrind, 5), (massif, 7)] {
+            let read = |strict| {
+                let text = format!("{folded}{behind}").into_bytes();
+                let options = ReadOptions { strict, ..ReadOptions::default() };
+                read_input(Source::of_bytes(text).unwrap(), &options)
+            };
+            let found = read(false).unwrap();
+            assert_eq!((found.format.name, found.skipped.count()), ("folded", lines));
+            let InputContent::Folded(parts, _) = found.content else { panic!("{behind}") };
+            let tree = parts.finish(ValueType::samples(), SiblingOrder::Name);
+            assert_eq!(tree.total().0, 10);
+            assert!(read(true).is_err());
+        }
     }
 }
