@@ -31,6 +31,9 @@ pub(crate) struct Nested {
     weights: Vec<u64>,
     /// Where nodes stay in their order, the last one below each.
     last: FxHashMap<(Option<NestedIndex>, u32), NestedIndex>,
+    /// Where nodes stay in their order: what a node has itself comes behind what it calls, so that it goes on as
+    /// another one once it has something itself and calls again.
+    goes_on_as: FxHashMap<NestedIndex, NestedIndex>,
 }
 
 impl NestedIndex {
@@ -54,21 +57,51 @@ impl Nested {
         in_order: bool,
         values: usize,
     ) -> NestedIndex {
+        let above = above.map(|above| if in_order { self.to_call(above, values) } else { above });
         let last = self.last.get(&(above, task)).filter(|_| in_order);
         if let Some(last) = last.filter(|last| self.nodes[last.index()].frame == frame) {
             return *last;
         }
         let copy = if in_order { narrow(self.nodes.len()) } else { 0 };
-        let (at, _) = self.nodes.insert_full(Node { above, task, frame, copy });
-        self.weights.resize(self.nodes.len() * values, 0);
-        let node = NestedIndex(narrow(at));
+        let node = self.insert(Node { above, task, frame, copy }, values);
         if in_order {
             self.last.insert((above, task), node);
         }
         node
     }
 
+    fn insert(&mut self, node: Node, values: usize) -> NestedIndex {
+        let (at, _) = self.nodes.insert_full(node);
+        self.weights.resize(self.nodes.len() * values, 0);
+        NestedIndex(narrow(at))
+    }
+
+    /// The node that a node goes on as.
+    fn newest(&mut self, node: NestedIndex) -> NestedIndex {
+        let Some(mut newest) = self.goes_on_as.get(&node).copied() else { return node };
+        while let Some(next) = self.goes_on_as.get(&newest) {
+            newest = *next;
+        }
+        self.goes_on_as.insert(node, newest);
+        newest
+    }
+
+    /// The node that stands for another one that calls now.
+    fn to_call(&mut self, node: NestedIndex, values: usize) -> NestedIndex {
+        let newest = self.newest(node);
+        let at = newest.index();
+        if self.weights[at * values..(at + 1) * values].iter().all(|weight| *weight == 0) {
+            return newest;
+        }
+        let copy = narrow(self.nodes.len());
+        let next = self.insert(Node { copy, ..self.nodes[at] }, values);
+        self.last.insert((self.nodes[at].above, self.nodes[at].task), next);
+        self.goes_on_as.insert(newest, next);
+        next
+    }
+
     pub(crate) fn add(&mut self, node: NestedIndex, weights: &[u64]) {
+        let node = self.newest(node);
         let sums = &mut self.weights[node.index() * weights.len()..];
         for (sum, weight) in sums.iter_mut().zip(weights) {
             *sum = sum.saturating_add(*weight);

@@ -19,15 +19,18 @@ struct Open {
     stack: NestedIndex,
     end: u64,
     start: u64,
-    /// What no span within it has taken.
+    /// What no span within it has taken, up to `since`, and what of that is not added yet.
     own: u64,
+    since: u64,
 }
 
 impl Open {
-    fn close(&self, task: TaskIndex, sink: &mut Sink) {
+    /// Adds its own time up to there.
+    fn add(&mut self, until: u64, task: TaskIndex, sink: &mut Sink) {
+        let own = std::mem::take(&mut self.own) + until.saturating_sub(self.since);
         let (task, time) = (Some(task), Some(Nanos(self.start)));
-        if self.own > 0 {
-            sink.add_nested(self.stack, &Sample { task, time, ..Sample::new(&[], &[self.own]) });
+        if own > 0 {
+            sink.add_nested(self.stack, &Sample { task, time, ..Sample::new(&[], &[own]) });
         }
     }
 }
@@ -39,8 +42,8 @@ pub(crate) fn nest(mut spans: Vec<Span<FrameIndex>>, task: TaskIndex, sink: &mut
     let mut open: Vec<Open> = Vec::new();
     let mut early = 0;
     for span in spans {
-        while let Some(ended) = open.pop_if(|above| above.end <= span.start) {
-            ended.close(task, sink);
+        while let Some(mut ended) = open.pop_if(|above| above.end <= span.start) {
+            ended.add(ended.end, task, sink);
         }
         let end = open.last().map_or(span.end, |above| span.end.min(above.end));
         early += usize::from(end < span.end);
@@ -49,13 +52,20 @@ pub(crate) fn nest(mut spans: Vec<Span<FrameIndex>>, task: TaskIndex, sink: &mut
             continue;
         }
         let above = open.last_mut().map(|above| {
-            above.own = above.own.saturating_sub(own);
+            // Where samples stay in their order it is to stand before what is within.
+            match sink.keeps_order() {
+                true => above.add(span.start, task, sink),
+                false => above.own += span.start.saturating_sub(above.since),
+            }
+            above.since = end;
             above.stack
         });
         let stack = sink.nested(above, Some(task), span.name);
-        open.push(Open { stack, start: span.start, end, own });
+        open.push(Open { stack, start: span.start, end, own: 0, since: span.start });
     }
-    open.iter().rev().for_each(|left| left.close(task, sink));
+    for mut left in open.into_iter().rev() {
+        left.add(left.end, task, sink);
+    }
     early
 }
 

@@ -153,8 +153,11 @@ impl Stacks {
             }
             let shared = path.iter().zip(&before).take_while(|(a, b)| a == b).count();
             nodes.truncate(shared);
+            if options.order == SiblingOrder::Time {
+                part_in_time(&mut nodes, path.len(), &builder, options.recursion);
+            }
             let mut leaf = nodes.last().copied().unwrap_or(BuilderNode::ROOT);
-            for label in &path[shared..] {
+            for label in &path[nodes.len()..] {
                 leaf = match options.recursion {
                     Recursion::Keep => builder.child(leaf, *label),
                     Recursion::Collapse => builder.child_or_repeated(leaf, *label),
@@ -258,6 +261,23 @@ impl Stacks {
         let name = outermost.map(|frame| &*self.frames[frame.0 as usize].name);
         let name = profile.intern(&readable(name.unwrap_or(b"[no stack]")));
         profile.add_whole_thread(Thread { name, process: None, pid: None, tid: None })
+    }
+}
+
+/// Lets a stack of so many frames begin with new nodes where those that it shares with the one before do not say any
+/// more when what was: what a node has itself comes behind what it calls. Equal neighbours are merged at the end.
+fn part_in_time(
+    nodes: &mut Vec<BuilderNode>,
+    len: usize,
+    builder: &TreeBuilder,
+    recursion: Recursion,
+) {
+    let goes_on_inwards = nodes.len() < len;
+    if recursion == Recursion::Collapse {
+        // A folded call leads back to a node with callees.
+        nodes.clear();
+    } else if goes_on_inwards && nodes.last().is_some_and(|last| builder.has_self_weight(*last)) {
+        nodes.pop();
     }
 }
 

@@ -157,7 +157,7 @@ impl TreeBuilder {
     }
 
     /// Whether a node has a self weight.
-    pub(crate) fn has_self_weight(&self, node: BuilderNode) -> bool {
+    pub fn has_self_weight(&self, node: BuilderNode) -> bool {
         self.nodes[node.0 as usize].self_weight > Weight(0)
     }
 
