@@ -14,6 +14,7 @@ use flame_profile::{FrameKind, Nanos, ValueType, narrow};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use crate::callers::Callers;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, count, integer, number, text, whole};
@@ -340,34 +341,46 @@ impl<'v> Trace<'v> {
         frames: &Value<'_>,
         sink: &mut Sink,
     ) -> Result<(), ReadError> {
-        let by_id: FxHashMap<&str, &Value<'_>> = frames.entries().collect();
-        let mut stack = Vec::new();
+        let frames: Vec<(&str, &Value<'_>)> = frames.entries().collect();
+        let ids = frames.iter().enumerate().map(|(at, (id, _))| (*id, at));
+        let by_id: FxHashMap<&str, usize> = ids.collect();
+        let mut callers: FxHashMap<TaskIndex, Callers> = FxHashMap::default();
+        let mut lacking = None;
         for (at, sample) in samples.enumerate() {
-            let mut id = shown(&sample["sf"]);
-            stack.clear();
-            let mut steps = 0;
-            while let Some(frame) = by_id.get(&*id) {
-                stack.push(sink.frame(text(&frame["name"]).as_bytes(), FrameKind::User));
-                steps += 1;
-                if frame["parent"].is_null() || steps > 1 << 16 {
-                    break;
+            let place = Place::Record(at as u64 + 1);
+            let mut entry = |at: usize, sink: &mut Sink| {
+                let (_, frame) = frames.get(at)?;
+                let parent = &frame["parent"];
+                let caller = by_id.get(&*shown(parent)).copied();
+                if caller.is_none() && !parent.is_null() {
+                    lacking.get_or_insert((place, 0_usize)).1 += 1;
                 }
-                id = shown(&frame["parent"]);
-            }
-            if stack.is_empty() {
-                let reason = "its frame is not in stackFrames";
-                sink.skip(Place::Record(at as u64 + 1), reason, sample.to_string().as_bytes())?;
+                Some((Some(sink.frame(text(&frame["name"]).as_bytes(), FrameKind::User)), caller))
+            };
+            let weight = &sample["weight"];
+            let weight = if weight.is_null() { Some(1) } else { count(weight) };
+            let innermost = by_id.get(&*shown(&sample["sf"])).copied();
+            let (Some(weight), Some(innermost)) = (weight, innermost) else {
+                let reason = match innermost {
+                    None => "its frame is not in stackFrames",
+                    Some(_) => "its weight is no number, or a negative one",
+                };
+                sink.skip(place, reason, sample.to_string().as_bytes())?;
                 continue;
-            }
-            stack.reverse();
-            let weight = count(&sample["weight"]);
+            };
             let key = self.ids.key(&sample);
-            let task = Some(self.task(key, sink));
-            let time = nanoseconds(&sample["ts"]).map(Nanos);
-            let weights = [weight.unwrap_or(1)];
-            sink.add(&Sample { task, time, ..Sample::new(&stack, &weights) });
+            let task = self.task(key, sink);
+            let (time, weights) = (nanoseconds(&sample["ts"]).map(Nanos), [weight]);
+            let counted = Sample { task: Some(task), time, ..Sample::new(&[], &weights) };
+            let of_task = callers.entry(task).or_default();
+            if !of_task.add((innermost, frames.len()), &mut entry, &counted, sink) {
+                let reason = "the callers of its frame go round";
+                sink.skip(place, reason, sample.to_string().as_bytes())?;
+            }
         }
-        Ok(())
+        let Some((first, count)) = lacking else { return Ok(()) };
+        let what = "frames whose callers are not in stackFrames, and which stacks begin with";
+        sink.complain(first, &format!("{what}: {count}"))
     }
 }
 

@@ -8,10 +8,10 @@ use flame_profile::{FrameKind, Nanos, ValueType};
 use rustc_hash::FxHashMap;
 
 use crate::ReadError;
+use crate::callers::Callers;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, count, integer, text};
-use crate::nested::NestedIndex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
 use crate::skipped::Place;
@@ -126,11 +126,14 @@ pub(crate) fn add_profile(
     if !parts.samples.is_empty() {
         return add_samples(parts, &nodes, (task, has_times), sink);
     }
-    let mut found = vec![None; nodes.len()];
+    let mut callers = Callers::default();
     for at in 0..nodes.len() {
         let weights = [nodes[at].hits, 0];
         let weights = if has_times { &weights[..] } else { &weights[..1] };
-        add(&nodes, at, &mut found, &Sample { task, ..Sample::new(&[], weights) }, sink);
+        let at = (at, Place::Record(at as u64 + 1));
+        if weights[0] > 0 {
+            add(&nodes, at, &mut callers, &Sample { task, ..Sample::new(&[], weights) }, sink)?;
+        }
     }
     Ok(())
 }
@@ -196,39 +199,18 @@ fn file(url: &str) -> &str {
     url.strip_prefix("file://").unwrap_or(url)
 }
 
-/// Adds a sample of a node; `found` are the stacks of those that were met before.
+/// Adds a sample of a node, unless its parents go round.
 fn add(
     nodes: &[Node],
-    at: usize,
-    found: &mut [Option<NestedIndex>],
+    (at, place): (usize, Place),
+    callers: &mut Callers,
     sample: &Sample<'_>,
     sink: &mut Sink,
-) {
-    let mut path = Vec::new();
-    let (mut above, mut next) = (None, Some(at));
-    // A loop among broken parents ends after as many steps as there are nodes.
-    while let Some(at) = next.filter(|_| path.len() < nodes.len()) {
-        above = found[at];
-        if above.is_some() {
-            break;
-        }
-        path.push(at);
-        next = nodes[at].parent;
-    }
-    if sink.keeps_order() {
-        // Equal stacks are added up only where they follow each other.
-        let stack: Vec<_> = path.iter().rev().filter_map(|at| nodes[*at].frame).collect();
-        return sink.add(&Sample { stack: &stack, ..*sample });
-    }
-    for at in path.into_iter().rev() {
-        if let Some(frame) = nodes[at].frame {
-            above = Some(sink.nested(above, sample.task, frame));
-        }
-        found[at] = above;
-    }
-    match above {
-        Some(stack) => sink.add_nested(stack, sample),
-        None => sink.add(sample),
+) -> Result<(), ReadError> {
+    let entry = |at: usize, _: &mut Sink| nodes.get(at).map(|node| (node.frame, node.parent));
+    match callers.add((at, nodes.len()), entry, sample, sink) {
+        true => Ok(()),
+        false => sink.skip(place, "the callers of its node go round", &[]),
     }
 }
 
@@ -240,7 +222,7 @@ fn add_samples(
 ) -> Result<(), ReadError> {
     let by_id: FxHashMap<i64, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
-    let mut found = vec![None; nodes.len()];
+    let mut callers = Callers::default();
     let delta = |at: usize| integer(parts.deltas.get(at)?);
     let mut time = parts.start.unwrap_or_default();
     for (at, id) in parts.samples.iter().enumerate() {
@@ -256,7 +238,8 @@ fn add_samples(
         let weights = [1, micros.saturating_mul(1000)];
         let weights = if has_times { &weights[..] } else { &weights[..1] };
         let time = u64::try_from(time).ok().map(|micros| Nanos(micros.saturating_mul(1000)));
-        add(nodes, *node, &mut found, &Sample { task, time, ..Sample::new(&[], weights) }, sink);
+        let sample = Sample { task, time, ..Sample::new(&[], weights) };
+        add(nodes, (*node, Place::Record(at as u64 + 1)), &mut callers, &sample, sink)?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 use flame_profile::{FrameKind, Nanos, ValueType};
 
 use crate::ReadError;
+use crate::callers::{self, Callers};
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{self, Value, index, integer, number, text, whole};
@@ -144,6 +145,7 @@ impl<'v> Thread<'v> {
 
     fn add(&self, task: TaskIndex, record: &mut u64, sink: &mut Sink) -> Result<(), ReadError> {
         let mut known: Vec<Option<FrameIndex>> = vec![None; self.frames.len()];
+        let mut callers = Callers::default();
         let mut time = 0.0;
         for at in 0..self.samples.len() {
             *record += 1;
@@ -153,45 +155,52 @@ impl<'v> Thread<'v> {
             if stack.is_null() {
                 continue;
             }
-            let Some(frames) = index(stack).and_then(|at| self.stack(at, &mut known, sink)) else {
-                let reason = "its stack is not in the file";
-                sink.skip(Place::Record(*record), reason, stack.to_string().as_bytes())?;
+            let skip = |reason: &str, value: &Value<'_>, sink: &mut Sink| {
+                sink.skip(Place::Record(*record), reason, value.to_string().as_bytes())
+            };
+            let Some(weight) = self.weight(at) else {
+                let weights = self.weights.unwrap_or(&json::NULL);
+                skip("its weight is missing or negative", &weights[at], sink)?;
                 continue;
             };
-            let weight = self.weights.map(|weights| number(&weights[at]).unwrap_or_default());
-            let scale = if self.is_time { 1e6 } else { 1.0 };
-            let weights = [whole(weight.unwrap_or(1.0), scale)];
+            let weights = [weight];
             let time = Some(Nanos(whole(time, 1e6)));
-            sink.add(&Sample { task: Some(task), time, ..Sample::new(&frames, &weights) });
+            let sample = Sample { task: Some(task), time, ..Sample::new(&[], &weights) };
+            let entry = |at: usize, sink: &mut Sink| self.entry(at, &mut known, sink);
+            let entries = self.stacks.len();
+            let is_added = index(stack)
+                .is_some_and(|stack| callers.add((stack, entries), entry, &sample, sink));
+            if !is_added {
+                skip("its stack is not in the file", stack, sink)?;
+            }
         }
         Ok(())
     }
 
-    /// The frames of a stack, outermost first.
-    fn stack(
+    /// What a sample weighs; none if the others say that and it does not.
+    fn weight(&self, at: usize) -> Option<u64> {
+        let Some(weights) = self.weights else { return Some(1) };
+        let scale = if self.is_time { 1e6 } else { 1.0 };
+        number(&weights[at]).filter(|weight| *weight >= 0.0).map(|weight| whole(weight, scale))
+    }
+
+    /// The frame of an entry of the table of stacks, and its caller.
+    fn entry(
         &self,
         at: usize,
         known: &mut [Option<FrameIndex>],
         sink: &mut Sink,
-    ) -> Option<Vec<FrameIndex>> {
-        let mut frames = Vec::new();
-        let mut next = Some(at);
-        while let Some(at) = next {
-            // A loop among broken prefixes is not a stack.
-            if at >= self.stacks.len() || frames.len() > self.stacks.len() {
-                return None;
-            }
-            let frame = index(self.stacks.get(at, "frame"))?;
-            let slot = known.get_mut(frame)?;
-            let found = match slot {
-                Some(found) => *found,
-                None => *slot.insert(self.frame(frame, sink)),
-            };
-            frames.push(found);
-            next = index(self.stacks.get(at, "prefix"));
+    ) -> Option<callers::Entry> {
+        if at >= self.stacks.len() {
+            return None;
         }
-        frames.reverse();
-        Some(frames)
+        let frame = index(self.stacks.get(at, "frame"))?;
+        let slot = known.get_mut(frame)?;
+        let found = match slot {
+            Some(found) => *found,
+            None => *slot.insert(self.frame(frame, sink)),
+        };
+        Some((Some(found), index(self.stacks.get(at, "prefix"))))
     }
 
     fn frame(&self, frame: usize, sink: &mut Sink) -> FrameIndex {

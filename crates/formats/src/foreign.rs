@@ -118,7 +118,8 @@ pub(crate) fn callgrind_behind_folded(head: &Head<'_>) -> Option<(u64, usize)> {
     let (mut at, mut keys) = (0, None);
     for (number, line) in (1..).zip(head.bytes().split(|byte| *byte == b'\n')) {
         let key = memchr::memchr(b':', line).map(|colon| &line[..colon]);
-        let is_key = key.is_some_and(|key| key.iter().all(u8::is_ascii_lowercase)) && !is_folded(line);
+        let is_key =
+            key.is_some_and(|key| key.iter().all(u8::is_ascii_lowercase)) && !is_folded(line);
         // `version: 1`, `pid: 4242` and others stand before the line that tells what they are.
         keys = (is_key || line.trim_ascii().is_empty()).then(|| keys.unwrap_or((number, at)));
         if line.starts_with(b"# callgrind format") {

@@ -42,6 +42,7 @@
 )]
 
 mod blocks;
+mod callers;
 mod counted;
 mod csv;
 mod decompress;

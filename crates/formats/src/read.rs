@@ -340,7 +340,10 @@ fn skip_lines_from(
     while let Some(Line { number, text }) = lines.next_line()? {
         if number >= first && !text.trim_ascii().is_empty() {
             if options.strict {
-                return Err(ReadError::Strict { place: Place::Line(number), reason: REASON.into() });
+                return Err(ReadError::Strict {
+                    place: Place::Line(number),
+                    reason: REASON.into(),
+                });
             }
             skipped.add(Place::Line(number), REASON, text);
         }
@@ -425,7 +428,8 @@ mod tests {
     fn what_stands_behind_folded_lines_claims_no_text() {
         let folded = "main;parse 7\nmain;draw 3\n";
         let callgrind = "version: 1\nevents: Ir\nfl=a.c\nfn=main\n16 400\n";
-        let massif = "desc: x\ncmd: x\ntime_unit: i\nsnapshot=0\ntime=0\nmem_heap_B=5\nmem_heap_extra_B=0\n";
+        let massif =
+            "desc: x\ncmd: x\ntime_unit: i\nsnapshot=0\ntime=0\nmem_heap_B=5\nmem_heap_extra_B=0\n";
         for (behind, lines) in [(callgrind, 5), (massif, 7)] {
             let read = |strict| {
                 let text = format!("{folded}{behind}").into_bytes();

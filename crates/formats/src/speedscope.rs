@@ -9,6 +9,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, index, number, text, whole};
+use crate::nested::NestedIndex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
@@ -107,6 +108,13 @@ struct OneProfile<'p> {
     sink: &'p mut Sink,
 }
 
+/// A frame that is open.
+struct Open {
+    frame: FrameIndex,
+    /// The stack up to it, once time was spent there.
+    stack: Option<NestedIndex>,
+}
+
 /// Weights of the smallest unit that were no whole numbers.
 #[derive(Default)]
 struct Rounded {
@@ -173,7 +181,7 @@ impl<'p> OneProfile<'p> {
     }
 
     fn evented(&mut self, profile: &Value<'p>) -> Result<(), ReadError> {
-        let mut stack: Vec<FrameIndex> = Vec::new();
+        let mut stack: Vec<Open> = Vec::new();
         let mut last = number(&profile["startValue"]).unwrap_or_default();
         for event in self.file.elements(&profile["events"]) {
             let event = &event;
@@ -187,16 +195,18 @@ impl<'p> OneProfile<'p> {
                 self.skip("its time is before that of the previous event", event)?;
                 continue;
             }
-            self.add(&stack, at - last);
+            self.add(&mut stack, at - last);
             last = at;
             match text(&event["type"]) {
-                "O" => stack.push(frame),
-                "C" => match stack.iter().rposition(|open| *open == frame) {
+                "O" => stack.push(Open { frame, stack: None }),
+                "C" => match stack.iter().rposition(|open| open.frame == frame) {
                     Some(found) => {
                         if found + 1 < stack.len() {
                             self.skip("it closes a frame that is not the innermost one", event)?;
                         }
-                        let _: FrameIndex = stack.remove(found);
+                        stack.remove(found);
+                        // What stood in it stands in another stack now.
+                        stack[found..].iter_mut().for_each(|within| within.stack = None);
                     }
                     None => self.skip("it closes a frame that is not open", event)?,
                 },
@@ -205,14 +215,24 @@ impl<'p> OneProfile<'p> {
         }
         // Frames that nothing closes last to the end, if that is in the file.
         let end = number(&profile["endValue"]).filter(|_| !self.file.is_cut()).unwrap_or(last);
-        self.add(&stack, end - last);
+        self.add(&mut stack, end - last);
         Ok(())
     }
 
-    fn add(&mut self, stack: &[FrameIndex], length: f64) {
-        if !stack.is_empty() && length > 0.0 {
-            let weights = [self.whole(length)];
-            self.sink.add(&Sample { task: self.task, ..Sample::new(stack, &weights) });
+    fn add(&mut self, open: &mut [Open], length: f64) {
+        if open.is_empty() || length <= 0.0 {
+            return;
+        }
+        // Frames whose time is 0 are no box, so that a stack is made once it has some.
+        let known = open.iter().rposition(|open| open.stack.is_some());
+        let mut above = known.and_then(|known| open[known].stack);
+        for open in &mut open[known.map_or(0, |known| known + 1)..] {
+            above = Some(self.sink.nested(above, self.task, open.frame));
+            open.stack = above;
+        }
+        let weights = [self.whole(length)];
+        if let Some(stack) = above {
+            self.sink.add_nested(stack, &Sample { task: self.task, ..Sample::new(&[], &weights) });
         }
     }
 
