@@ -29,6 +29,7 @@ use crate::input::Input;
 use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
+use crate::skipped::Place;
 use crate::{NoSuchEvent, ReadError};
 use asked::{Asked, Left};
 pub(crate) use header::Event;
@@ -137,6 +138,9 @@ pub(crate) fn for_each(
     finish(&asked, &left, sink)
 }
 
+/// So many samples are looked at to see whether they have a period.
+const LOOKED_AT: usize = 100;
+
 /// What samples are taken for, by the first of them.
 fn ask(block: &[u8], sink: &mut Sink) -> Asked {
     let layout = Layout::of(block).unwrap_or(Layout::DEFAULT);
@@ -153,7 +157,14 @@ fn ask(block: &[u8], sink: &mut Sink) -> Asked {
     };
     // By its words alone, it may be another number.
     let is_sure = !event.is_empty() || matches!(layout, Layout::Columns(_));
-    let has_period = first.period.is_some() && is_sure;
+    // One that is unlike the others may come first.
+    let of_event = headers.filter(|header| base_name(header.event) == base_name(first.event));
+    let (mut with, mut all) = (usize::from(first.period.is_some()), 1);
+    of_event.take(LOOKED_AT).for_each(|header| {
+        with += usize::from(header.period.is_some());
+        all += 1;
+    });
+    let has_period = with * 2 >= all && with > 0 && is_sure;
     if has_period {
         let name = if event.is_empty() { b"period" } else { &*event };
         let is_clock = matches!(name, b"cpu-clock" | b"task-clock");
@@ -194,6 +205,13 @@ fn finish(asked: &Asked, left: &Left, sink: &mut Sink) -> Result<(), ReadError> 
     }
     if asked.event == b"sched:sched_switch" {
         sink.note("switches are counted; --from perf-sched weighs them by the time off CPU");
+    }
+    if let Some(first) = left.first_period.filter(|_| !asked.has_period && !asked.event.is_empty())
+    {
+        let count = left.periods;
+        let what =
+            format!("samples that have a period: {count}; all count as 1, as most have none");
+        sink.complain(Place::Line(first), &what)?;
     }
     if left.lost > 0 {
         sink.note(format!("perf lost {} events", left.lost));

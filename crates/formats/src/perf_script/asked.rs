@@ -28,6 +28,9 @@ pub(super) struct Left {
     pub(super) taken: u64,
     /// Events that perf says it has lost.
     pub(super) lost: u64,
+    /// Samples that have a period, and the line of the first.
+    pub(super) periods: u64,
+    pub(super) first_period: Option<u64>,
 }
 
 impl Left {
@@ -37,5 +40,10 @@ impl Left {
         }
         self.taken += other.taken;
         self.lost += other.lost;
+        self.periods += other.periods;
+        self.first_period = match (self.first_period, other.first_period) {
+            (Some(of_this), Some(of_other)) => Some(of_this.min(of_other)),
+            (of_this, of_other) => of_this.or(of_other),
+        };
     }
 }

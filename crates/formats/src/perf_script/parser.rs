@@ -219,8 +219,11 @@ impl<'s> Parser<'s> {
                 {
                     *state = State::LeftOut;
                     self.left.taken -= 1;
-                    let reason = "it has no period, and the first sample has one";
+                    let reason = "it has no period, and most samples have one";
                     self.sink.skip(Place::Line(here.number), reason, here.line)?;
+                }
+                if let State::Taken(Header { period: Some(_), .. }, _) = state {
+                    self.left.first_period.get_or_insert(here.number);
                 }
                 return Ok(true);
             }
@@ -471,6 +474,7 @@ impl<'s> Parser<'s> {
         let State::Taken(header, task) = std::mem::replace(state, State::Outside) else { return };
         self.last = NOTHING;
         self.before = self.before.map(|_| Before::default());
+        self.left.periods += u64::from(header.period.is_some());
         // A period of 0 is that of a sample all the same.
         let period = header.period.filter(|period| *period > 0).unwrap_or(1);
         let weights = [period, 1];

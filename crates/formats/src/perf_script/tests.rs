@@ -241,3 +241,20 @@ fn lines_without_frames_are_refused_with_the_fields_that_they_lack() {
         assert!(error.ends_with("add ip,sym to its -F"), "{error}");
     }
 }
+
+#[test]
+fn periods_that_few_samples_have_are_said() {
+    let sample =
+        |period: &str| format!("x 7 1.0: {period} cycles: \n\t            7f00 f (/x)\n\n");
+    let text = sample("").repeat(3) + &sample("500");
+    for threads in [1, 2] {
+        let input = read(&text, threads);
+        assert_eq!((&*folded(&input), input.skipped.count()), ("x;f 4\n", 0));
+        let said = "samples that have a period: 1; all count as 1, as most have none";
+        assert_eq!(input.notes, [said]);
+        let options = ReadOptions { strict: true, threads, ..ReadOptions::default() };
+        let source = Source::of_bytes(text.clone().into_bytes()).unwrap();
+        let refused = read_input(source, &options).unwrap_err().to_string();
+        assert!(refused.contains("line 10"), "{refused}");
+    }
+}
