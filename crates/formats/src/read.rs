@@ -201,6 +201,9 @@ fn looks_like(head: &Head<'_>) -> Option<String> {
     if perf_script::lacks_frames(head) {
         return Some("is what perf script prints without frames; add ip,sym to its -F".to_owned());
     }
+    if head.lines().any(|line| line.starts_with(b". ... raw event: size ")) {
+        return Some("is a dump of perf's records; flame reads perf.data itself".to_owned());
+    }
     // `<svg as Trait>::f` is a function.
     let is_svg = text.starts_with(b"<svg") && head.contains(b"xmlns");
     let is_xml = text.starts_with(b"<?xml");
@@ -483,5 +486,14 @@ mod tests {
         check_lacks_counts(|at| format!("worker {at};f{at} {at} 7"), true);
         check_lacks_counts(|at| format!("main;shard {at};query {at} 7"), false);
         check_lacks_counts(|at| format!("main;worker {at} 7"), false);
+    }
+
+    #[test]
+    fn dumps_of_records_are_refused() {
+        let text = "\n0x4e8 [0x60]: event: 9\n.\n. ... raw event: size 96 bytes\n\
+                    1 12 0x548 [0x28]: PERF_RECORD_SAMPLE(IP, 0x4001): 1/1: 0x401136 period: 1\n";
+        let source = Source::of_bytes(text.as_bytes().to_vec()).unwrap();
+        let refused = read_input(source, &ReadOptions::default()).unwrap_err();
+        assert!(matches!(refused, ReadError::UnknownFormat { .. }), "{refused}");
     }
 }
