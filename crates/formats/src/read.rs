@@ -12,14 +12,14 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::lines::{Line, Lines};
 use crate::names::is_decimal;
-use crate::pprof::check_start;
+use crate::pprof::{check_start, read_counted, say_negative};
 use crate::registry::Reader;
 use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
 use crate::source::Source;
 use crate::{
     InputFormat, MAX_INFLATED, ReadError, ReadOptions, SampleOptions, Selection, Stacks, perf_data,
-    perf_script, read_pprof_by,
+    perf_script,
 };
 
 /// What an input holds, and what is to be said of it.
@@ -225,12 +225,16 @@ fn read_binary(
     }
     let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
     let broken = broken_end(trouble, options)?;
-    let error = match read_pprof_by(&bytes, &options.samples.roots) {
-        Ok(mut profile) => {
+    let error = match read_counted(&bytes, &options.samples.roots) {
+        Ok((mut profile, negative)) => {
+            let negative = say_negative(negative);
+            if let Some(reason) = negative.clone().filter(|_| options.strict) {
+                return Err(ReadError::Broken { format: "pprof file", what: reason });
+            }
             select(&mut profile, &options.samples)?;
             let emptied = options.samples.selection.emptied(&profile);
             let content = InputContent::Profile(Box::new(profile));
-            let notes = broken.into_iter().chain(emptied).collect();
+            let notes = negative.into_iter().chain(broken).chain(emptied).collect();
             return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
         }
         Err(error) => error,

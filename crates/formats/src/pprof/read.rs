@@ -43,6 +43,18 @@ pub fn read_pprof(bytes: &[u8]) -> Result<Profile, PprofError> {
 /// # Errors
 /// As [`read_pprof`].
 pub fn read_pprof_by(bytes: &[u8], labels: &[String]) -> Result<Profile, PprofError> {
+    let (mut profile, negative) = read_counted(bytes, labels)?;
+    profile.health.notes.extend(say_negative(negative).map(|what| format!("pprof: {what}")));
+    Ok(profile)
+}
+
+/// What is said of so many values that are negative.
+pub(crate) fn say_negative(count: u64) -> Option<String> {
+    (count > 0).then(|| format!("{count} negative values were taken as 0"))
+}
+
+/// The same without a note on negative values, beside their number.
+pub(crate) fn read_counted(bytes: &[u8], labels: &[String]) -> Result<(Profile, u64), PprofError> {
     let file = inflate(bytes, MAX_INFLATED)?;
     let tables = Tables::parse(&file)?;
     let mut reader = Reader::new(&tables)?;
@@ -51,7 +63,7 @@ pub fn read_pprof_by(bytes: &[u8], labels: &[String]) -> Result<Profile, PprofEr
     reader.locations()?;
     reader.samples(&file)?;
     reader.circumstances()?;
-    Ok(reader.profile)
+    Ok((reader.profile, reader.negative_values))
 }
 
 struct Reader<'t, 'b> {
@@ -316,11 +328,6 @@ impl<'t, 'b> Reader<'t, 'b> {
     }
 
     fn note_what_was_dropped(&mut self) -> Result<(), PprofError> {
-        if self.negative_values > 0 {
-            let count = self.negative_values;
-            let note = format!("pprof: {count} negative values were taken as 0");
-            self.profile.health.notes.push(note);
-        }
         self.profile.health.notes.extend(self.roots.missing());
         self.unused_labels.retain(|key| !self.roots.has_key(*key));
         if !self.unused_labels.is_empty() {

@@ -1,6 +1,6 @@
 //! Files as other tools write them.
 
-use flame_formats::{PprofError, read_pprof, read_pprof_by};
+use flame_formats::{PprofError, ReadOptions, Source, read_input, read_pprof, read_pprof_by};
 use flame_profile::{CallTree, FrameKind, Pid, Profile, Tid, TreeOptions, Weight};
 
 use crate::wire::Build;
@@ -169,10 +169,16 @@ fn circumstances_are_read_and_losses_noted() {
     assert_eq!((profile.meta.duration, profile.health.samples), (None, 6));
     let notes = [
         "built by ci",
-        "pprof: 1 negative values were taken as 0",
         "pprof: labels were left out: request",
+        "pprof: 1 negative values were taken as 0",
     ];
     assert_eq!(profile.health.notes, notes);
+    let read = |strict| {
+        let options = ReadOptions { strict, ..ReadOptions::default() };
+        read_input(Source::of_bytes(file().0).unwrap(), &options)
+    };
+    assert_eq!(read(false).unwrap().notes, ["1 negative values were taken as 0"]);
+    assert!(read(true).unwrap_err().to_string().ends_with("1 negative values were taken as 0"));
 }
 
 /// Two names that are not UTF-8 stay two, written as folded text has them.
