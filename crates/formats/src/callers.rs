@@ -114,7 +114,7 @@ mod tests {
     #[track_caller]
     fn check(order: SiblingOrder, samples: &[usize], expect: &str, broken: usize) {
         let tree = TreeOptions { order, ..TreeOptions::default() };
-        let mut sink = Sink::new(&ReadOptions { tree: tree.clone(), ..ReadOptions::default() });
+        let mut sink = Sink::new(&ReadOptions { tree, ..ReadOptions::default() });
         let mut callers = Callers::default();
         let entry = |at: usize, sink: &mut Sink| {
             let (name, caller) = TABLE.get(at)?;

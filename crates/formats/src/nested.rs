@@ -57,7 +57,7 @@ impl Nested {
         in_order: bool,
         values: usize,
     ) -> NestedIndex {
-        let above = above.map(|above| if in_order { self.to_call(above, values) } else { above });
+        let above = above.map(|above| if in_order { self.calling(above, values) } else { above });
         let last = self.last.get(&(above, task)).filter(|_| in_order);
         if let Some(last) = last.filter(|last| self.nodes[last.index()].frame == frame) {
             return *last;
@@ -87,7 +87,7 @@ impl Nested {
     }
 
     /// The node that stands for another one that calls now.
-    fn to_call(&mut self, node: NestedIndex, values: usize) -> NestedIndex {
+    fn calling(&mut self, node: NestedIndex, values: usize) -> NestedIndex {
         let newest = self.newest(node);
         let at = newest.index();
         if self.weights[at * values..(at + 1) * values].iter().all(|weight| *weight == 0) {

@@ -8,7 +8,7 @@ use flame_profile::{SiblingOrder, TreeOptions, ValueType};
 /// `DEPTH NAME OWN` of each box, with what stands before it.
 fn boxes(text: &str) -> String {
     let tree = TreeOptions { order: SiblingOrder::Time, ..TreeOptions::default() };
-    let options = ReadOptions { tree: tree.clone(), ..ReadOptions::default() };
+    let options = ReadOptions { tree, ..ReadOptions::default() };
     let read = read_input(Source::of_bytes(text.into()).unwrap(), &options).unwrap();
     assert_eq!((read.skipped.count(), &*read.notes), (0, &[][..]), "{text}");
     let tree = match read.content {
