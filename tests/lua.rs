@@ -252,6 +252,27 @@ fn a_lua_that_runs_already_is_read_too() {
     });
 }
 
+/// The first wait of a program comes before its process is known to have an interpreter: the thread is looked at.
+#[test]
+fn the_first_wait_is_that_of_its_function() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (path, program) = (scratch.file("out.folded"), scratch.file("waits.lua"));
+    let text = "local function rests() os.execute('sleep 1') end\n\
+                local function calls() rests() end\ncalls()\n";
+    fs::write(&program, text).unwrap();
+    for lua in LUAS.iter().filter(|lua| has(lua)) {
+        let mut command = flame();
+        command.args(["record", "--mode", "off-cpu", "-o", &path, "--", lua, &program]);
+        let said = finish(&mut command).success().stderr;
+        let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+        let waits = scripts::calls(&folded, function, "calls", "rests");
+        assert!((800_000_000..2_000_000_000).contains(&waits), "{lua}: {folded:?}\n{said}");
+    }
+}
+
 #[test]
 fn frames_of_lua_itself_are_shown_where_they_are_asked_for() {
     if !live() || !has(LUAS[3]) {
