@@ -95,3 +95,27 @@ fn calls_of_scripts_are_those_of_their_functions() {
     let [small, large] = ["small", "large"].map(|name| called(&folded, name, &said));
     assert!(small > 0.0 && large > 0.0, "{folded:?}\n{said}");
 }
+
+/// Most calls are short, and most of their time is that of a long one; few reads have most of the bytes.
+#[test]
+fn the_share_that_was_read_is_one_of_what_is_shown() {
+    if !has_tracepoints() || !has(PYTHON[0]) {
+        return;
+    }
+    let latency = ["--mode", "syscalls", "--measure", "latency"];
+    for (mode, value) in [(&latency[..], "syscalls"), (&["--mode", "io"], "io")] {
+        let (folded, said) = counts(mode, value, PYTHON, 500);
+        let is_script = |frame: &str| scripted(frame).is_some() || frame.starts_with("[python: ");
+        let shown = folded.with_any(is_script) as f64;
+        let line = said.lines().find_map(|line| line.trim().strip_prefix("python "));
+        // `99.8 % of 1.234 s with whole script stacks`
+        let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+        let unit = match words.get(4) {
+            Some(&"s") => 1e9,
+            Some(&"MiB") => f64::from(1 << 20),
+            _ => panic!("{said}"),
+        };
+        let told = words[3].parse::<f64>().unwrap() * unit;
+        assert!((told / shown - 1.0).abs() < 0.01, "{mode:?}: {told} of {shown}\n{said}");
+    }
+}

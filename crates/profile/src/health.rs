@@ -6,7 +6,7 @@ use std::fmt;
 use crate::completion::{NotRead, StackCopies};
 use crate::off_cpu::OffCpuTime;
 use crate::scripts::ScriptEnd;
-use crate::units::{Nanos, Weight};
+use crate::units::{Nanos, ValueType, Weight};
 
 /// How the walk of one user stack ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,9 +201,11 @@ pub struct Health {
     pub standard_error: u64,
     /// All waits, for profiles of time off CPU.
     pub off_cpu: Option<OffCpuTime>,
-    /// Samples that ran in interpreters, by language, and what is known of their programs' frames; for profiles of time
-    /// off CPU the nanoseconds that they stand for.
+    /// Samples that ran in interpreters, by language, and what is known of their programs' frames; or, where a profile
+    /// shows that first, what they stand for: see `script_value`.
     pub scripts: BTreeMap<(String, ScriptEnd), u64>,
+    /// What the numbers of `scripts` are; `None` where they are samples.
+    pub script_value: Option<ValueType>,
     /// Anything else that whoever reads the profile must know, as whole sentences.
     pub notes: Vec<String>,
 }

@@ -12,6 +12,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::config::{EVENT_VALUE, SAMPLES_VALUE};
+use crate::script_sums::ScriptSums;
 
 /// Nanoseconds in a tick of /proc/PID/stat.
 const TICK: u64 = 10_000_000;
@@ -89,14 +90,11 @@ impl Tally {
     /// Adds it to a profile, whose health has what LOST records told of. Those miss the end of a
     /// recording; what the events say misses nothing, but not every kernel counts it.
     ///
-    /// `sampled` is the CPU time that samples stood for when they were taken, where they stand for
-    /// something else by now; `counted` says for how many occurrences of each event they stand, and
-    /// `adds_up` whether those of all are one value.
+    /// What samples stand for is changed in `scripts`, too.
     pub(crate) fn complete(
         &self,
-        sampled: Option<Nanos>,
-        counted: &[Counted],
-        adds_up: bool,
+        Sampled { time: sampled, counted, adds_up }: Sampled<'_>,
+        scripts: &mut ScriptSums,
         profile: &mut Profile,
     ) {
         let health: &mut Health = &mut profile.health;
@@ -132,6 +130,7 @@ impl Tally {
                 let total = u128::from(before) * u128::from(count);
                 let total = u64::try_from(total / u128::from(sampled)).unwrap_or(u64::MAX);
                 profile.scale(value, total);
+                scripts.scale(event, (before, total));
                 if let Some(timeline) = &mut profile.timeline {
                     *timeline = timeline.scaled(event, before, total);
                 }
@@ -149,6 +148,17 @@ impl Tally {
             profile.add_up_pairs();
         }
     }
+}
+
+/// What is known of samples as they were taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampled<'c> {
+    /// The CPU time that they stood for, where they stand for something else by now.
+    pub(crate) time: Option<Nanos>,
+    /// For how many occurrences of each event they stand.
+    pub(crate) counted: &'c [Counted],
+    /// Whether those of all events are one value.
+    pub(crate) adds_up: bool,
 }
 
 /// For how many occurrences the samples of an event stand.

@@ -14,6 +14,7 @@ use rustc_hash::FxBuildHasher;
 use crate::config::EVENT_VALUE;
 use crate::located_stacks::LocatedStacks;
 use crate::location::CodeLocation;
+use crate::script_sums::ScriptSums;
 use crate::scripted::EndOfScript;
 use crate::sets::Sets;
 
@@ -65,6 +66,7 @@ pub(crate) struct Aggregator {
 pub(crate) struct Rows {
     pub(crate) threads: IndexSet<ThreadKey, FxBuildHasher>,
     pub(crate) stacks: LocatedStacks,
+    pub(crate) scripts: ScriptSums,
     keys: IndexSet<RowKey, FxBuildHasher>,
     /// For each key two numbers an event: how many samples, and what they stand for.
     values: Vec<u64>,
@@ -88,6 +90,7 @@ impl Rows {
             timeline: keeps_times.then(Timeline::default),
             threads: IndexSet::default(),
             stacks: LocatedStacks::default(),
+            scripts: ScriptSums::default(),
             keys: IndexSet::default(),
             values: Vec::new(),
             events: events.max(1),
@@ -193,7 +196,8 @@ impl Aggregator {
         period: u64,
         moment: Moment,
     ) -> usize {
-        let SeenStack { thread, stack, end: (mut end, evidence), .. } = seen;
+        let SeenStack { thread, stack, end: (mut end, evidence), script } = seen;
+        script.into_iter().for_each(|script| self.rows.scripts.add(event, script, period));
         if self.is_full() && self.rows.stacks.entry(stack) == Some(CodeLocation::NotKept) {
             self.shortened += 1;
             end = StackEnd::FrameLimit;
@@ -241,6 +245,8 @@ impl Aggregator {
             let until = u64::try_from(until).unwrap_or(u64::MAX);
             (values[EVENT_VALUE], *given) = (until - *given, until);
         }
+        let after = self.rows.iter().map(|(_, values)| values[EVENT_VALUE]).sum();
+        self.rows.scripts.scale(0, (sampled.values().sum(), after));
         let unseen =
             known.into_iter().filter(|(thread, _)| sampled.get(thread).is_none_or(|s| *s == 0));
         unseen.filter(|(_, time)| *time > 0).collect()

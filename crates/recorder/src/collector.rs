@@ -423,7 +423,6 @@ impl Collector {
                 // Idle CPUs are sampled, too, and use no time of any thread.
                 self.sampled.0 += if sample.pid.0 == 0 { 0 } else { sample.period };
                 let moment = self.moment(sample.time, sample.cpu);
-                self.count_script(&seen, sample.period);
                 self.aggregator.add(seen, sample.event, sample.period, moment);
             }
         }

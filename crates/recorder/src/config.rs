@@ -327,6 +327,11 @@ impl Stream {
         [ValueType::samples(), self.value.clone()].into_iter().chain(others).collect()
     }
 
+    /// What is shown first, if that is not how many samples there are.
+    pub(crate) fn shown_value(&self) -> Option<&ValueType> {
+        (!self.is_clock).then_some(&self.value)
+    }
+
     /// The position of the value that is shown first.
     pub(crate) fn default_value(&self) -> usize {
         if self.is_clock { SAMPLES_VALUE } else { EVENT_VALUE }

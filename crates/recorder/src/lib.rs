@@ -101,6 +101,7 @@ mod recorder;
 mod relative;
 mod runtimes;
 mod script_frame;
+mod script_sums;
 mod scripted;
 mod scripts;
 mod sets;

@@ -7,7 +7,7 @@ use flame_profile::{Health, Hz, Meta, Nanos, Profile};
 use flame_sampler::{Privilege, Rate, SamplerError, Sessions, Target};
 
 use crate::SharedFiles;
-use crate::accounting::{ProcessTimes, Tally};
+use crate::accounting::{ProcessTimes, Sampled, Tally};
 use crate::aggregator::Rows;
 use crate::collector::{Collector, SeenImage};
 use crate::config::{BlockEvents, Options, RecorderConfig, Stream};
@@ -355,8 +355,15 @@ impl<S: EventSource> Recorder<S> {
         profile.health = Health { lost_records: self.lost.max(self.lost_in_all), ..health };
         naming::name_all(rows, &self.collector, &self.symbolizer, &mut profile);
         let tally = self.tally.clone().unwrap_or_else(|| self.look());
-        let (sampled, counted) = (self.collector.sampled_time(), self.collector.counted());
-        tally.complete(sampled, counted, self.adds_up, &mut profile);
+        let (time, counted) = (self.collector.sampled_time(), self.collector.counted());
+        let (sampled, mut scripts) =
+            (Sampled { time, counted, adds_up: self.adds_up }, rows.scripts.clone());
+        tally.complete(sampled, &mut scripts, &mut profile);
+        // Of several values each would have a share of its own.
+        let is_one =
+            self.adds_up || self.stream.others.is_empty() || self.collector.measures_time();
+        let value = is_one.then(|| self.stream.shown_value()).flatten();
+        scripts.tell(value, &mut profile.health);
         if self.collector.leaves_out_freed() {
             profile.health.standard_error = 0;
         }

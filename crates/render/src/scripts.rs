@@ -1,8 +1,8 @@
 //! What the summary and footers say of interpreted programs.
 
-use flame_profile::{Health, Nanos, ScriptEnd};
+use flame_profile::{Health, Nanos, ScriptEnd, ValueType, Weight};
 
-use crate::amount::group_thousands;
+use crate::amount::ValueScale;
 
 /// For each language how much is known of its programs' stacks.
 pub(crate) fn lines(health: &Health) -> Vec<(String, String)> {
@@ -19,15 +19,24 @@ fn line(health: &Health, language: &str) -> String {
         ends.iter().find(|(end, _)| *end == ScriptEnd::Whole).map_or(0, |(_, count)| *count);
     // 100 % is said of all only.
     let share = if whole == all { "100".to_owned() } else { floor(whole as f64 / all as f64) };
-    let (amount, unit): (fn(u64) -> String, &str) = match health.off_cpu {
-        Some(_) => (|time| format!("{:.3} s", Nanos(time).as_secs_f64()), ""),
-        None => (group_thousands, " samples"),
+    let scale = ValueScale::of(health.script_value.as_ref().unwrap_or(&ValueType::samples()));
+    let is_time = health.script_value.as_ref().is_some_and(|value| value.unit == "nanoseconds");
+    let (amount, number): (Amount<'_>, Amount<'_>) = match is_time {
+        true => (&seconds, &seconds),
+        false => (&|all| scale.amount(Weight(all)), &|part| scale.number(Weight(part))),
     };
-    let mut text = format!("{share} % of {}{unit} {}", amount(all), ScriptEnd::Whole);
+    let mut text = format!("{share} % of {} {}", amount(all), ScriptEnd::Whole);
     for (end, count) in ends.iter().filter(|(end, _)| *end != ScriptEnd::Whole) {
-        text += &format!(", {} {end}", amount(*count));
+        text += &format!(", {} {end}", number(*count));
     }
     text
+}
+
+type Amount<'s> = &'s dyn Fn(u64) -> String;
+
+/// All of them to the millisecond, so that they can be compared.
+fn seconds(time: u64) -> String {
+    format!("{:.3} s", Nanos(time).as_secs_f64())
 }
 
 fn floor(share: f64) -> String {
@@ -36,8 +45,6 @@ fn floor(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flame_profile::OffCpuTime;
-
     use super::*;
 
     #[test]
@@ -60,11 +67,19 @@ mod tests {
             "ruby: 100 % of 5 samples with whole script stacks",
         ];
         assert_eq!(lines, expect);
-        health.off_cpu = Some(OffCpuTime::default());
         health.scripts.retain(|(language, _), _| language == "perl");
         health.scripts.insert(("perl".to_owned(), ScriptEnd::Whole), 1_997_000_000);
-        let text = super::lines(&health).remove(0).1;
-        let expect = "99.9 % of 1.997 s with whole script stacks, 0.000 s not read at the moment of the sample";
-        assert_eq!(text, expect);
+        let values = [
+            ("off-cpu", "nanoseconds", "1.997 s", "0.000 s"),
+            ("io", "bytes", "1.86 GiB", "3 B"),
+            ("page-faults", "count", "1,997,000,003 page-faults", "3"),
+        ];
+        for (name, unit, all, part) in values {
+            health.script_value = Some(ValueType::new(name, unit));
+            let text = super::lines(&health).remove(0).1;
+            let expect = "with whole script stacks, PART not read at the moment of the sample";
+            let expect = expect.replace("PART", part);
+            assert_eq!(text, format!("99.9 % of {all} {expect}"));
+        }
     }
 }

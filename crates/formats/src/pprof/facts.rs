@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use flame_profile::{
     ByteLen, Coverage, Health, Hz, Meta, Missing, Nanos, NotRead, Occurrences, OffCpuTime,
-    ScriptEnd, StackCopies, StackEnd,
+    ScriptEnd, StackCopies, StackEnd, ValueType,
 };
 
 const FOR_PEOPLE: &str = "flame: ";
@@ -94,6 +94,9 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     }
     for ((language, end), count) in &health.scripts {
         fact("health.script", format!("{count} {} {language}", end.word()));
+    }
+    if let Some(value) = &health.script_value {
+        fact("health.script_value", format!("{} {}", value.unit, value.name));
     }
     for (image, count) in &health.no_unwind_info {
         fact("health.no_unwind_info", format!("{count} {image}"));
@@ -237,6 +240,10 @@ impl FactReader {
                     asked: ByteLen(next()?),
                     copied: ByteLen(next()?),
                 };
+            }
+            "script_value" => {
+                let (unit, name) = value.split_once(' ')?;
+                health.script_value = Some(ValueType::new(name, unit));
             }
             "note" => health.notes.push(value.to_owned()),
             table => {

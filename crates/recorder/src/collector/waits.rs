@@ -293,16 +293,7 @@ impl Collector {
             }
         }
         let moment = self.moment(self.now, None);
-        self.count_script(&seen, waited.duration.0);
         self.aggregator.add(seen, self.events - 1, waited.duration.0, moment);
-    }
-
-    /// Counts what is known of a script: samples, or, where waits are shown, the time that they stand for. Most waits
-    /// are short, and most of the time is that of long ones.
-    pub(super) fn count_script(&mut self, seen: &SeenStack, period: u64) {
-        let Some((language, end)) = seen.script else { return };
-        let count = self.health.scripts.entry((language.to_owned(), end)).or_default();
-        *count = count.saturating_add(if self.off_cpu.is_some() { period } else { 1 });
     }
 
     /// Adds the waits of samples that have been settled meanwhile.

@@ -41,6 +41,7 @@ fn whole_health() -> Health {
             .map(|end| ("python".to_owned(), end))
             .zip(50..)
             .collect(),
+        script_value: Some(ValueType::new("a pair", "nanoseconds")),
         no_unwind_info: BTreeMap::from([(libfoo.clone(), 7), (String::new(), 1)]),
         unnamed: MISSINGS.into_iter().map(|m| (libfoo.clone(), m)).zip(8..).collect(),
         coverage: Some(Coverage { sampled: Nanos(990), accounted: Nanos(1000) }),
