@@ -331,3 +331,65 @@ fn false_interpreters_are_survived() {
     let is_clean = |frame: &str| !frame.contains(char::is_control);
     assert_eq!(folded.with_any(|frame| !is_clean(frame)), 0);
 }
+
+/// Who may call whom in `mixed.py`, whatever the language.
+const MIXED: [(&str, &[&str]); 11] = [
+    ("main", &["<module>"]),
+    ("calls", &["main"]),
+    ("own", &["main"]),
+    ("own.<locals>.<genexpr>", &["own"]),
+    ("perl.<locals>.<lambda>", &["calls"]),
+    ("luajit.<locals>.run", &["calls"]),
+    ("<main>", &["luajit.<locals>.run"]),
+    // The text of an eval is on no line, and no function here.
+    ("outer", &["perl.<locals>.<lambda>", "<main>"]),
+    ("inner", &["outer"]),
+    ("called_back", &["inner"]),
+    ("called_back.<locals>.<genexpr>", &["called_back"]),
+];
+
+/// The function of a frame of a script, nothing for that of others.
+fn name_of(frame: &str) -> &str {
+    scripted(frame).map_or("", |(name, _)| name)
+}
+
+/// Python with another language in it: the functions of both stand where they ran.
+#[test]
+fn each_interpreter_of_a_process_is_read() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    for language in ["perl", "luajit"] {
+        if !has(&format!("/usr/bin/{language}")) {
+            continue;
+        }
+        let (folded, said) =
+            record(&["--", PYTHON, script("mixed.py").to_str().unwrap(), language, "3"]);
+        let mut all = 0;
+        for (stack, weight) in folded.stacks() {
+            // What is not read stands between the others.
+            let is_shown = |frame: &&str| scripted(frame).is_some() || frame.contains(": not read");
+            let frames = stack.iter().map(String::as_str).filter(is_shown);
+            let functions: Vec<&str> = frames.map(name_of).collect();
+            for pair in functions.windows(2).filter(|pair| !pair.contains(&"")) {
+                let callers = MIXED.iter().find(|(name, _)| *name == pair[1]);
+                let is_legal = callers.is_none_or(|(_, callers)| callers.contains(&pair[0]));
+                assert!(is_legal, "{stack:?}");
+            }
+            all += weight;
+        }
+        let calls = |caller, callee| {
+            scripts::calls(&folded, |frame| scripted(frame).map(|(name, _)| name), caller, callee)
+        };
+        let told = format!("{folded:?}\n{said}");
+        // Some samples are taken before the other interpreter is known.
+        let (other, back) = (calls("outer", "inner"), calls("inner", "called_back"));
+        assert!(other * 10 > all * 4 && calls("main", "own") * 10 > all, "{told}");
+        assert!((language == "perl") == (back == 0) && back < other, "{told}");
+        for language in [language, "python"] {
+            let lines = said.lines().map(str::trim);
+            let own: String = lines.filter(|line| line.starts_with(language)).collect();
+            assert!(whole_share(&own) >= 90.0, "{told}");
+        }
+    }
+}

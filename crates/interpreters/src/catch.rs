@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::caught::{ENTRY, Entries, HEAD};
 use crate::known::Layout;
+use crate::lua::recall::Reader;
 use crate::memory::Memory;
 use crate::met::AllMet;
 use crate::perl::{stack, subs};
@@ -106,7 +107,21 @@ impl Catcher {
     /// The most bytes that [`Catcher::catch`] writes.
     pub const MOST: usize = HEAD + MOST_ENTRIES * ENTRY + DEFINITIONS;
 
-    /// Writes to `out`, which has to have room for [`Catcher::MOST`] bytes, what [`crate::Caught`] reads:
+    /// The same as [`Catcher::catch`] for each of several interpreters, with where their global states are.
+    pub fn catch_all<'l>(
+        &mut self,
+        interpreters: impl Iterator<Item = (&'l Layout, u64)>,
+        thread: Thread,
+        memory: &dyn Memory,
+        out: &mut [u8],
+    ) -> usize {
+        interpreters.fold(0, |len, (layout, runtime)| {
+            let room = out.get_mut(len..).unwrap_or_default();
+            len + self.catch(layout, runtime, thread, memory, room)
+        })
+    }
+
+    /// Writes to `out`, which should have room for [`Catcher::MOST`] bytes, what [`crate::Caught`] reads:
     /// how many bytes that is. `runtime` is where the interpreter's global state is.
     pub fn catch(
         &mut self,
@@ -138,7 +153,7 @@ impl Catcher {
                 php::chain::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
         };
-        entries.finish(outcome, &self.definitions, self.defined_now)
+        entries.finish((layout.language(), outcome), &self.definitions, self.defined_now)
     }
 
     /// Where an interpreter keeps a stack of its own within the native stack of a thread, in which there is no
@@ -174,6 +189,13 @@ impl Catcher {
     /// What was caught last got lost on its way.
     pub fn was_lost(&mut self) {
         self.defined.clear();
+    }
+
+    /// What is kept for one of the languages that are read alike. It is to be put back.
+    pub(crate) fn take_kept(&mut self, reader: Reader) -> Option<Box<lua::chain::Kept>> {
+        let mut kept = self.lua.take()?;
+        (kept.recall.reader, kept.words.reader) = (reader, reader);
+        Some(kept)
     }
 
     /// Whether nobody was told of a function, and somebody is to be now.

@@ -1,16 +1,20 @@
 //! What was caught of a thread, as bytes: they cross from one process to another.
 //!
 //! ```text
-//!   outcome, entries, defined, 0   four bytes each
+//!   outcome, entries, defined,     four bytes each
+//!   language, functions, 0
 //!   entries                        four words of eight bytes each, innermost frame first
 //!   functions                      six words and bytes, each up to a multiple of eight
 //! ```
+//!
+//! Where a process has interpreters of several languages, what was caught in one follows what was in another.
 
+use crate::known::LANGUAGES;
 use crate::luajit::trace::RunningTrace;
 use crate::memory::{half, word};
 
 /// Bytes before the entries.
-pub(crate) const HEAD: usize = 16;
+pub(crate) const HEAD: usize = 24;
 
 /// Bytes of an entry.
 pub(crate) const ENTRY: usize = 32;
@@ -219,6 +223,7 @@ impl Defined<'_> {
 /// What was caught of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Caught<'a> {
+    language: &'static str,
     outcome: Outcome,
     entries: &'a [u8],
     functions: &'a [u8],
@@ -226,19 +231,46 @@ pub struct Caught<'a> {
 }
 
 impl<'a> Caught<'a> {
-    /// Reads what [`crate::Catcher::catch`] has written; `None` for other bytes.
+    /// Reads what [`crate::Catcher::catch`] has written first; `None` for other bytes.
     pub fn parse(bytes: &'a [u8]) -> Option<Caught<'a>> {
-        let outcome = *Outcome::ALL.get(usize::try_from(half(bytes, 0)?).ok()?)?;
-        let len = usize::try_from(half(bytes, 4)?).ok()?.checked_mul(ENTRY)?;
-        let (entries, functions) = bytes.get(HEAD..)?.split_at_checked(len)?;
-        Some(Caught { outcome, entries, functions, defined: half(bytes, 8)? })
+        Caught::split(bytes).map(|(caught, _)| caught)
     }
 
-    /// Takes from what was caught that its chain is of the moment of a sample: [`Outcome::Late`].
+    /// Reads what it has written, one after the other.
+    pub fn all(bytes: &'a [u8]) -> impl Iterator<Item = Caught<'a>> {
+        let mut bytes = bytes;
+        std::iter::from_fn(move || {
+            let (caught, rest) = Caught::split(bytes)?;
+            bytes = rest;
+            Some(caught)
+        })
+    }
+
+    fn split(bytes: &'a [u8]) -> Option<(Caught<'a>, &'a [u8])> {
+        let number = |at| usize::try_from(half(bytes, at)?).ok();
+        let outcome = *Outcome::ALL.get(number(0)?)?;
+        let language = LANGUAGES.get(number(12)?)?;
+        let len = number(4)?.checked_mul(ENTRY)?;
+        let (entries, rest) = bytes.get(HEAD..)?.split_at_checked(len)?;
+        let (functions, rest) = rest.split_at_checked(number(16)?).unwrap_or((rest, &[]));
+        Some((Caught { language, outcome, entries, functions, defined: half(bytes, 8)? }, rest))
+    }
+
+    /// Takes from all that was caught that its chain is of the moment of a sample: [`Outcome::Late`].
     pub fn outdate(bytes: &mut [u8]) {
-        if let Some(outcome) = bytes.first_chunk_mut() {
-            *outcome = Outcome::Late.code().to_le_bytes();
+        let (len, mut at) = (bytes.len(), 0);
+        while let Some((_, rest)) = bytes.get(at..).and_then(Caught::split) {
+            let next = len - rest.len();
+            if let Some(outcome) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+                *outcome = Outcome::Late.code().to_le_bytes();
+            }
+            at = next;
         }
+    }
+
+    /// The language of the interpreter, in lower case.
+    pub fn language(&self) -> &'static str {
+        self.language
     }
 
     /// How that went.
@@ -319,12 +351,21 @@ impl<'o> Entries<'o> {
 
     /// Writes the head, and the functions behind the entries: the length of all; nothing where there is no
     /// room.
-    pub(crate) fn finish(self, outcome: Outcome, functions: &[u8], defined: u32) -> usize {
+    pub(crate) fn finish(
+        self,
+        (language, outcome): (&str, Outcome),
+        functions: &[u8],
+        defined: u32,
+    ) -> usize {
         let at = HEAD + self.count * ENTRY;
         let end = at + functions.len();
         let count = u32::try_from(self.count).ok().filter(|_| end <= self.out.len());
-        let Some(count) = count else { return 0 };
-        for (to, number) in self.out.chunks_exact_mut(4).zip([outcome.code(), count, defined, 0]) {
+        let len = u32::try_from(functions.len()).ok();
+        let (Some(count), Some(len)) = (count, len) else { return 0 };
+        let number = (0..).zip(LANGUAGES).find(|(_, known)| *known == language);
+        let language = number.map_or(u32::MAX, |(number, _)| number);
+        let head = [outcome.code(), count, defined, language, len, 0];
+        for (to, number) in self.out.chunks_exact_mut(4).zip(head) {
             to.copy_from_slice(&number.to_le_bytes());
         }
         self.out[at..end].copy_from_slice(functions);
@@ -352,7 +393,7 @@ mod tests {
             lines: b"123456789",
         };
         assert!(one.write(&mut functions) && !one.write(&mut Vec::new()));
-        let len = entries.finish(Outcome::Read, &functions, 1);
+        let len = entries.finish(("lua", Outcome::Read), &functions, 1);
         let caught = Caught::parse(&out[..len]).unwrap();
         assert_eq!((caught.outcome(), caught.entries()), (Outcome::Read, vec![frame, boundary]));
         assert_eq!(caught.defined().collect::<Vec<_>>(), [one]);
@@ -362,5 +403,30 @@ mod tests {
                 assert_eq!((caught.entries().len(), caught.defined().count()), (2, 0), "{end}");
             }
         }
+    }
+
+    #[test]
+    fn what_was_caught_in_each_of_several_interpreters_is_read() {
+        let mut out = vec![0; 4096];
+        let mut functions = Vec::with_capacity(200);
+        let one = Defined { function: 4, first_line: 7, name: (1, b"f"), ..Defined::default() };
+        assert!(one.write(&mut functions));
+        let mut len = 0;
+        for language in ["python", "lua", "perl"] {
+            let mut entries = Entries::new(&mut out[len..], 9);
+            entries.push(Entry { address: len as u64, code: 2, position: 3, function: 4 });
+            len += entries.finish((language, Outcome::Read), &functions, 1);
+        }
+        let told = |bytes: &[u8], outcome| {
+            let told = |caught: Caught<'_>| {
+                assert_eq!((caught.outcome(), caught.defined().count()), (outcome, 1));
+                (caught.language(), caught.entries()[0].address)
+            };
+            Caught::all(bytes).map(told).collect::<Vec<_>>()
+        };
+        let all = [("python", 0), ("lua", len as u64 / 3), ("perl", len as u64 / 3 * 2)];
+        assert_eq!(told(&out[..len], Outcome::Read), all);
+        Caught::outdate(&mut out[..len]);
+        assert_eq!(told(&out[..len], Outcome::Late), all);
     }
 }

@@ -10,11 +10,15 @@ use crate::php::layout::{PhpBuild, PhpLayout};
 use crate::python::layout::{PythonBuild, PythonLayout};
 use crate::ruby::layout::{RubyBuild, RubyLayout};
 
-/// How many processes are known at once.
+/// How many interpreters of processes are known at once.
 const PLACES: usize = 8192;
 
-/// How many places a process may have.
+/// In how many places those of a process may be.
 const TRIES: usize = 16;
+
+/// How many interpreters a process may have, each of another language. As many places are between those of processes whose
+/// numbers follow each other, such as the workers of a server.
+const MOST_OF_PROCESS: usize = 4;
 
 /// How many builds of interpreters.
 const LAYOUTS: usize = 64;
@@ -24,6 +28,9 @@ const TAKEN: u64 = u64::MAX;
 
 /// What stands for a process without an interpreter, in place of the number of a layout.
 const NOTHING: u32 = u32::MAX;
+
+/// What languages are called.
+pub(crate) const LANGUAGES: [&str; 6] = ["python", "perl", "lua", "luajit", "ruby", "php"];
 
 /// Where an interpreter's build has what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,13 +98,14 @@ impl Layout {
 
     /// What the language is called, in lower case.
     pub fn language(&self) -> &'static str {
+        let [python, perl, lua, luajit, ruby, php] = LANGUAGES;
         match self {
-            Layout::Python(_) => "python",
-            Layout::Perl(_) => "perl",
-            Layout::Lua(_) => "lua",
-            Layout::LuaJit(_) => "luajit",
-            Layout::Ruby(_) => "ruby",
-            Layout::Php(_) => "php",
+            Layout::Python(_) => python,
+            Layout::Perl(_) => perl,
+            Layout::Lua(_) => lua,
+            Layout::LuaJit(_) => luajit,
+            Layout::Ruby(_) => ruby,
+            Layout::Php(_) => php,
         }
     }
 }
@@ -156,8 +164,8 @@ impl Default for Known {
 }
 
 impl Known {
-    /// A process has an interpreter, whose global state is at that address. Whether there was room for
-    /// that.
+    /// A process has an interpreter, whose global state is at that address, in place of another one of that language.
+    /// Whether there was room for that.
     pub fn add(&self, pid: u32, layout: &Layout, runtime: u64) -> bool {
         let number =
             self.layouts.iter().position(|slot| slot.get_or_init(|| layout.clone()) == layout);
@@ -168,10 +176,10 @@ impl Known {
         self.put(pid, number, runtime)
     }
 
-    /// The interpreter that was added to a process last is in what it has mapped there of a file. Who maps that is
+    /// The interpreter of a language that was added to a process is in what it has mapped there of a file. Who maps that is
     /// known to have it from then on, before anybody looked at it.
-    pub fn add_part(&self, part: [u64; 4], pid: u32, start: u64) {
-        let Some((number, runtime)) = self.find(pid).filter(|(number, _)| *number != NOTHING)
+    pub fn add_part(&self, part: [u64; 4], (pid, language): (u32, &str), start: u64) {
+        let Some((number, runtime)) = self.numbers(pid).find(|found| self.is_of(*found, language))
         else {
             return;
         };
@@ -179,11 +187,12 @@ impl Known {
         let _ = self.parts.iter().find(|slot| slot.get_or_init(|| mapped).part == part);
     }
 
-    /// A process has mapped a part of a file. If it is known to have an interpreter, that stays its one.
+    /// A process has mapped a part of a file. If it is known to have an interpreter of that language, that stays its one.
     pub fn mapped(&self, pid: u32, part: Option<[u64; 4]>, start: u64) {
         let mut parts = self.parts.iter().map_while(OnceLock::get);
         if let Some(known) = parts.find(|known| Some(known.part) == part)
-            && self.judged(pid) != Judged::Interpreter
+            && let Some(layout) = self.layout(known.number)
+            && !self.reads(pid, layout.language())
         {
             self.put(pid, known.number, start.wrapping_add(known.runtime));
         }
@@ -201,38 +210,35 @@ impl Known {
 
     /// A process has ended or runs another program: it is to be looked at anew.
     pub fn forget(&self, pid: u32) {
-        for place in self.of(pid) {
-            let key = place.key.load(Ordering::Relaxed);
-            if process_of(key) == pid && key != TAKEN {
-                let _ = place.key.compare_exchange(key, 0, Ordering::Release, Ordering::Relaxed);
-            }
-        }
+        self.forget_of(pid, |_| true);
     }
 
     /// A process was forked from another: it has the same memory.
     pub fn forked(&self, parent: u32, child: u32) {
-        if let Some((number, runtime)) = self.find(parent)
-            && number != NOTHING
-            && child != parent
-            && self.find(child) != Some((number, runtime))
-        {
-            self.put(child, number, runtime);
+        for (number, runtime) in self.numbers(parent).filter(|(number, _)| *number != NOTHING) {
+            if child != parent && !self.numbers(child).any(|found| found == (number, runtime)) {
+                self.put(child, number, runtime);
+            }
         }
     }
 
     /// What is known of a process.
     pub fn judged(&self, pid: u32) -> Judged {
-        match self.find(pid) {
+        match self.numbers(pid).next() {
             None => Judged::NotYet,
             Some((NOTHING, _)) => Judged::Nothing,
             Some(_) => Judged::Interpreter,
         }
     }
 
-    /// The interpreter of a process, and where its global state is.
-    pub fn interpreter_of(&self, pid: u32) -> Option<(&Layout, u64)> {
-        let (number, runtime) = self.find(pid)?;
-        Some((self.layouts.get(usize::try_from(number).ok()?)?.get()?, runtime))
+    /// The interpreters of a process, each of another language, and where its global state is.
+    pub fn interpreters_of(&self, pid: u32) -> impl Iterator<Item = (&Layout, u64)> {
+        self.numbers(pid).filter_map(|(number, runtime)| Some((self.layout(number)?, runtime)))
+    }
+
+    /// Whether a process is known to have an interpreter of a language.
+    pub fn reads(&self, pid: u32, language: &str) -> bool {
+        self.numbers(pid).any(|found| self.is_of(found, language))
     }
 
     /// What a function is was not heard: it is to be said again.
@@ -246,7 +252,15 @@ impl Known {
     }
 
     fn put(&self, pid: u32, number: u32, runtime: u64) -> bool {
-        self.forget(pid);
+        match self.layout(number) {
+            Some(layout) => self.forget_of(pid, |number| {
+                number == NOTHING || self.is_of((number, 0), layout.language())
+            }),
+            None => self.forget(pid),
+        }
+        if self.numbers(pid).count() >= MOST_OF_PROCESS {
+            return false;
+        }
         let take = |place: &&Place| {
             place.key.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
@@ -256,25 +270,46 @@ impl Known {
         true
     }
 
-    fn find(&self, pid: u32) -> Option<(u32, u64)> {
-        self.of(pid).find_map(|place| {
+    fn forget_of(&self, pid: u32, is_meant: impl Fn(u32) -> bool) {
+        for place in self.of(pid) {
+            let key = place.key.load(Ordering::Relaxed);
+            if process_of(key) == pid && key != TAKEN && is_meant(number_of(key)) {
+                let _ = place.key.compare_exchange(key, 0, Ordering::Release, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The numbers of the layouts that a process has, and where its interpreters are.
+    fn numbers(&self, pid: u32) -> impl Iterator<Item = (u32, u64)> {
+        self.of(pid).filter_map(move |place| {
             let key = place.key.load(Ordering::Acquire);
             let runtime = place.runtime.load(Ordering::Acquire);
             // Between the two it may have been given to another.
             let stands = key != 0 && key != TAKEN && place.key.load(Ordering::Acquire) == key;
-            let layout = u32::try_from(key & u64::from(u32::MAX)).ok()?;
-            (stands && process_of(key) == pid).then_some((layout, runtime))
+            (stands && process_of(key) == pid).then_some((number_of(key), runtime))
         })
     }
 
+    fn layout(&self, number: u32) -> Option<&Layout> {
+        self.layouts.get(usize::try_from(number).ok()?)?.get()
+    }
+
+    fn is_of(&self, (number, _): (u32, u64), language: &str) -> bool {
+        self.layout(number).is_some_and(|layout| layout.language() == language)
+    }
+
     fn of(&self, pid: u32) -> impl Iterator<Item = &Place> {
-        let first = usize::try_from(pid).unwrap_or(0);
+        let first = usize::try_from(pid).unwrap_or(0) % PLACES * MOST_OF_PROCESS;
         (0..TRIES).filter_map(move |step| self.places.get((first + step) % PLACES))
     }
 }
 
 fn process_of(key: u64) -> u32 {
     (key >> 32) as u32
+}
+
+fn number_of(key: u64) -> u32 {
+    u32::try_from(key & u64::from(u32::MAX)).unwrap_or(NOTHING)
 }
 
 #[cfg(test)]
@@ -295,7 +330,8 @@ mod tests {
         assert!(known.has_any());
         known.forked(8, 10);
         known.forked(7, 11);
-        let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));
+        let found =
+            |pid| known.interpreters_of(pid).next().map(|(layout, at)| (layout.clone(), at));
         assert_eq!([8, 10].map(found), [(); 2].map(|()| Some((python(11), 0x1000))));
         assert_eq!(found(9), Some((python(12), 0x2000)));
         assert_eq!([7, 11].map(|pid| known.judged(pid)), [Judged::Nothing, Judged::NotYet]);
@@ -308,27 +344,55 @@ mod tests {
     fn who_maps_the_file_of_an_interpreter_has_it() {
         let known = Known::default();
         let (part, other) = ([254, 7, 0, 0x2000], [254, 7, 0, 0x3000]);
-        known.add_part(part, 7, 0x1000);
+        known.add_part(part, (7, "python"), 0x1000);
         known.mapped(8, Some(part), 0x5000);
         known.add_nothing(7);
-        known.add_part(part, 7, 0x1000);
+        known.add_part(part, (7, "python"), 0x1000);
         assert_eq!(known.judged(8), Judged::NotYet);
         known.add(7, &python(11), 0x1234);
-        known.add_part(part, 7, 0x1000);
+        known.add_part(part, (7, "python"), 0x1000);
         for (pid, part) in [(8, Some(part)), (9, Some(other)), (10, None)] {
             known.mapped(pid, part, 0x5000);
         }
-        let found = |pid| known.interpreter_of(pid).map(|(layout, at)| (layout.clone(), at));
+        let found =
+            |pid| known.interpreters_of(pid).next().map(|(layout, at)| (layout.clone(), at));
         assert_eq!(found(8), Some((python(11), 0x5234)));
         assert_eq!([9, 10].map(|pid| known.judged(pid)), [Judged::NotYet; 2]);
         known.add(7, &python(12), 0x2000);
-        known.add_part(other, 7, 0x1000);
+        known.add_part(other, (7, "python"), 0x1000);
         known.mapped(8, Some(other), 0x1000);
-        assert_eq!(found(8), Some((python(11), 0x5234)), "the first one stays");
+        assert_eq!(found(8), Some((python(11), 0x5234)), "the first one of a language stays");
         // It runs another program now.
         known.forget(8);
         known.mapped(8, Some(other), 0x1000);
         assert_eq!(found(8), Some((python(12), 0x2000)));
+    }
+
+    #[test]
+    fn a_process_may_have_one_of_each_language() {
+        let known = Known::default();
+        let perl = Layout::perl(&PerlBuild { minor: 36, statement: None }).unwrap();
+        let lua = |minor| Layout::lua(&LuaBuild { minor, release: 4 }).unwrap();
+        known.add_nothing(7);
+        for (layout, runtime) in [(python(11), 1), (perl.clone(), 2), (lua(3), 3), (lua(4), 4)] {
+            assert!(known.add(7, &layout, runtime));
+        }
+        known.add_part([9; 4], (7, "perl"), 1);
+        known.forked(7, 8);
+        // The number next to it has places of its own.
+        assert!(known.add(9, &python(12), 1));
+        known.mapped(9, Some([9; 4]), 0x1000);
+        let of = |pid| {
+            let mut all: Vec<_> = known.interpreters_of(pid).collect();
+            all.sort_by_key(|(_, runtime)| *runtime);
+            all.into_iter().map(|(layout, at)| (layout.clone(), at)).collect::<Vec<_>>()
+        };
+        let all = [(python(11), 1), (perl.clone(), 2), (lua(4), 4)];
+        assert_eq!([of(7), of(8)], [all.clone(), all]);
+        assert_eq!(of(9), [(python(12), 1), (perl, 0x1001)]);
+        assert!(known.reads(8, "lua") && !known.reads(9, "lua"));
+        known.add_nothing(8);
+        assert_eq!((of(8), known.judged(8)), (Vec::new(), Judged::Nothing));
     }
 
     #[test]

@@ -31,7 +31,7 @@
 //! let layout = Layout::python(&PythonBuild { minor: 11, code_type: 0x4000 }).unwrap();
 //! let known = Known::default();
 //! known.add(4242, &layout, 0x5555_0000);
-//! let (layout, runtime) = known.interpreter_of(4242).unwrap();
+//! let (layout, runtime) = known.interpreters_of(4242).next().unwrap();
 //! let mut out = vec![0; Catcher::MOST];
 //! let registers = Default::default();
 //! let thread = Thread { pid: 4242, tid: 4243, stack_pointer: 0x7ffc_0000, registers };

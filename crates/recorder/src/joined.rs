@@ -105,7 +105,8 @@ fn caught<'e>(sample: &SampleEvent<'e>, image: &Interpreter) -> Result<Caught<'e
     let Rest::Read { script, .. } = sample.user_stack.unwrap_or_default().rest else {
         return Err(ScriptEnd::NotRead);
     };
-    Caught::parse(script).ok_or(ScriptEnd::Early)
+    let is_of = |caught: &Caught<'_>| caught.language() == image.language();
+    Caught::all(script).find(is_of).ok_or(ScriptEnd::Early)
 }
 
 /// Places frames in native ones: all of them, or the innermost where it is said why the others are missing.

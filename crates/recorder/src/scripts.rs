@@ -14,7 +14,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use flame_events::{Event, EventKind, Found, MappingEvent, Rest, SampleEvent};
+use flame_events::{Event, EventKind, Found, Mapping, MappingEvent, Rest, SampleEvent};
 use flame_interpreters::{
     Caught, DEBUG_OFFSETS, Entry as ChainEntry, Function, Judged, Known, Placed,
 };
@@ -31,7 +31,7 @@ use crate::location::{CodeLocation, ScriptId};
 use crate::locator::Locator;
 use crate::native_functions::{NativeFunctions, image_address};
 use crate::script_frame::ScriptFrame;
-use crate::scripted::Scripted;
+use crate::scripted::{EndOfScript, Scripted};
 
 /// How many bytes functions take at most. Those of more are not named.
 const MOST_BYTES: usize = 64 << 20;
@@ -55,7 +55,7 @@ pub(crate) struct Scripts {
     /// Nothing where nobody wants to see them.
     known: Option<Arc<Known>>,
     keeps_native: bool,
-    images: FxHashMap<ImageId, Option<Interpreter>>,
+    images: FxHashMap<ImageId, Option<Arc<Interpreter>>>,
     /// How often processes were looked at that may have an interpreter.
     looked_at: FxHashMap<Pid, u32>,
     functions: FxHashMap<u64, Function>,
@@ -67,6 +67,15 @@ pub(crate) struct Scripts {
     max_depth: usize,
     frames: IndexSet<ScriptFrame, FxBuildHasher>,
     lines: FxHashMap<(u64, u64), ScriptId>,
+}
+
+/// A sample, and what is known of its stack and its process.
+#[derive(Clone, Copy)]
+struct OfSample<'s, 'e> {
+    sample: &'s SampleEvent<'e>,
+    natives: Natives<'s>,
+    code: &'s Locator,
+    known: &'s Known,
 }
 
 impl Scripts {
@@ -133,64 +142,79 @@ impl Scripts {
     ) -> Scripted {
         let mut scripted = Scripted { keeps_native: self.keeps_native, ..Scripted::default() };
         let Some(known) = self.known.clone() else { return scripted };
+        let met = self.meet(code);
+        self.judge(&known, sample.pid, &met, code);
+        // Readers tell of each function once, whatever becomes of the sample.
+        self.learn(sample, &known);
+        let mut end: Option<EndOfScript> = None;
+        let of = OfSample { sample, natives, code, known: &known };
+        for (id, image) in met {
+            let Some(found) = self.run_by((id, &image), &of, &mut scripted) else { continue };
+            // It is whole where what each of them runs is; else the innermost that is not says why.
+            if end.is_none_or(|(_, before)| before == ScriptEnd::Whole && found != before) {
+                end = Some((image.language(), found));
+            }
+        }
+        // Of call chains nothing could be read.
+        scripted.end = end.filter(|_| sample.user_stack.is_some());
+        scripted
+    }
+
+    /// Puts what an interpreter runs in place of its native frames; nothing where it runs no program.
+    fn run_by(
+        &mut self,
+        (id, image): (ImageId, &Interpreter),
+        of: &OfSample<'_, '_>,
+        scripted: &mut Scripted,
+    ) -> Option<ScriptEnd> {
+        let OfSample { sample, natives, code, known } = *of;
         let (locations, jit) = code.located();
-        let met = self.meet(locations, code);
-        self.judge(&known, sample.pid, met, code);
-        let Some(image) = met.and_then(|id| self.images.get(&id)?.clone()) else { return scripted };
-        let address = |location: &CodeLocation| image_address(*location, code, met);
+        let address = |location: &CodeLocation| image_address(*location, code, Some(id));
         let runs = |location| address(location).is_some_and(|address| image.runs(address));
         let runs: Vec<bool> = locations.iter().map(runs).collect();
-        // Readers tell of each function once, whatever becomes of the sample.
-        self.learn(sample, &image);
         let runs_script = |index: usize| {
             let address = locations.get(index).and_then(address);
             address.is_some_and(|address| image.runs_script(address))
         };
         let stack = Stack { sample, natives, runs: &runs, runs_script: &runs_script };
-        let joined = joined(&stack, &image, self.max_depth);
-        let is_outside = match &joined {
-            Ok(joined) => joined.placed.is_empty(),
-            Err(_) => true,
-        };
+        let joined = joined(&stack, image, self.max_depth);
+        let is_outside = joined.as_ref().map_or(true, |joined| joined.placed.is_empty());
         if is_outside && !runs.contains(&true) {
             // What it does besides running programs.
-            return scripted;
+            return None;
         }
-        let end = match joined {
-            Ok(Joined { placed, entries, is_in_trace, lacks }) => {
-                let outermost = placed.last().cloned();
-                let of_pid =
-                    NativeFunctions { pid: sample.pid, code, image: met, interpreter: &image };
-                let natives = (natives, is_in_trace, &of_pid);
-                let mut end = self.show(&entries, placed, natives, &mut scripted);
-                if let (Some(lacks), Some(outermost)) = (lacks, outermost) {
-                    let is_cut = outermost.frames.end == entries.len();
-                    scripted.mark_callers((outermost.native, is_cut), &runs);
-                    end = lacks;
-                }
-                self.ask_again(&known);
-                // Code that a runtime makes to call another function, and that has no file.
-                let calls = |index: usize| {
-                    jit.iter().any(|(jit, _)| *jit == index)
-                        && scripted.frames.iter().any(|(native, _)| native + 1 == index)
-                };
-                let hides = |index: &usize| {
-                    let address = locations.get(*index).and_then(address);
-                    let only_calls = |address| image.only_calls(address, *index == 0);
-                    calls(*index) || address.is_some_and(only_calls)
-                };
-                scripted.hidden.extend((0..locations.len()).filter(hides));
-                end
-            }
-            Err(ScriptEnd::NotRead) if is_unread(sample) => ScriptEnd::NotRead,
+        let Joined { placed, entries, is_in_trace, lacks } = match joined {
+            Ok(joined) => joined,
+            Err(ScriptEnd::NotRead) if is_unread(sample) => return Some(ScriptEnd::NotRead),
             Err(end) => {
                 scripted.mark(&runs, CodeLocation::ScriptNotRead(image.language()));
-                end
+                let is_other = end == ScriptEnd::Early
+                    && known.judged(sample.pid.0) == Judged::Interpreter
+                    && !known.reads(sample.pid.0, image.language());
+                return Some(if is_other { ScriptEnd::OtherInterpreter } else { end });
             }
         };
-        // Of call chains nothing could be read.
-        scripted.end = sample.user_stack.map(|_| (image.language(), end));
-        scripted
+        let outermost = placed.last().cloned();
+        let of_pid = NativeFunctions { pid: sample.pid, code, image: Some(id), interpreter: image };
+        let mut end = self.show(&entries, placed, (natives, is_in_trace, &of_pid), scripted);
+        if let (Some(lacks), Some(outermost)) = (lacks, outermost) {
+            let is_cut = outermost.frames.end == entries.len();
+            scripted.mark_callers((outermost.native, is_cut), &runs);
+            end = lacks;
+        }
+        self.ask_again(known);
+        // Code that a runtime makes to call another function, and that has no file.
+        let calls = |index: usize| {
+            jit.iter().any(|(jit, _)| *jit == index)
+                && scripted.frames.iter().any(|(native, _)| native + 1 == index)
+        };
+        let hides = |index: &usize| {
+            let address = locations.get(*index).and_then(address);
+            let only_calls = |address| image.only_calls(address, *index == 0);
+            calls(*index) || address.is_some_and(only_calls)
+        };
+        scripted.hidden.extend((0..locations.len()).filter(hides));
+        Some(end)
     }
 
     /// Where a process has files that are named like those of interpreters, and that are not open yet.
@@ -210,94 +234,138 @@ impl Scripts {
     /// Tells readers of the interpreter of a process, as far as its files are open.
     pub(crate) fn look_at(&mut self, pid: Pid, code: &Locator) {
         if let Some(known) = self.known.clone() {
-            self.judge(&known, pid, None, code);
+            self.judge(&known, pid, &[], code);
         }
     }
 
     /// How many native frames a stack has, if it is one of a fiber: nothing lies beyond the first of them.
     pub(crate) fn fiber(&mut self, code: &Locator) -> Option<usize> {
         self.known.as_ref()?;
-        let met = self.meet(code.located().0, code)?;
-        let image = self.images.get(&met)?.as_ref()?;
+        let met = self.meet(code);
         let begins = |location: &CodeLocation| {
-            let address = image_address(*location, code, Some(met));
-            address.is_some_and(|address| image.begins_fibers(address))
+            met.iter().any(|(id, image)| {
+                let address = image_address(*location, code, Some(*id));
+                address.is_some_and(|address| image.begins_fibers(address))
+            })
         };
         // What runs there itself is who makes a fiber.
         let first = code.located().0.iter().skip(1).position(begins)?;
         Some(first + 2)
     }
 
-    /// The interpreter that a stack has frames of: the innermost where there are several.
-    fn meet(&mut self, locations: &[CodeLocation], code: &Locator) -> Option<ImageId> {
-        let images = locations.iter().filter_map(|location| match location {
-            CodeLocation::Image(id, _) => Some(*id),
-            _ => None,
-        });
-        images.into_iter().find(|id| self.interpreter(*id, code).is_some())
+    /// The interpreters that a stack has frames of, the innermost first.
+    fn meet(&mut self, code: &Locator) -> Vec<(ImageId, Arc<Interpreter>)> {
+        let mut met: Vec<(ImageId, Arc<Interpreter>)> = Vec::new();
+        let mut before = None;
+        for location in code.located().0 {
+            let CodeLocation::Image(id, _) = *location else { continue };
+            if before.replace(id) == Some(id) || met.iter().any(|(known, _)| *known == id) {
+                continue;
+            }
+            met.extend(self.interpreter(id, code).map(|image| (id, image)));
+        }
+        met
     }
 
     /// What interpreter an image is, if it is open and one.
-    fn interpreter(&mut self, id: ImageId, code: &Locator) -> Option<&Interpreter> {
+    fn interpreter(&mut self, id: ImageId, code: &Locator) -> Option<Arc<Interpreter>> {
         let entry = match self.images.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
                 let Some(OpenImage::File(file, _)) = code.images.get(id) else { return None };
                 let path = code.processes.image(id).map(crate::image_name).unwrap_or_default();
-                unknown.insert(Interpreter::of(file, &path))
+                unknown.insert(Interpreter::of(file, &path).map(Arc::new))
             }
         };
-        entry.as_ref()
+        entry.clone()
     }
 
-    /// Tells readers what there is in a process.
-    fn judge(&mut self, known: &Known, pid: Pid, met: Option<ImageId>, code: &Locator) {
+    /// Tells readers what there is in a process: what samples have met, or what is named like an interpreter.
+    fn judge(
+        &mut self,
+        known: &Known,
+        pid: Pid,
+        met: &[(ImageId, Arc<Interpreter>)],
+        code: &Locator,
+    ) {
         let judged = known.judged(pid.0);
-        if judged == Judged::Interpreter || judged == Judged::Nothing && met.is_none() {
+        let is_new = |(_, image): &&(ImageId, Arc<Interpreter>)| {
+            image.layout().is_some() && !known.reads(pid.0, image.language())
+        };
+        let met: Vec<ImageId> = match judged {
+            Judged::Interpreter => met.iter().filter(is_new).map(|(id, _)| *id).collect(),
+            Judged::NotYet | Judged::Nothing => met.iter().map(|(id, _)| *id).collect(),
+        };
+        let looked_at = self.looked_at.get(&pid).copied().unwrap_or(0);
+        let is_done = match judged {
+            Judged::Interpreter => met.is_empty() || looked_at > PATIENCE,
+            Judged::Nothing => met.is_empty(),
+            Judged::NotYet => false,
+        };
+        if is_done {
             return;
         }
         let Some(space) = code.processes.space(pid) else { return };
-        let mut may_come = false;
+        let (mut may_come, mut found) = (false, false);
         for mapping in space.iter() {
             let path = code.processes.image(mapping.image).map(crate::image_name);
-            let is_met = met == Some(mapping.image);
-            let is_named = path.as_deref().is_some_and(Interpreter::is_named_so);
-            if !is_met && !is_named {
-                continue;
-            }
+            let is_named = judged != Judged::Interpreter
+                && path.as_deref().is_some_and(Interpreter::is_named_so);
             may_come |= is_named;
-            let Some(interpreter) = self.interpreter(mapping.image, code) else { continue };
-            let Some(OpenImage::File(file, _)) = code.images.get(mapping.image) else { continue };
-            let Some(address) = file.to_image_address(mapping.offset) else { continue };
-            let bias = Bias::between(mapping.start, address);
-            let runtime = bias.to_process_address(interpreter.runtime());
-            let Some(layout) = interpreter.layout() else { continue };
-            let mut head = vec![0; DEBUG_OFFSETS];
-            let _ = code.images.memory().read(pid, runtime, &mut head);
-            if let Some(layout) = layout.as_it_says(&head)
-                && known.add(pid.0, &layout, runtime.0)
-            {
-                let file = code.processes.image(mapping.image).map(|key| key.file);
-                if let Some(part) = file.and_then(|file| file.part_at(mapping.offset)) {
-                    known.add_part(part, pid.0, mapping.start.0);
-                }
-                return;
+            let is_met = met.contains(&mapping.image);
+            if is_met || is_named && !found && met.is_empty() {
+                found |= self.tell(known, pid, mapping, code);
             }
+        }
+        if found {
+            // Those of other languages may come later.
+            self.looked_at.remove(&pid);
+            return;
         }
         let looked_at = self.looked_at.entry(pid).or_default();
         *looked_at += 1;
         let patience = if may_come { PATIENCE } else { FIRST_LOOKS };
-        if *looked_at > patience {
+        if *looked_at > patience && judged != Judged::Interpreter {
             known.add_nothing(pid.0);
         }
     }
 
+    /// Tells readers of the interpreter that is mapped there; whether there is one that can be read.
+    fn tell(&mut self, known: &Known, pid: Pid, mapping: &Mapping, code: &Locator) -> bool {
+        let mut tell = || {
+            let interpreter = self.interpreter(mapping.image, code)?;
+            let OpenImage::File(file, _) = code.images.get(mapping.image)? else { return None };
+            let bias = Bias::between(mapping.start, file.to_image_address(mapping.offset)?);
+            let runtime = bias.to_process_address(interpreter.runtime());
+            let mut head = vec![0; DEBUG_OFFSETS];
+            let _ = code.images.memory().read(pid, runtime, &mut head);
+            let layout = interpreter.layout()?.as_it_says(&head)?;
+            if !known.add(pid.0, &layout, runtime.0) {
+                return None;
+            }
+            let file = code.processes.image(mapping.image).map(|key| key.file);
+            if let Some(part) = file.and_then(|file| file.part_at(mapping.offset)) {
+                known.add_part(part, (pid.0, interpreter.language()), mapping.start.0);
+            }
+            Some(())
+        };
+        tell().is_some()
+    }
+
     /// Takes in functions that were met first.
-    fn learn(&mut self, sample: &SampleEvent<'_>, image: &Interpreter) {
-        let Some(layout) = image.layout() else { return };
+    fn learn(&mut self, sample: &SampleEvent<'_>, known: &Known) {
         let rest = sample.user_stack.unwrap_or_default().rest;
         let Rest::Read { script, .. } = rest else { return };
-        let Some(caught) = Caught::parse(script) else { return };
+        for caught in Caught::all(script) {
+            self.learn_of(&caught, sample.pid, known);
+        }
+    }
+
+    fn learn_of(&mut self, caught: &Caught<'_>, pid: Pid, known: &Known) {
+        let mut layouts = known.interpreters_of(pid.0).map(|(layout, _)| layout);
+        let Some(layout) = layouts.find(|layout| layout.language() == caught.language()) else {
+            return;
+        };
         for defined in caught.defined() {
             let function = Function::of(&defined, layout);
             if self.bytes + function.size() <= MOST_BYTES {

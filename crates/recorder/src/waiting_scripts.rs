@@ -36,8 +36,9 @@ impl WaitingScripts {
         (pid, tid, stack): (Pid, Tid, ProcessAddress),
         memory: &dyn TargetMemory,
     ) -> Option<&[u8]> {
-        let (layout, runtime) = known.interpreter_of(pid.0)?;
-        if matches!(layout, Layout::LuaJit(_)) || self.took >= IN_ALL {
+        let is_read = |(layout, _): &(&Layout, u64)| !matches!(layout, Layout::LuaJit(_));
+        let mut all = known.interpreters_of(pid.0).filter(is_read).peekable();
+        if all.peek().is_none() || self.took >= IN_ALL {
             return None;
         }
         let catcher = self.catcher.get_or_insert_with(|| Box::new(Catcher::default().patient()));
@@ -48,7 +49,7 @@ impl WaitingScripts {
         let thread = Thread { pid: pid.0, tid: tid.0, stack_pointer: stack.0, registers };
         let begun = Instant::now();
         let memory = MemoryOf { pid, tid, memory, deadline: begun + PATIENCE };
-        let len = catcher.catch(layout, runtime, thread, &memory, &mut self.caught);
+        let len = catcher.catch_all(all, thread, &memory, &mut self.caught);
         self.took += begun.elapsed();
         self.caught.get(..len)
     }

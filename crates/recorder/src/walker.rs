@@ -276,7 +276,9 @@ struct Finder<'l> {
 /// The trace that a thread ran when it was sampled.
 fn trace_of(sample: &SampleEvent<'_>) -> Option<RunningTrace> {
     match sample.user_stack?.rest {
-        Rest::Read { script, .. } if !is_late(script) => Caught::parse(script)?.trace(),
+        Rest::Read { script, .. } if !is_late(script) => {
+            Caught::all(script).find(|caught| caught.language() == "luajit")?.trace()
+        }
         _ => None,
     }
 }

@@ -203,13 +203,13 @@ mod tests {
             Rest::Read { bytes: b"x", interrupted, script: b"!" }
         );
         assert_eq!(taker.rest(Nanos(50), always), Rest::NotRead(NotRead::Late));
-        for script in [0, 16] {
+        for script in [0, 24] {
             let read = Ok(Read { rest: 2, script, until: Nanos(65), ..Read::default() });
-            giver.give(Nanos(60 + script as u64), read, &[0; 18]);
+            giver.give(Nanos(60 + script as u64 / 2), read, &[0; 26]);
         }
         let gone_on = |until| until != Nanos(65);
         assert_eq!(taker.rest(Nanos(60), gone_on), Rest::NotRead(NotRead::Changed));
-        let Rest::Read { bytes: &[], interrupted: None, script } = taker.rest(Nanos(76), gone_on)
+        let Rest::Read { bytes: &[], interrupted: None, script } = taker.rest(Nanos(72), gone_on)
         else {
             panic!("what functions are is right")
         };

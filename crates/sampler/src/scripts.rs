@@ -31,18 +31,18 @@ impl Scripts {
 
     /// Whether a process has an interpreter that is read.
     pub(crate) fn reads(&self, pid: Pid) -> bool {
-        self.known.interpreter_of(pid.0).is_some()
+        self.known.interpreters_of(pid.0).next().is_some()
     }
 
     /// Where the interpreter of a process keeps a stack of its own within the native one.
     pub(crate) fn inner_stack(&mut self, pid: Pid, wanted: &Wanted) -> Option<Range<u64>> {
-        let (layout, _) = self.known.interpreter_of(pid.0)?;
         let thread = thread_of(pid, wanted);
-        self.catcher.inner_stack(layout, thread, &MemoryOf(thread))
+        let mut layouts = self.known.interpreters_of(pid.0).map(|(layout, _)| layout);
+        layouts.find_map(|layout| self.catcher.inner_stack(layout, thread, &MemoryOf(thread)))
     }
 
-    /// Adds to what was read of a stack, the first bytes of `scratch`, what runs in the interpreter of the
-    /// process, if it has one.
+    /// Adds to what was read of a stack, the first bytes of `scratch`, what runs in each interpreter of the
+    /// process.
     pub(crate) fn catch(
         &mut self,
         pid: Pid,
@@ -50,11 +50,14 @@ impl Scripts {
         read: Read,
         scratch: &mut [u8],
     ) -> Read {
-        let Some((layout, runtime)) = self.known.interpreter_of(pid.0) else { return read };
+        if !self.reads(pid) {
+            return read;
+        }
         let Some(room) = scratch.get_mut(read.stacks()..) else { return read };
         self.catcher.define_again(self.known.forgotten());
         let thread = thread_of(pid, wanted);
-        let script = self.catcher.catch(layout, runtime, thread, &MemoryOf(thread), room);
+        let all = self.known.interpreters_of(pid.0);
+        let script = self.catcher.catch_all(all, thread, &MemoryOf(thread), room);
         Read { script, ..read }
     }
 

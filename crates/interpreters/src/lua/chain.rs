@@ -10,7 +10,7 @@ use super::layout::{
     VALUE,
 };
 use super::names::{Caller, EVENTS, GC, Name};
-use super::recall::Recall;
+use super::recall::{Reader, Recall};
 use super::states::{Words, is_state};
 use crate::catch::{Catcher, Thread};
 use crate::caught::{Entries, Entry, Outcome};
@@ -104,7 +104,7 @@ pub(crate) fn catch(
     entries: &mut Entries<'_>,
 ) -> Outcome {
     // Taken out, so that the catcher can be used meanwhile; it was there from the start.
-    let Some(mut kept) = catcher.lua.take() else { return Outcome::NoThread };
+    let Some(mut kept) = catcher.take_kept(Reader::Lua) else { return Outcome::NoThread };
     let Kept { recall, words, names } = &mut *kept;
     recall.begin(thread, memory);
     if names.len() >= NAMES {

@@ -19,10 +19,20 @@ const ROOM: usize = 256 * 1024;
 /// How often memory is read at most in one sample for what was not met before.
 const MOST_READS: usize = 1024;
 
+/// The language for which memory is read: what was met for one is not for another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reader {
+    #[default]
+    Lua,
+    LuaJit,
+    Ruby,
+    Php,
+}
+
 /// What was met of a thread.
 #[derive(Debug, Default)]
 struct Met {
-    thread: (u32, u32),
+    thread: (u32, u32, Reader),
     parts: Vec<Part>,
 }
 
@@ -37,6 +47,8 @@ struct Place {
 /// Memory of the thread that is looked at.
 #[derive(Debug)]
 pub(crate) struct Recall {
+    /// For whom memory is read.
+    pub(crate) reader: Reader,
     met: Box<[Met]>,
     /// The one of the thread.
     current: usize,
@@ -50,8 +62,10 @@ pub(crate) struct Recall {
 
 impl Default for Recall {
     fn default() -> Recall {
-        let met = || Met { thread: (0, 0), parts: Vec::with_capacity(PARTS) };
+        let thread = (0, 0, Reader::default());
+        let met = || Met { thread, parts: Vec::with_capacity(PARTS) };
         Recall {
+            reader: Reader::default(),
             met: (0..THREADS).map(|_| met()).collect(),
             current: 0,
             before: Vec::with_capacity(PARTS),
@@ -66,8 +80,9 @@ impl Default for Recall {
 impl Recall {
     /// Begins with a sample of a thread.
     pub(crate) fn begin(&mut self, thread: Thread, memory: &dyn Memory) {
-        let key = (thread.pid, thread.tid);
-        self.current = thread.tid as usize % THREADS;
+        let key = (thread.pid, thread.tid, self.reader);
+        // A process may have several of them.
+        self.current = (thread.tid as usize + self.reader as usize * THREADS / 4) % THREADS;
         self.places.clear();
         (self.used, self.left) = (0, MOST_READS);
         let Some(met) = self.met.get_mut(self.current) else { return };
@@ -170,6 +185,11 @@ mod tests {
         };
         // Each alone, then together, and a thread of which nothing is known.
         assert_eq!([7, 7, 8, 7].map(|tid| look(&mut recall, tid)), [100, 2, 100, 2]);
+        // What another interpreter of the process needs stands beside it.
+        recall.reader = Reader::Php;
+        assert_eq!([7, 7].map(|tid| look(&mut recall, tid)), [100, 2]);
+        recall.reader = Reader::Lua;
+        assert_eq!(look(&mut recall, 7), 2);
     }
 
     #[test]

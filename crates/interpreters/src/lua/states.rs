@@ -3,6 +3,7 @@
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::layout::{IS_STATE, LuaLayout, TYPE};
+use super::recall::Reader;
 use crate::catch::Thread;
 use crate::memory::{Memory, Part, byte, read_each, word};
 
@@ -26,7 +27,9 @@ const SAMPLES: u32 = 64;
 /// What words of stacks are.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// Whether a word of a process leads to a state.
+    /// For whom they are looked at.
+    pub(crate) reader: Reader,
+    /// Whether a word of a process leads to a state; the reader stands in the bits that addresses do not have.
     known: FxHashMap<(u32, u64), bool>,
     new: Vec<(u64, bool)>,
     bytes: Vec<u8>,
@@ -38,6 +41,7 @@ pub(crate) struct Words {
 impl Default for Words {
     fn default() -> Words {
         Words {
+            reader: Reader::default(),
             known: FxHashMap::with_capacity_and_hasher(2 * WORDS, FxBuildHasher),
             new: Vec::with_capacity(MOST_NEW),
             bytes: vec![1; FAR],
@@ -81,12 +85,14 @@ impl Words {
         let is_elsewhere = |word: u64| word.wrapping_sub(start) >= len as u64;
         let words = stack.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
         let words = words.filter(|word| may_be_state(*word) && is_elsewhere(*word));
+        let reader = self.reader as u64;
+        let key = |word: u64| (thread.pid, word | reader);
         self.new.clear();
         for word in words.clone() {
-            let is_new = !self.known.contains_key(&(thread.pid, word));
+            let is_new = !self.known.contains_key(&key(word));
             if is_new && self.new.len() < MOST_NEW {
                 // Once, and judged below.
-                self.known.insert((thread.pid, word), false);
+                self.known.insert(key(word), false);
                 self.new.push((word, false));
             }
         }
@@ -98,11 +104,11 @@ impl Words {
             |new, bytes| new.1 = is_state(bytes),
         );
         for (word, _) in self.new.iter().filter(|(_, is_state)| *is_state) {
-            self.known.insert((thread.pid, *word), true);
+            self.known.insert(key(*word), true);
         }
         (self.found, self.count) = ([0; MOST], 0);
         for word in words {
-            let is_state = self.known.get(&(thread.pid, word)) == Some(&true);
+            let is_state = self.known.get(&key(word)) == Some(&true);
             if is_state && self.count < MOST && !self.found.contains(&word) {
                 self.found[self.count] = word;
                 self.count += 1;
@@ -161,5 +167,10 @@ mod tests {
             );
             assert_eq!(words.found()[..3], [0x10_0208, 0x10_0100, 0]);
         }
+        // Those of another interpreter of the process.
+        words.reader = Reader::LuaJit;
+        assert_eq!(words.look(|_| false, thread, &process, &mut scratch), 0);
+        words.reader = Reader::Lua;
+        assert_eq!(words.look(|_| false, thread, &process, &mut scratch), 2);
     }
 }

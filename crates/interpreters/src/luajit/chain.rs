@@ -10,7 +10,7 @@ use crate::catch::{Catcher, Thread};
 use crate::caught::{Entries, Entry, Outcome};
 use crate::lua::chain::Kept;
 use crate::lua::names::Name;
-use crate::lua::recall::Recall;
+use crate::lua::recall::{Reader, Recall};
 use crate::lua::states;
 use crate::memory::{Memory, byte, half};
 
@@ -41,7 +41,7 @@ pub(crate) fn catch(
     entries: &mut Entries<'_>,
 ) -> Outcome {
     // Taken out, so that the catcher can be used meanwhile; it was there from the start.
-    let Some(mut kept) = catcher.lua.take() else { return Outcome::NoThread };
+    let Some(mut kept) = catcher.take_kept(Reader::LuaJit) else { return Outcome::NoThread };
     let Kept { recall, words, .. } = &mut *kept;
     recall.begin(thread, memory);
     let count = words.look(is_state, thread, memory, &mut catcher.scratch);

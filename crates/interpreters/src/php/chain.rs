@@ -7,7 +7,7 @@ use super::layout::{
 };
 use crate::catch::{Catcher, Thread};
 use crate::caught::{Entries, Entry, Outcome};
-use crate::lua::recall::Recall;
+use crate::lua::recall::{Reader, Recall};
 use crate::memory::{Memory, byte, half, word};
 
 /// The most frames; more than that lead in a circle, or are deeper than what is read.
@@ -38,7 +38,7 @@ pub(crate) fn catch(
     entries: &mut Entries<'_>,
 ) -> Outcome {
     // Taken out, so that the catcher can be used meanwhile; it was there from the start.
-    let Some(mut kept) = catcher.lua.take() else { return Outcome::NoThread };
+    let Some(mut kept) = catcher.take_kept(Reader::Php) else { return Outcome::NoThread };
     kept.recall.begin(thread, memory);
     let pid = thread.pid;
     let mut walk = Walk { layout, pid, recall: &mut kept.recall, memory, catcher, entries };

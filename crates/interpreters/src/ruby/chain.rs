@@ -11,7 +11,7 @@ use super::objects::{self, Objects, is_internal};
 use crate::catch::{Catcher, Thread};
 use crate::caught::{Entries, Entry, Outcome};
 use crate::lua::chain::FIRST;
-use crate::lua::recall::Recall;
+use crate::lua::recall::{Reader, Recall};
 use crate::memory::{Memory, Part, Window, word};
 use crate::met::Number;
 
@@ -77,7 +77,8 @@ pub(crate) fn catch(
     entries: &mut Entries<'_>,
 ) -> Outcome {
     // Taken out, so that the catcher can be used meanwhile; both were there from the start.
-    let (Some(mut shared), Some(mut kept)) = (catcher.lua.take(), catcher.ruby.take()) else {
+    let shared = catcher.take_kept(Reader::Ruby);
+    let (Some(mut shared), Some(mut kept)) = (shared, catcher.ruby.take()) else {
         return Outcome::NoThread;
     };
     shared.recall.begin(thread, memory);
