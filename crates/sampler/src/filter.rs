@@ -84,6 +84,7 @@ impl Filter {
 
     /// Takes in a process that exists already.
     pub(crate) fn add(&mut self, pid: Pid) {
+        self.told.forget(Tid(pid.0));
         self.pids.insert(pid);
         self.strangers.remove(&pid);
     }
@@ -92,7 +93,7 @@ impl Filter {
     pub(crate) fn keep(&mut self, record: &RecordBytes<'_>) -> bool {
         match Glance::at(record) {
             Glance::Sample { pid, tid } if !self.pids.contains(&pid) => {
-                self.told.add(tid);
+                self.told.add_process(pid, tid);
                 false
             }
             Glance::Sample { pid, tid } => {

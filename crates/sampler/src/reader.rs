@@ -284,7 +284,7 @@ impl Reader {
                 let is_stray = pacer.is_some_and(|pacer| pacer.note(time, now, &mut seen));
                 // What is told along with a stray, such as the names of functions, is lost with it.
                 let is_wanted =
-                    !is_stray && work.reads && tid != IDLE_TASK && !strangers.knows(tid);
+                    !is_stray && work.reads && tid != IDLE_TASK && !strangers.know(pid, tid);
                 let is_wanted =
                     is_wanted && (is_any || may_have_script(interpreters.as_deref(), pid));
                 let wanted = match is_wanted {

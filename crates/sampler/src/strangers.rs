@@ -1,11 +1,13 @@
 //! Threads that are not the target's, for readers: what is read of their stacks nobody wants.
 //!
 //! Who belongs to the target is found out when records are drained, later than readers look. So a
-//! thread is read until it is known to be a stranger, and again when its number was given anew.
+//! thread is read until it is known to be a stranger, and again when its number was given anew. All threads of
+//! a process that is not the target's are strangers, those that it starts later among them: a compiler
+//! may start hundreds a second, each with a stack of which 1 MiB would be read.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flame_profile::Tid;
+use flame_profile::{Pid, Tid};
 
 /// How many are known at once; each has one place, by its number.
 const PLACES: usize = 4096;
@@ -22,13 +24,23 @@ impl Default for Strangers {
 }
 
 impl Strangers {
-    /// Whether a thread is known not to be the target's.
-    pub(crate) fn knows(&self, tid: Tid) -> bool {
+    fn knows(&self, tid: Tid) -> bool {
         self.place(tid).is_some_and(|place| place.load(Ordering::Relaxed) == tid.0)
     }
 
+    /// Whether a thread, or all of its process, is known not to be the target's.
+    pub(crate) fn know(&self, pid: Pid, tid: Tid) -> bool {
+        self.knows(tid) || self.knows(Tid(pid.0))
+    }
+
+    /// A process that is not the target's, and one of its threads. It goes by the number of its first thread.
+    pub(crate) fn add_process(&self, pid: Pid, tid: Tid) {
+        self.add(Tid(pid.0));
+        self.add(tid);
+    }
+
     /// A thread that is not the target's.
-    pub(crate) fn add(&self, tid: Tid) {
+    fn add(&self, tid: Tid) {
         if let Some(place) = self.place(tid) {
             place.store(tid.0, Ordering::Relaxed);
         }
@@ -62,5 +74,19 @@ mod tests {
         assert_eq!([one, other].map(|tid| strangers.knows(tid)), [false, true]);
         strangers.forget(other);
         assert!(!strangers.knows(other));
+    }
+
+    #[test]
+    fn threads_that_strangers_start_are_strangers() {
+        let strangers = Strangers::default();
+        let (pid, first, later) = (Pid(40), Tid(42), Tid(43));
+        let know = || [first, later].map(|tid| strangers.know(pid, tid));
+        assert_eq!(know(), [false, false]);
+        strangers.add_process(pid, first);
+        strangers.forget(later);
+        assert_eq!((know(), strangers.know(Pid(41), later)), ([true, true], false));
+        // Another process has the number.
+        strangers.forget(Tid(40));
+        assert_eq!(know(), [true, false]);
     }
 }
