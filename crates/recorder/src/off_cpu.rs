@@ -40,13 +40,14 @@ pub(crate) struct OffCpu<S> {
 #[derive(Debug)]
 struct KeptBack<S> {
     pid: Pid,
-    /// Waits, and then times of being preempted.
-    lengths: [Lengths<S>; 2],
+    /// What is sampled like others of its length: waits, times of being preempted, and what has begun and in which the
+    /// CPU was lost.
+    lengths: [Lengths<S>; 3],
 }
 
 impl<S> KeptBack<S> {
     fn of(pid: Pid) -> KeptBack<S> {
-        KeptBack { pid, lengths: [Lengths::default(), Lengths::default()] }
+        KeptBack { pid, lengths: std::array::from_fn(|_| Lengths::default()) }
     }
 }
 
@@ -61,6 +62,8 @@ struct Away<S> {
     /// apart that something has begun.
     kept: Nanos,
     kept_since: Option<Nanos>,
+    /// It lost its CPU since it has begun something: that is sampled whatever else is.
+    is_switched: bool,
     /// It was found waiting in a state that is asked for.
     found: bool,
     sample: Option<S>,
@@ -87,6 +90,7 @@ impl<S> Away<S> {
             before: false,
             kept: Nanos(0),
             kept_since: None,
+            is_switched: false,
             found: false,
             sample: None,
             is_looked_at: false,
@@ -247,6 +251,7 @@ impl<S: Clone> OffCpu<S> {
     /// A thread that has begun something is kept from its CPU from now on, or no longer.
     pub(crate) fn is_kept(&mut self, now: Nanos, tid: Tid, kept: bool) {
         let Some(away) = self.away.get_mut(&tid) else { return };
+        away.is_switched = true;
         match (kept, away.kept_since) {
             (true, _) => away.kept_since = Some(now),
             (false, Some(since)) => {
@@ -334,7 +339,8 @@ impl<S: Clone> OffCpu<S> {
         let own = duration.0.saturating_sub(away.kept.0);
         let sampled = Sampled { seen, time: duration.0, own, shown: asleep.0 };
         let kept_back = self.kept_back.entry(tid).or_insert_with(|| KeptBack::of(pid));
-        let lengths = &mut kept_back.lengths[usize::from(preempted)];
+        let kind = if away.is_switched { 2 } else { usize::from(preempted) };
+        let lengths = &mut kept_back.lengths[kind];
         if !is_sampled {
             lengths.not_sampled(sampled);
             return Vec::new();
@@ -354,7 +360,7 @@ impl<S: Clone> OffCpu<S> {
         let Some(KeptBack { pid, lengths }) = self.kept_back.remove(&tid) else {
             return Vec::new();
         };
-        let rest = lengths.into_iter().zip([false, true]);
+        let rest = lengths.into_iter().zip([false, true, false]);
         rest.flat_map(|(all, preempted)| shared_out(pid, tid, preempted, all.rest())).collect()
     }
 

@@ -288,8 +288,14 @@ mod tests {
         spans.switched(Nanos(7001), tid, SwitchTo::Waiting);
         spans.switched(Nanos(9000), tid, SwitchTo::Running);
         spans.recorded(Nanos(9001), THREAD, Edge::End);
+        // Where a CPU was lost, that is sampled, and stands for what is like it.
+        spans.recorded(Nanos(9100), THREAD, Edge::Begin);
+        spans.sampled(Nanos(9101), tid, SWITCH, "preempted");
+        spans.switched(Nanos(9101), tid, SwitchTo::Preempted);
+        spans.switched(Nanos(9110), tid, SwitchTo::Running);
+        spans.recorded(Nanos(9111), THREAD, Edge::End);
         let all = stacks(spans.ended(Nanos(9500), tid));
-        assert_eq!(all, [(4983, Some("read")), (2001, None)]);
+        assert_eq!(all, [(4981 + 11, Some("preempted")), (2001, None)]);
     }
 
     /// Of calls that last a switch is sampled, whether their end is or not.

@@ -255,13 +255,13 @@ impl Session {
             }
             return Ok(());
         }
-        let takes_long = occurrences.samplers.len() > MOST_DRAWN;
+        let events = occurrences.samplers.len();
         if let Some(rates) = &mut occurrences.by_thread {
-            if !rates.is_time(now, takes_long) {
+            if !rates.is_time(now, events) {
                 return Ok(());
             }
             rates.draw(now);
-        } else if takes_long {
+        } else if events > MOST_DRAWN {
             return Ok(());
         } else {
             let Some(period) = occurrences.counting.next_opening(now) else { return Ok(()) };

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use flame_profile::{Nanos, Tid, whole};
 
 use crate::counting::prime_from;
+use crate::occurrences::MOST_DRAWN;
 
 /// Fewer samples a second than that of a busy thread say little.
 const LEAST: f64 = 50.0;
@@ -18,7 +19,12 @@ const LEAST: f64 = 50.0;
 const MOST: f64 = 4000.0;
 
 /// Below that mean period each switch is sampled.
-const LEAST_MEAN: f64 = 3.0;
+const LEAST_MEAN: f64 = 4.0;
+
+/// The least period but one, and the least mean of what is drawn: a program may well do three, five or seven things in
+/// turn, and with a period that divides these it is sampled in some of them only.
+const LEAST_PERIOD: u64 = 11;
+const LEAST_DRAWN: f64 = 14.0;
 
 /// How often the rates are looked at.
 const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
@@ -26,8 +32,13 @@ const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
 /// A flood is looked at from its beginning, more or less.
 const CALM: Nanos = Nanos(20_000_000);
 
-/// How often periods are drawn anew, lest one be in step with its thread.
-const BETWEEN_DRAWS: Nanos = Nanos(1_000_000_000);
+/// How long switches are counted.
+const COUNTED: Nanos = Nanos(1_000_000_000);
+
+/// How often periods are drawn anew, for each event that is opened for that, and at most: so that a thread that is in step
+/// with one is with another one soon, and opening takes half of a percent of a CPU.
+const BETWEEN_DRAWS: u64 = 10_000_000;
+const MOST_OFTEN: u64 = 100_000_000;
 
 /// Follows the switches of threads.
 #[derive(Debug)]
@@ -36,6 +47,9 @@ pub(crate) struct SwitchRates {
     frequency: f64,
     since: Nanos,
     looked_at: Nanos,
+    drawn_at: Nanos,
+    /// Whether there were far too many samples, or too few: what was counted before says little then.
+    is_outdated: bool,
     counts: BTreeMap<Tid, u64>,
     periods: BTreeMap<Tid, u64>,
     random: fastrand::Rng,
@@ -47,6 +61,8 @@ impl SwitchRates {
             frequency: frequency.max(1) as f64,
             since: Nanos(0),
             looked_at: Nanos(0),
+            drawn_at: Nanos(0),
+            is_outdated: true,
             counts: BTreeMap::new(),
             periods: BTreeMap::new(),
             random: seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
@@ -72,9 +88,9 @@ impl SwitchRates {
         *self.counts.entry(tid).or_default() += 1;
     }
 
-    /// Whether the events are to be opened with other periods: there come far too many samples, or far
+    /// Whether so many events are to be opened with other periods: there come far too many samples, or far
     /// too few of a thread, or it is time to draw. Where that takes long, far too many are what it is done for.
-    pub(crate) fn is_time(&mut self, now: Nanos, takes_long: bool) -> bool {
+    pub(crate) fn is_time(&mut self, now: Nanos, events: usize) -> bool {
         if now.saturating_since(self.looked_at) < BETWEEN_LOOKS {
             return false;
         }
@@ -87,10 +103,13 @@ impl SwitchRates {
             let count = self.counts.get(tid).copied().unwrap_or(0);
             *period as f64 > 8.0 * (rate(count, seconds) / share).max(1.0)
         };
-        let is_late = now.saturating_since(self.since) >= BETWEEN_DRAWS;
+        let between = (events as u64).saturating_mul(BETWEEN_DRAWS).max(MOST_OFTEN);
+        let is_late = now.saturating_since(self.drawn_at).0 >= between;
         let is_flooded = samples > 4.0 * self.frequency.max(share * self.counts.len() as f64);
-        let is_outdated = (is_late && !self.periods.is_empty()) || self.periods.iter().any(too_few);
-        is_flooded || is_outdated && !takes_long
+        let is_calm = self.periods.iter().any(too_few);
+        self.is_outdated = is_flooded || is_calm;
+        let is_due = is_calm || is_late && !self.periods.is_empty();
+        is_flooded || is_due && events <= MOST_DRAWN
     }
 
     /// Draws the periods of all threads anew.
@@ -100,12 +119,14 @@ impl SwitchRates {
         for (tid, count) in &self.counts {
             let mean = rate(*count, seconds) / share;
             if mean >= LEAST_MEAN {
-                // Many threads do two or three things in turn, or as many as have these as factors.
-                let period = prime_from(whole(mean * (0.5 + self.random.f64())));
-                self.periods.insert(*tid, period.max(5));
+                let drawn = mean.max(LEAST_DRAWN) * (0.5 + self.random.f64());
+                self.periods.insert(*tid, prime_from(whole(drawn).max(LEAST_PERIOD)));
             }
         }
-        self.begin(now);
+        self.drawn_at = now;
+        if self.is_outdated || now.saturating_since(self.since) >= COUNTED {
+            self.begin(now);
+        }
     }
 
     /// N, where every Nth switch of a thread is sampled.
@@ -157,7 +178,7 @@ mod tests {
         let mut rates = SwitchRates::new(1000, Some(1));
         rates.begin(Nanos(0));
         switched(&mut rates, &[(1, 3), (2, 100), (3, 40_000), (4, 80_000)]);
-        assert!(rates.is_time(Nanos(SECOND), false));
+        assert!(rates.is_time(Nanos(SECOND), 20));
         rates.draw(Nanos(SECOND));
         assert_eq!([1, 2].map(|tid| rates.period(Tid(tid))), [1, 1]);
         // 448 samples a second each.
@@ -174,7 +195,7 @@ mod tests {
             switched(&mut rates, &[(1, busy)]);
             rates.draw(Nanos(SECOND));
             let period = rates.period(Tid(1));
-            let is_in_step = [2, 3].iter().any(|cycle| period.is_multiple_of(*cycle));
+            let is_in_step = [2, 3, 5, 7].iter().any(|cycle| period.is_multiple_of(*cycle));
             assert!(!is_in_step && (busy < 6000 || period > 1), "{busy}: {period}");
         }
     }
@@ -186,14 +207,14 @@ mod tests {
         rates.begin(Nanos(0));
         let counts: Vec<(u32, u64)> = (1..=1000).map(|tid| (tid, 100)).collect();
         switched(&mut rates, &counts);
-        assert!(rates.is_time(Nanos(SECOND), true));
+        assert!(rates.is_time(Nanos(SECOND), 2000));
         rates.draw(Nanos(SECOND));
         let samples: f64 =
             counts.iter().map(|(tid, n)| *n as f64 / rates.period(Tid(*tid)) as f64).sum();
         assert!((2000.0..=8000.0).contains(&samples), "{samples}");
         // That some get too few is no reason to open all events anew.
         switched(&mut rates, &counts[..500]);
-        assert!(!rates.is_time(Nanos(2 * SECOND), true) && rates.is_time(Nanos(3 * SECOND), false));
+        assert!(!rates.is_time(Nanos(2 * SECOND), 2000) && rates.is_time(Nanos(3 * SECOND), 20));
     }
 
     #[test]
@@ -201,20 +222,20 @@ mod tests {
         let mut rates = SwitchRates::new(1000, Some(1));
         rates.begin(Nanos(0));
         switched(&mut rates, &[(1, 300), (2, 300)]);
-        assert!(!rates.is_time(Nanos(SECOND), false));
+        assert!(!rates.is_time(Nanos(SECOND), 20));
         switched(&mut rates, &[(1, 30_000)]);
         // Not before the next look.
-        assert!(!rates.is_time(Nanos(SECOND + 1), false));
-        assert!(rates.is_time(Nanos(2 * SECOND), false));
+        assert!(!rates.is_time(Nanos(SECOND + 1), 20));
+        assert!(rates.is_time(Nanos(2 * SECOND), 20));
         rates.draw(Nanos(2 * SECOND));
         switched(&mut rates, &[(1, 1500), (2, 15)]);
-        assert!(!rates.is_time(Nanos(2 * SECOND + SECOND / 10), false));
+        assert!(!rates.is_time(Nanos(2 * SECOND + SECOND / 10), 20));
         // It has calmed down.
         rates.begin(Nanos(3 * SECOND));
         switched(&mut rates, &[(1, 10)]);
-        assert!(rates.is_time(Nanos(3 * SECOND + SECOND / 2), false));
+        assert!(rates.is_time(Nanos(3 * SECOND + SECOND / 2), 20));
         rates.draw(Nanos(3 * SECOND + SECOND / 2));
         assert_eq!(rates.period(Tid(1)), 1);
-        assert!(!rates.is_time(Nanos(9 * SECOND), false));
+        assert!(!rates.is_time(Nanos(9 * SECOND), 20));
     }
 }

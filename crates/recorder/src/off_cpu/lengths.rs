@@ -9,8 +9,15 @@ use std::ops::RangeInclusive;
 
 use super::Seen;
 
-/// This many samples share what was not sampled meanwhile.
+/// After this many samples it is seen which groups have enough of them.
 pub(super) const BATCH: usize = 64;
+
+/// This many samples of a group share what was not sampled of it meanwhile. Few would take what came since the last
+/// ones, whatever their own times: a short one among long ones as much as these.
+const ENOUGH: usize = 16;
+
+/// So many samples wait at most until there are enough of their group.
+const MOST: usize = 1024;
 
 /// Lengths with this many empty steps between them belong to different groups: more than a factor of two.
 const GAP: u32 = 4;
@@ -26,9 +33,11 @@ type Step = u32;
 pub(super) struct Lengths<S> {
     /// What was not sampled since it was last shared out, and how many waits that was.
     unsampled: BTreeMap<Step, (u64, u64)>,
-    /// Samples since the last batch, with their own times.
+    /// Samples that were not handed out yet, with their own times.
     batch: Vec<Sampled<S>>,
-    /// The last sample of earlier batches, or else one whose waker is not known.
+    /// How many came since it was looked for groups that have enough of them.
+    new: usize,
+    /// The last sample that was handed out, or else one whose waker is not known.
     last: BTreeMap<Step, Sampled<S>>,
 }
 
@@ -61,7 +70,8 @@ impl<S> Sampled<S> {
 
 impl<S> Default for Lengths<S> {
     fn default() -> Self {
-        Lengths { unsampled: BTreeMap::new(), batch: Vec::new(), last: BTreeMap::new() }
+        let (unsampled, last) = (BTreeMap::new(), BTreeMap::new());
+        Lengths { unsampled, batch: Vec::new(), new: 0, last }
     }
 }
 
@@ -73,7 +83,12 @@ impl<S: Clone> Lengths<S> {
             return vec![(Some(wait.seen), wait.shown)];
         }
         self.batch.push(wait);
-        if self.batch.len() < BATCH { Vec::new() } else { self.shared_out() }
+        self.new += 1;
+        if self.new < BATCH {
+            return Vec::new();
+        }
+        self.new = 0;
+        self.shared_out(if self.batch.len() < MOST { ENOUGH } else { 1 })
     }
 
     /// Takes a wait of which not all was sampled that is asked for.
@@ -93,21 +108,26 @@ impl<S: Clone> Lengths<S> {
             && !self.batch.iter().any(|sample| near.contains(&sample.step()))
     }
 
-    /// The samples of a batch, each with its part of what was not sampled of its group.
-    fn shared_out(&mut self) -> Shares<S> {
+    /// The samples of groups that have so many, each with its part of what was not sampled of its group.
+    fn shared_out(&mut self, enough: usize) -> Shares<S> {
         let groups = self.groups([].into());
         let mut batch = std::mem::take(&mut self.batch);
         let mut shares = Vec::with_capacity(batch.len());
         for group in groups {
-            let own = batch.extract_if(.., |sample| group.contains(&sample.step())).collect();
-            self.share_out(&group, own, &mut shares);
+            let is_own = |sample: &mut Sampled<S>| group.contains(&sample.step());
+            let own: Vec<Sampled<S>> = batch.extract_if(.., is_own).collect();
+            if own.len() < enough {
+                self.batch.extend(own);
+            } else {
+                self.share_out(&group, own, &mut shares);
+            }
         }
         shares
     }
 
     /// The same of a thread that has ended: what of it was not handed out yet.
     pub(super) fn rest(mut self) -> Shares<S> {
-        let mut shares = self.shared_out();
+        let mut shares = self.shared_out(1);
         let groups = self.groups(self.last.keys().copied().collect());
         for group in groups {
             let left = self.take_unsampled(&group);
@@ -264,6 +284,30 @@ mod tests {
         let turns = waits().cycle().enumerate().take(5000);
         let turns = turns.map(|(at, (name, own))| (name == "short" && at % 20 == 0, name, own));
         assert_eq!(shares(turns), BTreeMap::from([("not sampled", 975), ("short", 24)]));
+    }
+
+    /// Few of many calls are sampled, and few of those are the long ones, some short ones being as long.
+    #[test]
+    fn rare_long_waits_near_the_longest_of_many_short_ones_keep_their_time() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let waits = (0..200_000).map(|at| {
+            let (name, own) = match (at % 100, random.u64(..100)) {
+                (99, _) => ("long", random.u64(90_000..250_000)),
+                (_, 0) => ("short", random.u64(20_000..130_000)),
+                _ => ("short", random.u64(2000..4000)),
+            };
+            (name, own)
+        });
+        let waits: Vec<_> = waits.collect();
+        let sum = |name| waits.iter().filter(|(n, _)| *n == name).map(|(_, own)| own).sum::<u64>();
+        let truth = sum("long") * 1000 / (sum("long") + sum("short"));
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            let sampled = waits.iter().map(|(name, own)| (random.u64(..300) == 0, *name, *own));
+            seen.push(shares(sampled)["long"]);
+        }
+        let mean = seen.iter().sum::<u64>() / seen.len() as u64;
+        assert!(mean.abs_diff(truth) < 30, "{mean} of {truth}: {seen:?}");
     }
 
     #[test]
