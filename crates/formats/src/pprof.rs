@@ -28,7 +28,7 @@ mod write;
 
 pub use error::PprofError;
 pub use inflate::MAX_INFLATED;
-pub(crate) use read::{read_counted, say_negative};
+pub(crate) use read::{Counted, read_counted, say_negative};
 pub use read::{read_pprof, read_pprof_by};
 pub(crate) use threads::{Role, role_of};
 pub(crate) use wire::check_start;

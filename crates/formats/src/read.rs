@@ -12,7 +12,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::lines::{Line, Lines};
 use crate::names::is_decimal;
-use crate::pprof::{check_start, read_counted, say_negative};
+use crate::pprof::{Counted, check_start, read_counted, say_negative};
 use crate::registry::Reader;
 use crate::sink::Sink;
 use crate::skipped::{Place, Skipped};
@@ -110,10 +110,7 @@ pub fn read_input(mut source: Source, options: &ReadOptions) -> Result<ReadInput
             let mut input = Input::new(source.reader(), threads);
             read(&mut input, &mut sink)?;
             let too_long = input.into_too_long();
-            if let Some(part) = too_long.first().first().filter(|_| options.strict) {
-                let (place, reason) = (part.place, part.reason.clone());
-                return Err(ReadError::Strict { place, reason });
-            }
+            too_long.refuse_if(options.strict)?;
             let (stacks, mut skipped, said) = sink.finish();
             skipped.merge(too_long);
             notes = said;
@@ -226,7 +223,8 @@ fn read_binary(
     let (bytes, trouble) = source.bytes(MAX_INFLATED.0)?;
     let broken = broken_end(trouble, options)?;
     let error = match read_counted(&bytes, &options.samples.roots) {
-        Ok((mut profile, negative)) => {
+        Ok(Counted { mut profile, negative, skipped }) => {
+            skipped.refuse_if(options.strict)?;
             let negative = say_negative(negative);
             if let Some(reason) = negative.clone().filter(|_| options.strict) {
                 return Err(ReadError::Broken { format: "pprof file", what: reason });
@@ -235,7 +233,7 @@ fn read_binary(
             let emptied = options.samples.selection.emptied(&profile);
             let content = InputContent::Profile(Box::new(profile));
             let notes = negative.into_iter().chain(broken).chain(emptied).collect();
-            return Ok(ReadInput { format, content, skipped: Skipped::default(), notes });
+            return Ok(ReadInput { format, content, skipped, notes });
         }
         Err(error) => error,
     };

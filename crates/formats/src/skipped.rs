@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::ReadError;
+
 /// This many are kept with their text.
 const SHOWN: usize = 5;
 /// This much of a text is shown.
@@ -55,6 +57,17 @@ impl Skipped {
     /// The first of them, in the order of their places.
     pub fn first(&self) -> &[SkippedPart] {
         &self.first
+    }
+
+    /// The first of them is an error where nothing may be skipped.
+    ///
+    /// # Errors
+    /// There is one, and that is so.
+    pub(crate) fn refuse_if(&self, is_strict: bool) -> Result<(), ReadError> {
+        match self.first.first().filter(|_| is_strict) {
+            Some(part) => Err(ReadError::Strict { place: part.place, reason: part.reason.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Adds one.

@@ -10,6 +10,8 @@ use flame_profile::{Frame, FrameId, FrameKind, ImageAddress, ImageId, Location, 
 use flame_profile::{Meta, Nanos, Profile, StackId, Timeline, ValueType};
 use prost::Message;
 
+use crate::skipped::{Place, Skipped};
+
 use super::error::PprofError;
 use super::inflate::{MAX_INFLATED, inflate};
 use super::proto::{self, field};
@@ -24,6 +26,15 @@ const NAMED_LABELS: usize = 8;
 
 /// How many distinct stacks, counted with all their callers, a file may have.
 const MAX_STACKS: usize = 4 * MAX_ENTRIES;
+
+/// How many functions, inlined ones counted, the stack of a sample may have. Real stacks have 100,000 at
+/// most; a location with thousands of lines makes billions of a few bytes.
+const MAX_FRAMES_OF_SAMPLE: usize = 1 << 17;
+
+/// How many functions all distinct stacks may have, where what several begin with counts once.
+const MAX_FRAMES: usize = 4 * MAX_ENTRIES;
+
+const TOO_DEEP: &str = "its stack has more than 131072 functions";
 
 /// Reads a pprof file, gzipped or not, of any tool.
 ///
@@ -43,8 +54,15 @@ pub fn read_pprof(bytes: &[u8]) -> Result<Profile, PprofError> {
 /// # Errors
 /// As [`read_pprof`].
 pub fn read_pprof_by(bytes: &[u8], labels: &[String]) -> Result<Profile, PprofError> {
-    let (mut profile, negative) = read_counted(bytes, labels)?;
-    profile.health.notes.extend(say_negative(negative).map(|what| format!("pprof: {what}")));
+    let Counted { mut profile, negative, skipped } = read_counted(bytes, labels)?;
+    let too_deep = (skipped.count() > 0).then(|| {
+        format!(
+            "{} samples were left out: a stack may have {MAX_FRAMES_OF_SAMPLE} functions at most",
+            skipped.count()
+        )
+    });
+    let said = say_negative(negative).into_iter().chain(too_deep);
+    profile.health.notes.extend(said.map(|what| format!("pprof: {what}")));
     Ok(profile)
 }
 
@@ -53,8 +71,17 @@ pub(crate) fn say_negative(count: u64) -> Option<String> {
     (count > 0).then(|| format!("{count} negative values were taken as 0"))
 }
 
-/// The same without a note on negative values, beside their number.
-pub(crate) fn read_counted(bytes: &[u8], labels: &[String]) -> Result<(Profile, u64), PprofError> {
+/// A file without notes on what of it was not read.
+pub(crate) struct Counted {
+    pub(crate) profile: Profile,
+    /// The number of values that are negative.
+    pub(crate) negative: u64,
+    /// Samples that were left out.
+    pub(crate) skipped: Skipped,
+}
+
+/// The same without notes on negative values and samples that are left out, beside those.
+pub(crate) fn read_counted(bytes: &[u8], labels: &[String]) -> Result<Counted, PprofError> {
     let file = inflate(bytes, MAX_INFLATED)?;
     let tables = Tables::parse(&file)?;
     let mut reader = Reader::new(&tables)?;
@@ -63,7 +90,8 @@ pub(crate) fn read_counted(bytes: &[u8], labels: &[String]) -> Result<(Profile, 
     reader.locations()?;
     reader.samples(&file)?;
     reader.circumstances()?;
-    Ok((reader.profile, reader.negative_values))
+    let Reader { profile, negative_values: negative, skipped, .. } = reader;
+    Ok(Counted { profile, negative, skipped })
 }
 
 struct Reader<'t, 'b> {
@@ -77,6 +105,9 @@ struct Reader<'t, 'b> {
     /// For each sample of the file its position in the profile.
     rows: Vec<Option<usize>>,
     negative_values: u64,
+    skipped: Skipped,
+    /// The functions of all distinct stacks.
+    frames: usize,
     unused_labels: BTreeSet<i64>,
     roots: Roots,
 }
@@ -98,6 +129,8 @@ impl<'t, 'b> Reader<'t, 'b> {
             samples: 0,
             rows: Vec::new(),
             negative_values: 0,
+            skipped: Skipped::default(),
+            frames: 0,
             unused_labels: BTreeSet::new(),
             roots: Roots::default(),
         })
@@ -243,6 +276,11 @@ impl<'t, 'b> Reader<'t, 'b> {
         if found != expected {
             return Err(PprofError::ValueCount { offset, found, expected });
         }
+        if self.is_too_deep(&sample.location) {
+            self.skipped.add(Place::Byte(offset as u64), TOO_DEEP, &[]);
+            self.rows.push(None);
+            return Ok(());
+        }
         values.clear();
         for value in &sample.value {
             let value = u64::try_from(*value);
@@ -264,6 +302,17 @@ impl<'t, 'b> Reader<'t, 'b> {
         Ok(())
     }
 
+    /// Whether the stack of those location ids has more functions than one may have.
+    fn is_too_deep(&self, ids: &[u64]) -> bool {
+        let positions = ids.iter().filter_map(|id| self.tables.locations.position(*id));
+        let entries = positions.filter_map(|at| self.tables.locations.entries.get(at));
+        let mut frames = 0_usize;
+        entries.map(|location| location.line.len().max(1)).any(|lines| {
+            frames = frames.saturating_add(lines);
+            frames > MAX_FRAMES_OF_SAMPLE
+        })
+    }
+
     /// The stack of those location ids, innermost first, called by `base`.
     fn stack(&mut self, ids: &[u64], base: StackId) -> Result<StackId, PprofError> {
         let mut stack = base;
@@ -272,11 +321,21 @@ impl<'t, 'b> Reader<'t, 'b> {
             let location = position.and_then(|at| self.locations.get(at));
             let location =
                 location.ok_or(PprofError::Dangling { table: "location", id: (*id).into() })?;
+            let known = self.profile.stacks().len();
             if let Some(location) = location {
                 stack = self.profile.push_stack(stack, *location);
             }
             if self.profile.stacks().len() > MAX_STACKS {
                 return Err(PprofError::TooMany { table: "stacks", limit: MAX_STACKS });
+            }
+            if self.profile.stacks().len() > known {
+                let entry = position.and_then(|at| self.tables.locations.entries.get(at));
+                let lines = entry.map_or(1, |location| location.line.len().max(1));
+                self.frames = self.frames.saturating_add(lines);
+            }
+            if self.frames > MAX_FRAMES {
+                let table = "functions in distinct stacks";
+                return Err(PprofError::TooMany { table, limit: MAX_FRAMES });
             }
         }
         Ok(stack)

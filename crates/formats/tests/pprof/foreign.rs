@@ -240,6 +240,35 @@ fn a_table_of_too_many_entries_is_refused() {
     assert!(matches!(error, PprofError::TooMany { table: "strings", limit: 16_777_216 }));
 }
 
+/// A few bytes make billions of functions: each location has many lines, and a sample names it often.
+#[test]
+fn samples_of_more_functions_than_a_stack_may_have_are_left_out_and_said() {
+    let lines = [(); 1 << 10].map(|()| line(1, 0));
+    let sample = |depth: usize| Build::default().numbers(1, &vec![1; depth]).numbers(2, &[1]);
+    let before = Build::default()
+        .message(1, Build::default().number(1, 1).number(2, 2))
+        .message(5, function(1, 5, 0))
+        .message(4, location(1, 0, 1, &lines))
+        .texts(6, &STRINGS)
+        .message(2, sample(128));
+    let at = before.0.len();
+    let bytes = before.message(2, sample(129)).message(2, sample(200_000)).0;
+    let profile = read_pprof(&bytes).unwrap();
+    assert_eq!((profile.samples().len(), profile.total(0)), (1, Weight(1)));
+    let note = "pprof: 2 samples were left out: a stack may have 131072 functions at most";
+    assert_eq!(profile.health.notes, [note]);
+    let read = |strict| {
+        let options = ReadOptions { strict, ..ReadOptions::default() };
+        read_input(Source::of_bytes(bytes.clone()).unwrap(), &options)
+    };
+    let lenient = read(false).unwrap();
+    assert_eq!((lenient.skipped.count(), lenient.skipped.first().len()), (2, 2));
+    let reason = "its stack has more than 131072 functions";
+    assert_eq!(lenient.skipped.first()[0].reason, reason);
+    assert_eq!(lenient.skipped.first()[0].place.to_string(), format!("byte {at}"));
+    assert!(read(true).unwrap_err().to_string().contains(reason));
+}
+
 /// A CPU profile that Go 1.10 wrote; `FLAME_SPEEDSCOPE_SAMPLES` is the directory
 /// `sample/profiles` of speedscope's repository.
 #[test]
