@@ -8,7 +8,7 @@ use std::ops::Index;
 use crate::ReadError;
 use crate::input::Input;
 pub(crate) use document::Document;
-use parse::Parser;
+use parse::{Parser, Wrong};
 
 mod document;
 mod parse;
@@ -164,6 +164,10 @@ pub(crate) fn parse<'t>(text: &'t str, format: &'static str) -> Result<Value<'t>
     let what = match parser.value() {
         Ok(value) if parser.is_at_end() => return Ok(value),
         Ok(_) => format!("something stands behind it at byte {}", parser.position()),
+        Err(Wrong { what: parse::TOO_MANY, .. }) => {
+            let what = format!("{}, which is more than flame holds in memory", parse::TOO_MANY);
+            return Err(ReadError::Broken { format, what });
+        }
         Err(wrong) => format!("{} at byte {}", wrong.what, wrong.at),
     };
     let what = format!("its JSON is truncated or invalid: {what}");

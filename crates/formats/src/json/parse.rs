@@ -12,7 +12,15 @@ pub(crate) struct Parser<'t> {
     at: usize,
     /// The keys of arrays that are not read, but left to be read one by one.
     lists: &'t [&'t str],
+    /// How many more values and keys the one that is read may hold.
+    values_left: usize,
 }
+
+/// How many values and keys are held at a time: 1.5 GiB of them, as files of some 400 MB have. A hostile
+/// file has one in two bytes.
+pub(super) const MAX_VALUES: usize = 1 << 26;
+/// What is wrong with more.
+pub(super) const TOO_MANY: &str = "it has more than 67108864 values";
 
 /// An array or an object that has begun.
 struct Open {
@@ -31,12 +39,12 @@ pub(crate) struct Wrong {
 impl<'t> Parser<'t> {
     /// From the byte `at` on.
     pub(crate) fn new(text: &'t str, at: usize) -> Parser<'t> {
-        Parser { text, at, lists: &[] }
+        Parser { text, at, lists: &[], values_left: MAX_VALUES }
     }
 
     /// From the start on; arrays of these keys become [`Value::List`].
     pub(super) fn with_lists(text: &'t str, lists: &'t [&'t str]) -> Parser<'t> {
-        Parser { text, at: 0, lists }
+        Parser { lists, ..Parser::new(text, 0) }
     }
 
     /// Where the next value is looked for.
@@ -64,6 +72,7 @@ impl<'t> Parser<'t> {
     /// The next value.
     pub(crate) fn value(&mut self) -> Result<Value<'t>, Wrong> {
         let (mut parts, mut open) = (Vec::new(), Vec::new());
+        self.values_left = MAX_VALUES;
         self.value_of(&mut parts, &mut open)
     }
 
@@ -97,6 +106,7 @@ impl<'t> Parser<'t> {
         open: &mut Vec<Open>,
     ) -> Result<Value<'t>, Wrong> {
         loop {
+            self.count()?;
             let mut value = match self.peek() {
                 Some(b'[') if self.is_list(parts, open) => self.list(),
                 Some(start @ (b'[' | b'{')) => {
@@ -136,6 +146,15 @@ impl<'t> Parser<'t> {
                 open.pop();
             }
         }
+    }
+
+    /// Counts a value or a key, unless there are too many.
+    fn count(&mut self) -> Result<(), Wrong> {
+        match self.values_left.checked_sub(1) {
+            Some(left) => self.values_left = left,
+            None => return self.wrong(TOO_MANY),
+        }
+        Ok(())
     }
 
     /// Whether the key that the next value is of is one of a list.
@@ -200,6 +219,7 @@ impl<'t> Parser<'t> {
 
     /// A key with its colon.
     fn key(&mut self) -> Result<Value<'t>, Wrong> {
+        self.count()?;
         if self.peek() != Some(b'"') {
             return self.wrong("a key is missing");
         }
@@ -331,6 +351,15 @@ mod tests {
         check("{ \"a\" : { \"b\":[ {} ] } , \"c\":\"d\" }", "{\"a\":{\"b\":[{}]},\"c\":\"d\"}");
         check("18446744073709551615", "18446744073709551615");
         check("\"a\\\"b\"", "\"a\\\"b\"");
+    }
+
+    #[test]
+    fn more_values_and_keys_than_are_held_are_refused() {
+        let wrong = |values_left| {
+            let mut parser = Parser { values_left, ..Parser::new("[1,{\"a\":[]}]", 0) };
+            parser.value_of(&mut Vec::new(), &mut Vec::new()).err()
+        };
+        assert_eq!((wrong(5), wrong(4)), (None, Some(Wrong { what: TOO_MANY, at: 8 })));
     }
 
     #[test]
