@@ -17,8 +17,9 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::callers::Callers;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{Document, Value, count, integer, number, text, whole};
+use crate::json::{Document, Value, integer, number, text, whole};
 use crate::registry::{Content, InputFormat, Reader};
+use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 use crate::spans::{Span, nest};
@@ -345,7 +346,7 @@ impl<'v> Trace<'v> {
         let ids = frames.iter().enumerate().map(|(at, (id, _))| (*id, at));
         let by_id: FxHashMap<&str, usize> = ids.collect();
         let mut callers: FxHashMap<TaskIndex, Callers> = FxHashMap::default();
-        let mut lacking = None;
+        let (mut lacking, mut rounded) = (None, Rounded::default());
         for (at, sample) in samples.enumerate() {
             let place = Place::Record(at as u64 + 1);
             let mut entry = |at: usize, sink: &mut Sink| {
@@ -358,7 +359,7 @@ impl<'v> Trace<'v> {
                 Some((Some(sink.frame(text(&frame["name"]).as_bytes(), FrameKind::User)), caller))
             };
             let weight = &sample["weight"];
-            let weight = if weight.is_null() { Some(1) } else { count(weight) };
+            let weight = if weight.is_null() { Some(1) } else { rounded.whole_of(weight, place) };
             let innermost = by_id.get(&*shown(&sample["sf"])).copied();
             let (Some(weight), Some(innermost)) = (weight, innermost) else {
                 let reason = match innermost {
@@ -378,6 +379,7 @@ impl<'v> Trace<'v> {
                 sink.skip(place, reason, sample.to_string().as_bytes())?;
             }
         }
+        rounded.say(sink)?;
         let Some((first, count)) = lacking else { return Ok(()) };
         let what = "frames whose callers are not in stackFrames, and which stacks begin with";
         sink.complain(first, &format!("{what}: {count}"))

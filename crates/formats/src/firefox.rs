@@ -12,6 +12,7 @@ use crate::input::Input;
 use crate::json::{self, Value, index, integer, number, text, whole};
 use crate::names::is_hex;
 use crate::registry::{Content, InputFormat, Reader};
+use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 use table::Table;
@@ -50,13 +51,21 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     };
     let first = weight_type(&threads[0]);
     sink.set_values(vec![value_type(first)]);
-    let mut record = 0;
-    read_process(root, root, first, &mut record, sink)?;
+    let mut progress = Progress::default();
+    read_process(root, root, first, &mut progress, sink)?;
     // Firefox's own form has its other processes within.
     for process in root["processes"].items() {
-        read_process(root, process, first, &mut record, sink)?;
+        read_process(root, process, first, &mut progress, sink)?;
     }
-    Ok(())
+    progress.rounded.say(sink)
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Progress {
+    /// The number of samples.
+    record: u64,
+    rounded: Rounded,
 }
 
 fn weight_type<'v>(thread: &'v Value<'_>) -> &'v str {
@@ -75,13 +84,13 @@ fn read_process(
     root: &Value<'_>,
     process: &Value<'_>,
     first: &str,
-    record: &mut u64,
+    progress: &mut Progress,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
     for thread in process["threads"].items() {
         if let Some(process) = thread.as_str() {
             let process = json::parse(process, "Firefox profile")?;
-            read_process(&process, &process, first, record, sink)?;
+            read_process(&process, &process, first, progress, sink)?;
             continue;
         }
         let name = text(&thread["name"]);
@@ -97,7 +106,7 @@ fn read_process(
             pid: id(&thread["pid"]),
             tid: id(&thread["tid"]),
         });
-        Thread::of(root, thread).add(task, record, sink)?;
+        Thread::of(root, thread).add(task, progress, sink)?;
     }
     Ok(())
 }
@@ -143,22 +152,28 @@ impl<'v> Thread<'v> {
         }
     }
 
-    fn add(&self, task: TaskIndex, record: &mut u64, sink: &mut Sink) -> Result<(), ReadError> {
+    fn add(
+        &self,
+        task: TaskIndex,
+        progress: &mut Progress,
+        sink: &mut Sink,
+    ) -> Result<(), ReadError> {
         let mut known: Vec<Option<FrameIndex>> = vec![None; self.frames.len()];
         let mut callers = Callers::default();
         let mut time = 0.0;
         for at in 0..self.samples.len() {
-            *record += 1;
+            progress.record += 1;
+            let place = Place::Record(progress.record);
             let delta = number(self.samples.get(at, "timeDeltas")).unwrap_or_default();
             time = number(self.samples.get(at, "time")).unwrap_or(time + delta);
+            let skip = |reason: &str, value: &Value<'_>, sink: &mut Sink| {
+                sink.skip(place, reason, value.to_string().as_bytes())
+            };
             let stack = self.samples.get(at, "stack");
             if stack.is_null() {
                 continue;
             }
-            let skip = |reason: &str, value: &Value<'_>, sink: &mut Sink| {
-                sink.skip(Place::Record(*record), reason, value.to_string().as_bytes())
-            };
-            let Some(weight) = self.weight(at) else {
+            let Some(weight) = self.weight(at, &mut progress.rounded, place) else {
                 let weights = self.weights.unwrap_or(&json::NULL);
                 skip("its weight is missing or negative", &weights[at], sink)?;
                 continue;
@@ -178,10 +193,12 @@ impl<'v> Thread<'v> {
     }
 
     /// What a sample weighs; none if the others say that and it does not.
-    fn weight(&self, at: usize) -> Option<u64> {
+    fn weight(&self, at: usize, rounded: &mut Rounded, place: Place) -> Option<u64> {
         let Some(weights) = self.weights else { return Some(1) };
-        let scale = if self.is_time { 1e6 } else { 1.0 };
-        number(&weights[at]).filter(|weight| *weight >= 0.0).map(|weight| whole(weight, scale))
+        if !self.is_time {
+            return rounded.whole_of(&weights[at], place);
+        }
+        number(&weights[at]).filter(|weight| *weight >= 0.0).map(|weight| whole(weight, 1e6))
     }
 
     /// The frame of an entry of the table of stacks, and its caller.

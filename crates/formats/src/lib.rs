@@ -63,6 +63,7 @@ mod pprof;
 mod quantity;
 mod read;
 mod registry;
+mod rounded;
 mod sink;
 mod skipped;
 mod source;

@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::json::{Document, Value, index, number, text, whole};
 use crate::nested::NestedIndex;
 use crate::registry::{Content, InputFormat, Reader};
+use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 
@@ -115,32 +116,6 @@ struct Open {
     stack: Option<NestedIndex>,
 }
 
-/// Weights of the smallest unit that were no whole numbers.
-#[derive(Default)]
-struct Rounded {
-    /// Where the first one is.
-    first: Option<Place>,
-    count: u64,
-    /// Those of them that weigh nothing then.
-    gone: u64,
-    /// What they weigh in the file, and here.
-    exact: f64,
-    kept: f64,
-}
-
-impl Rounded {
-    /// Says how much that makes of them.
-    fn say(&self, sink: &mut Sink) -> Result<(), ReadError> {
-        let Some(first) = self.first else { return Ok(()) };
-        let Rounded { count, gone, exact, kept, .. } = self;
-        let what = format!(
-            "weights that are no whole numbers were rounded: {count}, {gone} of them to nothing; \
-             together they weigh {kept}, not {exact:.2}"
-        );
-        sink.complain(first, &what)
-    }
-}
-
 impl<'p> OneProfile<'p> {
     fn sampled(&mut self, profile: &Value<'p>) -> Result<(), ReadError> {
         let has_weights = profile["weights"].is_array();
@@ -238,16 +213,10 @@ impl<'p> OneProfile<'p> {
 
     /// A weight as a whole number. Parts of a nanosecond do not matter, but a count of 0.4 does.
     fn whole(&mut self, weight: f64) -> u64 {
-        let kept = whole(weight, self.scale);
-        if self.is_count && weight.fract() != 0.0 {
-            let rounded = &mut *self.rounded;
-            rounded.first.get_or_insert(Place::Record(*self.record));
-            rounded.count += 1;
-            rounded.gone += u64::from(kept == 0);
-            rounded.exact += weight;
-            rounded.kept += weight.round();
+        match self.is_count {
+            true => self.rounded.whole(weight, Place::Record(*self.record)),
+            false => whole(weight, self.scale),
         }
-        kept
     }
 
     fn skip(&mut self, reason: &str, value: &Value<'_>) -> Result<(), ReadError> {

@@ -1,0 +1,67 @@
+//! JSON profiles of which a part is left out, or not what it should be: that is said, and an error with
+//! `--strict`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their tests")]
+
+use flame_formats::{InputContent, ReadError, ReadInput, ReadOptions, Source, read_input};
+use flame_profile::{Annotations, SiblingOrder, TreeOptions, ValueType, write_folded};
+
+fn read(text: &str, strict: bool) -> Result<ReadInput, ReadError> {
+    let options = ReadOptions { strict, ..ReadOptions::default() };
+    read_input(Source::of_bytes(text.as_bytes().to_vec()).unwrap(), &options)
+}
+
+fn folded(read: &ReadInput) -> String {
+    let InputContent::Stacks(stacks) = &read.content else { panic!("stacks are expected") };
+    let tree = stacks.to_builder(&TreeOptions::default());
+    let tree = tree.finish(ValueType::samples(), SiblingOrder::Name);
+    let mut folded = Vec::new();
+    write_folded(&tree, Annotations::Write, &mut folded).unwrap();
+    String::from_utf8(folded).unwrap().trim_end().replace('\n', ", ")
+}
+
+/// What a file has, and what is said of it.
+#[track_caller]
+fn check_noted(text: &str, expect: &str, note: &str) {
+    let read = read(text, false).unwrap();
+    assert_eq!((&*folded(&read), &*read.notes), (expect, &[note.to_owned()][..]));
+    assert_eq!(read.skipped.count(), 0);
+}
+
+/// The same, with an error of that record where nothing may be left out.
+#[track_caller]
+fn check(text: &str, expect: &str, note: &str, record: u64) {
+    check_noted(text, expect, note);
+    let error = read(text, true).unwrap_err().to_string();
+    assert_eq!(error, format!("record {record} cannot be read: {note}"));
+}
+
+fn firefox(threads: &str) -> String {
+    format!("{{\"meta\":{{\"preprocessedProfileVersion\":47}},\"threads\":[{threads}]}}")
+}
+
+fn firefox_thread(name: &str, samples: &str) -> String {
+    format!(
+        "{{\"name\":\"{name}\",\"samples\":{{{samples}}},\
+         \"stackTable\":{{\"prefix\":[null,0],\"frame\":[0,1]}},\"frameTable\":{{\"func\":[0,1]}},\
+         \"funcTable\":{{\"name\":[0,1]}},\"stringArray\":[\"a\",\"b\"]}}"
+    )
+}
+
+#[test]
+fn weights_that_are_rounded_are_said() {
+    let weights = "\"weight\":[0.4,0.4,3,9007199254740993],\"stack\":[0,0,0,1]";
+    let said = "weights that are no whole numbers were rounded: 2, 2 of them to nothing; \
+                together they weigh 0, not 0.80";
+    let expect = "t;a 3, t;a;b 9007199254740993";
+    check(&firefox(&firefox_thread("t", weights)), expect, said, 1);
+    let sample = |weight: &str, frame| format!("{{\"tid\":1,\"sf\":{frame},\"weight\":{weight}}}");
+    let samples =
+        [sample("0.4", 1), sample("\"0.4\"", 1), sample("3", 1), sample("9007199254740993", 2)];
+    let frames = "\"1\":{\"name\":\"a\"},\"2\":{\"name\":\"b\",\"parent\":1}";
+    let trace = format!(
+        "{{\"traceEvents\":[],\"stackFrames\":{{{frames}}},\"samples\":[{}]}}",
+        samples.join(",")
+    );
+    check(&trace, "thread 1;a 3, thread 1;a;b 9007199254740993", said, 1);
+}
