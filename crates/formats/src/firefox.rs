@@ -49,7 +49,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let what = "it has no threads".to_owned();
         return Err(ReadError::Broken { format: "Firefox profile", what });
     };
-    let first = weight_type(&threads[0]);
+    let first = weight_type(threads.iter().find(|one| one.is_object()).unwrap_or(&json::NULL));
     sink.set_values(vec![value_type(first)]);
     let mut progress = Progress::default();
     read_process(root, root, first, &mut progress, sink)?;
@@ -87,13 +87,19 @@ fn read_process(
     progress: &mut Progress,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
-    for thread in process["threads"].items() {
+    for (thread, number) in process["threads"].items().iter().zip(1..) {
         if let Some(process) = thread.as_str() {
             let process = json::parse(process, "Firefox profile")?;
             read_process(&process, &process, first, progress, sink)?;
             continue;
         }
         let name = text(&thread["name"]);
+        let place = Place::Record(progress.record + 1);
+        if !thread["samples"].is_object() {
+            let reason = format!("thread {number} has no table of samples");
+            sink.skip(place, &reason, thread.to_string().as_bytes())?;
+            continue;
+        }
         if value_type(weight_type(thread)) != value_type(first) {
             sink.note(format!("thread {name} is left out: its weights have another unit"));
             continue;
@@ -169,6 +175,10 @@ impl<'v> Thread<'v> {
             let skip = |reason: &str, value: &Value<'_>, sink: &mut Sink| {
                 sink.skip(place, reason, value.to_string().as_bytes())
             };
+            if self.samples.is_short(at, "stack") {
+                skip("the list of stacks ends before it", &json::NULL, sink)?;
+                continue;
+            }
             let stack = self.samples.get(at, "stack");
             if stack.is_null() {
                 continue;
@@ -189,7 +199,9 @@ impl<'v> Thread<'v> {
                 skip("its stack is not in the file", stack, sink)?;
             }
         }
-        Ok(())
+        let Some(missing) = self.samples.missing() else { return Ok(()) };
+        let what = format!("samples that are not in their table, by its length: {missing}");
+        sink.complain(Place::Record(progress.record + 1), &what)
     }
 
     /// What a sample weighs; none if the others say that and it does not.
@@ -208,7 +220,8 @@ impl<'v> Thread<'v> {
         known: &mut [Option<FrameIndex>],
         sink: &mut Sink,
     ) -> Option<callers::Entry> {
-        if at >= self.stacks.len() {
+        // Without its caller a stack would be another one.
+        if at >= self.stacks.len() || self.stacks.is_short(at, "prefix") {
             return None;
         }
         let frame = index(self.stacks.get(at, "frame"))?;

@@ -65,3 +65,10 @@ fn weights_that_are_rounded_are_said() {
     );
     check(&trace, "thread 1;a 3, thread 1;a;b 9007199254740993", said, 1);
 }
+
+#[test]
+fn samples_that_a_table_should_have_are_said() {
+    let thread = firefox_thread("t", "\"length\":5,\"stack\":[0,1]");
+    let said = "samples that are not in their table, by its length: 3";
+    check(&firefox(&thread), "t;a 1, t;a;b 1", said, 3);
+}

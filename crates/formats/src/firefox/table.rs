@@ -28,6 +28,19 @@ impl<'v> Table<'v> {
         }
     }
 
+    /// How many rows there should be besides, by the length that a table of columns says it has.
+    pub(super) fn missing(&self) -> Option<u64> {
+        let Table::Columns(value, len) = self else { return None };
+        let said = value["length"].as_u64()?;
+        said.checked_sub(*len as u64).filter(|missing| *missing > 0)
+    }
+
+    /// Whether a column ends before that row. Lists of rows may leave out what is null at their ends.
+    pub(super) fn is_short(&self, row: usize, column: &str) -> bool {
+        let Table::Columns(columns, _) = self else { return false };
+        row >= columns[column].items().len()
+    }
+
     /// What a row has in a column; null if there is none.
     pub(super) fn get(&self, row: usize, column: &str) -> &'v Value<'v> {
         match self {
