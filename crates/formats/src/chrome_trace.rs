@@ -89,8 +89,8 @@ struct Trace<'v> {
     of_profiles: Vec<(u64, Value<'v>)>,
     /// Begins and ends of spans, in the order of their times once all are there.
     edges: Vec<Edge>,
-    /// Begins of spans that belong to no thread.
-    asynchronous: u64,
+    /// Begins of spans that belong to no thread: the first place among the events, and how many.
+    asynchronous: Option<(usize, u64)>,
     /// Sums of clang's, which span what others do.
     sums: u64,
     threads: BTreeMap<Key, Thread>,
@@ -206,7 +206,9 @@ impl<'v> Trace<'v> {
                 self.edges.push(Edge { time, at, key, name, is_begin });
             }
             phase => {
-                self.asynchronous += u64::from(matches!(phase, "b" | "S"));
+                if matches!(phase, "b" | "S") {
+                    self.asynchronous.get_or_insert((at, 0)).1 += 1;
+                }
                 if Profiles::is_of_one(&event) {
                     self.of_profiles.push((start.unwrap_or_default(), event));
                 }
@@ -319,9 +321,9 @@ impl<'v> Trace<'v> {
                 "spans without an end: {unended}; they are drawn to the end of the trace"
             ));
         }
-        if self.asynchronous > 0 {
-            let count = self.asynchronous;
-            sink.note(format!("asynchronous spans, which are of no thread: {count}; left out"));
+        if let Some((at, count)) = self.asynchronous {
+            let what = format!("asynchronous spans, which are of no thread: {count}; left out");
+            sink.complain(Place::Record(at as u64 + 1), &what)?;
         }
         if self.sums > 0 {
             let count = self.sums;

@@ -101,7 +101,8 @@ fn read_process(
             continue;
         }
         if value_type(weight_type(thread)) != value_type(first) {
-            sink.note(format!("thread {name} is left out: its weights have another unit"));
+            let what = format!("thread {name} is left out: its weights have another unit");
+            sink.complain(place, &what)?;
             continue;
         }
         let id = |value: &Value<'_>| integer(value).and_then(|id| u32::try_from(id).ok());

@@ -49,9 +49,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     for profile in profiles {
         if unit(text(&profile["unit"])).1 != unit(first).1 {
             let name = text(&profile["name"]);
-            sink.note(format!(
-                "profile {name} is left out: its unit differs from that of the first"
-            ));
+            let what =
+                format!("profile {name} is left out: its unit differs from that of the first");
+            sink.complain(Place::Record(record + 1), &what)?;
             continue;
         }
         let scale =

@@ -48,6 +48,13 @@ fn firefox_thread(name: &str, samples: &str) -> String {
     )
 }
 
+fn speedscope(profiles: &str) -> String {
+    format!(
+        "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\
+         \"shared\":{{\"frames\":[{{\"name\":\"a\"}},{{\"name\":\"b\"}}]}},\"profiles\":[{profiles}]}}"
+    )
+}
+
 #[test]
 fn weights_that_are_rounded_are_said() {
     let weights = "\"weight\":[0.4,0.4,3,9007199254740993],\"stack\":[0,0,0,1]";
@@ -64,6 +71,33 @@ fn weights_that_are_rounded_are_said() {
         samples.join(",")
     );
     check(&trace, "thread 1;a 3, thread 1;a;b 9007199254740993", said, 1);
+}
+
+#[test]
+fn parts_of_another_unit_are_said() {
+    let threads = [
+        firefox_thread("t", "\"stack\":[1]"),
+        firefox_thread("u", "\"weightType\":\"bytes\",\"weight\":[8],\"stack\":[0]"),
+    ];
+    let said = "thread u is left out: its weights have another unit";
+    check(&firefox(&threads.join(",")), "t;a;b 1", said, 2);
+    let profile = |name, unit| {
+        format!(
+            "{{\"type\":\"sampled\",\"name\":\"{name}\",\"unit\":\"{unit}\",\
+             \"samples\":[[0,1]],\"weights\":[5]}}"
+        )
+    };
+    let profiles = [profile("p", "none"), profile("q", "bytes")].join(",");
+    let said = "profile q is left out: its unit differs from that of the first";
+    check(&speedscope(&profiles), "p;a;b 5", said, 2);
+}
+
+#[test]
+fn asynchronous_spans_are_said() {
+    let trace = r#"[{"name":"a","ph":"X","ts":0,"dur":5,"tid":1},{"name":"x","ph":"b","ts":1,"id":1},
+        {"name":"x","ph":"e","ts":2,"id":1}]"#;
+    let said = "asynchronous spans, which are of no thread: 1; left out";
+    check(trace, "thread 1;a 5000", said, 2);
 }
 
 #[test]
