@@ -5,7 +5,7 @@
 //! (`node --heap-prof`) have such a tree with the bytes that a function holds.
 
 use flame_profile::{FrameKind, Nanos, ValueType};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ReadError;
 use crate::callers::Callers;
@@ -65,6 +65,42 @@ impl<'v> Parts<'v> {
     pub(crate) fn has_times(&self) -> bool {
         !self.samples.is_empty() && self.samples.len() == self.deltas.len()
     }
+
+    /// Says that there are times, but not as many as samples.
+    pub(crate) fn say_lengths(&self, sink: &mut Sink) -> Result<(), ReadError> {
+        let (samples, deltas) = (self.samples.len(), self.deltas.len());
+        if deltas == 0 || samples == deltas {
+            return Ok(());
+        }
+        let what =
+            format!("{samples} samples have {deltas} times: they are counted, without times");
+        sink.complain(Place::Record(samples.min(deltas) as u64 + 1), &what)
+    }
+
+    /// Says which times cannot be right.
+    fn say_deltas(&self, sink: &mut Sink) -> Result<(), ReadError> {
+        let length = self.start.zip(self.end).map(|(start, end)| end.saturating_sub(start));
+        let longest = length.filter(|length| *length > 0).unwrap_or(i64::MAX / 1000);
+        let deltas = self.deltas.iter().zip(1..).map(|(delta, at)| (integer(delta), at));
+        let (mut negative, mut large) = ((0, 0), (0, 0));
+        for (delta, at) in deltas {
+            let found = match delta {
+                Some(delta) if delta < 0 => &mut negative,
+                Some(delta) if delta <= longest => continue,
+                _ => &mut large,
+            };
+            *found = (if found.1 == 0 { at } else { found.0 }, found.1 + 1);
+        }
+        if negative.1 > 0 {
+            let what = format!("times that are negative: {}; they count as 0", negative.1);
+            sink.complain(Place::Record(negative.0), &what)?;
+        }
+        if large.1 > 0 {
+            let what = format!("times that are no number or longer than the profile: {}", large.1);
+            sink.complain(Place::Record(large.0), &what)?;
+        }
+        Ok(())
+    }
 }
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
@@ -98,6 +134,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         true => vec![ValueType::new("heap", "bytes")],
         false => values(has_times),
     });
+    if !file.is_cut() {
+        parts.say_lengths(sink)?;
+    }
     add_profile(&parts, None, has_times, sink)?;
     if file.is_cut() && !has_times && !is_heap {
         sink.note("the times of its samples are missing: they are counted");
@@ -123,6 +162,12 @@ pub(crate) fn add_profile(
         Some(head) => nested_nodes(head, sink),
         None => flat_nodes(&parts.nodes, sink),
     };
+    if parts.head.is_none() || !parts.samples.is_empty() {
+        say_ids(&nodes, sink)?;
+    }
+    if has_times {
+        parts.say_deltas(sink)?;
+    }
     if !parts.samples.is_empty() {
         return add_samples(parts, &nodes, (task, has_times), sink);
     }
@@ -136,6 +181,17 @@ pub(crate) fn add_profile(
         }
     }
     Ok(())
+}
+
+/// Says that nodes have the id of another: which of them is meant is not known.
+fn say_ids(nodes: &[Node], sink: &mut Sink) -> Result<(), ReadError> {
+    let mut known = FxHashSet::default();
+    let mut again = nodes.iter().zip(1..).filter(|(node, _)| !known.insert(node.id));
+    let Some((_, first)) = again.next() else { return Ok(()) };
+    let count = again.count() + 1;
+    let what =
+        format!("nodes with the id of another one: {count}; samples are of the last of them");
+    sink.complain(Place::Record(first), &what)
 }
 
 fn flat_nodes(list: &[&Value<'_>], sink: &mut Sink) -> Vec<Node> {

@@ -45,7 +45,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let first = text(&profiles[0]["unit"]);
     let (scale, value) = unit(first);
     sink.set_values(vec![value]);
-    let (mut record, mut rounded) = (0, Rounded::default());
+    let (mut record, mut unclosed, mut rounded) = (0, 0, Rounded::default());
     for profile in profiles {
         if unit(text(&profile["unit"])).1 != unit(first).1 {
             let name = text(&profile["name"]);
@@ -60,13 +60,19 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let task = (profiles.len() > 1)
             .then(|| sink.task(TaskName { name: name.as_bytes(), ..TaskName::default() }));
         let (file, frames) = (&file, &*frames);
-        let (record, rounded) = (&mut record, &mut rounded);
+        let (record, unclosed, rounded) = (&mut record, &mut unclosed, &mut rounded);
         let is_count = unit(first).1.unit != "nanoseconds";
-        let mut one = OneProfile { file, frames, scale, is_count, task, record, rounded, sink };
+        let mut one =
+            OneProfile { file, frames, scale, is_count, task, record, unclosed, rounded, sink };
         match text(&profile["type"]) {
             "sampled" => one.sampled(profile)?,
             _ => one.evented(profile)?,
         }
+    }
+    if unclosed > 0 && !file.is_cut() {
+        sink.note(format!(
+            "frames that are not closed: {unclosed}; they are drawn to the end of their profile"
+        ));
     }
     rounded.say(sink)?;
     file.say_cut(sink)
@@ -105,6 +111,8 @@ struct OneProfile<'p> {
     task: Option<TaskIndex>,
     /// The number of samples and events of the profiles so far.
     record: &'p mut u64,
+    /// The number of frames that nothing closes.
+    unclosed: &'p mut usize,
     rounded: &'p mut Rounded,
     sink: &'p mut Sink,
 }
@@ -188,6 +196,7 @@ impl<'p> OneProfile<'p> {
                 _ => self.skip("it neither opens nor closes a frame", event)?,
             }
         }
+        *self.unclosed += stack.len();
         // Frames that nothing closes last to the end, if that is in the file.
         let end = number(&profile["endValue"]).filter(|_| !self.file.is_cut()).unwrap_or(last);
         self.add(&mut stack, end - last);

@@ -106,3 +106,38 @@ fn samples_that_a_table_should_have_are_said() {
     let said = "samples that are not in their table, by its length: 3";
     check(&firefox(&thread), "t;a 1, t;a;b 1", said, 3);
 }
+
+#[test]
+fn frames_that_are_not_closed_are_said() {
+    let event = |at, frame| format!("{{\"type\":\"O\",\"frame\":{frame},\"at\":{at}}}");
+    let events = [event(0, 0), event(4, 1)].join(",");
+    let profile = format!(
+        "{{\"type\":\"evented\",\"name\":\"p\",\"unit\":\"none\",\"startValue\":0,\
+         \"endValue\":9,\"events\":[{events}]}}"
+    );
+    let said = "frames that are not closed: 2; they are drawn to the end of their profile";
+    check_noted(&speedscope(&profile), "a 4, a;b 5", said);
+}
+
+fn cpu_profile(second: u32, samples: &str, deltas: &str) -> String {
+    let node = |id, name| format!("{{\"id\":{id},\"callFrame\":{{\"functionName\":\"{name}\"}}}}");
+    format!(
+        "{{\"nodes\":[{},{}],\"startTime\":100,\"endTime\":190,\"samples\":[{samples}],\
+         \"timeDeltas\":[{deltas}]}}",
+        node(1, "a"),
+        node(second, "b")
+    )
+}
+
+#[test]
+fn cpu_profiles_that_are_not_what_they_should_be_are_said() {
+    assert!(read(&cpu_profile(2, "1,2,2", "0,20,30"), true).is_ok());
+    let said = "times that are negative: 2; they count as 0";
+    check(&cpu_profile(2, "1,2,2", "0,-20,-30"), "a 1, b 2", said, 2);
+    let said = "times that are no number or longer than the profile: 2";
+    check(&cpu_profile(2, "1,2,2", "0,91,null"), "a 1, b 2", said, 2);
+    let said = "nodes with the id of another one: 1; samples are of the last of them";
+    check(&cpu_profile(1, "1,1", "0,20"), "b 2", said, 2);
+    let said = "3 samples have 2 times: they are counted, without times";
+    check(&cpu_profile(2, "1,2,2", "0,20"), "a 1, b 2", said, 3);
+}

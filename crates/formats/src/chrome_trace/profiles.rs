@@ -75,6 +75,7 @@ pub(super) fn add(
     sink.set_values(cpuprofile::values(has_times));
     for (key, parts) in profiles {
         let task = trace.task(*key, sink);
+        parts.say_lengths(sink)?;
         cpuprofile::add_profile(parts, Some(task), has_times, sink)?;
     }
     let spans: usize = trace.threads.values().map(|thread| thread.spans.len()).sum();
