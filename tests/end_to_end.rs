@@ -68,6 +68,8 @@ mod perl;
 #[cfg(test)]
 mod php;
 #[cfg(test)]
+mod planted_profiles;
+#[cfg(test)]
 mod privileges;
 #[cfg(test)]
 mod profiles;

@@ -1,7 +1,6 @@
 //! The inputs of the commands that read profiles: which they are, and what is said when one cannot
 //! be read.
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use flame_formats::{
     FORMATS, Names, NamesOf, PprofError, ReadError, ReadInput, ReadOptions, Skipped, SkippedPart,
     Source, files_in, read_input,
 };
+use flame_own_files::is_refused;
 use flame_profile::{Health, NO_COUNT, Profile, ValueType, Weight};
 use flame_recorder::LiveFiles;
 use flame_render::{clean_name, counted};
@@ -17,6 +17,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};
 use crate::message::{Failure, reason, warn_with};
+use crate::sudo::own_files;
 use crate::{privileges, symbols};
 
 /// An input with lines that could not be read.
@@ -42,11 +43,12 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
     }
     let mut files = Vec::new();
     for path in paths {
+        let path = &there(path)?;
         match path.is_dir() {
             true => {
                 files.extend(files_in(path).map_err(|(path, error)| unreadable(&path, &error))?)
             }
-            false => files.push(there(path)?),
+            false => files.push(path.clone()),
         }
     }
     if files.is_empty() {
@@ -56,8 +58,15 @@ pub(crate) fn files(paths: &[PathBuf], usage: &str) -> Result<Vec<PathBuf>, Fail
     Ok(files)
 }
 
-/// A file that was named, which is not a link that leads nowhere.
+/// A file or folder that was named: not a link that leads nowhere, and nothing that root is led to or kept
+/// waiting with by strangers.
 pub(crate) fn there(path: &Path) -> Result<PathBuf, Failure> {
+    if path != Path::new("-")
+        && let Err(error) = own_files().check_input(path)
+        && is_refused(&error)
+    {
+        return Err(unreadable(path, &error));
+    }
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
             Err(unreadable(path, &error))
@@ -99,16 +108,24 @@ fn is_text(path: &Path) -> bool {
     const PERF_DATA: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
     let mut start = [0; 8];
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let mut read = || File::open(path)?.read_exact(&mut start);
+    let mut read = || own_files().open_input(path)?.read_exact(&mut start);
     is_file
         && read().is_ok()
         && start.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
         && !PERF_DATA.contains(&&start)
 }
 
+/// Opens an input, `-` for stdin, unless root is led astray on the way.
+fn open(path: &Path) -> io::Result<Source> {
+    match path == Path::new("-") {
+        true => Source::open(path),
+        false => Source::of_file(own_files().open_input(path)?, path),
+    }
+}
+
 /// Reads an input.
 pub(crate) fn read(path: &Path, options: &ReadOptions) -> Result<ReadInput, Failure> {
-    let source = Source::open(path).map_err(|error| unreadable(path, &error))?;
+    let source = open(path).map_err(|error| unreadable(path, &error))?;
     read_input(source, options).map_err(|error| failure(path, &error))
 }
 
@@ -125,7 +142,7 @@ pub(crate) fn read_among(
     // A link that leads nowhere is there: in a folder, since none that is named comes here.
     let is_missing =
         |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !path.is_symlink();
-    let source = Source::open(path);
+    let source = open(path);
     if source.as_ref().is_ok_and(|source| source.has_nothing().is_ok_and(|nothing| nothing)) {
         return left_out(Failure::new(format!("cannot read {}: it is empty", shown_path(path))));
     }
@@ -217,6 +234,7 @@ fn failure(path: &Path, error: &ReadError) -> Failure {
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {}", shown_path(path), reason(error)));
     match error.kind() {
+        _ if is_refused(error) => failure,
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             failure.why("its compressed data is damaged or truncated")
         }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flame_perf_data::recognise;
 
+use crate::source::open_regular;
+
 /// The files of a folder and of those in it, sorted; links to folders are not followed, and are files that cannot be
 /// read, as are those that lead nowhere.
 ///
@@ -44,14 +46,11 @@ fn is_of_perf(folder: &Path, entries: &[PathBuf]) -> bool {
     let has = |name: &str| entries.iter().any(|path| *path == folder.join(name));
     let is_perf_data = || {
         let mut start = [0; 16];
-        let mut file = fs::File::open(folder.join("data")).ok()?;
+        let mut file = open_regular(&folder.join("data")).ok()?;
         file.read_exact(&mut start).ok()?;
         recognise(&start)
     };
-    has("data")
-        && folder.join("data").is_file()
-        && (has("data.0") || has("kcore_dir"))
-        && is_perf_data().is_some()
+    has("data") && (has("data.0") || has("kcore_dir")) && is_perf_data().is_some()
 }
 
 #[cfg(test)]

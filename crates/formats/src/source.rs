@@ -1,8 +1,8 @@
 //! Where the bytes of an input are: a file that is read in parts side by side, memory, or a stream.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +56,14 @@ impl Source {
         if path == Path::new("-") {
             return Source::of_reader(Box::new(io::stdin()));
         }
-        let file = File::open(path)?;
+        Source::of_file(File::open(path)?, path)
+    }
+
+    /// A file that was opened at a path.
+    ///
+    /// # Errors
+    /// Those of the system, and packed data that is broken from its start.
+    pub fn of_file(file: File, path: &Path) -> io::Result<Source> {
         let status = file.metadata()?;
         if status.is_file() {
             let mut start = [0; 64];
@@ -111,9 +118,8 @@ impl Source {
         };
         let open = |number| {
             let path = format!("{path}.{number}");
-            // A pipe would be waited for.
-            let is_file = Path::new(&path).is_file();
-            if is_file { File::open(path).ok() } else { None }
+            // perf writes no links, and a pipe would be waited for.
+            open_regular(Path::new(&path)).ok()
         };
         (0..).map_while(open).collect()
     }
@@ -254,6 +260,17 @@ impl Source {
             }
         }
     }
+}
+
+/// Opens a regular file; a link is not followed and a pipe not waited for.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let not_regular = || Err(io::ErrorKind::InvalidInput.into());
+    if !path.symlink_metadata()?.is_file() {
+        return not_regular();
+    }
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { not_regular() }
 }
 
 /// A reader that is read on by a thread of its own: what is packed takes as long to unpack as to

@@ -5,8 +5,7 @@
 //! a link is a trap where others can put one: it is followed only if it belongs to root or to the
 //! user who called sudo. What is opened in the end is what was looked at.
 //!
-//! Not for what targets brought along ([`flame_recorder::ProcessRoot`]), nor for profiles that are read,
-//! which may be anything.
+//! Not for what targets brought along ([`flame_recorder::ProcessRoot`]).
 //!
 //! Sources: open(2) for `O_PATH`, symlink(7) and proc(5) for links that the kernel follows itself.
 
@@ -34,7 +33,7 @@ const MAX_LEN: u64 = 64 << 20;
 /// Somebody whom root does not trust put a link there.
 #[derive(Debug, thiserror::Error)]
 #[error("it leads through a link; {} put it there, and flame runs as root", user_name(*.owner))]
-struct StrangersLink {
+pub(crate) struct StrangersLink {
     owner: u32,
 }
 

@@ -15,7 +15,9 @@
 //! ```
 
 mod find;
+mod input;
 mod place;
 
 pub use find::{Found, OwnFiles, Place, is_same};
+pub use input::is_refused;
 pub use place::{WriteWith, Written, buffered};

@@ -4,8 +4,9 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use flame_own_files::is_refused;
 use flame_render::{INDEX_MARK, IndexEntry, index_page};
 
 use super::Written;
@@ -55,8 +56,8 @@ fn write(folder: &Path, force: bool) -> Result<(Written, usize), Failure> {
     Ok((written.map_err(|error| cannot("write", &path, &error))?, others))
 }
 
-fn is_foreign(path: &PathBuf) -> bool {
-    match fs::read(path) {
+fn is_foreign(path: &Path) -> bool {
+    match own_files().read(path) {
         Ok(bytes) => !String::from_utf8_lossy(&bytes).contains(INDEX_MARK),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
@@ -64,7 +65,10 @@ fn is_foreign(path: &PathBuf) -> bool {
 
 /// What the start of a picture says; `None` when it is not one of flame's.
 fn read(path: &Path) -> io::Result<Option<IndexEntry>> {
-    let file = fs::File::open(path)?;
+    let file = match own_files().open_input(path) {
+        Err(error) if is_refused(&error) => return Ok(None),
+        file => file?,
+    };
     let modified = file.metadata()?.modified()?;
     let mut start = Vec::new();
     file.take(START).read_to_end(&mut start)?;
