@@ -1,6 +1,6 @@
 //! The files that `flame uboot` reads: the trace as a stream, map and rules whole.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use flame_uboot::{
 
 use crate::inputs::shown_path;
 use crate::message::Failure;
+use crate::sudo::own_files;
 
 /// Bytes of which any can be read.
 pub(super) trait ReadSeek: Read + Seek {}
@@ -50,7 +51,7 @@ pub(super) fn open(path: &Path) -> Result<(Bytes, Option<String>), Failure> {
         if path == Path::new("-") || !fs::metadata(path)?.is_file() {
             return Ok(None);
         }
-        let (mut file, mut start) = (File::open(path)?, Vec::new());
+        let (mut file, mut start) = (own_files().open_input(path)?, Vec::new());
         (&mut file).take(PACKED_START).read_to_end(&mut start)?;
         file.seek(SeekFrom::Start(0))?;
         Ok((!is_packed(&start)).then(|| Box::new(file) as Bytes))
@@ -63,7 +64,8 @@ pub(super) fn open(path: &Path) -> Result<(Bytes, Option<String>), Failure> {
 }
 
 fn reader(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    Ok(if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) })
+    let is_stdin = path == Path::new("-");
+    Ok(if is_stdin { Box::new(io::stdin()) } else { Box::new(own_files().open_input(path)?) })
 }
 
 /// A file that is small, whole; it may be packed, and stdin.
