@@ -116,7 +116,9 @@ fn a_stack_pointer_that_points_nowhere_ends_the_stack_only() {
     let folded = record_all(&scratch, &[&program("hostile.c"), "lost-stack", "0.3"]);
     let lost = folded.with_any(|frame| frame == "elsewhere");
     assert!(lost >= folded.total() * 9 / 10, "{folded:?}");
-    assert_eq!(folded.with(&["[truncated stack]", "elsewhere"]), lost, "{folded:?}");
+    // A sample may come before the stack pointer points nowhere.
+    let truncated = folded.with(&["[truncated stack]", "elsewhere"]);
+    assert!(truncated * 100 >= lost * 99, "{folded:?}");
 }
 
 #[test]
