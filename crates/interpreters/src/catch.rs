@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::caught::{ENTRY, Entries, HEAD, Outcome};
+use crate::caught::{ENTRY, Entries, HEAD};
 use crate::known::Layout;
-use crate::lua::recall::{Reader, Recalled};
+use crate::lua::recall::Reader;
 use crate::memory::Memory;
 use crate::met::AllMet;
 use crate::perl::{stack, subs};
@@ -73,8 +73,8 @@ pub struct Catcher {
     pub(crate) hints: Hints,
     /// What of a perl was looked at last.
     pub(crate) looked: Option<Box<subs::Looked>>,
-    /// What was met in the samples before.
-    pub(crate) kept: Option<Box<lua::chain::Kept>>,
+    /// What of Lua was met, or of PHP.
+    pub(crate) lua: Option<Box<lua::chain::Kept>>,
     /// Frames of Ruby, and values of its stack.
     pub(crate) ruby: Option<Box<ruby::chain::Kept>>,
     /// Where interpreters have their threads.
@@ -95,7 +95,7 @@ impl Default for Catcher {
             functions: FxHashMap::with_capacity_and_hasher(MOST_ENTRIES, rustc_hash::FxBuildHasher),
             hints: Hints::default(),
             looked: Some(Box::default()),
-            kept: Some(Box::default()),
+            lua: Some(Box::default()),
             ruby: Some(Box::default()),
             met: AllMet::default(),
             forgotten: 0,
@@ -137,14 +137,10 @@ impl Catcher {
         let mut entries = Entries::new(out, MOST_ENTRIES);
         let outcome = match layout {
             Layout::Python(layout) => {
-                self.recalling(Reader::Python, thread, memory, |catcher, memory| {
-                    chain::catch(catcher, (layout, runtime), thread, memory, &mut entries)
-                })
+                chain::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
             Layout::Perl(layout) => {
-                self.recalling(Reader::Perl, thread, memory, |catcher, memory| {
-                    stack::catch(catcher, (layout, runtime), thread, memory, &mut entries)
-                })
+                stack::catch(self, (layout, runtime), thread, memory, &mut entries)
             }
             Layout::Lua(layout) => lua::chain::catch(self, layout, thread, memory, &mut entries),
             Layout::LuaJit(layout) => {
@@ -195,23 +191,9 @@ impl Catcher {
         self.defined.clear();
     }
 
-    /// Catches in memory of which what was met before is read at once.
-    fn recalling(
-        &mut self,
-        reader: Reader,
-        thread: Thread,
-        memory: &dyn Memory,
-        catch: impl FnOnce(&mut Catcher, &dyn Memory) -> Outcome,
-    ) -> Outcome {
-        let Some(mut kept) = self.take_kept(reader) else { return Outcome::NoThread };
-        let outcome = catch(self, &Recalled::begin(&mut kept.recall, thread, memory));
-        self.kept = Some(kept);
-        outcome
-    }
-
-    /// What is kept for one of the languages. It is to be put back.
+    /// What is kept for one of the languages that are read alike. It is to be put back.
     pub(crate) fn take_kept(&mut self, reader: Reader) -> Option<Box<lua::chain::Kept>> {
-        let mut kept = self.kept.take()?;
+        let mut kept = self.lua.take()?;
         (kept.recall.reader, kept.words.reader) = (reader, reader);
         Some(kept)
     }

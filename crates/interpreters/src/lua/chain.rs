@@ -115,7 +115,7 @@ pub(crate) fn catch(
     let (left, looks) = (MOST_CALLS, MOST_LOOKS);
     let mut walk = Walk { layout, pid, recall, names, memory, catcher, entries, left, looks };
     let outcome = walk.states(words.found().get(..count).unwrap_or_default());
-    catcher.kept = Some(kept);
+    catcher.lua = Some(kept);
     outcome
 }
 

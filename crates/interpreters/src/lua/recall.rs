@@ -4,8 +4,6 @@
 //! next most of a list stands where it stood: so all of it is read at once, before it is followed, and what
 //! is not where it was is read alone.
 
-use std::cell::RefCell;
-
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::catch::Thread;
@@ -18,12 +16,6 @@ const PARTS: usize = 1024;
 /// Bytes for what is read.
 const ROOM: usize = 256 * 1024;
 
-/// What is longer lies elsewhere each time, mostly.
-const LONGEST: usize = 4096;
-
-/// How many of those are remembered: who looks through a list of threads does not come back to each.
-const MOST_REMEMBERED: usize = 128;
-
 /// How often memory is read at most in one sample for what was not met before.
 const MOST_READS: usize = 1024;
 
@@ -32,8 +24,6 @@ const MOST_READS: usize = 1024;
 pub(crate) enum Reader {
     #[default]
     Lua,
-    Python,
-    Perl,
     LuaJit,
     Ruby,
     Php,
@@ -92,7 +82,7 @@ impl Recall {
     pub(crate) fn begin(&mut self, thread: Thread, memory: &dyn Memory) {
         let key = (thread.pid, thread.tid, self.reader);
         // A process may have several of them.
-        self.current = (thread.tid as usize + 2 * self.reader as usize) % THREADS;
+        self.current = (thread.tid as usize + self.reader as usize * THREADS / 4) % THREADS;
         self.places.clear();
         (self.used, self.left) = (0, MOST_READS);
         let Some(met) = self.met.get_mut(self.current) else { return };
@@ -128,55 +118,6 @@ impl Recall {
     /// The word of eight bytes at an address.
     pub(crate) fn word(&mut self, address: u64, memory: &dyn Memory) -> Option<u64> {
         self.get(address, 8, memory).and_then(|bytes| crate::memory::word(bytes, 0))
-    }
-
-    /// Reads parts as [`Memory::read`] does. Of those that were met before nothing is read any more.
-    fn read_parts(&mut self, parts: &[Part], into: &mut [u8], memory: &dyn Memory) -> usize {
-        if parts.iter().any(|part| part.len > LONGEST) || !self.fetch(parts, memory) {
-            return memory.read(parts, into);
-        }
-        let mut len = 0;
-        for part in parts {
-            let Some(to) = into.get_mut(len..len + part.len) else { break };
-            let Some(from) = self.get_known(part) else { break };
-            to.copy_from_slice(from);
-            len += part.len;
-        }
-        len
-    }
-
-    /// Reads what of parts is not there yet, at once; whether there is room for that.
-    fn fetch(&mut self, parts: &[Part], memory: &dyn Memory) -> bool {
-        let (mut missing, mut count) = ([Part::default(); BATCH], 0);
-        let is_there = |part: &&Part| {
-            self.places.get(&part.address).is_some_and(|place| place.len >= part.len)
-        };
-        for (to, part) in missing.iter_mut().zip(parts.iter().filter(|part| !is_there(part))) {
-            (*to, count) = (*part, count + 1);
-        }
-        let missing = missing.get(..count).unwrap_or_default();
-        let len: usize = missing.iter().map(|part| part.len).sum();
-        let Some(into) = self.bytes.get_mut(self.used..self.used + len) else { return false };
-        let mut read = if missing.is_empty() { 0 } else { memory.read(missing, into) };
-        for part in missing {
-            let Some(left) = read.checked_sub(part.len) else { break };
-            let place = Place { at: self.used, len: part.len, is_met: false };
-            self.places.insert(part.address, place);
-            (read, self.used) = (left, self.used + part.len);
-        }
-        true
-    }
-
-    /// A part that is there, which is remembered.
-    fn get_known(&mut self, part: &Part) -> Option<&[u8]> {
-        let place = self.places.get_mut(&part.address).filter(|place| place.len >= part.len)?;
-        let (at, is_met) = (place.at, std::mem::replace(&mut place.is_met, true));
-        let met = self.met.get_mut(self.current);
-        let met = met.filter(|met| !is_met && met.parts.len() < MOST_REMEMBERED);
-        if let Some(met) = met {
-            met.parts.push(*part);
-        }
-        self.bytes.get(at..at + part.len)
     }
 
     fn read(&mut self, address: u64, len: usize, memory: &dyn Memory) -> Option<Place> {
@@ -224,66 +165,10 @@ impl Recall {
     }
 }
 
-/// The memory of a thread, of which what was met in the sample before is read at once, as the next is asked for.
-pub(crate) struct Recalled<'r> {
-    recall: RefCell<&'r mut Recall>,
-    memory: &'r dyn Memory,
-}
-
-impl<'r> Recalled<'r> {
-    /// That of a sampled thread.
-    pub(crate) fn begin(
-        recall: &'r mut Recall,
-        thread: Thread,
-        memory: &'r dyn Memory,
-    ) -> Recalled<'r> {
-        recall.begin(thread, memory);
-        Recalled { recall: RefCell::new(recall), memory }
-    }
-}
-
-impl Memory for Recalled<'_> {
-    fn read(&self, parts: &[Part], into: &mut [u8]) -> usize {
-        self.recall.borrow_mut().read_parts(parts, into, self.memory)
-    }
-
-    fn own_number(&self) -> Option<u32> {
-        self.memory.own_number()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Process;
-
-    #[test]
-    fn parts_that_were_met_are_read_with_the_first() {
-        let mut process = Process::default();
-        process.piece(0x1000, 0x1000);
-        process.piece(0x10_0000, 0x8000);
-        (0..0x200).for_each(|index| process.put(0x1000 + 8 * index, index));
-        let mut recall = Recall::default();
-        let thread = Thread { pid: 7, tid: 7, stack_pointer: 0, ..Thread::default() };
-        let mut look = |count: u64| {
-            let memory = Recalled::begin(&mut recall, thread, &process);
-            for index in 0..count {
-                // One that leads to others, two of those, and one that is not there.
-                let part = |at, len| Part { address: 0x1000 + 64 * index + at, len };
-                let missing = Part { address: 0x9000, len: 8 };
-                let mut into = [0; 64];
-                assert!(memory.fill(part(0, 8).address, &mut into[..8]));
-                assert_eq!(memory.read(&[part(8, 16), part(32, 8), missing], &mut into), 24);
-                let words = into.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-                assert!(words.take(3).eq([1, 2, 4].map(|word| 8 * index + word)));
-            }
-            let mut large = vec![0; 0x5000];
-            assert!(memory.fill(0x10_0000, &mut large));
-            process.reads.replace(0)
-        };
-        // Each time the missing ones are looked for, and the large one read.
-        assert_eq!([4, 4, 4, 5, 2].map(&mut look), [9, 6, 6, 8, 4]);
-    }
 
     #[test]
     fn what_was_met_is_read_at_once() {

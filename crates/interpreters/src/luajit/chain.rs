@@ -52,7 +52,7 @@ pub(crate) fn catch(
         Walk { thread, recall, memory, catcher, entries, left: MOST_FRAMES, next: [None; 2] };
     let outcome = walk.states(found.get(..count).unwrap_or_default(), is_in_interpreter);
     let is_exhausted = walk.left == 0 || recall.is_exhausted();
-    catcher.kept = Some(kept);
+    catcher.lua = Some(kept);
     match outcome {
         None if is_exhausted => Outcome::TooDeep,
         None => Outcome::Torn,

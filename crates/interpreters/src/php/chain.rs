@@ -47,7 +47,7 @@ pub(crate) fn catch(
         Some(current) => walk.frames(current, thread.registers.frame),
         None => Outcome::Unreadable,
     };
-    catcher.kept = Some(kept);
+    catcher.lua = Some(kept);
     outcome
 }
 

@@ -11,9 +11,6 @@ use crate::memory::{Memory, Part, Window, byte, half, word};
 /// What frames are allocated in has at least so many bytes (`DATA_STACK_CHUNK_SIZE`).
 const CHUNK: usize = 16 * 1024;
 
-/// The bytes before the frames in it.
-const CHUNK_HEAD: usize = 24;
-
 /// The owner of a frame that belongs to a native one (`FRAME_OWNED_BY_CSTACK`).
 const BY_NATIVE: u8 = 3;
 
@@ -38,8 +35,7 @@ struct Frame {
 #[derive(Debug)]
 struct Places<'c> {
     layout: &'c PythonLayout,
-    /// The native stack, and the state of the thread.
-    windows: [Window<'c>; 2],
+    stack: Window<'c>,
     chunk_start: u64,
     chunk: &'c mut [u8],
     chunk_len: usize,
@@ -69,7 +65,7 @@ pub(crate) fn catch(
     let stack_window = Window { start: thread.stack_pointer, bytes };
     let mut places = Places {
         layout,
-        windows: [stack_window, state.window(layout)],
+        stack: stack_window,
         chunk_start: 0,
         chunk: &mut chunk,
         chunk_len: 0,
@@ -93,13 +89,12 @@ impl Places<'_> {
     fn open_chunk(&mut self, state: &State, memory: &dyn Memory) {
         let Some(at) = self.layout.chunk else { return };
         let (Some(start), Some(top)) = (state.word(at), state.word(at + 8)) else { return };
-        // Its head, at least: it leads to the one before it.
-        let used = usize::try_from(top.wrapping_sub(start)).unwrap_or(0).max(CHUNK_HEAD);
+        let used = usize::try_from(top.wrapping_sub(start)).unwrap_or(0);
         self.enter_chunk(start, used, memory);
     }
 
-    fn enter_chunk(&mut self, start: u64, len: usize, memory: &dyn Memory) {
-        let len = len.min(self.chunk.len());
+    fn enter_chunk(&mut self, start: u64, used: usize, memory: &dyn Memory) {
+        let len = used.clamp(CHUNK, self.chunk.len());
         (self.chunk_start, self.chunk_len) = (start, 0);
         if start != 0 {
             self.chunk_len = memory.read(&[Part { address: start, len }], self.chunk);
@@ -111,9 +106,8 @@ impl Places<'_> {
         for _ in 0..2 {
             let read = self.chunk.get(..self.chunk_len).unwrap_or_default();
             let chunk = Window { start: self.chunk_start, bytes: read };
-            let [stack, state] = self.windows;
-            let windows = [stack, chunk, state];
-            let found = windows.iter().find_map(|window| window.get(address, into.len()));
+            let found =
+                [self.stack, chunk].iter().find_map(|window| window.get(address, into.len()));
             if let Some(found) = found {
                 into.copy_from_slice(found);
                 return true;

@@ -225,7 +225,7 @@ impl PythonLayout {
         self.instructions = at(344)?;
         let is_small = self.frame_len() <= MAX_FRAME
             && self.head_len() <= MAX_HEAD
-            && self.state_len() <= MAX_THREAD;
+            && self.thread_len() <= MAX_THREAD;
         is_small.then_some(self)
     }
 
@@ -236,12 +236,6 @@ impl PythonLayout {
         let links = [self.previous_thread, self.next_thread, self.interpreter];
         let fields = [self.frame, id, chunk + 8].into_iter().chain(links);
         fields.max().unwrap_or(0) as usize + 8
-    }
-
-    /// How many bytes are read there: the structure at which a chain of those on the stack ends lies behind them.
-    pub(crate) fn state_len(&self) -> usize {
-        let root = if matches!(self.frames, Frames::Entries { .. }) { ROOT } else { 0 };
-        self.thread_len() + root
     }
 
     /// How many bytes of a frame are read.
@@ -262,9 +256,6 @@ impl PythonLayout {
     }
 }
 
-/// How far behind what is read of a thread of 3.11 its outermost structure ends (`root_cframe`).
-const ROOT: usize = 40;
-
 /// The most bytes of a thread, a frame and a code object that are read.
 pub(crate) const MAX_THREAD: usize = 1024;
 pub(crate) const MAX_FRAME: usize = 256;
@@ -281,7 +272,7 @@ mod tests {
             assert_eq!(layout.is_some(), (8..=13).contains(&minor), "{minor}");
             let Some(layout) = layout else { continue };
             assert!(layout.frame_len() <= MAX_FRAME && layout.head_len() <= MAX_HEAD, "{minor}");
-            assert!(layout.state_len() <= MAX_THREAD, "{minor}");
+            assert!(layout.thread_len() <= MAX_THREAD, "{minor}");
         }
     }
 

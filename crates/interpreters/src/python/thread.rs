@@ -2,7 +2,7 @@
 
 use super::layout::{Frames, MAX_THREAD, PythonLayout, ThreadId};
 use crate::catch::{Catcher, Thread};
-use crate::memory::{Memory, Window, word};
+use crate::memory::{Memory, word};
 use crate::met::{AllMet, Number};
 
 /// How many states one look sees at least of the newest threads, which are the first of the list.
@@ -28,14 +28,8 @@ impl State {
 
     fn read(layout: &PythonLayout, address: u64, memory: &dyn Memory) -> Option<State> {
         let mut state = State { address, bytes: [0; MAX_THREAD] };
-        let bytes = state.bytes.get_mut(..layout.state_len())?;
+        let bytes = state.bytes.get_mut(..layout.thread_len())?;
         (address != 0 && memory.fill(address, bytes)).then_some(state)
-    }
-
-    /// What was read of it.
-    pub(super) fn window(&self, layout: &PythonLayout) -> Window<'_> {
-        let bytes = self.bytes.get(..layout.state_len()).unwrap_or_default();
-        Window { start: self.address, bytes }
     }
 
     /// Whether it is that of a thread: by the number that it has, and where its frames are on its stack.

@@ -98,7 +98,7 @@ pub(crate) fn catch(
         entries,
     };
     let outcome = walk.contexts(found.get(..count).unwrap_or_default(), &mut kept);
-    (catcher.kept, catcher.ruby) = (Some(shared), Some(kept));
+    (catcher.lua, catcher.ruby) = (Some(shared), Some(kept));
     outcome
 }
 

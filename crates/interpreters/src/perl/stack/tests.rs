@@ -396,28 +396,6 @@ fn memory_that_leads_astray_is_survived() {
     }
 }
 
-/// What leads from one piece to the next is read with the first.
-#[test]
-fn a_chain_that_was_read_before_takes_one_call() {
-    let mut perl = Perl::threaded();
-    sorting(&mut perl);
-    let (mut catcher, mut out) = (Catcher::default(), vec![0; Catcher::MOST]);
-    let layout = Layout::Perl(perl.layout.clone());
-    let mut catch = |process: &Process| {
-        process.reads.set(0);
-        let len = catcher.catch(&layout, GLOBAL, THREAD, process, &mut out);
-        let entries = Caught::parse(&out[..len]).unwrap().entries();
-        (process.reads.get(), entries)
-    };
-    let (first, again) = (catch(&perl.process), catch(&perl.process));
-    assert_eq!((again.0, &again.1), (1, &first.1));
-    assert!(first.0 > 8, "{}", first.0);
-    // Where it goes on elsewhere, that is read.
-    perl.process.put(INTERPRETER + perl.layout.stack, STACKS);
-    let other = catch(&perl.process);
-    assert!(other.1.len() < first.1.len() && other.0 <= 3, "{}", other.0);
-}
-
 #[test]
 fn memory_of_any_content_ends_and_harms_nothing() {
     let mut catcher = Catcher::default();
