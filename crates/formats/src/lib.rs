@@ -64,6 +64,7 @@ mod quantity;
 mod read;
 mod registry;
 mod rounded;
+mod second_counts;
 mod sink;
 mod skipped;
 mod source;

@@ -4,7 +4,7 @@
 //! and parted where it has none. Limits that are fixed would part what belongs together: a wait whose stack
 //! is read is some 25 us shorter than others, and near a limit that makes it one of another group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::Seen;
@@ -110,7 +110,7 @@ impl<S: Clone> Lengths<S> {
 
     /// The samples of groups that have so many, each with its part of what was not sampled of its group.
     fn shared_out(&mut self, enough: usize) -> Shares<S> {
-        let groups = self.groups([].into());
+        let groups = self.groups([]);
         let mut batch = std::mem::take(&mut self.batch);
         let mut shares = Vec::with_capacity(batch.len());
         for group in groups {
@@ -128,7 +128,7 @@ impl<S: Clone> Lengths<S> {
     /// The same of a thread that has ended: what of it was not handed out yet.
     pub(super) fn rest(mut self) -> Shares<S> {
         let mut shares = self.shared_out(1);
-        let groups = self.groups(self.last.keys().copied().collect());
+        let groups = self.groups(self.last.keys().copied());
         for group in groups {
             let left = self.take_unsampled(&group);
             let last = self.last.range(group).next_back().map(|(_, last)| last.clone());
@@ -170,36 +170,41 @@ impl<S: Clone> Lengths<S> {
     }
 
     /// Where the waits lie of which something is to be handed out, and these steps besides.
-    fn groups(&self, mut steps: BTreeSet<Step>) -> Vec<RangeInclusive<Step>> {
-        steps.extend(self.batch.iter().map(Sampled::step));
-        steps.extend(self.unsampled.keys());
-        let steps: Vec<Step> = steps.into_iter().collect();
-        let waits = |step| {
-            let sampled = self.batch.iter().filter(|sample| sample.step() == step).count() as u64;
-            sampled + self.unsampled.get(&step).map_or(0, |(_, waits)| *waits)
-        };
+    fn groups(&self, steps: impl IntoIterator<Item = Step>) -> Vec<RangeInclusive<Step>> {
+        let mut waits: BTreeMap<Step, u64> = steps.into_iter().map(|step| (step, 0)).collect();
+        for (step, (_, count)) in &self.unsampled {
+            *waits.entry(*step).or_default() += count;
+        }
+        for sample in &self.batch {
+            *waits.entry(sample.step()).or_default() += 1;
+        }
+        let steps: Vec<(Step, u64)> = waits.into_iter().collect();
         let mut groups = Vec::new();
-        for near in steps.chunk_by(|a, b| b - a <= GAP) {
-            part(near, &waits, &mut groups);
+        for near in steps.chunk_by(|(a, _), (b, _)| b - a <= GAP) {
+            part(near, &mut groups);
         }
         groups
     }
 }
 
-/// Parts what spans too much where the fewest waits lie, which is not near its ends.
-fn part(steps: &[Step], waits: &impl Fn(Step) -> u64, groups: &mut Vec<RangeInclusive<Step>>) {
-    let (Some(&first), Some(&last)) = (steps.first(), steps.last()) else { return };
+/// Parts steps, with the number of waits at each, where the fewest lie, if they span too much; not near their ends.
+fn part(steps: &[(Step, u64)], groups: &mut Vec<RangeInclusive<Step>>) {
+    let (Some(&(first, _)), Some(&(last, _))) = (steps.first(), steps.last()) else { return };
     if last - first < SPAN {
         groups.push(first..=last);
         return;
     }
+    let waits = |step| match steps.binary_search_by_key(&step, |(step, _)| *step) {
+        Ok(at) => steps[at].1,
+        Err(_) => 0,
+    };
     let quarter = (last - first) / 4;
     let middle = (first + last) / 2;
     let crossing = |step: &Step| (waits(*step) + waits(*step + 1), step.abs_diff(middle));
     let limit = (first + quarter..last - quarter).min_by_key(crossing).unwrap_or(middle);
-    let (below, above) = steps.split_at(steps.partition_point(|step| *step <= limit));
-    part(below, waits, groups);
-    part(above, waits, groups);
+    let (below, above) = steps.split_at(steps.partition_point(|(step, _)| *step <= limit));
+    part(below, groups);
+    part(above, groups);
 }
 
 /// Nanoseconds to quarters of an octave.
@@ -312,15 +317,15 @@ mod tests {
 
     #[test]
     fn lengths_without_gaps_are_parted_where_the_fewest_lie() {
-        let parted = |steps: &[Step], waits: &dyn Fn(Step) -> u64| {
+        let parted = |steps: RangeInclusive<Step>, waits: &dyn Fn(Step) -> u64| {
             let mut groups = Vec::new();
-            part(steps, &waits, &mut groups);
+            part(&steps.map(|step| (step, waits(step))).collect::<Vec<_>>(), &mut groups);
             groups
         };
-        let all: Vec<Step> = (40..=60).collect();
-        assert_eq!(parted(&all, &|_| 5), [40..=50, 51..=60]);
-        assert_eq!(parted(&all, &|step| u64::from(step != 47) * 5 + 1), [40..=47, 48..=60]);
-        assert_eq!(parted(&all[..16], &|_| 5), [40..=55]);
-        assert_eq!(parted(&[], &|_| 5), []);
+        assert_eq!(parted(40..=60, &|_| 5), [40..=50, 51..=60]);
+        let one_is_low = |step| u64::from(step != 47) * 5 + 1;
+        assert_eq!(parted(40..=60, &one_is_low), [40..=47, 48..=60]);
+        assert_eq!(parted(40..=55, &|_| 5), [40..=55]);
+        assert!(parted(RangeInclusive::new(1, 0), &|_| 5).is_empty());
     }
 }
