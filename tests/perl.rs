@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::support::callers::may_call;
-use crate::support::scripts::{self, has, record, record_whole, script, scripted, whole_share};
+use crate::support::scripts::{self, has, record, record_whole, script, scripted};
 use crate::support::{Build, Folded, Target, assert_share, live, live_as_root, program_built};
 
 /// Debian's: with threads, static, and stripped of its symbols.
