@@ -208,6 +208,10 @@ impl Session {
         self.start_samplers()?;
         let now = monotonic_now();
         self.since = now;
+        // What functions are that were met until now is dropped with the samples that they were told with.
+        if let Some(known) = &self.config.interpreters {
+            known.define_again();
+        }
         self.accounted.begin(self.count_of_samplers(), self.readers.ran());
         if let Some(occurrences) = &mut self.occurrences {
             occurrences.begin(now);
