@@ -23,21 +23,40 @@ pub struct OffCpuTime {
     pub unpaired: u64,
     /// At most that long they were, as far as that is known.
     pub missed: Nanos,
+    /// How far the time of a part of the picture may be off, since not all waits were sampled: about one standard deviation.
+    pub deviation: Nanos,
 }
 
 impl OffCpuTime {
     /// The numbers, in the order of the fields.
-    pub fn to_numbers(self) -> [u64; 8] {
-        let OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired, missed } =
-            self;
-        [time.0, before.0, preempted.0, waits, sampled, left_out, unpaired, missed.0]
+    pub fn to_numbers(self) -> [u64; 9] {
+        let (OffCpuTime { waits, sampled, left_out, unpaired, .. }, time) = (self, self.time.0);
+        let (before, preempted, missed) = (self.before.0, self.preempted.0, self.missed.0);
+        let deviation = self.deviation.0;
+        [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation]
     }
 
     /// What [`OffCpuTime::to_numbers`] gave.
-    pub fn from_numbers(numbers: [u64; 8]) -> OffCpuTime {
-        let [time, before, preempted, waits, sampled, left_out, unpaired, missed] = numbers;
-        let [time, before, preempted, missed] = [time, before, preempted, missed].map(Nanos);
-        OffCpuTime { time, before, preempted, waits, sampled, left_out, unpaired, missed }
+    pub fn from_numbers(numbers: [u64; 9]) -> OffCpuTime {
+        let [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation] =
+            numbers;
+        OffCpuTime {
+            time: Nanos(time),
+            before: Nanos(before),
+            preempted: Nanos(preempted),
+            waits,
+            sampled,
+            left_out,
+            unpaired,
+            missed: Nanos(missed),
+            deviation: Nanos(deviation),
+        }
+    }
+
+    /// The deviation as a share of all time; `None` where it is too small to matter.
+    pub fn deviation_share(self) -> Option<f64> {
+        let share = self.deviation.0 as f64 / self.time.0.max(1) as f64;
+        (share >= 0.005).then_some(share)
     }
 }
 
@@ -76,6 +95,9 @@ mod tests {
         let mut all = OffCpuTime { time: Nanos(1_500_000_000), waits: 3, ..OffCpuTime::default() };
         assert_eq!(all.to_string(), "1.500 s in 3 waits");
         (all.preempted, all.sampled, all.unpaired) = (Nanos(2_000_000), 2, 1);
+        assert_eq!(all.deviation_share(), None);
+        all.deviation = Nanos(150_000_000);
+        assert_eq!(all.deviation_share(), Some(0.1));
         let expect = "1.500 s in 3 waits, 0.002 s of it preempted, 2 waits sampled, \
                       1 whose end is not known left out";
         assert_eq!(all.to_string(), expect);

@@ -6,9 +6,8 @@
 //!
 //! Of a thread that switches very often only some switches are sampled, but each is told of, so that
 //! the sum is always known. What passed unsampled is shared out among the thread's samples of about the
-//! same length (each factor of four is a class of its own, for waiting and for being preempted), by
-//! their times: so a long wait never stands for short ones nor they for it, whatever happened to be
-//! sampled.
+//! same length (see lengths.rs; waiting and being preempted are kinds of their own), by their times: so a
+//! long wait never stands for short ones nor they for it, whatever happened to be sampled.
 
 use flame_profile::{Nanos, OffCpuTime, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -34,6 +33,8 @@ pub(crate) struct OffCpu<S> {
     /// By thread.
     kept_back: FxHashMap<Tid, KeptBack<S>>,
     sums: OffCpuTime,
+    /// How far the time of a part of all may be off, by what was not sampled: the variance.
+    variance: f64,
 }
 
 /// What of a thread was not handed out yet.
@@ -162,6 +163,7 @@ impl<S: Clone> OffCpu<S> {
             ended: FxHashSet::default(),
             kept_back: FxHashMap::default(),
             sums: OffCpuTime::default(),
+            variance: 0.0,
         }
     }
 
@@ -172,7 +174,8 @@ impl<S: Clone> OffCpu<S> {
 
     /// What is known so far.
     pub(crate) fn sums(&self) -> OffCpuTime {
-        self.sums
+        let deviation = Nanos(self.variance.sqrt() as u64);
+        OffCpuTime { deviation, ..self.sums }
     }
 
     /// The recording begins, while these threads wait already; how often they got a CPU by then.
@@ -345,7 +348,9 @@ impl<S: Clone> OffCpu<S> {
             lengths.not_sampled(sampled);
             return Vec::new();
         }
-        shared_out(pid, tid, preempted, lengths.sampled(sampled)).collect()
+        let shares = lengths.sampled(sampled);
+        self.variance += lengths.take_variance();
+        shared_out(pid, tid, preempted, shares).collect()
     }
 
     /// A thread has ended: it does not come back from its last switch. What was not sampled of it.
@@ -360,8 +365,12 @@ impl<S: Clone> OffCpu<S> {
         let Some(KeptBack { pid, lengths }) = self.kept_back.remove(&tid) else {
             return Vec::new();
         };
-        let rest = lengths.into_iter().zip([false, true, false]);
-        rest.flat_map(|(all, preempted)| shared_out(pid, tid, preempted, all.rest())).collect()
+        let mut spells = Vec::new();
+        for (mut lengths, preempted) in lengths.into_iter().zip([false, true, false]) {
+            spells.extend(shared_out(pid, tid, preempted, lengths.rest()));
+            self.variance += lengths.take_variance();
+        }
+        spells
     }
 
     /// A thread begins, maybe with the number of one that has ended.

@@ -74,9 +74,15 @@ impl<S: Clone> Spans<S> {
 
     /// What is to be said of them.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let OffCpuTime { time, waits, sampled, unpaired, .. } = self.between.sums();
+        let sums = self.between.sums();
+        let OffCpuTime { time, waits, sampled, unpaired, .. } = sums;
         let seconds = time.as_secs_f64();
-        let all = format!("{waits} calls took {seconds:.3} s; {sampled} of them were sampled");
+        let within = sums.deviation_share().map_or_else(String::new, |share| {
+            let percent = share * 100.0;
+            format!(": shares are within about {percent:.0} % of the time (one standard deviation)")
+        });
+        let all =
+            format!("{waits} calls took {seconds:.3} s; {sampled} of them were sampled{within}");
         let left_out = format!("{unpaired} calls whose end may have been lost are left out");
         [(waits, all), (unpaired, left_out)]
             .into_iter()

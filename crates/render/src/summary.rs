@@ -103,6 +103,16 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     }
     if let Some(off_cpu) = health.off_cpu {
         line("off CPU", off_cpu.to_string());
+        if let Some(share) = off_cpu.deviation_share() {
+            let within = format!("within about {:.0} %", share * 100.0);
+            let within = if share > 0.05 { paint.yellow(&within) } else { within };
+            line(
+                "shares",
+                format!(
+                    "{within} of that time (one standard deviation): not all waits were sampled"
+                ),
+            );
+        }
     }
     if let Some(share) = health.complete_share() {
         let shown = floor_percent(share);

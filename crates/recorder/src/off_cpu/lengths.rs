@@ -39,6 +39,8 @@ pub(super) struct Lengths<S> {
     new: usize,
     /// The last sample that was handed out, or else one whose waker is not known.
     last: BTreeMap<Step, Sampled<S>>,
+    /// How far the time of a part of what was handed out may be off: the variance.
+    variance: f64,
 }
 
 /// A wait of which all was sampled that is asked for.
@@ -71,7 +73,7 @@ impl<S> Sampled<S> {
 impl<S> Default for Lengths<S> {
     fn default() -> Self {
         let (unsampled, last) = (BTreeMap::new(), BTreeMap::new());
-        Lengths { unsampled, batch: Vec::new(), new: 0, last }
+        Lengths { unsampled, batch: Vec::new(), new: 0, last, variance: 0.0 }
     }
 }
 
@@ -125,14 +127,20 @@ impl<S: Clone> Lengths<S> {
         shares
     }
 
+    /// How far the time of a part of what was handed out since this was asked last may be off: the variance.
+    pub(super) fn take_variance(&mut self) -> f64 {
+        std::mem::take(&mut self.variance)
+    }
+
     /// The same of a thread that has ended: what of it was not handed out yet.
-    pub(super) fn rest(mut self) -> Shares<S> {
+    pub(super) fn rest(&mut self) -> Shares<S> {
         let mut shares = self.shared_out(1);
         let groups = self.groups(self.last.keys().copied());
         for group in groups {
             let left = self.take_unsampled(&group);
             let last = self.last.range(group).next_back().map(|(_, last)| last.clone());
             if left > 0 {
+                self.variance += if last.is_some() { variance(left, &[1.0]) } else { 0.0 };
                 shares.push(last.map_or((None, left), |last| last.of(left)));
             }
         }
@@ -149,7 +157,10 @@ impl<S: Clone> Lengths<S> {
         let sampled: u128 = samples.iter().map(|sample| u128::from(sample.time)).sum();
         let Some(last) = samples.last() else { return };
         self.last.insert(last.step(), last.clone());
-        let total = sampled + u128::from(self.take_unsampled(group));
+        let unsampled = self.take_unsampled(group);
+        let times: Vec<f64> = samples.iter().map(|sample| sample.time as f64).collect();
+        self.variance += variance(unsampled, &times);
+        let total = sampled + u128::from(unsampled);
         let (mut seen, mut given) = (0, 0);
         for sample in samples {
             seen += u128::from(sample.time);
@@ -185,6 +196,13 @@ impl<S: Clone> Lengths<S> {
         }
         groups
     }
+}
+
+/// How far a part of a time may be off that is divided by the times of samples: the variance of one half of it.
+fn variance(time: u64, samples: &[f64]) -> f64 {
+    let sum: f64 = samples.iter().sum();
+    let squares: f64 = samples.iter().map(|sample| sample * sample).sum();
+    if sum > 0.0 { (time as f64 / 2.0).powi(2) * squares / (sum * sum) } else { 0.0 }
 }
 
 /// Parts steps, with the number of waits at each, where the fewest lie, if they span too much; not near their ends.
@@ -313,6 +331,34 @@ mod tests {
         }
         let mean = seen.iter().sum::<u64>() / seen.len() as u64;
         assert!(mean.abs_diff(truth) < 30, "{mean} of {truth}: {seen:?}");
+    }
+
+    /// Of two functions that wait about as long: what is said against how far their shares are off on average.
+    #[test]
+    fn how_far_shares_may_be_off_is_about_right() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut squares, mut said) = (0.0, 0.0);
+        const TRIES: u32 = 60;
+        for _ in 0..TRIES {
+            let mut lengths = Lengths::default();
+            let (mut all, mut truth) = (Vec::new(), 0_u64);
+            for _ in 0..8000 {
+                let (own, is_a) = (random.u64(100_000..400_000), random.bool());
+                truth += if is_a { own } else { 0 };
+                if random.u64(..40) == 0 {
+                    all.extend(lengths.sampled(wait(if is_a { "a" } else { "b" }, own)));
+                } else {
+                    lengths.not_sampled(unseen(own));
+                }
+            }
+            all.extend(lengths.rest());
+            let is_a = |seen: &Option<Seen<_>>| seen.as_ref().is_some_and(|s| s.stack == Some("a"));
+            let seen: u64 = all.iter().filter(|(seen, _)| is_a(seen)).map(|(_, time)| time).sum();
+            squares += (seen as f64 - truth as f64).powi(2);
+            said += lengths.take_variance();
+        }
+        let ratio = (said / squares).sqrt();
+        assert!((0.7..1.5).contains(&ratio), "{ratio}");
     }
 
     #[test]
