@@ -154,6 +154,19 @@ fn waits_in_turn_have_their_shares_whatever_their_lengths() {
     assert!(seen / folded.total() as f64 > 0.9, "{}", ended.stderr);
 }
 
+/// One wait of a hundred, and two thirds of the time: it is looked at while it lasts, so all of it is known, and nothing
+/// of it stands for others.
+#[test]
+fn rare_long_waits_among_many_short_ones_are_seen() {
+    if !live() {
+        return;
+    }
+    let (ended, folded) = waits(&["-F", "199"], &[&program("waits.c"), "rare", "2"]);
+    assert_time_of(&folded, "in_rare", truth(&ended)["in_rare"], &ended.stderr);
+    let unsampled = folded.with(&["[waits not sampled]"]);
+    assert!(unsampled * 10 < folded.total(), "{}", ended.stderr);
+}
+
 #[test]
 fn who_waits_all_the_time_has_waited_all_the_time() {
     if !live() {

@@ -1,9 +1,9 @@
-// waits [flood SECONDS | turns SECONDS]: threads that wait for known times, and say for how long each did.
+// waits [flood SECONDS | turns SECONDS | rare SECONDS]: threads that wait for known times, and say for how long each did.
 //
 // A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
 // threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
 // before that, and rests for long after it. With `turns` main sleeps in three places in turn, some thousand
-// times a second.
+// times a second. With `rare` it sleeps for long after each hundred short times.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
@@ -168,7 +168,29 @@ static void turns(uint64_t ns) {
     }
 }
 
+FUNCTION static void in_rare(void) {
+    nap(40);
+    NO_TAIL_CALL();
+}
+
+static void rare(uint64_t ns) {
+    uint64_t end = wall_ns() + ns, waited = 0;
+    while (wall_ns() < end) {
+        for (int i = 0; i < 100; i++) {
+            in_short();
+        }
+        uint64_t wall = wall_ns(), cpu = cpu_ns();
+        in_rare();
+        waited += (wall_ns() - wall) - (cpu_ns() - cpu);
+    }
+    printf("in_rare %lu\n", waited);
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "rare") == 0) {
+        rare(ns_argument(argc, argv, 2, 1.0));
+        return 0;
+    }
     if (argc > 2 && strcmp(argv[1], "turns") == 0) {
         turns(ns_argument(argc, argv, 2, 1.0));
         return 0;

@@ -9,13 +9,17 @@
 //! same length (see lengths.rs; waiting and being preempted are kinds of their own), by their times: so a
 //! long wait never stands for short ones nor they for it, whatever happened to be sampled.
 
-use flame_profile::{Nanos, OffCpuTime, Pid, Tid};
+use flame_profile::{Nanos, OffCpuTime, Pid, Tid, whole};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::config::{States, Waits, Wakers};
 use lengths::{Lengths, Sampled, Shares};
 
 mod lengths;
+
+/// A wait that lasts this long is known though it was not sampled: who waits is looked at before. What was seen of one
+/// that ended earlier does not count, since the longest would be seen the most, and stand for the others.
+pub(crate) const SURELY_SEEN: Nanos = Nanos(30_000_000);
 
 /// Follows the threads of a recording. `S` is a sample that does not know yet for how long.
 ///
@@ -37,18 +41,31 @@ pub(crate) struct OffCpu<S> {
     variance: f64,
 }
 
+/// How many kinds of times there are of which one is not sampled like another.
+const KINDS: usize = 4;
+
 /// What of a thread was not handed out yet.
 #[derive(Debug)]
 struct KeptBack<S> {
     pid: Pid,
-    /// What is sampled like others of its length: waits, times of being preempted, and what has begun and in which the
-    /// CPU was lost.
-    lengths: [Lengths<S>; 3],
+    /// What is sampled like others of its length: waits, times of being preempted, what has begun and in which the CPU
+    /// was lost, and waits that last so long that they are looked at.
+    lengths: [Lengths<S>; KINDS],
 }
 
 impl<S> KeptBack<S> {
     fn of(pid: Pid) -> KeptBack<S> {
         KeptBack { pid, lengths: std::array::from_fn(|_| Lengths::default()) }
+    }
+
+    fn of_kind(&mut self, is_switched: bool, preempted: bool, is_long: bool) -> &mut Lengths<S> {
+        let kind = match (is_switched, preempted) {
+            (true, _) => 2,
+            (false, true) => 1,
+            (false, false) if is_long => 3,
+            (false, false) => 0,
+        };
+        &mut self.lengths[kind]
     }
 }
 
@@ -174,7 +191,7 @@ impl<S: Clone> OffCpu<S> {
 
     /// What is known so far.
     pub(crate) fn sums(&self) -> OffCpuTime {
-        let deviation = Nanos(self.variance.sqrt() as u64);
+        let deviation = Nanos(whole(self.variance.sqrt()));
         OffCpuTime { deviation, ..self.sums }
     }
 
@@ -218,6 +235,13 @@ impl<S: Clone> OffCpu<S> {
     pub(crate) fn looked_at(&mut self, now: Nanos, tid: Tid, sample: S) {
         if let Some(away) = self.away.get_mut(&tid) {
             away.looked_at = Some((now, sample));
+        }
+    }
+
+    /// What a thread has begun was sampled, whatever was seen of it on the way.
+    pub(crate) fn sampled_within(&mut self, tid: Tid, sample: S) {
+        if let Some(away) = self.away.get_mut(&tid) {
+            (away.sample, away.looked_at) = (Some(sample), None);
         }
     }
 
@@ -320,7 +344,9 @@ impl<S: Clone> OffCpu<S> {
             }
             _ => duration,
         };
-        let looked_at = away.looked_at.filter(|(time, _)| *time < now).map(|(_, sample)| sample);
+        let is_long = duration >= SURELY_SEEN;
+        let counts = |time| time < now && (is_long || away.before);
+        let looked_at = away.looked_at.filter(|(time, _)| counts(*time)).map(|(_, sample)| sample);
         let stack = looked_at.or(away.sample).filter(|_| wakers != Wakers::Alone);
         let seen = Seen { stack, waker: away.woken.map(|(_, waker)| waker) };
         if away.before {
@@ -342,8 +368,7 @@ impl<S: Clone> OffCpu<S> {
         let own = duration.0.saturating_sub(away.kept.0);
         let sampled = Sampled { seen, time: duration.0, own, shown: asleep.0 };
         let kept_back = self.kept_back.entry(tid).or_insert_with(|| KeptBack::of(pid));
-        let kind = if away.is_switched { 2 } else { usize::from(preempted) };
-        let lengths = &mut kept_back.lengths[kind];
+        let lengths = kept_back.of_kind(away.is_switched, preempted, is_long);
         if !is_sampled {
             lengths.not_sampled(sampled);
             return Vec::new();
@@ -366,7 +391,7 @@ impl<S: Clone> OffCpu<S> {
             return Vec::new();
         };
         let mut spells = Vec::new();
-        for (mut lengths, preempted) in lengths.into_iter().zip([false, true, false]) {
+        for (mut lengths, preempted) in lengths.into_iter().zip([false, true, false, false]) {
             spells.extend(shared_out(pid, tid, preempted, lengths.rest()));
             self.variance += lengths.take_variance();
         }

@@ -135,7 +135,7 @@ impl<S: Clone> Spans<S> {
         if event == SWITCH {
             // Once it is over, it is none of it.
             if !self.over.contains_key(&tid) {
-                self.between.looked_at(now, tid, sample);
+                self.between.sampled_within(tid, sample);
             }
         } else if let Some(over) = self.over.get_mut(&tid) {
             over.sample = Some(sample);
@@ -148,8 +148,7 @@ impl<S: Clone> Spans<S> {
     fn close(&mut self, tid: Tid) -> Vec<Spell<S>> {
         let Some(over) = self.over.remove(&tid) else { return Vec::new() };
         if let Some(sample) = over.sample {
-            // Whatever was seen of it on the way.
-            self.between.looked_at(Nanos(0), tid, sample);
+            self.between.sampled_within(tid, sample);
         }
         self.between.came_back(over.at, tid)
     }

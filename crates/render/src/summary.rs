@@ -104,27 +104,14 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     if let Some(off_cpu) = health.off_cpu {
         line("off CPU", off_cpu.to_string());
         if let Some(share) = off_cpu.deviation_share() {
-            let within = format!("within about {:.0} %", share * 100.0);
-            let within = if share > 0.05 { paint.yellow(&within) } else { within };
-            line(
-                "shares",
-                format!(
-                    "{within} of that time (one standard deviation): not all waits were sampled"
-                ),
-            );
+            line("shares", shares_of_waits(share, paint));
         }
     }
     if let Some(share) = health.complete_share() {
         let shown = floor_percent(share);
         let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
-        line(
-            "complete",
-            format!(
-                "{shown} of stacks{}, {} distinct",
-                cut(health),
-                group_thousands(distinct as u64)
-            ),
-        );
+        let distinct = group_thousands(distinct as u64);
+        line("complete", format!("{shown} of stacks{}, {distinct} distinct", cut(health)));
     }
     if health.complete_share().is_none() && health.stack_ends.contains_key(&StackEnd::ChainEnd) {
         line("complete", "not known: frame pointers do not tell where a stack ends".to_owned());
@@ -208,6 +195,13 @@ fn precision(profile: &Profile, paint: Paint) -> String {
         "  {:<10}{percent} (one standard deviation): few of many were sampled, and they differ in size\n",
         "total"
     )
+}
+
+/// How far shares may be off, since not all waits were sampled.
+fn shares_of_waits(deviation: f64, paint: Paint) -> String {
+    let within = format!("within about {:.0} %", deviation * 100.0);
+    let within = if deviation > 0.05 { paint.yellow(&within) } else { within };
+    format!("{within} of that time (one standard deviation): not all waits were sampled")
 }
 
 /// Why stacks are not complete, most frequent first.

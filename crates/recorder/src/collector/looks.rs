@@ -12,25 +12,30 @@ use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, Ti
 
 use super::Collector;
 use crate::aggregator::Wait;
-use crate::off_cpu::OffCpu;
+use crate::off_cpu::{OffCpu, SURELY_SEEN};
 use crate::spans::Spans;
 use crate::waiting_scripts::WaitingScripts;
 
-/// For how long threads are looked at, at a time.
-const LOOK: Duration = Duration::from_millis(5);
+/// For how long threads are looked at, at a time, while all are that wait when the recording begins.
+const LOOK_AT_ALL: Duration = Duration::from_millis(5);
+
+/// The same of those that have waited for long since.
+const LOOK: Duration = Duration::from_micros(500);
 
 /// How often it is asked which threads have waited for long.
-const BETWEEN_LISTS: Nanos = Nanos(100_000_000);
+const BETWEEN_LISTS: Nanos = Nanos(8_000_000);
 
-/// A wait that lasts this long without a sample is looked at. It is the least of a class of lengths, since among
-/// waits of one class those with a stack stand for those without: see `among_its_class` of `OffCpu`.
-const LONG: Nanos = Nanos(1 << 26);
+/// A wait that lasts this long without a sample is looked at: soon enough that it is when it has lasted for [`SURELY_SEEN`],
+/// though the session comes here each 10 ms only.
+const LONG: Nanos = Nanos(8_000_000);
+
+const _: () = assert!(SURELY_SEEN.0 >= LONG.0 + BETWEEN_LISTS.0 + 10_000_000);
 
 /// Who is to be looked at.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     waiting: Vec<(Pid, Tid)>,
-    /// When it was last asked.
+    /// When it was last asked; never while those are looked at that wait when the recording begins.
     listed: Nanos,
     scripts: WaitingScripts,
 }
@@ -52,9 +57,12 @@ impl Collector {
         if is_due && !are_alone && self.looks.waiting.is_empty() {
             let Some(away) = self.away() else { return };
             self.looks.waiting = away.wait_somewhere(now, LONG, lacks_script);
+            // There may be no time for all of them, always.
+            fastrand::shuffle(&mut self.looks.waiting);
             self.looks.listed = now;
         }
-        let deadline = Instant::now() + LOOK;
+        let is_first = self.looks.listed == Nanos(0);
+        let deadline = Instant::now() + if is_first { LOOK_AT_ALL } else { LOOK };
         while Instant::now() < deadline {
             let Some((pid, tid)) = self.looks.waiting.pop() else { return };
             if self.away().is_some_and(|away| away.is_to_be_looked_at(tid, lacks_script)) {

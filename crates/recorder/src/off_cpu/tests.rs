@@ -160,37 +160,45 @@ fn what_began_before_the_recording_counts_from_its_beginning() {
 /// Its switch was not sampled, but where it waits can be seen, once, as long as it does.
 #[test]
 fn who_waits_for_long_without_a_sample_is_looked_at() {
+    let at = |ms: u64| Nanos(ms * 1_000_000);
+    let for_ms = |ms: u64, stack| spell(ms * 1_000_000, stack);
     let mut all = begun_at(10, &[]);
-    let long = |all: &OffCpu<_>, now| all.wait_somewhere(Nanos(now), Nanos(50), lacks);
-    all.left(Nanos(20), PID, TID, false);
+    let long = |all: &OffCpu<_>, now| all.wait_somewhere(at(now), at(50), lacks);
+    all.left(at(20), PID, TID, false);
     assert_eq!((long(&all, 69), long(&all, 70)), (vec![], vec![(PID, TID)]));
     assert!(all.is_to_be_looked_at(TID, lacks) && !all.is_to_be_looked_at(TID, lacks));
     assert_eq!(long(&all, 99), []);
-    all.looked_at(Nanos(75), TID, "poll");
-    assert_eq!(all.came_back(Nanos(120), TID), spell(100, sampled("poll")));
+    all.looked_at(at(75), TID, "poll");
+    assert_eq!(all.came_back(at(120), TID), for_ms(100, sampled("poll")));
     // The same, of a sample that says too little.
     all.sampled(PID, TID, "not read");
-    all.left(Nanos(130), PID, TID, false);
+    all.left(at(130), PID, TID, false);
     assert_eq!(long(&all, 180), [(PID, TID)]);
     assert!(all.is_to_be_looked_at(TID, lacks));
-    all.looked_at(Nanos(185), TID, "read");
-    assert_eq!(all.came_back(Nanos(190), TID), spell(60, sampled("read")));
+    all.looked_at(at(185), TID, "read");
+    assert_eq!(all.came_back(at(190), TID), for_ms(60, sampled("read")));
     // It ran before it was looked at, as the records say later.
-    all.left(Nanos(200), PID, TID, false);
+    all.left(at(200), PID, TID, false);
     assert!(all.is_to_be_looked_at(TID, lacks));
-    all.looked_at(Nanos(300), TID, "write");
-    assert_eq!(all.came_back(Nanos(300), TID), []);
-    assert_eq!(all.ended(TID), spell(100, SpellStack::NotSampled));
+    all.looked_at(at(300), TID, "write");
+    assert_eq!(all.came_back(at(300), TID), []);
+    assert_eq!(all.ended(TID), for_ms(100, SpellStack::NotSampled));
+    // What lasted less is not known by that.
+    let other = Tid(11);
+    all.left(at(310), PID, other, false);
+    assert!(all.is_to_be_looked_at(other, lacks));
+    all.looked_at(at(320), other, "poll");
+    assert_eq!(all.came_back(at(325), other), []);
     // Who could go on, was sampled, or waits in a state that nobody asks for is not looked at.
     let (preempted, known) = (Tid(9), Tid(10));
-    all.left(Nanos(400), PID, preempted, true);
+    all.left(at(400), PID, preempted, true);
     all.sampled(PID, known, "read");
-    all.left(Nanos(400), PID, known, false);
+    all.left(at(400), PID, known, false);
     assert_eq!(long(&all, 900), []);
     assert!(!all.is_to_be_looked_at(preempted, lacks) && !all.is_to_be_looked_at(known, lacks));
     let mut all = OffCpu::new(Waits { states: States::of_letters("D"), ..Waits::default() });
-    all.begin(Nanos(10), []);
-    all.left(Nanos(20), PID, TID, false);
+    all.begin(at(10), []);
+    all.left(at(20), PID, TID, false);
     assert_eq!(long(&all, 900), []);
 }
 
