@@ -166,7 +166,10 @@ impl<S: Clone> Spans<S> {
 
     /// A thread has ended: so has what it had begun, the call by which it ended among it.
     pub(crate) fn ended(&mut self, now: Nanos, tid: Tid) -> Vec<Spell<S>> {
-        self.recorded_end(now, tid);
+        // What is over already is not what went on until now.
+        if !self.over.contains_key(&tid) {
+            self.recorded_end(now, tid);
+        }
         let mut spells = self.close(tid);
         spells.extend(self.between.ended(tid));
         spells
@@ -258,6 +261,15 @@ mod tests {
         // The other thread has not ended: it goes on for as long as it is followed.
         spans.recorded(Nanos(600), THREAD, Edge::Begin);
         assert_eq!(stacks(spans.ended(Nanos(640), THREAD.1)), [(40, None)]);
+    }
+
+    #[test]
+    fn the_last_interval_of_a_thread_is_its_own() {
+        let mut spans = Spans::new();
+        spans.recorded(Nanos(10), THREAD, Edge::Begin);
+        spans.recorded(Nanos(15), THREAD, Edge::End);
+        spans.sampled(Nanos(15), THREAD.1, SAMPLED_END, "sleeps");
+        assert_eq!(stacks(spans.ended(Nanos(90), THREAD.1)), [(5, Some("sleeps"))]);
     }
 
     #[test]
