@@ -7,24 +7,23 @@
 //! then what counts (`--event spans`: the spans all the same). A list that is all of the file may lack
 //! its end behind a whole event: the format allows it.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flame_profile::{FrameKind, Nanos, ValueType, narrow};
+use flame_profile::{FrameKind, ValueType, narrow};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::callers::Callers;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{Document, Value, integer, number, text, whole};
+use crate::json::{Document, Value, integer, text};
+use crate::odd::{Names, Odd};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::rounded::Rounded;
-use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
+use crate::sink::{FrameIndex, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
 use crate::spans::{Span, nest};
 use crate::{NoSuchEvent, ReadError};
 use profiles::Profiles;
+use times::{MicroTime, nanoseconds};
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "chrome-trace",
@@ -39,6 +38,8 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 };
 
 mod profiles;
+mod samples;
+mod times;
 
 /// What a span without a name is called.
 const UNNAMED: &str = "(unnamed)";
@@ -89,8 +90,12 @@ struct Trace<'v> {
     of_profiles: Vec<(u64, Value<'v>)>,
     /// Begins and ends of spans, in the order of their times once all are there.
     edges: Vec<Edge>,
-    /// Begins of spans that belong to no thread: the first place among the events, and how many.
-    asynchronous: Option<(usize, u64)>,
+    /// Begins of spans that belong to no thread.
+    asynchronous: Odd,
+    /// Samples among the events.
+    samples: Odd,
+    /// What names are null.
+    no_names: Names,
     /// Sums of clang's, which span what others do.
     sums: u64,
     threads: BTreeMap<Key, Thread>,
@@ -137,20 +142,27 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     }
     trace.end_events();
     let asked = sink.options().event.clone();
-    if let Some(asked) = asked.as_ref().filter(|asked| *asked != "spans" && *asked != "samples") {
-        let others = "samples, spans".to_owned();
-        return Err(NoSuchEvent { asked: asked.clone(), others }.into());
-    }
     let of_profiles = std::mem::take(&mut trace.of_profiles);
     let mut profiles = Profiles::default();
     of_profiles.iter().for_each(|(_, event)| profiles.take(event, &mut trace.ids));
     let profiles = profiles.into_list();
     let has_samples = file.elements(&root["samples"]).next().is_some();
-    match root.get("stackFrames").filter(|_| has_samples) {
-        _ if asked.as_deref() == Some("spans") => trace.add_spans(sink)?,
-        Some(frames) => trace.add_samples(file.elements(&root["samples"]), frames, sink)?,
-        _ if !profiles.is_empty() => profiles::add(&profiles, &trace, sink)?,
-        _ => trace.add_spans(sink)?,
+    let frames = root.get("stackFrames").filter(|_| has_samples);
+    let asked = asked.filter(|asked| asked != "samples");
+    match (frames, asked) {
+        (_, Some(asked)) if asked == "spans" => trace.add_spans(sink)?,
+        (Some(frames), asked) => {
+            if !profiles.is_empty() {
+                sink.note("its list of samples was read; left out: the CPU profile of V8");
+            }
+            trace.add_samples(file.elements(&root["samples"]), frames, asked, sink)?;
+        }
+        (None, Some(asked)) => {
+            let others = "samples, spans".to_owned();
+            return Err(NoSuchEvent { asked, others }.into());
+        }
+        (None, None) if !profiles.is_empty() => profiles::add(&profiles, &trace, sink)?,
+        (None, None) => trace.add_spans(sink)?,
     }
     // A list that is all of the file may lack its end: the format says so. An event that breaks off is
     // lost all the same, as is what stands behind the list.
@@ -159,15 +171,6 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         false => file.say_cut(sink)?,
     }
     Ok(())
-}
-
-/// Microseconds, perhaps with a fraction.
-fn nanoseconds(value: &Value<'_>) -> Option<u64> {
-    let digits = if let Value::Number(digits) = value { digits } else { text(value) };
-    match digits.parse::<u64>() {
-        Ok(whole) => whole.checked_mul(1000),
-        Err(_) => number(value).filter(|time| *time >= 0.0).map(|time| whole(time, 1000.0)),
-    }
 }
 
 /// `Total Frontend`, which clang's `-ftime-trace` puts beside the spans that it sums up, each on a thread of
@@ -184,33 +187,37 @@ impl<'v> Trace<'v> {
     /// no order; what begins or ends, and what belongs to a profile, waits for all others.
     fn take(&mut self, at: usize, event: Value<'v>) -> Result<(), (&'static str, Value<'v>)> {
         let key = self.ids.key(&event);
-        let name = text(&event["name"]);
-        let start = nanoseconds(&event["ts"]);
         match text(&event["ph"]) {
             "M" => self.take_name(key, &event),
             "X" if is_sum(&event) => self.sums += 1,
             "X" => {
-                let Some(start) = start else { return Err((NO_TIME, event)) };
-                let length = nanoseconds(&event["dur"]).or_else(|| nanoseconds(&event["tdur"]));
+                let Some(start) = MicroTime::of(&event["ts"]) else { return Err((NO_TIME, event)) };
+                let length = MicroTime::of(&event["dur"]).or_else(|| MicroTime::of(&event["tdur"]));
                 let Some(length) = length else { return Err(("it has no duration", event)) };
-                let end = start.saturating_add(length);
-                let name = self.name(if name.is_empty() { UNNAMED } else { name });
+                let (start, end) = (start.nanoseconds(), start.plus(length).nanoseconds());
+                let name = self.name_of(at, &event).unwrap_or_else(|| self.name(UNNAMED));
                 let thread = self.threads.entry(key).or_default();
                 thread.last = thread.last.max(end);
                 thread.spans.push(Span { name, start, end, order: at });
             }
             phase @ ("B" | "E") => {
-                let Some(time) = start else { return Err((NO_TIME, event)) };
+                let Some(time) = nanoseconds(&event["ts"]) else { return Err((NO_TIME, event)) };
                 let is_begin = phase == "B";
-                let name = (!name.is_empty()).then(|| self.name(name));
+                // Ends need no name.
+                let has_name = is_begin || event["name"].as_str().is_some();
+                let name = if has_name { self.name_of(at, &event) } else { None };
                 self.edges.push(Edge { time, at, key, name, is_begin });
             }
             phase => {
-                if matches!(phase, "b" | "S") {
-                    self.asynchronous.get_or_insert((at, 0)).1 += 1;
-                }
                 if Profiles::is_of_one(&event) {
-                    self.of_profiles.push((start.unwrap_or_default(), event));
+                    let time = nanoseconds(&event["ts"]).unwrap_or_default();
+                    self.of_profiles.push((time, event));
+                    return Ok(());
+                }
+                match phase {
+                    "b" | "S" => self.asynchronous.add(place_of(at)),
+                    "P" => self.samples.add(place_of(at)),
+                    _ => {}
                 }
             }
         }
@@ -220,6 +227,12 @@ impl<'v> Trace<'v> {
     fn name(&mut self, name: &str) -> Name {
         let known = self.names.get_index_of(name);
         narrow(known.unwrap_or_else(|| self.names.insert_full(name.into()).0))
+    }
+
+    /// What a span is called, if it has a name.
+    fn name_of(&mut self, at: usize, event: &Value<'_>) -> Option<Name> {
+        let name = self.no_names.of(event.get("name")?, place_of(at));
+        (!name.is_empty()).then(|| self.name(name))
     }
 
     /// Takes in what a process or a thread is called.
@@ -289,20 +302,19 @@ impl<'v> Trace<'v> {
 
     fn add_spans(mut self, sink: &mut Sink) -> Result<(), ReadError> {
         sink.set_values(vec![ValueType::new("time", "nanoseconds")]);
-        let mut overlapping = 0;
-        let mut unended = 0;
+        let (mut overlapping, mut unended) = (Odd::default(), Odd::default());
         let names = std::mem::take(&mut self.names);
         let mut frame = |name: &str| sink.frame(name.as_bytes(), FrameKind::User);
         let frames: Vec<FrameIndex> = names.iter().map(|name| frame(name)).collect();
         for (key, mut thread) in std::mem::take(&mut self.threads) {
-            unended += thread.open.len();
             for (name, _, at) in &thread.early_ends {
                 let reason = "it ends a span that has not begun";
                 let name = name.and_then(|name| names.get_index(name as usize));
                 let name = name.map_or(&b""[..], |name| name.as_bytes());
-                sink.skip(Place::Record(*at as u64 + 1), reason, name)?;
+                sink.skip(place_of(*at), reason, name)?;
             }
             for (name, start, order) in std::mem::take(&mut thread.open) {
+                unended.add(place_of(order));
                 let name = name.unwrap_or_default();
                 thread.spans.push(Span { name, start, end: thread.last, order });
             }
@@ -314,81 +326,32 @@ impl<'v> Trace<'v> {
                 end: span.end,
                 order: span.order,
             });
-            overlapping += nest(named.collect(), task, sink);
+            nest(named.collect(), task, &mut overlapping, sink);
         }
-        if unended > 0 {
-            sink.note(format!(
-                "spans without an end: {unended}; they are drawn to the end of the trace"
-            ));
-        }
-        if let Some((at, count)) = self.asynchronous {
-            let what = format!("asynchronous spans, which are of no thread: {count}; left out");
-            sink.complain(Place::Record(at as u64 + 1), &what)?;
-        }
+        let to_end = "they are drawn to the end of the trace";
+        unended.say("spans without an end", to_end, sink)?;
+        let what = "asynchronous spans, which are of no thread";
+        self.asynchronous.say(what, "left out", sink)?;
+        self.samples.say("samples among the spans", "left out", sink)?;
         if self.sums > 0 {
             let count = self.sums;
             sink.note(format!("sums of other spans (\"Total ...\"): {count}; left out"));
         }
-        if overlapping > 0 {
-            sink.note(format!(
-                "spans that outlast the one they began in: {overlapping}; they are drawn to its end"
-            ));
-        }
-        Ok(())
+        let what = "spans that outlast the one they began in";
+        overlapping.say(what, "they are drawn to its end", sink)?;
+        self.no_names.say(sink)
     }
 
-    /// The frames of `stackFrames` name their parents.
-    fn add_samples(
-        mut self,
-        samples: impl Iterator<Item = Value<'v>>,
-        frames: &Value<'_>,
-        sink: &mut Sink,
-    ) -> Result<(), ReadError> {
-        let frames: Vec<(&str, &Value<'_>)> = frames.entries().collect();
-        let ids = frames.iter().enumerate().map(|(at, (id, _))| (*id, at));
-        let by_id: FxHashMap<&str, usize> = ids.collect();
-        let mut callers: FxHashMap<TaskIndex, Callers> = FxHashMap::default();
-        let (mut lacking, mut rounded) = (None, Rounded::default());
-        for (at, sample) in samples.enumerate() {
-            let place = Place::Record(at as u64 + 1);
-            let mut entry = |at: usize, sink: &mut Sink| {
-                let (_, frame) = frames.get(at)?;
-                let parent = &frame["parent"];
-                let caller = by_id.get(&*shown(parent)).copied();
-                if caller.is_none() && !parent.is_null() {
-                    lacking.get_or_insert((place, 0_usize)).1 += 1;
-                }
-                Some((Some(sink.frame(text(&frame["name"]).as_bytes(), FrameKind::User)), caller))
-            };
-            let weight = &sample["weight"];
-            let weight = if weight.is_null() { Some(1) } else { rounded.whole_of(weight, place) };
-            let innermost = by_id.get(&*shown(&sample["sf"])).copied();
-            let (Some(weight), Some(innermost)) = (weight, innermost) else {
-                let reason = match innermost {
-                    None => "its frame is not in stackFrames",
-                    Some(_) => "its weight is no number, or a negative one",
-                };
-                sink.skip(place, reason, sample.to_string().as_bytes())?;
-                continue;
-            };
-            let key = self.ids.key(&sample);
-            let task = self.task(key, sink);
-            let (time, weights) = (nanoseconds(&sample["ts"]).map(Nanos), [weight]);
-            let counted = Sample { task: Some(task), time, ..Sample::new(&[], &weights) };
-            let of_task = callers.entry(task).or_default();
-            if !of_task.add((innermost, frames.len()), &mut entry, &counted, sink) {
-                let reason = "the callers of its frame go round";
-                sink.skip(place, reason, sample.to_string().as_bytes())?;
-            }
+    /// Says how many spans are not shown, where something else is.
+    fn say_spans_left_out(&self, sink: &mut Sink) {
+        let spans: usize = self.threads.values().map(|thread| thread.spans.len()).sum();
+        if spans > 0 {
+            sink.note(format!("left out: {spans} spans; --event spans takes them"));
         }
-        rounded.say(sink)?;
-        let Some((first, count)) = lacking else { return Ok(()) };
-        let what = "frames whose callers are not in stackFrames, and which stacks begin with";
-        sink.complain(first, &format!("{what}: {count}"))
     }
 }
 
-/// A number of a frame, which may be a text.
-fn shown<'v>(id: &'v Value<'_>) -> Cow<'v, str> {
-    id.as_str().map_or_else(|| id.to_string().into(), Cow::Borrowed)
+/// Where an event stands in the file.
+fn place_of(event: usize) -> Place {
+    Place::Record(event as u64 + 1)
 }

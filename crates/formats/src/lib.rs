@@ -58,6 +58,7 @@ mod lines;
 mod merge;
 mod names;
 mod nested;
+mod odd;
 mod options;
 mod pprof;
 mod quantity;

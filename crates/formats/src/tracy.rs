@@ -20,6 +20,7 @@ use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
 use crate::names::number;
+use crate::odd::Odd;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskName};
 use crate::skipped::Place;
@@ -133,7 +134,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         threads.entry(thread).or_default().push(Span { name: frame, start, end, order });
         order += 1;
     }
-    let mut overlapping = 0;
+    let mut overlapping = Odd::default();
     for (thread, spans) in mem::take(&mut threads) {
         let name = match columns.rows {
             Rows::GpuZones => "GPU".to_owned(),
@@ -141,7 +142,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         };
         let tid = u32::try_from(thread).ok().filter(|_| columns.rows == Rows::Zones);
         let task = sink.task(TaskName { name: name.as_bytes(), tid, ..TaskName::default() });
-        overlapping += nest(spans, task, sink);
+        nest(spans, task, &mut overlapping, sink);
     }
     if has_sums {
         sink.note("sums of zones are not stacks, and include nested zones: use csvexport -u");
@@ -149,12 +150,8 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     if plots > 0 {
         sink.note(format!("values of plots, which are not zones: {plots}"));
     }
-    if overlapping > 0 {
-        sink.note(format!(
-            "zones that outlast the one they began in: {overlapping}; they are drawn to its end"
-        ));
-    }
-    Ok(())
+    let what = "zones that outlast the one they began in";
+    overlapping.say(what, "they are drawn to its end", sink)
 }
 
 /// `fps,,,123000,,,60.0`

@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their tests")]
 
-use flame_formats::{InputContent, ReadError, ReadInput, ReadOptions, Source, read_input};
+use flame_formats::{
+    InputContent, ReadError, ReadInput, ReadOptions, SampleOptions, Source, read_input,
+};
 use flame_profile::{Annotations, SiblingOrder, TreeOptions, ValueType, write_folded};
 
 fn read(text: &str, strict: bool) -> Result<ReadInput, ReadError> {
@@ -140,4 +142,54 @@ fn cpu_profiles_that_are_not_what_they_should_be_are_said() {
     check(&cpu_profile(1, "1,1", "0,20"), "b 2", said, 2);
     let said = "3 samples have 2 times: they are counted, without times";
     check(&cpu_profile(2, "1,2,2", "0,20"), "a 1, b 2", said, 3);
+}
+
+#[test]
+fn spans_that_cross_or_have_no_end_are_said() {
+    let span = |name: &str, ts: &str, dur: &str| {
+        format!("{{\"name\":\"{name}\",\"ph\":\"X\",\"ts\":{ts},\"dur\":{dur},\"tid\":1}}")
+    };
+    let trace = |spans: &[String]| format!("[{}]", spans.join(","));
+    let crossing = trace(&[span("a", "0", "4"), span("b", "2", "4")]);
+    let said = "spans that outlast the one they began in: 1; they are drawn to its end";
+    check(&crossing, "thread 1;a 2000, thread 1;a;b 2000", said, 2);
+    // Parts of a nanosecond are rounded.
+    let rounded = trace(&[span("a", "0.0004", "10.0004"), span("b", "5.0006", "5.0002")]);
+    read(&rounded, true).unwrap();
+    let begin = r#"{"name":"b","ph":"B","ts":2,"tid":1}"#.to_owned();
+    let open = trace(&[span("a", "0", "4"), begin]);
+    let said = "spans without an end: 1; they are drawn to the end of the trace";
+    check(&open, "thread 1;a 2000, thread 1;a;b 2000", said, 2);
+}
+
+#[test]
+fn chrome_samples_of_another_kind_are_not_added_up() {
+    let sample = |name: &str, frame| {
+        format!("{{\"tid\":1,\"ts\":1,\"name\":\"{name}\",\"sf\":{frame},\"weight\":3}}")
+    };
+    let samples = [sample("cycles:HG", 1), sample("cache-misses:HG", 2), sample("cycles:HG", 2)];
+    let frames = "\"1\":{\"name\":\"a\"},\"2\":{\"name\":\"b\",\"parent\":1}";
+    let span = r#"{"name":"s","ph":"X","ts":0,"dur":5,"tid":1}"#;
+    let trace = |spans: &str| {
+        let samples = samples.join(",");
+        format!(
+            "{{\"traceEvents\":[{spans}],\"stackFrames\":{{{frames}}},\"samples\":[{samples}]}}"
+        )
+    };
+    let expect = "thread 1;a 3, thread 1;a;b 3";
+    let said = "samples of cycles:HG only; left out: cache-misses:HG (1); --event takes another";
+    check_noted(&trace(""), expect, said);
+    let read_event = |event: &str| {
+        let samples = SampleOptions { event: Some(event.to_owned()), ..SampleOptions::default() };
+        let options = ReadOptions { samples, ..ReadOptions::default() };
+        read_input(Source::of_bytes(trace(span).into_bytes()).unwrap(), &options)
+    };
+    assert_eq!(folded(&read_event("samples").unwrap()), expect);
+    assert_eq!(folded(&read_event("cache-misses:HG").unwrap()), "thread 1;a;b 3");
+    assert_eq!(folded(&read_event("spans").unwrap()), "thread 1;s 5000");
+    let error = read_event("misses").unwrap_err().to_string();
+    assert!(error.contains("cycles:HG (2), cache-misses:HG (1), spans"), "{error}");
+    let both = read(&trace(span), false).unwrap();
+    let left_out = "left out: 1 spans; --event spans takes them".to_owned();
+    assert!(both.notes.contains(&left_out), "{:?}", both.notes);
 }

@@ -7,6 +7,7 @@ use crate::ReadError;
 use crate::cpuprofile::{self, Parts};
 use crate::json::{Value, integer, text};
 use crate::sink::Sink;
+use crate::skipped::Place;
 
 /// The profiles of a trace with their threads, by process and number.
 #[derive(Default)]
@@ -78,11 +79,23 @@ pub(super) fn add(
         parts.say_lengths(sink)?;
         cpuprofile::add_profile(parts, Some(task), has_times, sink)?;
     }
-    let spans: usize = trace.threads.values().map(|thread| thread.spans.len()).sum();
-    if spans > 0 {
-        sink.note(format!(
-            "its CPU profile was read; left out: {spans} spans; --event spans takes them"
-        ));
+    let repeated = said_twice(profiles);
+    if repeated > 0 {
+        let what = format!("CPU profiles of a time that another one of the thread has: {repeated}");
+        sink.complain(Place::Record(1), &format!("{what}; they are added up"))?;
     }
+    trace.say_spans_left_out(sink);
     Ok(())
+}
+
+/// How many profiles begin before another one of their thread has ended.
+fn said_twice(profiles: &[(Key, Parts<'_>)]) -> usize {
+    let times = profiles.iter().map(|(key, parts)| {
+        let start = parts.start.unwrap_or_default();
+        let deltas = parts.deltas.iter().filter_map(|delta| integer(delta));
+        (*key, start, deltas.fold(start, i64::saturating_add))
+    });
+    let mut times: Vec<(Key, i64, i64)> = times.collect();
+    times.sort_unstable();
+    times.windows(2).filter(|two| two[0].0 == two[1].0 && two[1].1 < two[0].2).count()
 }
