@@ -12,6 +12,7 @@ use crate::callers::Callers;
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, count, integer, text};
+use crate::odd::{Names, Odd};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
 use crate::skipped::Place;
@@ -34,6 +35,18 @@ struct Node {
     frame: Option<FrameIndex>,
     parent: Option<usize>,
     hits: u64,
+}
+
+/// The functions of a profile, and what is odd about them.
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    names: Names,
+    /// Numbers of hits that cannot be right.
+    hits: Odd,
+    /// Nodes with several callers, of which one stays, and those whose caller is not there.
+    callers: Odd,
+    orphans: Odd,
 }
 
 /// The parts of a profile, which may be in several places of a file.
@@ -158,26 +171,29 @@ pub(crate) fn add_profile(
     has_times: bool,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
-    let nodes = match parts.head {
-        Some(head) => nested_nodes(head, sink),
-        None => flat_nodes(&parts.nodes, sink),
+    let tree = match parts.head {
+        Some(head) => Tree::nested(head, sink),
+        None => Tree::flat(&parts.nodes, sink),
     };
+    tree.say(sink)?;
+    let nodes = &tree.nodes;
     if parts.head.is_none() || !parts.samples.is_empty() {
-        say_ids(&nodes, sink)?;
+        say_ids(nodes, sink)?;
     }
     if has_times {
         parts.say_deltas(sink)?;
     }
     if !parts.samples.is_empty() {
-        return add_samples(parts, &nodes, (task, has_times), sink);
+        return add_samples(parts, nodes, (task, has_times), sink);
     }
+    tree.hits.say("weights that are no number or negative", "they count as 0", sink)?;
     let mut callers = Callers::default();
     for at in 0..nodes.len() {
         let weights = [nodes[at].hits, 0];
         let weights = if has_times { &weights[..] } else { &weights[..1] };
         let at = (at, Place::Record(at as u64 + 1));
         if weights[0] > 0 {
-            add(&nodes, at, &mut callers, &Sample { task, ..Sample::new(&[], weights) }, sink)?;
+            add(nodes, at, &mut callers, &Sample { task, ..Sample::new(&[], weights) }, sink)?;
         }
     }
     Ok(())
@@ -194,60 +210,96 @@ fn say_ids(nodes: &[Node], sink: &mut Sink) -> Result<(), ReadError> {
     sink.complain(Place::Record(first), &what)
 }
 
-fn flat_nodes(list: &[&Value<'_>], sink: &mut Sink) -> Vec<Node> {
-    let mut nodes = Vec::new();
-    let mut by_id: FxHashMap<i64, usize> = FxHashMap::default();
-    for value in list {
-        let id = integer(&value["id"]).unwrap_or_default();
-        by_id.insert(id, nodes.len());
-        nodes.push(node(id, (&value["callFrame"], 1), &value["hitCount"], sink));
-    }
-    for (at, value) in list.iter().enumerate() {
-        for child in value["children"].items().iter().filter_map(|id| by_id.get(&integer(id)?)) {
-            nodes[*child].parent = Some(at);
+impl Tree {
+    fn flat(list: &[&Value<'_>], sink: &mut Sink) -> Tree {
+        let mut tree = Tree::default();
+        let mut by_id: FxHashMap<i64, usize> = FxHashMap::default();
+        for value in list {
+            let id = integer(&value["id"]).unwrap_or_default();
+            by_id.insert(id, tree.nodes.len());
+            tree.push(id, (&value["callFrame"], 1), &value["hitCount"], sink);
         }
-        let parent = integer(&value["parent"]).and_then(|id| by_id.get(&id));
-        if let Some(parent) = parent {
-            nodes[at].parent = Some(*parent);
+        for (at, value) in list.iter().enumerate() {
+            for child in value["children"].items().iter().filter_map(|id| by_id.get(&integer(id)?))
+            {
+                tree.set_caller(*child, at);
+            }
+            let parent = &value["parent"];
+            match integer(parent).and_then(|id| by_id.get(&id)) {
+                Some(parent) => tree.set_caller(at, *parent),
+                None if !parent.is_null() => tree.orphans.add(place_of(at)),
+                None => {}
+            }
+        }
+        tree
+    }
+
+    /// The nodes of a tree, which may be deeper than a thread's own stack is.
+    fn nested(head: &Value<'_>, sink: &mut Sink) -> Tree {
+        let (mut tree, mut left) = (Tree::default(), vec![(None, head)]);
+        while let Some((parent, value)) = left.pop() {
+            let at = tree.nodes.len();
+            let id = integer(&value["id"]).unwrap_or_default();
+            // Of old, a node was its function, and lines counted from 1.
+            let call = &value["callFrame"];
+            let call = if call.is_object() { (call, 1) } else { (value, 0) };
+            let size = &value["selfSize"];
+            let weight = if size.is_null() { &value["hitCount"] } else { size };
+            tree.push(id, call, weight, sink);
+            tree.nodes[at].parent = parent;
+            left.extend(value["children"].items().iter().rev().map(|child| (Some(at), child)));
+        }
+        tree
+    }
+
+    /// Adds a node of a function, whose lines count from 1 when `first_line` is added.
+    fn push(
+        &mut self,
+        id: i64,
+        (call, first_line): (&Value<'_>, i64),
+        hits: &Value<'_>,
+        sink: &mut Sink,
+    ) {
+        let place = place_of(self.nodes.len());
+        let function = self.names.of(&call["functionName"], place);
+        let function = if function.is_empty() { "(anonymous)" } else { function };
+        let url = text(&call["url"]);
+        let line = integer(&call["lineNumber"]).filter(|line| *line >= 0);
+        let name = match (url, line) {
+            ("", _) => function.to_owned(),
+            (url, Some(line)) => {
+                format!("{function} ({}:{})", file(url), line.saturating_add(first_line))
+            }
+            (url, None) => format!("{function} ({})", file(url)),
+        };
+        // `(root)` is not a function: it stands above everything.
+        let frame = (function != "(root)").then(|| sink.frame(name.as_bytes(), FrameKind::User));
+        let count = count(hits);
+        if count.is_none() && !hits.is_null() {
+            self.hits.add(place);
+        }
+        self.nodes.push(Node { id, frame, parent: None, hits: count.unwrap_or_default() });
+    }
+
+    fn set_caller(&mut self, node: usize, caller: usize) {
+        if self.nodes[node].parent.replace(caller).is_some_and(|before| before != caller) {
+            self.callers.add(place_of(node));
         }
     }
-    nodes
+
+    /// Says what is odd of nodes whether they have weights or samples.
+    fn say(&self, sink: &mut Sink) -> Result<(), ReadError> {
+        self.names.say(sink)?;
+        let what = "nodes that are called by several others";
+        self.callers.say(what, "the last of these counts as the caller", sink)?;
+        let what = "nodes whose caller is not in the file";
+        self.orphans.say(what, "stacks begin with them", sink)
+    }
 }
 
-/// The nodes of a tree, which may be deeper than a thread's own stack is.
-fn nested_nodes(head: &Value<'_>, sink: &mut Sink) -> Vec<Node> {
-    let (mut nodes, mut left) = (Vec::new(), vec![(None, head)]);
-    while let Some((parent, value)) = left.pop() {
-        let at = nodes.len();
-        let id = integer(&value["id"]).unwrap_or_default();
-        // Of old, a node was its function, and lines counted from 1.
-        let call = &value["callFrame"];
-        let call = if call.is_object() { (call, 1) } else { (value, 0) };
-        let size = &value["selfSize"];
-        let weight = if size.is_null() { &value["hitCount"] } else { size };
-        nodes.push(Node { parent, ..node(id, call, weight, sink) });
-        left.extend(value["children"].items().iter().rev().map(|child| (Some(at), child)));
-    }
-    nodes
-}
-
-/// A node of a function, whose lines count from 1 when `first_line` is added.
-fn node(id: i64, (call, first_line): (&Value<'_>, i64), hits: &Value<'_>, sink: &mut Sink) -> Node {
-    let function = text(&call["functionName"]);
-    let function = if function.is_empty() { "(anonymous)" } else { function };
-    let url = text(&call["url"]);
-    let line = integer(&call["lineNumber"]).filter(|line| *line >= 0);
-    let name = match (url, line) {
-        ("", _) => function.to_owned(),
-        (url, Some(line)) => {
-            format!("{function} ({}:{})", file(url), line.saturating_add(first_line))
-        }
-        (url, None) => format!("{function} ({})", file(url)),
-    };
-    // `(root)` is not a function: it stands above everything.
-    let frame = (function != "(root)").then(|| sink.frame(name.as_bytes(), FrameKind::User));
-    let hits = count(hits).unwrap_or_default();
-    Node { id, frame, parent: None, hits }
+/// Where a node stands in the file.
+fn place_of(node: usize) -> Place {
+    Place::Record(node as u64 + 1)
 }
 
 /// A file without the parts that all files of a program share.

@@ -144,6 +144,55 @@ fn cpu_profiles_that_are_not_what_they_should_be_are_said() {
     check(&cpu_profile(2, "1,2,2", "0,20"), "a 1, b 2", said, 3);
 }
 
+/// A node with its function, and what else is said of it.
+fn v8_node(id: u32, name: &str, more: &str) -> String {
+    format!("{{\"id\":{id},\"callFrame\":{{\"functionName\":{name},\"url\":\"\"}}{more}}}")
+}
+
+fn v8(nodes: &[String], samples: &str) -> String {
+    format!("{{\"nodes\":[{}],\"startTime\":0,\"endTime\":9{samples}}}", nodes.join(","))
+}
+
+#[test]
+fn callers_of_v8_that_contradict_each_other_are_said() {
+    let nodes = |of_a: &str, of_b: &str, of_c: &str| {
+        [
+            v8_node(1, "\"(root)\"", ",\"children\":[2,3]"),
+            v8_node(2, "\"a\"", of_a),
+            v8_node(3, "\"b\"", of_b),
+            v8_node(4, "\"c\"", of_c),
+        ]
+    };
+    let children = ",\"children\":[4]";
+    let said = "nodes that are called by several others: 1; the last of these counts as the caller";
+    let samples = ",\"samples\":[4,4]";
+    check(&v8(&nodes(children, children, ""), samples), "b;c 2", said, 4);
+    check(&v8(&nodes(children, "", ",\"parent\":3"), samples), "b;c 2", said, 4);
+    let said = "nodes whose caller is not in the file: 1; stacks begin with them";
+    check(&v8(&nodes("", "", ",\"parent\":7"), samples), "c 2", said, 4);
+    let both = v8(&nodes(children, "", ",\"parent\":2"), samples);
+    assert_eq!(folded(&read(&both, true).unwrap()), "a;c 2");
+    let round = v8(&nodes(",\"parent\":4", "", ",\"parent\":2"), samples);
+    let error = read(&round, true).unwrap_err().to_string();
+    assert!(error.starts_with("record 2 cannot be read: nodes that are called"), "{error}");
+}
+
+#[test]
+fn hits_of_v8_that_are_negative_are_said() {
+    let nodes = [v8_node(1, "\"a\"", ",\"hitCount\":-3"), v8_node(2, "\"b\"", ",\"hitCount\":2")];
+    let said = "weights that are no number or negative: 1; they count as 0";
+    check(&v8(&nodes, ""), "b 2", said, 1);
+    // Where samples are there, nothing is made of them.
+    assert_eq!(folded(&read(&v8(&nodes, ",\"samples\":[1]"), true).unwrap()), "a 1");
+    let head = |size| {
+        let call = "\"callFrame\":{\"functionName\":\"a\"}";
+        format!(
+            "{{\"head\":{{{call},\"selfSize\":8,\"children\":[{{{call},\"selfSize\":{size}}}]}}}}"
+        )
+    };
+    check(&head("-8"), "a 8", said, 2);
+}
+
 #[test]
 fn spans_that_cross_or_have_no_end_are_said() {
     let span = |name: &str, ts: &str, dur: &str| {
