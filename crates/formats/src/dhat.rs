@@ -7,8 +7,9 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{Document, Value, index, text};
+use crate::json::{Document, Value, index};
 use crate::names::{is_hex, rfind, without_arguments};
+use crate::odd::Names;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -43,10 +44,16 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     }
     let types = values.iter().map(|(_, name, unit)| ValueType::new(*name, *unit));
     sink.set_values(types.collect());
+    let mut names = Names::default();
     let frames: Vec<Option<FrameIndex>> = file
         .elements(&root["ftbl"])
-        .map(|frame| function(text(&frame)).map(|name| sink.frame(name, FrameKind::User)))
+        .zip(1..)
+        .map(|(frame, number)| {
+            let name = function(names.of(&frame, Place::Record(number)))?;
+            Some(sink.frame(name, FrameKind::User))
+        })
         .collect();
+    names.say(sink)?;
     // The names stand behind the program points: those that are missing are the last.
     let missing = file.is_cut().then(|| Some(sink.frame(b"[unknown]", FrameKind::User)));
     let mut unnamed = 0;

@@ -11,6 +11,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::json::{self, Value, index, integer, number, text, whole};
 use crate::names::is_hex;
+use crate::odd::Names;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -57,6 +58,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     for process in root["processes"].items() {
         read_process(root, process, first, &mut progress, sink)?;
     }
+    progress.names.say(sink)?;
+    if progress.no_stacks > 0 {
+        sink.note(format!("samples without a stack, left out: {}", progress.no_stacks));
+    }
     progress.rounded.say(sink)
 }
 
@@ -66,6 +71,9 @@ struct Progress {
     /// The number of samples.
     record: u64,
     rounded: Rounded,
+    names: Names,
+    /// Samples without a stack, as the format allows them.
+    no_stacks: u64,
 }
 
 fn weight_type<'v>(thread: &'v Value<'_>) -> &'v str {
@@ -165,6 +173,7 @@ impl<'v> Thread<'v> {
         progress: &mut Progress,
         sink: &mut Sink,
     ) -> Result<(), ReadError> {
+        self.say_lengths(Place::Record(progress.record + 1), sink)?;
         let mut known: Vec<Option<FrameIndex>> = vec![None; self.frames.len()];
         let mut callers = Callers::default();
         let mut time = 0.0;
@@ -182,6 +191,7 @@ impl<'v> Thread<'v> {
             }
             let stack = self.samples.get(at, "stack");
             if stack.is_null() {
+                progress.no_stacks += 1;
                 continue;
             }
             let Some(weight) = self.weight(at, &mut progress.rounded, place) else {
@@ -192,7 +202,9 @@ impl<'v> Thread<'v> {
             let weights = [weight];
             let time = Some(Nanos(whole(time, 1e6)));
             let sample = Sample { task: Some(task), time, ..Sample::new(&[], &weights) };
-            let entry = |at: usize, sink: &mut Sink| self.entry(at, &mut known, sink);
+            let names = &mut progress.names;
+            let entry =
+                |at: usize, sink: &mut Sink| self.entry((at, place), &mut known, names, sink);
             let entries = self.stacks.len();
             let is_added = index(stack)
                 .is_some_and(|stack| callers.add((stack, entries), entry, &sample, sink));
@@ -203,6 +215,23 @@ impl<'v> Thread<'v> {
         let Some(missing) = self.samples.missing() else { return Ok(()) };
         let what = format!("samples that are not in their table, by its length: {missing}");
         sink.complain(Place::Record(progress.record + 1), &what)
+    }
+
+    /// Says which tables have more rows than they say.
+    fn say_lengths(&self, place: Place, sink: &mut Sink) -> Result<(), ReadError> {
+        let tables = [
+            ("samples", &self.samples),
+            ("stackTable", &self.stacks),
+            ("frameTable", &self.frames),
+            ("funcTable", &self.functions),
+        ];
+        for (name, rows) in tables.map(|(name, table)| (name, table.beyond_length())) {
+            if rows > 0 {
+                let what = format!("rows of {name} beyond the length that it says: {rows}");
+                sink.complain(place, &format!("{what}; they are read all the same"))?;
+            }
+        }
+        Ok(())
     }
 
     /// What a sample weighs; none if the others say that and it does not.
@@ -217,8 +246,9 @@ impl<'v> Thread<'v> {
     /// The frame of an entry of the table of stacks, and its caller.
     fn entry(
         &self,
-        at: usize,
+        (at, place): (usize, Place),
         known: &mut [Option<FrameIndex>],
+        names: &mut Names,
         sink: &mut Sink,
     ) -> Option<callers::Entry> {
         // Without its caller a stack would be another one.
@@ -229,12 +259,17 @@ impl<'v> Thread<'v> {
         let slot = known.get_mut(frame)?;
         let found = match slot {
             Some(found) => *found,
-            None => *slot.insert(self.frame(frame, sink)),
+            None => *slot.insert(self.frame(frame, (names, place), sink)),
         };
         Some((Some(found), index(self.stacks.get(at, "prefix"))))
     }
 
-    fn frame(&self, frame: usize, sink: &mut Sink) -> FrameIndex {
+    fn frame(
+        &self,
+        frame: usize,
+        (names, place): (&mut Names, Place),
+        sink: &mut Sink,
+    ) -> FrameIndex {
         let depth = integer(self.frames.get(frame, "inlineDepth")).unwrap_or_default();
         let category = index(self.frames.get(frame, "category"));
         let kind = match depth {
@@ -248,7 +283,7 @@ impl<'v> Thread<'v> {
             Some(function) => self.functions.get(function, "name"),
             None => self.frames.get(frame, "location"),
         };
-        let Some(name) = self.string(string) else { return sink.frame(b"[unknown]", kind) };
+        let name = self.string(string).unwrap_or_else(|| names.unknown(place));
         let is_address = name.strip_prefix("0x").is_some_and(|digits| is_hex(digits.as_bytes()));
         let library = function.filter(|_| is_address).and_then(|function| {
             let resource = index(self.functions.get(function, "resource"))?;
@@ -261,6 +296,6 @@ impl<'v> Thread<'v> {
     }
 
     fn string(&self, at: &Value<'_>) -> Option<&'v str> {
-        index(at).and_then(|at| self.strings.get(at)).map(text)
+        self.strings.get(index(at)?)?.as_str()
     }
 }

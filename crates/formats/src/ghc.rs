@@ -16,8 +16,9 @@ use rustc_hash::FxHashMap;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{self, Value, count, integer, text};
+use crate::json::{self, Value, count, integer};
 use crate::names::number;
+use crate::odd::Names;
 use crate::quantity::scaled;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
@@ -116,11 +117,14 @@ fn read_json(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         ValueType::new("allocated", "bytes"),
     ]);
     let mut names: FxHashMap<i64, FrameIndex> = FxHashMap::default();
-    for centre in root["cost_centres"].items() {
-        let name = format!("{}.{}", text(&centre["module"]), text(&centre["label"]));
+    let mut no_names = Names::default();
+    for (centre, number) in root["cost_centres"].items().iter().zip(1..) {
+        let mut name = |key| no_names.of(&centre[key], Place::Record(number));
+        let name = format!("{}.{}", name("module"), name("label"));
         let frame = sink.frame(name.as_bytes(), FrameKind::User);
         names.insert(integer(&centre["id"]).unwrap_or_default(), frame);
     }
+    no_names.say(sink)?;
     add_tree(&root["profile"], &names, tick, sink)
 }
 

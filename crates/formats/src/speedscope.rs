@@ -10,6 +10,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, index, number, text, whole};
 use crate::nested::NestedIndex;
+use crate::odd::{Names, Odd};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -32,10 +33,16 @@ pub(crate) const FORMAT: InputFormat = InputFormat {
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let file = Document::read(input)?;
     let root = file.root(&["frames", "samples", "weights", "events"]);
+    let mut names = Names::default();
     let frames: Vec<FrameIndex> = file
         .elements(&root["shared"]["frames"])
-        .map(|frame| sink.frame(name(&frame).as_bytes(), FrameKind::User))
+        .zip(1..)
+        .map(|(frame, number)| {
+            let name = name(&frame, names.of(&frame["name"], Place::Record(number)));
+            sink.frame(name.as_bytes(), FrameKind::User)
+        })
         .collect();
+    names.say(sink)?;
     let Some(profiles) = root["profiles"].as_array().filter(|profiles| !profiles.is_empty()) else {
         return Err(file.without("speedscope file", "profiles"));
     };
@@ -45,7 +52,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let first = text(&profiles[0]["unit"]);
     let (scale, value) = unit(first);
     sink.set_values(vec![value]);
-    let (mut record, mut unclosed, mut rounded) = (0, 0, Rounded::default());
+    let (mut record, mut unclosed, mut rounded) = (0, Odd::default(), Rounded::default());
     for profile in profiles {
         if unit(text(&profile["unit"])).1 != unit(first).1 {
             let name = text(&profile["name"]);
@@ -69,18 +76,16 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             _ => one.evented(profile)?,
         }
     }
-    if unclosed > 0 && !file.is_cut() {
-        sink.note(format!(
-            "frames that are not closed: {unclosed}; they are drawn to the end of their profile"
-        ));
+    if !file.is_cut() {
+        let then = "they are drawn to the end of their profile";
+        unclosed.say("frames that are not closed", then, sink)?;
     }
     rounded.say(sink)?;
     file.say_cut(sink)
 }
 
 /// `handle (app.py)`: lines are left out, so that a function is one box.
-fn name(frame: &Value<'_>) -> String {
-    let function = text(&frame["name"]);
+fn name(frame: &Value<'_>, function: &str) -> String {
     match text(&frame["file"]).rsplit(['/', '\\']).next() {
         Some(file) if !file.is_empty() && !function.contains(file) => {
             format!("{function} ({file})")
@@ -111,8 +116,8 @@ struct OneProfile<'p> {
     task: Option<TaskIndex>,
     /// The number of samples and events of the profiles so far.
     record: &'p mut u64,
-    /// The number of frames that nothing closes.
-    unclosed: &'p mut usize,
+    /// Frames that nothing closes.
+    unclosed: &'p mut Odd,
     rounded: &'p mut Rounded,
     sink: &'p mut Sink,
 }
@@ -120,6 +125,7 @@ struct OneProfile<'p> {
 /// A frame that is open.
 struct Open {
     frame: FrameIndex,
+    place: Place,
     /// The stack up to it, once time was spent there.
     stack: Option<NestedIndex>,
 }
@@ -181,7 +187,10 @@ impl<'p> OneProfile<'p> {
             self.add(&mut stack, at - last);
             last = at;
             match text(&event["type"]) {
-                "O" => stack.push(Open { frame, stack: None }),
+                "O" => {
+                    let place = Place::Record(*self.record);
+                    stack.push(Open { frame, place, stack: None });
+                }
                 "C" => match stack.iter().rposition(|open| open.frame == frame) {
                     Some(found) => {
                         if found + 1 < stack.len() {
@@ -196,7 +205,7 @@ impl<'p> OneProfile<'p> {
                 _ => self.skip("it neither opens nor closes a frame", event)?,
             }
         }
-        *self.unclosed += stack.len();
+        stack.iter().for_each(|open| self.unclosed.add(open.place));
         // Frames that nothing closes last to the end, if that is in the file.
         let end = number(&profile["endValue"]).filter(|_| !self.file.is_cut()).unwrap_or(last);
         self.add(&mut stack, end - last);

@@ -118,7 +118,7 @@ fn frames_that_are_not_closed_are_said() {
          \"endValue\":9,\"events\":[{events}]}}"
     );
     let said = "frames that are not closed: 2; they are drawn to the end of their profile";
-    check_noted(&speedscope(&profile), "a 4, a;b 5", said);
+    check(&speedscope(&profile), "a 4, a;b 5", said, 1);
 }
 
 fn cpu_profile(second: u32, samples: &str, deltas: &str) -> String {
@@ -191,6 +191,48 @@ fn hits_of_v8_that_are_negative_are_said() {
         )
     };
     check(&head("-8"), "a 8", said, 2);
+}
+
+#[test]
+fn names_that_are_null_are_said() {
+    let said = "names that are missing or no text: 1; they are [unknown]";
+    let nodes = [v8_node(1, "null", ",\"hitCount\":3"), v8_node(2, "\"\"", ",\"hitCount\":2")];
+    check(&v8(&nodes, ""), "(anonymous) 2, [unknown] 3", said, 1);
+    let profile = "{\"type\":\"sampled\",\"name\":\"p\",\"unit\":\"none\",\"samples\":[[0,1]],\"weights\":[5]}";
+    let file = speedscope(profile).replace("{\"name\":\"b\"}", "{\"name\":null}");
+    check(&file, "a;[unknown] 5", said, 2);
+    let file = firefox(&firefox_thread("t", "\"stack\":[0,1]"));
+    check(&file.replace("[\"a\",\"b\"]", "[\"a\",null]"), "t;a 1, t;a;[unknown] 1", said, 2);
+    // What is not there is as good as null.
+    check(&file.replace("[\"a\",\"b\"]", "[\"a\"]"), "t;a 1, t;a;[unknown] 1", said, 2);
+    check(&file.replace("{\"func\":[0,1]}", "{\"func\":[0,9]}"), "t;a 1, t;a;[unknown] 1", said, 2);
+    let span = r#"[{"name":null,"ph":"X","ts":0,"dur":5,"tid":1}]"#;
+    check(span, "thread 1;[unknown] 5000", said, 1);
+    let sample =
+        r#"{"traceEvents":[],"stackFrames":{"1":{"name":null}},"samples":[{"tid":1,"sf":1}]}"#;
+    check(sample, "thread 1;[unknown] 1", said, 1);
+    let points = "{\"dhatFileVersion\":2,\"pps\":[{\"tb\":8,\"fs\":[1,2]}],\"ftbl\":[\"[root]\",\"a\",null]}";
+    check(points, "[unknown];a 8", said, 3);
+    let centres = "{\"rts_arguments\":[],\"cost_centres\":[{\"id\":1,\"module\":\"M\",\"label\":null}],\
+                   \"profile\":{\"id\":1,\"ticks\":1,\"alloc\":8,\"children\":[]}}";
+    check(centres, "M.[unknown] 1000000", said, 1);
+}
+
+#[test]
+fn lengths_that_are_less_than_their_table_has_are_said() {
+    let thread = firefox_thread("t", "\"length\":1,\"stack\":[0,1]");
+    let said = "rows of samples beyond the length that it says: 1; they are read all the same";
+    check(&firefox(&thread), "t;a 1, t;a;b 1", said, 1);
+    let thread = firefox_thread("t", "\"stack\":[0,1]");
+    let thread = thread.replace("\"prefix\":[null,0]", "\"length\":1,\"prefix\":[null,0]");
+    let said = "rows of stackTable beyond the length that it says: 1; they are read all the same";
+    check(&firefox(&thread), "t;a 1, t;a;b 1", said, 1);
+}
+
+#[test]
+fn firefox_samples_without_a_stack_are_said() {
+    let thread = firefox_thread("t", "\"stack\":[0,null,1]");
+    check_noted(&firefox(&thread), "t;a 1, t;a;b 1", "samples without a stack, left out: 1");
 }
 
 #[test]

@@ -35,6 +35,12 @@ impl<'v> Table<'v> {
         said.checked_sub(*len as u64).filter(|missing| *missing > 0)
     }
 
+    /// How many rows there are beyond the length that a table of columns says it has.
+    pub(super) fn beyond_length(&self) -> u64 {
+        let Table::Columns(value, len) = self else { return 0 };
+        value["length"].as_u64().map_or(0, |said| (*len as u64).saturating_sub(said))
+    }
+
     /// Whether a column ends before that row. Lists of rows may leave out what is null at their ends.
     pub(super) fn is_short(&self, row: usize, column: &str) -> bool {
         let Table::Columns(columns, _) = self else { return false };
