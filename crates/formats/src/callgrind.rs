@@ -2,8 +2,8 @@
 //!
 //! The format has the cost of each function and of each call from one function to another, but no
 //! stacks. A flame graph needs stacks, so what a function's callees cost is shared among its callers
-//! as its own inclusive cost is: a guess where callers differ in what they make a function do. The
-//! note that goes with the profile says so.
+//! as its own inclusive cost is: a guess where callers differ in what they make a function do, which is said
+//! with the share of the costs that rest on it.
 
 use flame_profile::{FrameKind, ValueType};
 
@@ -11,13 +11,16 @@ use crate::ReadError;
 use crate::foreign::begins_folded;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, without_arguments};
+use crate::names::{is_decimal, number, without_arguments};
+use crate::odd::Odd;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
 use crate::skipped::Place;
 use graph::Graph;
+use sums::Sums;
 
 mod graph;
+mod sums;
 
 pub(crate) const FORMAT: InputFormat = InputFormat {
     name: "callgrind",
@@ -44,6 +47,13 @@ struct Parser {
     /// The next line belongs to a jump.
     is_jump: bool,
     last_costs: Vec<u64>,
+    /// Costs below 0, and those that are differences to the last ones.
+    negative: Odd,
+    relative: Odd,
+    /// What the file says that all costs are together, and what they are.
+    sums: Sums,
+    /// The number of the line.
+    line: u64,
     /// What each event is multiplied by.
     scales: Vec<u64>,
 }
@@ -52,6 +62,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut parser = Parser { positions: 1, ..Parser::default() };
     while let Some(line) = lines.next_line()? {
+        parser.line = line.number;
         if let Err(reason) = parser.take(line.text.trim_ascii()) {
             sink.skip(Place::Line(line.number), reason, line.text)?;
         }
@@ -65,19 +76,16 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     }
     let count = types.len();
     sink.set_values(types);
-    if parser.graph.has_shared_callees() {
-        sink.note(
-            "callgrind counts calls, not stacks: what a function with several callers calls is \
-             shared among them in proportion",
-        );
-    }
+    parser.negative.say("costs that are negative", "they count as 0", sink)?;
+    let then = "the format has none, and they are read as differences to the last ones";
+    parser.relative.say("costs with a sign or a star", then, sink)?;
+    parser.sums.say(&parser.events, sink)?;
     let frames: Vec<_> = {
         let names = parser.graph.names().iter();
         let name = |name| without_arguments(without_level(name));
         names.map(|text| sink.frame(name(text), FrameKind::User)).collect()
     };
-    parser.graph.add_stacks(count, &frames, sink);
-    Ok(())
+    parser.graph.add_stacks(count, &frames, sink)
 }
 
 impl Parser {
@@ -113,6 +121,9 @@ impl Parser {
                 self.scales = self.events.iter().map(|name| value_type(name).1).collect();
             }
             b"positions" => self.positions = words().count().max(1),
+            b"creator" => self.sums.is_of_xdebug = value.trim_ascii().starts_with(b"xdebug"),
+            b"summary" => self.sums.add_summary(self.line, words())?,
+            b"totals" => self.sums.add_totals(self.line, words())?,
             _ => {}
         }
         Ok(())
@@ -140,13 +151,27 @@ impl Parser {
             let Some(last) = self.last_costs.get_mut(at) else {
                 return Err("it has more costs than there are events");
             };
+            let place = Place::Line(self.line);
+            if matches!(word[0], b'*' | b'+') {
+                self.relative.add(place);
+            }
+            // The format has no such differences. Where none is known to be one, a cost below 0 is what it says:
+            // Xdebug writes what a function has freed so.
+            if word[0] == b'-' && self.relative.is_none() && number::<u64>(&word[1..]).is_some() {
+                self.negative.add(place);
+                continue;
+            }
             *last = cost(word, *last).ok_or("a cost is not a number")?;
-            costs[at] = last.saturating_mul(self.scales[at]);
+            costs[at] = *last;
         }
         let Some(function) = self.function else { return Err("the cost belongs to no function") };
+        if !is_call {
+            self.sums.add(&costs);
+        }
+        costs.iter_mut().zip(&self.scales).for_each(|(cost, by)| *cost = cost.saturating_mul(*by));
         match (is_call, self.called) {
             (false, _) => self.graph.add_own(function, &costs),
-            (true, Some(called)) => self.graph.add_call(function, called, &costs),
+            (true, Some(called)) => self.graph.add_call((function, called), &costs, self.line),
             (true, None) => return Err("a call without a function"),
         }
         Ok(())
@@ -192,4 +217,89 @@ fn without_level(name: &[u8]) -> &[u8] {
 fn split_at_byte(text: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(byte, text)?;
     Some((&text[..at], &text[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use crate::{InputContent, ReadOptions, Source, read_input};
+
+    /// What is said of a file, how much it weighs by its first event, and why it is refused.
+    #[track_caller]
+    fn check(text: &str, total: u64, notes: &[&str], line: u64) {
+        let read = |strict| {
+            let options = ReadOptions { strict, ..ReadOptions::default() };
+            read_input(Source::of_bytes(text.as_bytes().to_vec()).unwrap(), &options)
+        };
+        let found = read(false).unwrap();
+        assert_eq!(found.notes, notes);
+        assert_eq!(found.skipped.count(), 0);
+        let InputContent::Stacks(stacks) = found.content else { panic!("no stacks") };
+        assert_eq!(stacks.to_profile().total(0).0, total);
+        let refused = read(true).err().map(|error| error.to_string());
+        let expect = format!("line {line} cannot be read: {}", notes.first().unwrap_or(&""));
+        assert_eq!(refused, (line > 0).then_some(expect));
+    }
+
+    const HEAD: &str = "# callgrind format\nevents: Ir\n";
+
+    #[test]
+    fn sums_that_differ_from_the_costs_are_said() {
+        let file = |sums: &str| format!("{HEAD}fl=a.c\nfn=main\n1 16\n2 4\n{sums}");
+        check(&file("summary: 20\ntotals: 20\n"), 20, &[], 0);
+        // A program costs more than its lines say, as the format allows, but those are all there.
+        check(&file("summary: 25\ntotals: 20\n"), 20, &[], 0);
+        let said = "the costs of Ir are 20 together, 5 less than the 25 of its totals";
+        check(&file("totals: 25\n"), 20, &[said], 7);
+        let said = "the costs of Ir are 20 together, 2 more than the 18 of its summary";
+        check(&file("summary: 18\n"), 20, &[said], 7);
+        let parts = "totals: 20\npart: 2\nfn=main\n1 5\ntotals: 5\n";
+        check(&file(parts), 25, &[], 0);
+    }
+
+    /// What Xdebug 3 writes: memory that a function has freed, and its own time in the summary alone.
+    #[test]
+    fn negative_costs_are_said() {
+        let file = "version: 1\ncreator: xdebug 3.2.0 (PHP 8.2.36)\npositions: line\n\
+                    events: Time_(10ns) Memory_(bytes)\nfl=(1) php:internal\nfn=(1) php::unset\n\
+                    3 288 -696\nfl=(2) /srv/index.php\nfn=(2) {main}\n1 112 304\ncfn=(1)\n\
+                    calls=1 0 0\n3 288 -696\nsummary: 410 436792\n";
+        let negative = "costs that are negative: 2; they count as 0";
+        let sum = "the costs of Time_(10ns) are 400 together, 10 less than the 410 of its summary";
+        check(file, 4000, &[negative, sum], 7);
+    }
+
+    #[test]
+    fn what_is_shared_among_callers_is_said_to_be_a_guess() {
+        let calls = |of: &str, costs: u32| format!("cfn={of}\ncalls=1 1\n1 {costs}\n");
+        let file = |callee: &str| {
+            format!(
+                "{HEAD}fl=a.c\nfn=main\n1 10\n{}{}fn=a\n1 10\n{}fn=b\n1 10\n{}{callee}",
+                calls("a", 40),
+                calls("b", 60),
+                calls("f", 30),
+                calls("f", 50),
+            )
+        };
+        // What a function costs that calls nothing else is known for each caller.
+        let alone = format!("fn=f\n1 80\n{}", calls("f", 30));
+        check(&file(&alone), 110, &[], 0);
+        let calling = format!("fn=f\n1 20\n{}fn=g\n1 60\n", calls("g", 60));
+        let said = "callgrind counts calls, not stacks: what functions with several callers do, 1 of them, is \
+                    shared among these in proportion, which is a guess; 72.7 % of all costs rest on it";
+        check(&file(&calling), 110, &[said], 21);
+    }
+
+    #[test]
+    fn stacks_that_are_too_deep_are_said() {
+        let mut text = HEAD.to_owned();
+        for depth in 0..600 {
+            let left = 2 * (600 - depth) - 2;
+            write!(text, "fn=f{depth}\n1 2\ncfn=f{}\ncalls=1 1\n1 {left}\n", depth + 1).unwrap();
+        }
+        let said = "stacks end at 512 functions, and there are 2000000 at most: 14.6 % of all costs stand at a \
+                    function that called others for them";
+        check(&text, 1200, &[said], 1);
+    }
 }

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::ReadError;
 use crate::sink::{FrameIndex, Sample, Sink};
+use crate::skipped::Place;
 
 /// No stack is followed deeper; what is below stays with the last function.
 const MAX_DEPTH: usize = 512;
@@ -26,7 +28,9 @@ struct Function {
     own: Vec<u64>,
     /// The called functions with what the calls cost, in the order of the file.
     calls: Vec<(usize, Vec<u64>)>,
-    callers: usize,
+    /// Who has called it first, other than itself, and the line where another one does.
+    caller: Option<usize>,
+    second_caller: Option<u64>,
 }
 
 impl Graph {
@@ -65,14 +69,16 @@ impl Graph {
         add(&mut self.functions[function].own, costs);
     }
 
-    pub(super) fn add_call(&mut self, caller: usize, called: usize, costs: &[u64]) {
+    /// Adds a call of a line of the file.
+    pub(super) fn add_call(&mut self, (caller, called): (usize, usize), costs: &[u64], line: u64) {
         let calls = &mut self.functions[caller].calls;
         match calls.iter_mut().find(|(function, _)| *function == called) {
             Some((_, sum)) => add(sum, costs),
-            None => {
-                calls.push((called, costs.to_vec()));
-                self.functions[called].callers += 1;
-            }
+            None => calls.push((called, costs.to_vec())),
+        }
+        let function = &mut self.functions[called];
+        if caller != called && *function.caller.get_or_insert(caller) != caller {
+            function.second_caller.get_or_insert(line);
         }
     }
 
@@ -84,20 +90,51 @@ impl Graph {
         })
     }
 
-    /// Whether a function that calls others has several callers.
-    pub(super) fn has_shared_callees(&self) -> bool {
-        self.functions.iter().any(|function| function.callers > 1 && !function.calls.is_empty())
+    /// Where a function that calls others gets its second caller: what it does for which of them is a guess.
+    fn shared_since(&self, function: usize) -> Option<u64> {
+        let calls_others =
+            self.functions[function].calls.iter().any(|(called, _)| *called != function);
+        self.functions[function].second_caller.filter(|_| calls_others)
+    }
+
+    /// Says how many functions are shared among callers, and how much of the costs stands below them.
+    fn say_shared(&self, walk: &Walk<'_>, all: u64, sink: &mut Sink) -> Result<(), ReadError> {
+        let shared = (0..self.functions.len()).filter_map(|function| self.shared_since(function));
+        let (count, first) = (shared.clone().count(), shared.min());
+        let Some(first) = first else { return Ok(()) };
+        let parts = share(1000, walk.guessed, all);
+        let what = format!(
+            "callgrind counts calls, not stacks: what functions with several callers do, {count} of them, is \
+             shared among these in proportion, which is a guess; {}.{} % of all costs rest on it",
+            parts / 10,
+            parts % 10
+        );
+        sink.complain(Place::Line(first), &what)
     }
 
     /// Adds the stacks, beginning with functions that nobody calls. All of them weigh what the functions'
     /// own costs do.
-    pub(super) fn add_stacks(&self, values: usize, frames: &[FrameIndex], sink: &mut Sink) {
+    ///
+    /// # Errors
+    /// Stacks rest on guesses, or are not whole, and that is to be an error.
+    pub(super) fn add_stacks(
+        &self,
+        values: usize,
+        frames: &[FrameIndex],
+        sink: &mut Sink,
+    ) -> Result<(), ReadError> {
         let cycles = Cycles::of(self, values);
+        let functions = 0..self.functions.len();
+        let is_shared = functions.map(|function| self.shared_since(function).is_some()).collect();
         let mut walk = Walk {
             cycles: &cycles,
             frames,
             path: Vec::new(),
             stacks: 0,
+            is_shared,
+            shared: 0,
+            guessed: 0,
+            unfollowed: 0,
             known: FxHashMap::default(),
         };
         for function in 0..self.functions.len() {
@@ -106,10 +143,25 @@ impl Graph {
                 walk.enter(function, begun, sink);
             }
         }
+        let own = self.functions.iter().filter_map(|function| function.own.first());
+        let all = own.fold(0_u64, |sum, own| sum.saturating_add(*own));
+        self.say_shared(&walk, all, sink)?;
+        if walk.unfollowed > 0 {
+            let parts = share(1000, walk.unfollowed, all);
+            let what = format!(
+                "stacks end at {MAX_DEPTH} functions, and there are {MAX_STACKS} at most: {}.{} % of all costs \
+                 stand at a function that called others for them",
+                parts / 10,
+                parts % 10
+            );
+            sink.complain(Place::Line(1), &what)?;
+        }
+        Ok(())
     }
 }
 
-fn add(sum: &mut Vec<u64>, costs: &[u64]) {
+/// Adds costs to sums, event by event.
+pub(super) fn add(sum: &mut Vec<u64>, costs: &[u64]) {
     if sum.len() < costs.len() {
         sum.resize(costs.len(), 0);
     }
@@ -288,6 +340,12 @@ struct Walk<'c> {
     /// The functions of the stack, outermost first.
     path: Vec<usize>,
     stacks: usize,
+    /// Whether a function has several callers, and how many of the path have.
+    is_shared: Vec<bool>,
+    shared: usize,
+    /// What stands below one that has, and what calls that were not followed cost, by the first event.
+    guessed: u64,
+    unfollowed: u64,
     /// Cycles by the function that they are entered at.
     known: FxHashMap<usize, Rc<FxHashMap<usize, Member>>>,
 }
@@ -311,9 +369,11 @@ impl Walk<'_> {
         sink: &mut Sink,
     ) {
         self.path.push(function);
+        let is_shared = self.is_shared[function];
+        self.shared += usize::from(is_shared);
         let mut left = costs.to_vec();
+        let (cycles, member) = (self.cycles, &tree[&function]);
         if self.path.len() < MAX_DEPTH && self.stacks < MAX_STACKS {
-            let (cycles, member) = (self.cycles, &tree[&function]);
             let within = member.calls.iter().map(|called| (*called, &tree[called].all, true));
             let out = cycles.out[function].iter().map(|(called, costs)| (*called, costs, false));
             for (called, of_call, is_within) in within.chain(out) {
@@ -333,7 +393,15 @@ impl Walk<'_> {
                     false => self.enter(called, &share, sink),
                 }
             }
+        } else if let Some(all) = costs.first() {
+            let own = cycles.graph.functions[function].own.first().copied().unwrap_or_default();
+            let left = all.saturating_sub(share(*all, own, member.all[0]));
+            self.unfollowed = self.unfollowed.saturating_add(left);
         }
+        if self.shared > 0 {
+            self.guessed = self.guessed.saturating_add(left.first().copied().unwrap_or_default());
+        }
+        self.shared -= usize::from(is_shared);
         if left.iter().any(|cost| *cost > 0) {
             let stack: Vec<FrameIndex> = self.path.iter().map(|at| self.frames[*at]).collect();
             sink.add(&Sample::new(&stack, &left));
