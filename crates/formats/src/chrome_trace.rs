@@ -16,7 +16,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, integer, text};
-use crate::odd::{Names, Odd};
+use crate::odd::{Names, Odd, UNNAMED};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sink, TaskIndex, TaskName};
 use crate::skipped::Place;
@@ -41,8 +41,6 @@ mod profiles;
 mod samples;
 mod times;
 
-/// What a span without a name is called.
-const UNNAMED: &str = "(unnamed)";
 const NO_TIME: &str = "it has no time";
 
 /// A thread: the numbers of its process and of itself.
@@ -208,6 +206,7 @@ impl<'v> Trace<'v> {
                 let name = if has_name { self.name_of(at, &event) } else { None };
                 self.edges.push(Edge { time, at, key, name, is_begin });
             }
+            "" => return Err(("it has no phase", event)),
             phase => {
                 if Profiles::is_of_one(&event) {
                     let time = nanoseconds(&event["ts"]).unwrap_or_default();
@@ -231,8 +230,9 @@ impl<'v> Trace<'v> {
 
     /// What a span is called, if it has a name.
     fn name_of(&mut self, at: usize, event: &Value<'_>) -> Option<Name> {
-        let name = self.no_names.of(event.get("name")?, place_of(at));
-        (!name.is_empty()).then(|| self.name(name))
+        let name = event.get("name").filter(|name| name.as_str() != Some(""))?;
+        let name = self.no_names.of(name, place_of(at));
+        Some(self.name(name))
     }
 
     /// Takes in what a process or a thread is called.

@@ -261,8 +261,10 @@ impl Tree {
         sink: &mut Sink,
     ) {
         let place = place_of(self.nodes.len());
-        let function = self.names.of(&call["functionName"], place);
-        let function = if function.is_empty() { "(anonymous)" } else { function };
+        let function = match call["functionName"].as_str() {
+            Some("") => "(anonymous)",
+            _ => self.names.of(&call["functionName"], place),
+        };
         let url = text(&call["url"]);
         let line = integer(&call["lineNumber"]).filter(|line| *line >= 0);
         let name = match (url, line) {

@@ -9,7 +9,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::json::{Document, Value, index};
 use crate::names::{is_hex, rfind, without_arguments};
-use crate::odd::Names;
+use crate::odd::{Names, Odd};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -56,24 +56,29 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     names.say(sink)?;
     // The names stand behind the program points: those that are missing are the last.
     let missing = file.is_cut().then(|| Some(sink.frame(b"[unknown]", FrameKind::User)));
-    let mut unnamed = 0;
+    let (mut unnamed, mut odd) = (0, Odd::default());
     for (at, point) in file.elements(&root["pps"]).enumerate() {
         let ids = point["fs"].items();
         let is_missing = |id| index(id).is_some_and(|at| at >= frames.len());
         unnamed += u64::from(missing.is_some() && ids.iter().any(is_missing));
         let frame = |id| index(id).and_then(|at| frames.get(at)).or(missing.as_ref());
         let found: Option<Vec<_>> = ids.iter().map(frame).collect();
-        let Some(found) = found else {
-            let reason = "it has a frame that is not in the file";
-            sink.skip(Place::Record(at as u64 + 1), reason, point.to_string().as_bytes())?;
+        let place = Place::Record(at as u64 + 1);
+        let has_frames = point["fs"].is_array();
+        let Some(found) = found.filter(|_| has_frames) else {
+            let reason = match has_frames {
+                true => "it has a frame that is not in the file",
+                false => "it has no list of frames",
+            };
+            sink.skip(place, reason, point.to_string().as_bytes())?;
             continue;
         };
         let stack: Vec<FrameIndex> = found.into_iter().rev().copied().flatten().collect();
-        let weight =
-            |value: &&(&str, &str, &str)| Value::as_u64(&point[value.0]).unwrap_or_default();
-        let weights: Vec<u64> = values.iter().map(weight).collect();
+        let weights: Vec<u64> =
+            values.iter().map(|(key, ..)| odd.weight(&point[*key], place)).collect();
         sink.add(&Sample::new(&stack, &weights));
     }
+    odd.say_weights(sink)?;
     if unnamed > 0 {
         let what = "program points with functions whose names are missing";
         sink.note(format!("{what}: {unnamed}; these are [unknown]"));

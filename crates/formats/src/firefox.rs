@@ -101,8 +101,8 @@ fn read_process(
             read_process(&process, &process, first, progress, sink)?;
             continue;
         }
-        let name = text(&thread["name"]);
         let place = Place::Record(progress.record + 1);
+        let name = progress.names.of(&thread["name"], place);
         if !thread["samples"].is_object() {
             let reason = format!("thread {number} has no table of samples");
             sink.skip(place, &reason, thread.to_string().as_bytes())?;

@@ -18,7 +18,7 @@ use crate::head::Head;
 use crate::input::Input;
 use crate::json::{self, Value, count, integer};
 use crate::names::number;
-use crate::odd::Names;
+use crate::odd::{Names, Odd};
 use crate::quantity::scaled;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
@@ -136,18 +136,21 @@ fn add_tree(
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
     let (mut stack, mut left) = (Vec::new(), vec![(0, root)]);
+    let (mut record, mut odd) = (0, Odd::default());
     while let Some((depth, node)) = left.pop() {
+        record += 1;
+        let place = Place::Record(record);
         let Some(frame) = integer(&node["id"]).and_then(|id| names.get(&id)) else {
             let reason = "its cost centre is not in the file";
-            sink.skip(Place::Record(0), reason, node["id"].to_string().as_bytes())?;
+            sink.skip(place, reason, node["id"].to_string().as_bytes())?;
             continue;
         };
         stack.truncate(depth);
         stack.push(*frame);
-        let count = |key: &str| node[key].as_u64().unwrap_or_default();
+        let mut count = |key: &str| odd.weight(&node[key], place);
         let weights = [count("ticks").saturating_mul(tick), count("alloc")];
         sink.add(&Sample::new(&stack, &weights));
         left.extend(node["children"].items().iter().rev().map(|child| (depth + 1, child)));
     }
-    Ok(())
+    odd.say_weights(sink)
 }

@@ -5,6 +5,9 @@ use crate::json::Value;
 use crate::sink::Sink;
 use crate::skipped::Place;
 
+/// What has an empty name.
+pub(crate) const UNNAMED: &str = "(unnamed)";
+
 /// Things of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Odd {
@@ -17,6 +20,23 @@ impl Odd {
     pub(crate) fn add(&mut self, place: Place) {
         self.first = Some(self.first.map_or(place, |first| first.min(place)));
         self.count += 1;
+    }
+
+    /// A weight of a file that has whole numbers only: none is 0, and what is no such number is one of these and 0.
+    pub(crate) fn weight(&mut self, value: &Value<'_>, place: Place) -> u64 {
+        let weight = value.as_u64();
+        if weight.is_none() && !value.is_null() {
+            self.add(place);
+        }
+        weight.unwrap_or_default()
+    }
+
+    /// Says how many such weights there are.
+    ///
+    /// # Errors
+    /// There are some, and that is to be an error.
+    pub(crate) fn say_weights(&self, sink: &mut Sink) -> Result<(), ReadError> {
+        self.say("weights that are negative or no whole numbers", "they count as 0", sink)
     }
 
     /// Whether there is none.
@@ -44,9 +64,13 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The name, or `[unknown]`.
+    /// The name, or `[unknown]`; an empty one is `(unnamed)`.
     pub(crate) fn of<'v>(&mut self, name: &'v Value<'_>, place: Place) -> &'v str {
-        name.as_str().unwrap_or_else(|| self.unknown(place))
+        match name.as_str() {
+            Some("") => UNNAMED,
+            Some(name) => name,
+            None => self.unknown(place),
+        }
     }
 
     /// What stands for a name that is not there.

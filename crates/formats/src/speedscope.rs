@@ -42,7 +42,6 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             sink.frame(name.as_bytes(), FrameKind::User)
         })
         .collect();
-    names.say(sink)?;
     let Some(profiles) = root["profiles"].as_array().filter(|profiles| !profiles.is_empty()) else {
         return Err(file.without("speedscope file", "profiles"));
     };
@@ -63,9 +62,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         }
         let scale =
             if first == text(&profile["unit"]) { scale } else { unit(text(&profile["unit"])).0 };
-        let name = text(&profile["name"]);
-        let task = (profiles.len() > 1)
-            .then(|| sink.task(TaskName { name: name.as_bytes(), ..TaskName::default() }));
+        let task = (profiles.len() > 1).then(|| {
+            let name = names.of(&profile["name"], Place::Record(record + 1));
+            sink.task(TaskName { name: name.as_bytes(), ..TaskName::default() })
+        });
         let (file, frames) = (&file, &*frames);
         let (record, unclosed, rounded) = (&mut record, &mut unclosed, &mut rounded);
         let is_count = unit(first).1.unit != "nanoseconds";
@@ -73,13 +73,19 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             OneProfile { file, frames, scale, is_count, task, record, unclosed, rounded, sink };
         match text(&profile["type"]) {
             "sampled" => one.sampled(profile)?,
-            _ => one.evented(profile)?,
+            "evented" => one.evented(profile)?,
+            _ => {
+                let name = text(&profile["name"]);
+                let what = format!("profile {name} is left out: it is neither sampled nor evented");
+                sink.complain(Place::Record(*record + 1), &what)?;
+            }
         }
     }
     if !file.is_cut() {
         let then = "they are drawn to the end of their profile";
         unclosed.say("frames that are not closed", then, sink)?;
     }
+    names.say(sink)?;
     rounded.say(sink)?;
     file.say_cut(sink)
 }
@@ -149,6 +155,10 @@ impl<'p> OneProfile<'p> {
             *self.record += 1;
             stack.clear();
             let indices = sample.items();
+            if !sample.is_array() {
+                self.skip("it is no list of frames", sample)?;
+                continue;
+            }
             stack.extend(indices.iter().filter_map(|id| self.frames.get(index(id)?)));
             let weight = weight.as_ref().and_then(number);
             let weight = match (weight, has_weights) {
@@ -166,7 +176,13 @@ impl<'p> OneProfile<'p> {
             let weights = [self.whole(weight)];
             self.sink.add(&Sample { task: self.task, ..Sample::new(&stack, &weights) });
         }
-        Ok(())
+        match weights.count() {
+            more if more > 0 && !self.file.is_cut() => {
+                let what = format!("weights that no sample has: {more}; left out");
+                self.sink.complain(Place::Record(*self.record + 1), &what)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn evented(&mut self, profile: &Value<'p>) -> Result<(), ReadError> {
@@ -209,7 +225,13 @@ impl<'p> OneProfile<'p> {
         // Frames that nothing closes last to the end, if that is in the file.
         let end = number(&profile["endValue"]).filter(|_| !self.file.is_cut()).unwrap_or(last);
         self.add(&mut stack, end - last);
-        Ok(())
+        match end < last {
+            true => {
+                let place = Place::Record(*self.record);
+                self.sink.complain(place, "a profile ends before its last event; all are read")
+            }
+            false => Ok(()),
+        }
     }
 
     fn add(&mut self, open: &mut [Open], length: f64) {

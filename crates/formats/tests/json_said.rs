@@ -284,3 +284,53 @@ fn chrome_samples_of_another_kind_are_not_added_up() {
     let left_out = "left out: 1 spans; --event spans takes them".to_owned();
     assert!(both.notes.contains(&left_out), "{:?}", both.notes);
 }
+
+#[test]
+fn what_no_tool_should_write_is_said() {
+    let sampled =
+        |more: &str| format!("{{\"type\":\"sampled\",\"name\":\"p\",\"unit\":\"none\",{more}}}");
+    let longer = sampled("\"samples\":[[0]],\"weights\":[5,6,7]");
+    check(&speedscope(&longer), "a 5", "weights that no sample has: 2; left out", 2);
+    let null = speedscope(&sampled("\"samples\":[null,[0]],\"weights\":[5,6]"));
+    assert_eq!(
+        (folded(&read(&null, false).unwrap()), read(&null, false).unwrap().skipped.count()),
+        ("a 6".to_owned(), 1)
+    );
+    let other = format!("{longer},{}", longer.replace("sampled", "linked"));
+    let other = speedscope(&other.replace("[5,6,7]", "[5]"));
+    let said = "profile p is left out: it is neither sampled nor evented";
+    check(&other, "p;a 5", said, 2);
+    let evented = "{\"type\":\"evented\",\"name\":\"p\",\"unit\":\"none\",\"endValue\":5,\"events\":[\
+                   {\"type\":\"O\",\"frame\":0,\"at\":1},{\"type\":\"C\",\"frame\":0,\"at\":9}]}";
+    check(&speedscope(evented), "a 8", "a profile ends before its last event; all are read", 2);
+    let said = "weights that are negative or no whole numbers: 2; they count as 0";
+    let points = "{\"dhatFileVersion\":2,\"pps\":[{\"tb\":8,\"fs\":[0]},{\"tb\":-8,\"fs\":[0]},\
+                  {\"tb\":8.5,\"fs\":[0]}],\"ftbl\":[\"a\"]}";
+    check(points, "a 8", said, 2);
+    let centres = "{\"rts_arguments\":[],\"cost_centres\":[{\"id\":1,\"module\":\"M\",\"label\":\"f\"}],\
+                   \"profile\":{\"id\":1,\"ticks\":1,\"alloc\":8.5,\"children\":[{\"id\":1,\"ticks\":-1,\"alloc\":8}]}}";
+    check(centres, "M.f 1000000", said, 1);
+    let trace = r#"[{"name":"a","ph":"X","ts":0,"dur":5,"tid":1},null,{"name":"b","ts":2}]"#;
+    let found = read(trace, false).unwrap();
+    assert_eq!((folded(&found), found.skipped.count()), ("thread 1;a 5000".to_owned(), 2));
+}
+
+/// `node --trace-event-categories v8.cpu_profiler` ends each profile with a chunk that has nothing else.
+#[test]
+fn the_last_sample_of_a_profile_in_a_trace_lasts_to_its_end() {
+    let event = |name: &str, data: &str| {
+        format!(
+            "{{\"name\":\"{name}\",\"ph\":\"P\",\"pid\":1,\"tid\":2,\"id\":\"0x1\",\"args\":{{\"data\":{data}}}}}"
+        )
+    };
+    let profile = format!("{{\"nodes\":[{}],\"samples\":[1,1]}}", v8_node(1, "\"a\"", ""));
+    let events = [
+        event("Profile", "{\"startTime\":100}"),
+        event("ProfileChunk", &format!("{{\"cpuProfile\":{profile},\"timeDeltas\":[5,7]}}")),
+        event("ProfileChunk", "{\"endTime\":120}"),
+    ];
+    let found = read(&format!("{{\"traceEvents\":[{}]}}", events.join(",")), true).unwrap();
+    let InputContent::Stacks(stacks) = &found.content else { panic!("stacks are expected") };
+    let profile = stacks.to_profile();
+    assert_eq!((profile.total(0).0, profile.total(1).0), (2, 15_000));
+}

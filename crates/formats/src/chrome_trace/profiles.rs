@@ -48,6 +48,8 @@ impl<'v> Profiles<'v> {
                 for deltas in [&data["timeDeltas"], &chunk["timeDeltas"]] {
                     profile.deltas.extend(deltas.items());
                 }
+                // Up to there lasts the last sample.
+                profile.end = integer(&data["endTime"]).or(profile.end);
             }
             _ => {}
         }
