@@ -155,8 +155,7 @@ impl Parser {
             if matches!(word[0], b'*' | b'+') {
                 self.relative.add(place);
             }
-            // The format has no such differences. Where none is known to be one, a cost below 0 is what it says:
-            // Xdebug writes what a function has freed so.
+            // The format has no such differences. Where none is known to be one, a cost below 0 is what it says.
             if word[0] == b'-' && self.relative.is_none() && number::<u64>(&word[1..]).is_some() {
                 self.negative.add(place);
                 continue;
@@ -258,7 +257,7 @@ mod tests {
         check(&file(parts), 25, &[], 0);
     }
 
-    /// What Xdebug 3 writes: memory that a function has freed, and its own time in the summary alone.
+    /// Xdebug 3.2 writes 0 for memory that a function frees. Its summary has its own time, too.
     #[test]
     fn negative_costs_are_said() {
         let file = "version: 1\ncreator: xdebug 3.2.0 (PHP 8.2.36)\npositions: line\n\

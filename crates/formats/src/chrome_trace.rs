@@ -92,6 +92,8 @@ struct Trace<'v> {
     asynchronous: Odd,
     /// Samples among the events.
     samples: Odd,
+    /// Whole spans that only say how long they had a CPU.
+    cpu_times: Odd,
     /// What names are null.
     no_names: Names,
     /// Sums of clang's, which span what others do.
@@ -146,6 +148,10 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let profiles = profiles.into_list();
     let has_samples = file.elements(&root["samples"]).next().is_some();
     let frames = root.get("stackFrames").filter(|_| has_samples);
+    if has_samples && frames.is_none() {
+        let what = "its list of samples is left out: it has no stackFrames";
+        sink.complain(Place::Record(1), what)?;
+    }
     let asked = asked.filter(|asked| asked != "samples");
     match (frames, asked) {
         (_, Some(asked)) if asked == "spans" => trace.add_spans(sink)?,
@@ -190,8 +196,12 @@ impl<'v> Trace<'v> {
             "X" if is_sum(&event) => self.sums += 1,
             "X" => {
                 let Some(start) = MicroTime::of(&event["ts"]) else { return Err((NO_TIME, event)) };
+                let has_length = !event["dur"].is_null();
                 let length = MicroTime::of(&event["dur"]).or_else(|| MicroTime::of(&event["tdur"]));
                 let Some(length) = length else { return Err(("it has no duration", event)) };
+                if !has_length {
+                    self.cpu_times.add(place_of(at));
+                }
                 let (start, end) = (start.nanoseconds(), start.plus(length).nanoseconds());
                 let name = self.name_of(at, &event).unwrap_or_else(|| self.name(UNNAMED));
                 let thread = self.threads.entry(key).or_default();
@@ -337,6 +347,8 @@ impl<'v> Trace<'v> {
             let count = self.sums;
             sink.note(format!("sums of other spans (\"Total ...\"): {count}; left out"));
         }
+        let what = "spans that say only how long they had a CPU";
+        self.cpu_times.say(what, "they are as long as that", sink)?;
         let what = "spans that outlast the one they began in";
         overlapping.say(what, "they are drawn to its end", sink)?;
         self.no_names.say(sink)

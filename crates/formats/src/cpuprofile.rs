@@ -47,6 +47,8 @@ struct Tree {
     /// Nodes with several callers, of which one stays, and those whose caller is not there.
     callers: Odd,
     orphans: Odd,
+    /// Nodes that call one that is not there.
+    without_callee: Odd,
 }
 
 /// The parts of a profile, which may be in several places of a file.
@@ -93,6 +95,9 @@ impl<'v> Parts<'v> {
     /// Says which times cannot be right.
     fn say_deltas(&self, sink: &mut Sink) -> Result<(), ReadError> {
         let length = self.start.zip(self.end).map(|(start, end)| end.saturating_sub(start));
+        if length.is_some_and(|length| length < 0) {
+            sink.complain(Place::Record(1), "the profile ends before it starts")?;
+        }
         let longest = length.filter(|length| *length > 0).unwrap_or(i64::MAX / 1000);
         let deltas = self.deltas.iter().zip(1..).map(|(delta, at)| (integer(delta), at));
         let (mut negative, mut large) = ((0, 0), (0, 0));
@@ -118,7 +123,7 @@ impl<'v> Parts<'v> {
 
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let file = Document::read(input)?;
-    let root = file.root(&["nodes", "samples", "timeDeltas"]);
+    let root = file.root(&["nodes", "samples", "timeDeltas", "timestamps"]);
     let head = Some(&root["head"]).filter(|head| head.is_object() && !root["nodes"].is_array());
     if !root["nodes"].is_array() && head.is_none() {
         return Err(file.without("CPU profile", "nodes and no head"));
@@ -149,6 +154,11 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     });
     if !file.is_cut() {
         parts.say_lengths(sink)?;
+    }
+    if !root["timestamps"].is_null() && !has_times {
+        sink.note(
+            "the times of its samples are in a list that flame does not read: they are counted",
+        );
     }
     add_profile(&parts, None, has_times, sink)?;
     if file.is_cut() && !has_times && !is_heap {
@@ -220,9 +230,11 @@ impl Tree {
             tree.push(id, (&value["callFrame"], 1), &value["hitCount"], sink);
         }
         for (at, value) in list.iter().enumerate() {
-            for child in value["children"].items().iter().filter_map(|id| by_id.get(&integer(id)?))
-            {
-                tree.set_caller(*child, at);
+            for child in value["children"].items() {
+                match integer(child).and_then(|id| by_id.get(&id)) {
+                    Some(child) => tree.set_caller(*child, at),
+                    None => tree.without_callee.add(place_of(at)),
+                }
             }
             let parent = &value["parent"];
             match integer(parent).and_then(|id| by_id.get(&id)) {
@@ -295,7 +307,12 @@ impl Tree {
         let what = "nodes that are called by several others";
         self.callers.say(what, "the last of these counts as the caller", sink)?;
         let what = "nodes whose caller is not in the file";
-        self.orphans.say(what, "stacks begin with them", sink)
+        self.orphans.say(what, "stacks begin with them", sink)?;
+        self.without_callee.say(
+            "nodes that call one that is not in the file",
+            "it is left out",
+            sink,
+        )
     }
 }
 

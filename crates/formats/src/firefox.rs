@@ -261,7 +261,9 @@ impl<'v> Thread<'v> {
             Some(found) => *found,
             None => *slot.insert(self.frame(frame, (names, place), sink)),
         };
-        Some((Some(found), index(self.stacks.get(at, "prefix"))))
+        let prefix = self.stacks.get(at, "prefix");
+        let caller = index(prefix);
+        (caller.is_some() || prefix.is_null()).then_some((Some(found), caller))
     }
 
     fn frame(
@@ -287,7 +289,8 @@ impl<'v> Thread<'v> {
         let is_address = name.strip_prefix("0x").is_some_and(|digits| is_hex(digits.as_bytes()));
         let library = function.filter(|_| is_address).and_then(|function| {
             let resource = index(self.functions.get(function, "resource"))?;
-            self.string(self.resources.get(resource, "name"))
+            let library = self.string(self.resources.get(resource, "name"));
+            Some(library.unwrap_or_else(|| names.unknown(place)))
         });
         match library {
             Some(library) => sink.frame(format!("[{library}+{name}]").as_bytes(), kind),

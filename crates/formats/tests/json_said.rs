@@ -334,3 +334,30 @@ fn the_last_sample_of_a_profile_in_a_trace_lasts_to_its_end() {
     let profile = stacks.to_profile();
     assert_eq!((profile.total(0).0, profile.total(1).0), (2, 15_000));
 }
+
+#[test]
+fn what_refers_to_nothing_is_said() {
+    let thread = firefox_thread("t", "\"stack\":[0,1]").replace("[null,0]", "[null,-1]");
+    let found = read(&firefox(&thread), false).unwrap();
+    assert_eq!((folded(&found), found.skipped.count()), ("t;a 1".to_owned(), 1));
+    let thread = firefox_thread("t", "\"stack\":[1]").replace("\"b\"]", "\"0x1f\"]");
+    let thread = thread.replace("\"funcTable\":{", "\"funcTable\":{\"resource\":[-1,5],");
+    let said = "names that are missing or no text: 1; they are [unknown]";
+    check(&firefox(&thread), "t;a;[[unknown]+0x1f] 1", said, 1);
+    let span = r#"{"name":"a","ph":"X","ts":0,"dur":5,"tid":1}"#;
+    let trace = format!("{{\"traceEvents\":[{span}],\"samples\":[{{\"sf\":1}}]}}");
+    let said = "its list of samples is left out: it has no stackFrames";
+    check(&trace, "thread 1;a 5000", said, 1);
+    let said = "spans that say only how long they had a CPU: 1; they are as long as that";
+    check(&format!("[{}]", span.replace("dur", "tdur")), "thread 1;a 5000", said, 1);
+    let nodes = [v8_node(1, "\"a\"", ",\"hitCount\":2,\"children\":[7]")];
+    let said = "nodes that call one that is not in the file: 1; it is left out";
+    check(&v8(&nodes, ""), "a 2", said, 1);
+    let times = ",\"samples\":[1],\"timeDeltas\":[1]";
+    let backwards =
+        v8(&[v8_node(1, "\"a\"", "")], times).replace("\"startTime\":0", "\"startTime\":20");
+    check(&backwards, "a 1", "the profile ends before it starts", 1);
+    let old = v8(&[v8_node(1, "\"a\"", "")], ",\"samples\":[1],\"timestamps\":[1]");
+    let said = "the times of its samples are in a list that flame does not read: they are counted";
+    check_noted(&old, "a 1", said);
+}
