@@ -248,6 +248,9 @@ impl<'v> Trace<'v> {
     /// Takes in what a process or a thread is called.
     fn take_name(&mut self, key: Key, event: &Value<'_>) {
         let name = text(&event["args"]["name"]).to_owned();
+        if name.is_empty() {
+            return;
+        }
         match text(&event["name"]) {
             "process_name" => drop(self.process_names.insert(key.0, name)),
             "thread_name" => drop(self.thread_names.insert(key, name)),

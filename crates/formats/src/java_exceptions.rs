@@ -277,7 +277,10 @@ mod tests {
         let cause = "Caused by: a.Timeout\n\tat a.B.d(B.java:4)\n\t... 3 more\n";
         let refused = "line 6 cannot be read: the trace above it does not have so many frames";
         check(&format!("{TRACE}{cause}"), 2, &[], Some(refused));
-        check(&format!("{TRACE}{}", cause.replace('3', "2")), 2, &[], None);
+        let cause = cause.replace('3', "2");
+        check(&format!("{TRACE}{cause}"), 2, &[], None);
+        let of_logback = cause.replace("2 more", "2 common frames omitted");
+        check(&format!("{TRACE}{of_logback}"), 2, &[], None);
     }
 
     #[test]

@@ -184,13 +184,17 @@ impl<'t, 'b> Reader<'t, 'b> {
             let function = function.and_then(|at| self.tables.functions.entries.get(at));
             let function =
                 function.ok_or(PprofError::Dangling { table: "function", id: id.into() })?;
-            let kind = match kind::from_code(function.kind) {
+            let own_kind = kind::from_code(function.kind);
+            let kind = match own_kind {
                 Some(kind) => kind,
                 None if index < outermost => FrameKind::Inlined,
                 None => self.kind_by_mapping(mapping)?,
             };
             let name = self.tables.present_string(function.name)?;
             let name = name.map_or_else(|| self.tables.string(function.system_name), Ok)?;
+            // Other tools have no functions with an empty name.
+            let name =
+                if name.is_empty() && own_kind.is_none() { "[unknown]".into() } else { name };
             let file = self.tables.present_string(function.file)?;
             let frame = Frame {
                 name: self.profile.intern(&name),

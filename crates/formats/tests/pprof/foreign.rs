@@ -291,3 +291,15 @@ fn a_profile_of_go_has_gos_totals() {
     assert_eq!(profile.meta.period, Some(10_000_000));
     assert_eq!(stacks(&profile)[0][0], ("main.beta".to_owned(), FrameKind::User, Some(18)));
 }
+
+#[test]
+fn functions_without_a_name_are_unknown() {
+    let file = Build::default()
+        .message(1, Build::default().number(1, 1).number(2, 2))
+        .message(2, Build::default().number(1, 1).number(2, 5))
+        .message(4, location(1, 0, 0, &[line(1, 9)]))
+        .message(5, function(1, 0, 7))
+        .texts(6, &STRINGS);
+    let found = stacks(&read_pprof(&file.0).unwrap());
+    assert_eq!(found, [[("[unknown]".to_owned(), FrameKind::User, Some(9))]]);
+}
