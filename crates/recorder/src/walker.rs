@@ -180,12 +180,15 @@ impl Walker {
         (program_counter, start): (ProcessAddress, ProcessAddress),
         bytes: &[u8],
         code: &mut Locator,
-    ) -> StackEnd {
+    ) -> (StackEnd, Evidence) {
         self.frames.clear();
         self.registers.clear();
         let registers = Registers::at(Architecture::NATIVE, program_counter, start);
         let copy = StackCopy::new(start, bytes, &[], StackLimit::CopyFull);
-        self.unwind(pid, &registers, (&copy, None), code)
+        match self.unwind(pid, &registers, (&copy, None), code) {
+            StackEnd::Guessed => (StackEnd::Guessed, Evidence::GuessedFrames),
+            end => (end, Evidence::ReadFromProcess),
+        }
     }
 
     /// Walks a stack that goes on beyond its copy, in what was read of it.

@@ -13,6 +13,8 @@ use crate::registers::Registers;
 use crate::stack_copy::{StackCopy, Unreadable};
 use crate::step::Step;
 
+mod lost_pointer;
+
 /// How far before the program counter a call's target may be for both to count as one function.
 const LONGEST_LEAF: u64 = 4096;
 

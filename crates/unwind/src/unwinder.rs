@@ -172,7 +172,14 @@ impl CfiUnwinder {
         if let Code::Module(code) = code {
             let module = self.modules.get(code.module.index());
             match row {
-                Row::Short(row) => return frame.apply_short(&row, registers),
+                Row::Short(row) => {
+                    if registers.get(row.cfa_register).is_some() {
+                        return frame.apply_short(&row, registers);
+                    }
+                    let code = Code::Module(code);
+                    let bare = BareFrame { facts, modules: &self.modules, stack, address, code };
+                    return bare.leave_without_frame_pointer(&row, find, registers);
+                }
                 Row::Outermost => return Step::End(StackEnd::Root),
                 Row::OtherStack => {
                     let caller = module.and_then(|module| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Addresses, Rest, SampleEvent, StackBytes};
-use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, Tid};
+use flame_profile::{Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, Tid};
 
 use super::Collector;
 use crate::aggregator::Wait;
@@ -98,7 +98,7 @@ impl Collector {
         let looked_at = clock();
         self.locator.advance_to(looked_at);
         let place = (program_counter, stack);
-        let end = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
+        let walked = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
         let wait = Wait::default();
         if let Some(away) = self.away() {
             away.looked_at(looked_at, tid, Arc::clone(&wait));
@@ -117,7 +117,7 @@ impl Collector {
             user_registers: Some(Vec::new()),
             user_stack: Some(StackBytes { head: &bytes, rest, ..StackBytes::default() }),
         };
-        self.take_walked(looked_at, &sample, (end, Evidence::ReadFromProcess), Some(wait));
+        self.take_walked(looked_at, &sample, walked, Some(wait));
     }
 }
 
