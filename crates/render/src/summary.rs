@@ -70,7 +70,7 @@ pub fn recording_summary(
 ) -> String {
     let taken = taken.map_or_else(String::new, |taken| format!("  {:<10}{taken}\n", "target"));
     let distinct = profile.samples().len();
-    let mut health = health(&profile.health, distinct, unnamed_share(tree), paint);
+    let mut health = health(&profile.health, distinct, Shares::of(tree), paint);
     health.insert_str(0, &precision(profile, paint));
     format!("{}{taken}{health}{}", headline(profile, paint), hottest(tree, paint, columns))
 }
@@ -89,7 +89,7 @@ const SURPLUS: &str =
     "left out at random where timers fired more often than asked for; no time is missing";
 
 /// What is known of the profile's quality; in colour what is not as it should be.
-fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) -> String {
+fn health(health: &Health, distinct: usize, shares: Shares, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
     if let Some(coverage) = health.coverage.filter(|coverage| !coverage.is_of_nothing()) {
@@ -108,10 +108,12 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
         }
     }
     if let Some(share) = health.complete_share() {
-        let shown = floor_percent(share);
-        let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
-        let distinct = group_thousands(distinct as u64);
-        line("complete", format!("{shown} of stacks{}, {distinct} distinct", cut(health)));
+        line("complete", complete(health, share, distinct, paint));
+        // Few stacks may stand for much of the time.
+        if shares.truncated > 1.0 - share + 0.01 {
+            let truncated = paint.yellow(&percent(shares.truncated));
+            line("", format!("{truncated} of what is shown is below [truncated stack]"));
+        }
     }
     if health.complete_share().is_none() && health.stack_ends.contains_key(&StackEnd::ChainEnd) {
         line("complete", "not known: frame pointers do not tell where a stack ends".to_owned());
@@ -145,7 +147,7 @@ fn health(health: &Health, distinct: usize, unnamed_share: f64, paint: Paint) ->
     }
     if let Some(text) = unnamed(health) {
         // What is hot matters more than what stands somewhere in a stack.
-        line("unnamed", format!("{} by self weight\n            {text}", percent(unnamed_share)));
+        line("unnamed", format!("{} by self weight\n            {text}", percent(shares.unnamed)));
     }
     text
 }
@@ -195,6 +197,12 @@ fn precision(profile: &Profile, paint: Paint) -> String {
         "  {:<10}{percent} (one standard deviation): few of many were sampled, and they differ in size\n",
         "total"
     )
+}
+
+fn complete(health: &Health, share: f64, distinct: usize, paint: Paint) -> String {
+    let shown = floor_percent(share);
+    let shown = if share < 0.95 { paint.yellow(&shown) } else { shown };
+    format!("{shown} of stacks{}, {} distinct", cut(health), group_thousands(distinct as u64))
 }
 
 /// How far shares may be off, since not all waits were sampled.
@@ -276,12 +284,28 @@ fn unnamed(health: &Health) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join("\n            "))
 }
 
-/// The share of the self weight that lies in frames without a name: `[libfoo.so+0x12]`.
-fn unnamed_share(tree: &CallTree) -> f64 {
-    let is_unnamed = |name: &str| name.starts_with('[') && name.contains("+0x");
-    let all = functions(tree);
-    let unnamed = all.iter().filter(|share| is_unnamed(&tree.labels()[share.label.index()].name));
-    unnamed.map(|share| share.self_weight).sum::<Weight>().share_of(tree.total())
+/// How much of what is shown is not known.
+#[derive(Clone, Copy, Default)]
+struct Shares {
+    /// By self weight, in frames without a name: `[libfoo.so+0x12]`.
+    unnamed: f64,
+    /// Below `[truncated stack]`.
+    truncated: f64,
+}
+
+impl Shares {
+    fn of(tree: &CallTree) -> Shares {
+        let mut shares = Shares::default();
+        for share in functions(tree) {
+            let name = &*tree.labels()[share.label.index()].name;
+            if name == "[truncated stack]" {
+                shares.truncated += share.total.share_of(tree.total());
+            } else if name.starts_with('[') && name.contains("+0x") {
+                shares.unnamed += share.self_weight.share_of(tree.total());
+            }
+        }
+        shares
+    }
 }
 
 fn percent(share: f64) -> String {
@@ -320,16 +344,26 @@ mod tests {
         let shown = |sampled, accounted| {
             let coverage = Some(Coverage { sampled: Nanos(sampled), accounted: Nanos(accounted) });
             let of_it = Health { coverage, ..Health::default() };
-            health(&of_it, 0, 0.0, Paint(false)).contains("coverage")
+            health(&of_it, 0, Shares::default(), Paint(false)).contains("coverage")
         };
         assert!(!shown(0, 0) && !shown(0, 4_999_999));
         assert!(shown(0, 5_000_000) && shown(1, 4_999_999));
     }
 
     #[test]
+    fn few_stacks_that_stand_for_much_are_said() {
+        let stack_ends = [(StackEnd::Root, 9998), (StackEnd::BadValue, 2)].into();
+        let of = Health { stack_ends, ..Health::default() };
+        let text = |truncated| health(&of, 7, Shares { truncated, unnamed: 0.0 }, Paint(false));
+        let said = "            33.3 % of what is shown is below [truncated stack]\n";
+        assert!(text(0.333).contains(said), "{}", text(0.333));
+        assert!(!text(0.0002).contains("what is shown"));
+    }
+
+    #[test]
     fn samples_that_are_left_out_are_counted() {
         let left_out = Health { samples: 5, stray_samples: 1219, ..Health::default() };
-        let text = health(&left_out, 0, 0.0, Paint(false));
+        let text = health(&left_out, 0, Shares::default(), Paint(false));
         let why = "1,219 samples, left out at random where timers fired more often than asked for; no \
                    time is missing";
         assert!(text.contains(&format!("\n  surplus   {why}\n")), "{text}");
