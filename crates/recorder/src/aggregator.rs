@@ -9,7 +9,7 @@ use flame_profile::{
     TimedSample, Timeline,
 };
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::config::EVENT_VALUE;
 use crate::located_stacks::LocatedStacks;
@@ -21,6 +21,9 @@ use crate::sets::Sets;
 /// How many frames all stacks have at most, counting once what they have in common from the root on: some
 /// 40 bytes each while recording, and as many more when they have names.
 const MOST_FRAMES: usize = 4 << 20;
+
+/// A thread that runs for fewer intervals of samples than this may well have none.
+const BRIEF: u64 = 3;
 
 /// A thread as samples saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -227,29 +230,51 @@ impl Aggregator {
     }
 
     /// Gives the samples of the first event as much weight as is known of each thread, by position; what
-    /// is left of threads without such samples.
+    /// is left of threads without such samples. Threads that ran too briefly to be sampled for sure stand for each other,
+    /// if they are called alike.
     pub(crate) fn share_out(&mut self, known: BTreeMap<usize, u64>) -> BTreeMap<usize, u64> {
+        let alike = self.brief_alike(&known);
+        let like = |thread: usize| alike.get(&thread).copied().unwrap_or(thread);
         let mut sampled: BTreeMap<usize, u64> = BTreeMap::new();
         for ((thread, ..), values) in self.rows.iter() {
-            *sampled.entry(*thread).or_default() += values[EVENT_VALUE];
+            *sampled.entry(like(*thread)).or_default() += values[EVENT_VALUE];
+        }
+        let mut ran: BTreeMap<usize, u64> = BTreeMap::new();
+        for (thread, time) in &known {
+            *ran.entry(like(*thread)).or_default() += time;
         }
         // What rounding takes from one row the next ones get.
         let mut passed: BTreeMap<usize, (u128, u64)> = BTreeMap::new();
         for ((thread, ..), values) in self.rows.iter_mut() {
-            let (Some(known), Some(sampled)) = (known.get(thread), sampled.get(thread)) else {
+            let thread = like(*thread);
+            let (Some(ran), Some(sampled)) = (ran.get(&thread), sampled.get(&thread)) else {
                 continue;
             };
-            let (seen, given) = passed.entry(*thread).or_default();
+            let (seen, given) = passed.entry(thread).or_default();
             *seen += u128::from(values[EVENT_VALUE]);
-            let until = *seen * u128::from(*known) / u128::from(*sampled).max(1);
+            let until = *seen * u128::from(*ran) / u128::from(*sampled).max(1);
             let until = u64::try_from(until).unwrap_or(u64::MAX);
             (values[EVENT_VALUE], *given) = (until - *given, until);
         }
         let after = self.rows.iter().map(|(_, values)| values[EVENT_VALUE]).sum();
         self.rows.scripts.scale(0, (sampled.values().sum(), after));
-        let unseen =
-            known.into_iter().filter(|(thread, _)| sampled.get(thread).is_none_or(|s| *s == 0));
-        unseen.filter(|(_, time)| *time > 0).collect()
+        let is_unseen = |thread| sampled.get(&like(thread)).is_none_or(|sampled| *sampled == 0);
+        known.into_iter().filter(|(thread, time)| is_unseen(*thread) && *time > 0).collect()
+    }
+
+    /// For threads that ran for less than some intervals of samples, the first that is called like them.
+    fn brief_alike(&self, known: &BTreeMap<usize, u64>) -> FxHashMap<usize, usize> {
+        let (samples, value) = self.rows.iter().fold((0, 0), |(samples, value), (_, values)| {
+            (samples + values[0], value + values[EVENT_VALUE])
+        });
+        let brief = BRIEF * (value / samples.max(1));
+        let mut first = FxHashMap::default();
+        let threads = known.iter().filter(|(_, time)| **time < brief);
+        let alike = threads.filter_map(|(thread, _)| {
+            let ThreadKey { name, process, .. } = self.rows.threads.get_index(*thread)?;
+            Some((*thread, *first.entry((name, process)).or_insert(*thread)))
+        });
+        alike.collect()
     }
 
     /// Adds what samples of other events stand for to the values of the first: both are time.
@@ -334,5 +359,28 @@ mod tests {
         assert_eq!(health.samples, 4);
         assert_eq!(health.stack_ends[&StackEnd::FrameLimit], 2);
         assert!(health.notes[0].starts_with("2 samples lack their inner"), "{:?}", health.notes);
+    }
+
+    #[test]
+    fn brief_threads_that_are_called_alike_stand_for_each_other() {
+        let mut all = Aggregator::new(1, false);
+        let mut thread = |name: &str, tid| {
+            let (name, pid, tid) = (Arc::<str>::from(name), Some(Pid(1)), Some(Tid(tid)));
+            all.thread(ThreadKey { process: name.clone(), name, pid, tid })
+        };
+        let threads = [("child", 2), ("child", 3), ("child", 4), ("child", 5), ("other", 6)];
+        let [long, seen, unseen, also, alone] = threads.map(|(name, tid)| thread(name, tid));
+        for (thread, samples) in [(long, 9), (seen, 1)] {
+            let stack = all.stack([CodeLocation::Kernel(ProcessAddress(thread as u64 + 1))]);
+            let end = (StackEnd::Root, Evidence::default());
+            for _ in 0..samples {
+                let seen = SeenStack { thread, stack, end, script: None };
+                all.add(seen, 0, 10, Moment { time: Nanos(0), cpu: None });
+            }
+        }
+        let ran = [(long, 95), (seen, 5), (unseen, 4), (also, 3), (alone, 2)].into();
+        assert_eq!(all.share_out(ran), [(alone, 2)].into());
+        let values = all.rows.iter().map(|((thread, ..), values)| (*thread, values[EVENT_VALUE]));
+        assert_eq!(values.collect::<Vec<_>>(), [(long, 95), (seen, 12)]);
     }
 }
