@@ -1,5 +1,7 @@
 //! The walk over a whole stack.
 
+use std::mem;
+
 use flame_profile::{ProcessAddress, StackEnd};
 use gimli::UnwindContext;
 
@@ -112,6 +114,8 @@ impl CfiUnwinder {
     ) -> StackEnd {
         let mut stack = *stack;
         let mut guessed = false;
+        // Once in a stack: who has made a frame in the usual way has saved the frame pointer, too.
+        let mut may_search = registers.get(self.facts().frame_pointer).is_none();
         let mut place = self.place(find, FrameAddress::Instruction(pc));
         loop {
             if frames.out.len() >= frames.limit {
@@ -127,6 +131,12 @@ impl CfiUnwinder {
                 _ => None,
             };
             let step = step.unwrap_or_else(|| self.step(find, &place, registers, &stack));
+            let step = match (step, place.row) {
+                (Step::End(StackEnd::BadValue), Row::Short(row)) if mem::take(&mut may_search) => {
+                    self.bare(&place, &stack).leave_without_frame_pointer(&row, find, registers)
+                }
+                _ => step,
+            };
             let caller = match step {
                 Step::End(StackEnd::Root) if guessed => return StackEnd::Guessed,
                 Step::End(end) => return end,
@@ -172,14 +182,7 @@ impl CfiUnwinder {
         if let Code::Module(code) = code {
             let module = self.modules.get(code.module.index());
             match row {
-                Row::Short(row) => {
-                    if registers.get(row.cfa_register).is_some() {
-                        return frame.apply_short(&row, registers);
-                    }
-                    let code = Code::Module(code);
-                    let bare = BareFrame { facts, modules: &self.modules, stack, address, code };
-                    return bare.leave_without_frame_pointer(&row, find, registers);
-                }
+                Row::Short(row) => return frame.apply_short(&row, registers),
                 Row::Outermost => return Step::End(StackEnd::Root),
                 Row::OtherStack => {
                     let caller = module.and_then(|module| {
@@ -203,8 +206,12 @@ impl CfiUnwinder {
         if let (Code::Epilogue(epilogue), false) = (code, address.is_exact()) {
             return frame.apply_short(&epilogue.row, registers);
         }
-        let bare = BareFrame { facts, modules: &self.modules, stack, address, code };
-        bare.step(find, registers)
+        self.bare(place, stack).step(find, registers)
+    }
+
+    fn bare<'f>(&'f self, place: &Place, stack: &'f StackCopy<'f>) -> BareFrame<'f> {
+        let Place { address, code, .. } = *place;
+        BareFrame { facts: self.facts(), modules: &self.modules, stack, address, code }
     }
 
     #[inline]

@@ -30,7 +30,9 @@ impl BareFrame<'_> {
         find: &mut dyn FindCode,
         registers: &mut Registers,
     ) -> Step {
-        let is_pair = row.cfa_register == self.facts.frame_pointer && row.cfa_offset == PAIR;
+        let counts_from_it = row.cfa_register == self.facts.frame_pointer
+            && registers.get(self.facts.frame_pointer).is_none();
+        let is_pair = counts_from_it && row.cfa_offset == PAIR;
         let on_stack = self.facts.call_leaves == CallLeaves::OnStack;
         let found = (is_pair && on_stack).then(|| self.find_frame_pointer(find, registers));
         let Some(frame_pointer) = found.flatten() else { return Step::End(StackEnd::BadValue) };
