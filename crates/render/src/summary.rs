@@ -208,8 +208,11 @@ fn complete(health: &Health, share: f64, distinct: usize, paint: Paint) -> Strin
 /// How far shares may be off, since not all waits were sampled.
 fn shares_of_waits(deviation: f64, paint: Paint) -> String {
     let within = format!("within about {:.0} %", deviation * 100.0);
-    let within = if deviation > 0.05 { paint.yellow(&within) } else { within };
-    format!("{within} of that time (one standard deviation): not all waits were sampled")
+    let (within, advice) = match deviation > 0.05 {
+        true => (paint.yellow(&within), "; a higher -F samples more of them"),
+        false => (within, ""),
+    };
+    format!("{within} of that time (one standard deviation): not all waits were sampled{advice}")
 }
 
 /// Why stacks are not complete, most frequent first.
@@ -348,6 +351,18 @@ mod tests {
         };
         assert!(!shown(0, 0) && !shown(0, 4_999_999));
         assert!(shown(0, 5_000_000) && shown(1, 4_999_999));
+    }
+
+    #[test]
+    fn how_far_shares_of_waits_may_be_off_is_said_with_advice_where_it_is_much() {
+        let text = |deviation| shares_of_waits(deviation, Paint(false));
+        let said =
+            "within about 3 % of that time (one standard deviation): not all waits were sampled";
+        assert_eq!(text(0.03), said);
+        assert_eq!(
+            text(0.2).replace("20", "3"),
+            format!("{said}; a higher -F samples more of them")
+        );
     }
 
     #[test]
