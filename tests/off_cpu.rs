@@ -167,6 +167,18 @@ fn rare_long_waits_among_many_short_ones_are_seen() {
     assert!(unsampled * 10 < folded.total(), "{}", ended.stderr);
 }
 
+/// What a copy of a stack lacks is read while its thread waits.
+#[test]
+fn stacks_beyond_their_copies_are_read() {
+    if !live_as_root() {
+        return;
+    }
+    let (ended, folded) = waits(&[], &[&program("waits.c"), "deep", "2"]);
+    assert_time_of(&folded, "in_deep", truth(&ended)["in_deep"], &ended.stderr);
+    let cut = folded.with(&["[truncated stack]"]) as f64 / folded.total() as f64;
+    assert!(cut < 0.2, "{cut} of the time is cut\n{}", ended.stderr);
+}
+
 #[test]
 fn who_waits_all_the_time_has_waited_all_the_time() {
     if !live() {

@@ -1,9 +1,9 @@
-// waits [flood SECONDS | turns SECONDS | rare SECONDS]: threads that wait for known times, and say for how long each did.
+// waits [flood SECONDS | turns SECONDS | rare SECONDS | deep SECONDS]: threads that wait for known times, and say for how long each did.
 //
 // A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
 // threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
 // before that, and rests for long after it. With `turns` main sleeps in three places in turn, some thousand
-// times a second. With `rare` it sleeps for long after each hundred short times.
+// times a second. With `rare` it sleeps for long after each hundred short times, with `deep` below 100 KiB of frames.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
@@ -186,7 +186,23 @@ static void rare(uint64_t ns) {
     printf("in_rare %lu\n", waited);
 }
 
+FUNCTION static int in_deep(int depth, uint64_t end) {
+    volatile char frame[1024];
+    frame[0] = (char)depth;
+    if (depth > 0) {
+        return in_deep(depth - 1, end) + frame[0];
+    }
+    while (wall_ns() < end) {
+        nap(10);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "deep") == 0) {
+        MEASURED("in_deep", in_deep(100, wall_ns() + ns_argument(argc, argv, 2, 1.0)));
+        return 0;
+    }
     if (argc > 2 && strcmp(argv[1], "rare") == 0) {
         rare(ns_argument(argc, argv, 2, 1.0));
         return 0;

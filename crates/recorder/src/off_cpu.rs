@@ -345,7 +345,9 @@ impl<S: Clone> OffCpu<S> {
             _ => duration,
         };
         let is_long = duration >= SURELY_SEEN;
-        let counts = |time| time < now && (is_long || away.before);
+        // It does not matter how a wait came to be sampled.
+        let is_known = is_long || away.before || away.sample.is_some();
+        let counts = |time| time < now && is_known;
         let looked_at = away.looked_at.filter(|(time, _)| counts(*time)).map(|(_, sample)| sample);
         let stack = looked_at.or(away.sample).filter(|_| wakers != Wakers::Alone);
         let seen = Seen { stack, waker: away.woken.map(|(_, waker)| waker) };

@@ -179,7 +179,7 @@ impl Session {
             (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
         }
         self.open_bells()?;
-        self.start_readers_of_scripts();
+        self.start_needed_readers();
         Ok(())
     }
 

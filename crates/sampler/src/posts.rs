@@ -51,9 +51,11 @@ impl Session {
         Ok(())
     }
 
-    /// Starts the readers of waits or of what is counted, once there is something to be read.
-    pub(crate) fn start_readers_of_scripts(&mut self) {
-        let has_any = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
+    /// Starts the readers of waits or of what is counted, once there is something to be read: scripts, or stacks of
+    /// waits beyond their copies.
+    pub(crate) fn start_needed_readers(&mut self) {
+        let has_script = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
+        let has_any = has_script || self.has_long_stacks && self.plan.reads_waits;
         let is_wanted = !self.bells.is_empty() || self.plan.reads_counted;
         if !is_wanted || self.readers.are_there() || !has_any {
             return;

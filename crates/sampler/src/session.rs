@@ -95,6 +95,7 @@ pub struct Session {
     /// Whether CPUs that come online are sampled, too.
     all_cpus: bool,
     next_hotplug: Instant,
+    pub(crate) has_long_stacks: bool,
     pub(crate) finished: bool,
 }
 
@@ -196,6 +197,7 @@ impl Session {
             refusals: Vec::new(),
             all_cpus: scope == Scope::Cpus && config.cpus.is_none(),
             next_hotplug: Instant::now() + HOTPLUG,
+            has_long_stacks: false,
             finished: false,
         }
     }
@@ -434,7 +436,7 @@ impl Session {
         }
         self.rings.publish();
         if !self.finished {
-            self.start_readers_of_scripts();
+            self.start_needed_readers();
             self.replace_stuck_readers();
             self.follow_hotplug();
         }

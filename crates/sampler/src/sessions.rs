@@ -130,6 +130,7 @@ impl EventSource for Sessions {
                 since: session.since,
                 stray_samples: &mut session.stray_samples,
                 lost_untold: &mut session.lost_untold,
+                has_long_stacks: &mut session.has_long_stacks,
             });
         }
         drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, settled, sink });
@@ -148,6 +149,8 @@ struct Part<'s> {
     since: Nanos,
     stray_samples: &'s mut u64,
     lost_untold: &'s mut u64,
+    /// Whether one was longer than its copy.
+    has_long_stacks: &'s mut bool,
 }
 
 /// The records of all rings as they are released.
@@ -192,6 +195,7 @@ impl Sieve for Merged<'_> {
         match &mut event.kind {
             EventKind::Sample(sample) => {
                 sample.event = number;
+                *part.has_long_stacks |= sample.user_stack.is_some_and(|stack| stack.reached_limit);
                 if part.readers.reads_stacks(position) {
                     let tid = sample.tid;
                     let holds = |until| {

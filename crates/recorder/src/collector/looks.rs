@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Addresses, Rest, SampleEvent, StackBytes};
-use flame_profile::{Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, Tid};
+use flame_profile::{Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd, Tid};
 
 use super::Collector;
 use crate::aggregator::Wait;
@@ -56,7 +56,7 @@ impl Collector {
         let is_due = now.saturating_since(self.looks.listed) >= BETWEEN_LISTS;
         if is_due && !are_alone && self.looks.waiting.is_empty() {
             let Some(away) = self.away() else { return };
-            self.looks.waiting = away.wait_somewhere(now, LONG, lacks_script);
+            self.looks.waiting = away.wait_somewhere(now, LONG, lacks_callers);
             // There may be no time for all of them, always.
             fastrand::shuffle(&mut self.looks.waiting);
             self.looks.listed = now;
@@ -65,7 +65,7 @@ impl Collector {
         let deadline = Instant::now() + if is_first { LOOK_AT_ALL } else { LOOK };
         while Instant::now() < deadline {
             let Some((pid, tid)) = self.looks.waiting.pop() else { return };
-            if self.away().is_some_and(|away| away.is_to_be_looked_at(tid, lacks_script)) {
+            if self.away().is_some_and(|away| away.is_to_be_looked_at(tid, lacks_callers)) {
                 self.look_at(pid, tid, &clock);
             }
         }
@@ -121,15 +121,17 @@ impl Collector {
     }
 }
 
-/// Whether nobody could read in time what runs in an interpreter: the thread of a long wait can be read later, too.
-fn lacks_script(wait: &Wait) -> bool {
-    let end = wait.get().and_then(|seen| seen.script);
-    end.is_some_and(|(_, end)| {
-        matches!(
-            end,
-            ScriptEnd::NotRead | ScriptEnd::Early | ScriptEnd::NoThread | ScriptEnd::Unnamed
-        )
-    })
+/// Whether its stack goes on beyond its copy, or nobody could read in time what runs in an interpreter: the thread of a
+/// long wait can be read later, too.
+fn lacks_callers(wait: &Wait) -> bool {
+    let Some(seen) = wait.get() else { return false };
+    seen.end.0 == StackEnd::CopyTooShort
+        || seen.script.is_some_and(|(_, end)| {
+            matches!(
+                end,
+                ScriptEnd::NotRead | ScriptEnd::Early | ScriptEnd::NoThread | ScriptEnd::Unnamed
+            )
+        })
 }
 
 /// Where a thread's stack ends and where its code is, if it waits in a system call: its number, six
