@@ -29,7 +29,7 @@ impl Recorded {
         let samples =
             said.lines().find_map(|line| Some(number(line.split_once(" samples of ")?.0)));
         let of = said.lines().find_map(|line| line.split_once(" that happened"));
-        let happened = of.and_then(|(line, _)| Some(number(line.rsplit_once(" of ")?.1)));
+        let happened = of.and_then(|(line, _)| Some(number(line.rsplit_once(' ')?.1)));
         let uneven = of.and_then(|(_, rest)| rest.strip_suffix(" samples of equal weight"));
         let effective = uneven.and_then(|rest| Some(number(rest.rsplit_once(' ')?.1)));
         let samples = samples.unwrap_or_else(|| panic!("no number of samples in:\n{said}"));

@@ -264,8 +264,9 @@ pub(crate) fn unread_stacks(stderr: &str) -> u64 {
     let Some(line) = stderr.lines().find_map(|line| line.trim().strip_prefix("copied")) else {
         return 0;
     };
-    // `14.8 of 16 KiB a stack on average, 48.6 % read on from the process, 52 would have ...`
+    // `14.8 of 16 KiB a stack on average, 48.6 % read on from the process; stacks without ...: 52 would have ...`
     const BUSY: [&str; 2] = ["would have been read too late", "read but not kept"];
-    let parts = line.split(", ").filter(|part| BUSY.iter().any(|reason| part.contains(reason)));
+    let parts = line.split(": ").flat_map(|part| part.split(", "));
+    let parts = parts.filter(|part| BUSY.iter().any(|reason| part.contains(reason)));
     parts.filter_map(|part| part.split(' ').next()?.replace(',', "").parse::<u64>().ok()).sum()
 }

@@ -318,7 +318,7 @@ impl Health {
             parts.push(format!("coverage {}", percent(coverage.fraction())));
         }
         if let Some(seen) = self.occurrences {
-            parts.push(format!("{} of {} that happened", seen.sampled, seen.happened));
+            parts.push(format!("{} happened (by samples {})", seen.happened, seen.sampled));
         }
         if let Some(off_cpu) = self.off_cpu {
             parts.push(format!("off CPU {off_cpu}"));
@@ -399,7 +399,7 @@ mod tests {
                       multiplexed away 2.500 s, 1 records not understood, \
                       2 samples outside any mapping, 4 short-lived tasks not seen, \
                       6 surplus samples left out, 8 lines not readable, coverage 75.0 %, \
-                      10 of 20 that happened, off CPU 0.001 s in 2 waits";
+                      20 happened (by samples 10), off CPU 0.001 s in 2 waits";
         assert_eq!(health.one_line(), expect);
         let (sampled, accounted) = (Nanos(0), Nanos(1_000));
         let coverage = Some(Coverage { sampled, accounted });

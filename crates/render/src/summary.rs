@@ -176,7 +176,10 @@ fn lost(health: &Health, paint: Paint) -> String {
 fn occurrences(seen: Occurrences, samples: u64, paint: Paint) -> String {
     let share = percent(seen.fraction());
     let share = if seen.fraction() < 0.99 { paint.yellow(&share) } else { share };
-    let text = format!("{share} of {} that happened", group_thousands(seen.happened));
+    let text = format!(
+        "{} that happened; samples alone add up to {share} of that",
+        group_thousands(seen.happened)
+    );
     if seen.effective >= samples / 2 {
         return text;
     }
@@ -252,10 +255,29 @@ fn beyond_copies(health: &Health) -> Option<String> {
         let share = percent(Weight(health.read_on).share_of(walked));
         text += &format!(", {share} read on from the process");
     }
-    for (why, count) in &health.not_read {
-        text += &format!(", {} {why}", group_thousands(*count));
+    Some(text + &not_read(health))
+}
+
+/// The stacks that went on beyond their copy and were not read to their end. Not all are shown: where it is asked who wakes
+/// threads, an interrupt is shown without what it came upon.
+fn not_read(health: &Health) -> String {
+    let all: u64 = health.not_read.values().sum();
+    if all == 0 {
+        return String::new();
     }
-    Some(text)
+    let reasons = health.not_read.iter();
+    let reasons = reasons.map(|(why, count)| format!("{} {why}", group_thousands(*count)));
+    let reasons = reasons.collect::<Vec<_>>().join(", ");
+    let is_cut = |end: StackEnd| {
+        matches!(end, StackEnd::CopyTooShort | StackEnd::OtherStack | StackEnd::BadValue)
+    };
+    let shown: u64 = health.walked().filter(|(end, _)| is_cut(*end)).map(|(_, count)| count).sum();
+    let part = match shown {
+        0 => "; none of these is shown".to_owned(),
+        shown if shown < all => format!("; {} of these are shown", group_thousands(shown)),
+        _ => String::new(),
+    };
+    format!("; stacks without the callers beyond their copy: {reasons}{part}")
 }
 
 /// The images that most unnamed frames are in, and why; of the others the reasons. `None` where
@@ -326,7 +348,7 @@ fn seconds(time: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flame_profile::Coverage;
+    use flame_profile::{Coverage, NotRead};
 
     use super::*;
 
@@ -336,10 +358,10 @@ mod tests {
             let seen = Occurrences { sampled: 6000, happened: 6024, effective };
             occurrences(seen, 1700, Paint(false))
         };
-        assert_eq!(text(900), "99.6 % of 6,024 that happened");
-        let uneven = "99.6 % of 6,024 that happened; weights differ: as precise as 420 samples of \
-                      equal weight";
-        assert_eq!(text(420), uneven);
+        let even = "6,024 that happened; samples alone add up to 99.6 % of that";
+        assert_eq!(text(900), even);
+        let uneven = "; weights differ: as precise as 420 samples of equal weight";
+        assert_eq!(text(420), format!("{even}{uneven}"));
     }
 
     #[test]
@@ -373,6 +395,26 @@ mod tests {
         let said = "            33.3 % of what is shown is below [truncated stack]\n";
         assert!(text(0.333).contains(said), "{}", text(0.333));
         assert!(!text(0.0002).contains("what is shown"));
+    }
+
+    #[test]
+    fn it_is_said_what_is_missing_of_stacks_that_were_not_read() {
+        let mut health = Health { read_on: 1, ..Health::default() };
+        health.stack_ends.insert(StackEnd::Root, 2);
+        let read = "0.0 of 0 KiB a stack on average, 50.0 % read on from the process";
+        assert_eq!(beyond_copies(&health).as_deref(), Some(read));
+        health.not_read.insert(NotRead::NoReader, 1132);
+        health.not_read.insert(NotRead::Late, 52);
+        let why = "; stacks without the callers beyond their copy: 1,132 could not be read at the \
+                   moment of the sample, 52 would have been read too late";
+        let text = |part: &str| Some(format!("{read}{why}{part}"));
+        assert_eq!(beyond_copies(&health), text("; none of these is shown"));
+        health.stack_ends = [(StackEnd::Root, 200), (StackEnd::CopyTooShort, 200)].into();
+        health.read_on = 200;
+        assert_eq!(beyond_copies(&health), text("; 200 of these are shown"));
+        *health.stack_ends.entry(StackEnd::CopyTooShort).or_default() = 1184;
+        health.read_on = 692;
+        assert_eq!(beyond_copies(&health), text(""));
     }
 
     #[test]
