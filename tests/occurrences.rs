@@ -180,3 +180,29 @@ fn whole_machine_counts_what_all_programs_do() {
     let ratio = (three + one) as f64 / truth as f64;
     assert!((0.8..1.25).contains(&ratio), "{three} + {one} of {truth}\n{}", recorded.said);
 }
+
+/// On the CPU of the target, flame's own calls are among those that are counted: one for each sample would make each Nth call of
+/// the target each (N-1)th, of two or four places always the same half.
+#[test]
+fn places_that_do_the_same_in_turn_have_equal_shares() {
+    if !live_as_root() {
+        return;
+    }
+    for number in ["2", "3", "4", "5", "7"] {
+        let scratch = Scratch::new();
+        let path = scratch.file("out.folded");
+        let mut command = Command::new("taskset");
+        command.args(["-c", "0", flame().get_program().to_str().unwrap(), "record"]);
+        command.args(["--mode", "syscalls", "--measure", "count", "-o", &path, "--"]);
+        command.args([&program("in_turn.c"), number, "1"]);
+        let recorded = Recorded::of(finish(&mut command).success(), &path);
+        let all: u64 = recorded.truth.values().sum();
+        for (name, count) in &recorded.truth {
+            let part = u128::from(recorded.folded.with(&["main", name]));
+            let samples = u128::from(recorded.effective.min(recorded.samples));
+            let part = u64::try_from(part * samples / u128::from(all)).unwrap();
+            let expect = *count as f64 / all as f64;
+            assert_share(part, recorded.effective.min(recorded.samples), expect, 0.01);
+        }
+    }
+}

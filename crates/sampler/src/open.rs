@@ -212,13 +212,13 @@ impl Plan {
         Ok(event)
     }
 
-    /// The filter of an event that samples: on whole CPUs, what readers do is left out.
+    /// The filter of an event that samples: on whole CPUs, what flame does is left out.
     fn filter_of(&self, who: &Who) -> Option<String> {
-        let sees_readers = self.reads_counted && self.event.is_tracepoint();
+        let sees_flame = self.reads_counted && self.event.is_tracepoint();
         let own = by_others();
         match (who, &self.event.filter) {
-            (Who::Everyone, Some(filter)) if sees_readers => Some(format!("({filter}) && {own}")),
-            (Who::Everyone, None) if sees_readers => Some(own),
+            (Who::Everyone, Some(filter)) if sees_flame => Some(format!("({filter}) && {own}")),
+            (Who::Everyone, None) if sees_flame => Some(own),
             (_, filter) => filter.clone(),
         }
     }

@@ -1,9 +1,16 @@
-//! What readers are called where what they do themselves must not be counted: the kernel leaves out what has that name.
+//! What readers are called where what they do themselves must not be counted: the kernel leaves out what has that name,
+//! and the thread that empties the rings by its number, since people look for that by its own name.
+//!
+//! That thread is woken by each sample, too. On the CPU of the target its one system call a sample, if it was counted, would
+//! make each Nth call of the target each (N-1)th: that is no prime, and in step with programs that do two or four things in
+//! turn. In a PID namespace its number is not the kernel's, and it is counted.
 //!
 //! It is another one in each recording, since a program that knew it could take it, too.
 
 use std::ffi::CString;
 use std::sync::OnceLock;
+
+use nix::unistd::gettid;
 
 /// The name, of 15 bytes at most.
 pub(crate) fn own_name() -> &'static str {
@@ -18,7 +25,7 @@ pub(crate) fn take_own_name() {
     }
 }
 
-/// A filter of the kernel for what others do.
+/// A filter of the kernel for what others do than readers and the calling thread, which opens the events and empties the rings.
 pub(crate) fn by_others() -> String {
-    format!("COMM != \"{}\"", own_name())
+    format!("COMM != \"{}\" && common_pid != {}", own_name(), gettid())
 }
