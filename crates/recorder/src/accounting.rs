@@ -230,6 +230,8 @@ pub enum ProcessTimes {
         whole: bool,
         /// Their times at the beginning.
         start: Times,
+        /// What they had since then when they were last there: a process that ends takes it along.
+        last: Times,
     },
     /// Of this process's children: the launched program, once it was waited for, and those that it
     /// waited for.
@@ -259,12 +261,21 @@ impl ProcessTimes {
             _ if config.cpus.is_some() => ProcessTimes::Unknown,
             Target::Processes(_) => {
                 let pids = pids.to_vec();
-                ProcessTimes::Attached { start: sum(&pids, whole), whole, pids }
+                let last = Times::default();
+                ProcessTimes::Attached { start: sum(&pids, whole), last, whole, pids }
             }
             Target::Launched(_) => {
                 ProcessTimes::Launched { start: of_children().unwrap_or_default() }
             }
             _ => ProcessTimes::Unknown,
+        }
+    }
+
+    /// Looks at processes that ran already, while they are there.
+    pub(crate) fn look(&mut self) {
+        if let ProcessTimes::Attached { pids, whole, start, last } = self {
+            let now = sum(pids, *whole).since(*start);
+            *last = if now.all > last.all { now } else { *last };
         }
     }
 
@@ -288,7 +299,7 @@ impl ProcessTimes {
 
     fn times(&self) -> Times {
         match self {
-            ProcessTimes::Attached { pids, whole, start } => sum(pids, *whole).since(*start),
+            ProcessTimes::Attached { last, .. } => *last,
             ProcessTimes::Launched { start } => of_children().unwrap_or_default().since(*start),
             ProcessTimes::Unknown => Times::default(),
         }
@@ -366,6 +377,17 @@ mod tests {
         // What was lost makes it less sure.
         assert!(two_sizes.variance(Some(80)) > 2.0 * two_sizes.variance(Some(40)));
         assert!(counted(&[(1, 10), (1, 1000)]).variance(Some(4)) > 0.0);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_had_the_time_that_it_was_seen_to_have() {
+        let gone = Pid(u32::MAX >> 1);
+        let last = Times { kernel: TICK, all: 3 * TICK };
+        let (start, whole) = (Times { kernel: TICK, all: TICK }, true);
+        let mut times = ProcessTimes::Attached { pids: vec![gone], whole, start, last };
+        times.look();
+        assert_eq!(times.all(), Some(Nanos(3 * TICK)));
+        assert_eq!(times.kernel_share(), Some(1.0 / 3.0));
     }
 
     #[test]

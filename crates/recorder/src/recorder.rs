@@ -55,12 +55,16 @@ pub struct Recorder<S: EventSource = Sessions> {
     /// What the source knows besides its events.
     ask: fn(&S) -> Tally,
     times: ProcessTimes,
+    looked_at: Instant,
     /// The same, from when sampling had stopped.
     tally: Option<Tally>,
 }
 
 /// How many processes are looked at for interpreters before the recording starts.
 const MOST_LOOKED_AT: usize = 64;
+
+/// How often it is looked at what CPU time processes have had that may end. It takes 10 us each.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// What is left of a recording.
 #[derive(Debug)]
@@ -190,6 +194,7 @@ impl<S: EventSource> Recorder<S> {
             rows: None,
             ask: |_| Tally::default(),
             times: ProcessTimes::Unknown,
+            looked_at: Instant::now(),
             tally: None,
         }
     }
@@ -238,7 +243,15 @@ impl<S: EventSource> Recorder<S> {
     /// The source cannot go on.
     pub fn poll(&mut self, timeout: Duration) -> Result<(), S::Error> {
         self.source.wait(timeout);
+        if self.looked_at.elapsed() >= BETWEEN_LOOKS {
+            self.look_at_times();
+        }
         self.drain()
+    }
+
+    fn look_at_times(&mut self) {
+        self.times.look();
+        self.looked_at = Instant::now();
     }
 
     fn drain(&mut self) -> Result<(), S::Error> {
@@ -266,6 +279,7 @@ impl<S: EventSource> Recorder<S> {
     /// The source cannot go on.
     pub fn snapshot(&mut self) -> Result<Profile, S::Error> {
         self.drain()?;
+        self.look_at_times();
         let (rows, health) = self.collector.rows_so_far();
         Ok(self.named(&rows, health))
     }
@@ -279,6 +293,7 @@ impl<S: EventSource> Recorder<S> {
             self.source.stop();
             let now = self.source.now();
             self.stopped = Some(Instant::now());
+            self.look_at_times();
             self.drain()?;
             self.collector.end_waits(now);
             self.tally = Some(self.look());
