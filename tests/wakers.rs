@@ -72,6 +72,16 @@ fn threads_are_woken_by_who_writes_and_sleepers_by_a_timer() {
     let what = format!("{alone:?}\n{said}");
     assert_woken(&alone, "taker", &["woken by giver", "main", "give_work"], &what);
     assert_woken(&alone, "napper", &["woken by an interrupt"], &what);
+    // What is not shown, waiting for a CPU, is said.
+    let off_cpu = said.lines().find(|line| line.contains("off CPU")).unwrap();
+    let seconds = |part: &str| {
+        let before = part.split_once(" s ").map_or(part, |(before, _)| before);
+        before.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    let mut parts = off_cpu.split(", ");
+    let all = seconds(parts.next().unwrap());
+    let after = parts.find(|part| part.contains("after the wakeup")).map_or(0.0, seconds);
+    assert!((all - after - alone.total() as f64 / 1e9).abs() < 0.002, "{what}");
     // What the interrupt came upon had nothing to do with it.
     assert_eq!(alone.with_in_order(&["woken by an interrupt", "main"]), 0, "{what}");
 

@@ -25,22 +25,26 @@ pub struct OffCpuTime {
     pub missed: Nanos,
     /// How far the time of a part of the picture may be off, since not all waits were sampled: about one standard deviation.
     pub deviation: Nanos,
+    /// Of the time of all waits, what is not shown: it passed after the wakeup, until there was a CPU.
+    pub after_wakeup: Nanos,
 }
 
 impl OffCpuTime {
     /// The numbers, in the order of the fields.
-    pub fn to_numbers(self) -> [u64; 9] {
+    pub fn to_numbers(self) -> [u64; 10] {
         let (OffCpuTime { waits, sampled, left_out, unpaired, .. }, time) = (self, self.time.0);
         let (before, preempted, missed) = (self.before.0, self.preempted.0, self.missed.0);
-        let deviation = self.deviation.0;
-        [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation]
+        let (deviation, after) = (self.deviation.0, self.after_wakeup.0);
+        [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation, after]
     }
 
-    /// What [`OffCpuTime::to_numbers`] gave.
-    pub fn from_numbers(numbers: [u64; 9]) -> OffCpuTime {
-        let [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation] =
-            numbers;
-        OffCpuTime {
+    /// What [`OffCpuTime::to_numbers`] gave, with all or fewer of them: older files lack the last ones. `None` of more.
+    pub fn from_numbers(numbers: &[u64]) -> Option<OffCpuTime> {
+        let mut all = [0; 10];
+        all.get_mut(..numbers.len())?.copy_from_slice(numbers);
+        let [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation, after] =
+            all;
+        Some(OffCpuTime {
             time: Nanos(time),
             before: Nanos(before),
             preempted: Nanos(preempted),
@@ -50,7 +54,8 @@ impl OffCpuTime {
             unpaired,
             missed: Nanos(missed),
             deviation: Nanos(deviation),
-        }
+            after_wakeup: Nanos(after),
+        })
     }
 
     /// The deviation as a share of all time; `None` where it is too small to matter.
@@ -66,6 +71,10 @@ impl fmt::Display for OffCpuTime {
         write!(f, "{} in {} waits", seconds(self.time), self.waits)?;
         if self.preempted > Nanos(0) {
             write!(f, ", {} of it preempted", seconds(self.preempted))?;
+        }
+        if self.after_wakeup > Nanos(0) {
+            let after = seconds(self.after_wakeup);
+            write!(f, ", {after} of it after the wakeup, waiting for a CPU: not shown")?;
         }
         if self.before > Nanos(0) {
             write!(f, ", {} since before the recording", seconds(self.before))?;
@@ -101,12 +110,27 @@ mod tests {
         let expect = "1.500 s in 3 waits, 0.002 s of it preempted, 2 waits sampled, \
                       1 whose end is not known left out";
         assert_eq!(all.to_string(), expect);
-        assert_eq!(OffCpuTime::from_numbers(all.to_numbers()), all);
+        assert_eq!(OffCpuTime::from_numbers(&all.to_numbers()), Some(all));
         (all.before, all.left_out, all.sampled) = (Nanos(1_000_000), 4, 3);
         all.missed = Nanos(250_000_000);
         let expect = "1.500 s in 3 waits, 0.002 s of it preempted, 0.001 s since before the \
                       recording, 4 of other lengths left out, 1 whose end is not known left out \
                       (at most 0.250 s)";
         assert_eq!(all.to_string(), expect, "that all were sampled goes without saying");
+    }
+
+    #[test]
+    fn what_follows_wakeups_is_said_and_not_in_files_that_are_older() {
+        let time = Nanos(14_623_000_000);
+        let mut all = OffCpuTime { time, waits: 3, sampled: 3, ..OffCpuTime::default() };
+        let older = all.to_numbers();
+        all.after_wakeup = Nanos(2_397_000_000);
+        let expect =
+            "14.623 s in 3 waits, 2.397 s of it after the wakeup, waiting for a CPU: not shown";
+        assert_eq!(all.to_string(), expect);
+        assert_eq!(OffCpuTime::from_numbers(&all.to_numbers()), Some(all));
+        let without = OffCpuTime { after_wakeup: Nanos(0), ..all };
+        assert_eq!(OffCpuTime::from_numbers(&older[..9]), Some(without));
+        assert_eq!(OffCpuTime::from_numbers(&[0; 11]), None);
     }
 }

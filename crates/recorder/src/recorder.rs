@@ -10,7 +10,7 @@ use crate::SharedFiles;
 use crate::accounting::{ProcessTimes, Sampled, Tally};
 use crate::aggregator::Rows;
 use crate::collector::{Collector, SeenImage};
-use crate::config::{BlockEvents, Options, RecorderConfig, Stream};
+use crate::config::{BlockEvents, EVENT_VALUE, Options, RecorderConfig, Stream};
 use crate::jit::JitTarget;
 use crate::naming;
 use crate::proc::all_processes;
@@ -385,7 +385,8 @@ impl<S: EventSource> Recorder<S> {
         if self.shows_idle {
             tally.add_idle(&mut profile);
         }
-        profile.health.off_cpu = self.collector.waits();
+        let shown = Nanos(profile.total(EVENT_VALUE).0);
+        profile.health.off_cpu = self.collector.waits(self.stopped.and(Some(shown)));
         profile.runs = self.collector.runs();
         profile
     }

@@ -224,7 +224,7 @@ impl FactReader {
             "off_cpu" => {
                 let numbers = value.split(' ').map(str::parse);
                 let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;
-                health.off_cpu = Some(OffCpuTime::from_numbers(numbers.try_into().ok()?));
+                health.off_cpu = Some(OffCpuTime::from_numbers(&numbers)?);
             }
             "coverage" => {
                 let (sampled, accounted) = value.split_once(' ')?;

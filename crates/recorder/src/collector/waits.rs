@@ -353,9 +353,12 @@ impl Collector {
         Some(runs.iter().chain(&on_cpu.so_far(self.now)).map(run).collect())
     }
 
-    /// What is known of all waits; `None` where samples are not of waits.
-    pub(crate) fn waits(&self) -> Option<OffCpuTime> {
-        self.off_cpu.as_ref().map(OffCpu::sums)
+    /// What is known of all waits, of which so much is shown in the end; `None` where samples are not of waits.
+    pub(crate) fn waits(&self, shown: Option<Nanos>) -> Option<OffCpuTime> {
+        let sums = self.off_cpu.as_ref()?.sums();
+        let are_alone = self.wakings.as_ref().is_some_and(|wakings| wakings.are_alone);
+        let shown = shown.filter(|_| are_alone).unwrap_or(sums.time);
+        Some(OffCpuTime { after_wakeup: sums.time.saturating_since(shown), ..sums })
     }
 }
 
