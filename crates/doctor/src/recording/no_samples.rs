@@ -119,12 +119,11 @@ impl NoSamples<'_> {
             ),
             _ => format!("the event {event}{filter} did not happen in {duration:.1} s"),
         };
-        let failure = failure.why(why);
+        let failure = failure.why(format!("{why}{}", before_the_recording(&event.name)));
         if !event.is_occurrence() {
             return failure.or_try("-e cpu-clock, or a longer recording");
         }
         let failure = failure.or_try("a longer recording, while the target does that");
-        // Waits that began before the recording are none of its calls.
         match event.name.contains("futex") {
             true => failure.or_try(WAITS),
             false => failure,
@@ -150,9 +149,30 @@ impl NoSamples<'_> {
     }
 }
 
+/// That waits which began before the recording are none of its calls, where these are of a system call that waits.
+fn before_the_recording(event: &str) -> &'static str {
+    match event.contains("futex") {
+        true => "; calls that began before the recording are not seen (by --mode off-cpu they are)",
+        false => "",
+    }
+}
+
 /// Whether a program gets rights that who starts it has not.
 fn has_other_rights(path: &Path) -> bool {
     let mode = fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     // Whoever may not read a program may not look into it either.
     mode & 0o6000 != 0 || fs::File::open(path).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_since_before_the_recording_is_shown_by_another_mode() {
+        for event in ["syscalls:sys_exit_futex", "syscalls:sys_enter_futex"] {
+            assert!(before_the_recording(event).contains("began before the recording"), "{event}");
+        }
+        assert_eq!(before_the_recording("page-faults"), "");
+    }
 }
