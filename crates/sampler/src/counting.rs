@@ -57,6 +57,11 @@ const BETWEEN_RARE_DRAWS: Nanos = Nanos(15_000_000_000);
 /// chooses, which may be in step with the program: few samples are to hang on one.
 const BATCH: RangeInclusive<u64> = 16..=48;
 
+/// The least period but one, and the least mean of what is drawn: a program may well do three, five or seven things in
+/// turn, and with a period that divides these it is sampled in some of them only.
+const LEAST_PERIOD: u64 = 11;
+const LEAST_DRAWN: f64 = 14.0;
+
 /// The shortest and the longest period that is drawn, in parts of the mean.
 const PERIODS: [f64; 2] = [0.5, 1.5];
 
@@ -309,8 +314,8 @@ impl Counting {
         let (period, turn, since_set) = (lane.period, lane.turn, lane.since_set);
         let is_stuck = match turn {
             Turn::Trigger { .. } => false,
-            Turn::First { old } => old as f64 > 4.0 * mean,
-            Turn::Steady => period as f64 > 4.0 * mean,
+            Turn::First { old } => old as f64 > 4.0 * spaced(mean),
+            Turn::Steady => period as f64 > 4.0 * spaced(mean),
         };
         let had_turn = turn == Turn::Steady && since_set >= lane.batch;
         if !(had_turn || is_stuck) || (mean < 2.0 && period == 1) {
@@ -331,7 +336,8 @@ impl Counting {
         let passed: u64 = self.lanes.iter().map(|lane| lane.passed).sum();
         let burst = passed as f64 / self.frequency as f64 / BETWEEN_LOOKS.as_secs_f64();
         let is_late = now.saturating_since(self.drawn_at) >= self.between_draws && self.mean >= 2.0;
-        let is_wrong = self.mean.max(burst / 4.0) > 4.0 * period || period > 8.0 * self.mean;
+        let is_wrong =
+            self.mean.max(burst / 4.0) > 4.0 * period || period > 8.0 * spaced(self.mean);
         if !is_late && !is_wrong {
             return None;
         }
@@ -366,9 +372,19 @@ impl Counting {
         if mean < 2.0 {
             return 1;
         }
-        let part = PERIODS[0] + self.random.f64() * (PERIODS[1] - PERIODS[0]);
-        prime_from(whole(part * mean))
+        drawn_prime(mean, &mut self.random)
     }
+}
+
+/// The mean of the periods that are drawn where so many are wanted.
+fn spaced(mean: f64) -> f64 {
+    if mean < 2.0 { mean } else { mean.max(LEAST_DRAWN) }
+}
+
+/// A prime that no small number of things in turn is in step with.
+pub(crate) fn drawn_prime(mean: f64, random: &mut fastrand::Rng) -> u64 {
+    let part = PERIODS[0] + random.f64() * (PERIODS[1] - PERIODS[0]);
+    prime_from(whole(part * mean.max(LEAST_DRAWN)).max(LEAST_PERIOD))
 }
 
 /// `total * index / of`, rounded down.
@@ -378,7 +394,7 @@ fn share(total: u64, index: u64, of: u64) -> u64 {
 }
 
 /// The smallest odd prime that is not below a number.
-pub(crate) fn prime_from(number: u64) -> u64 {
+fn prime_from(number: u64) -> u64 {
     let is_prime =
         |n: u64| (3..).step_by(2).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
     let mut odd = number.clamp(3, 1 << 32) | 1;

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use flame_profile::{Nanos, Tid, whole};
+use flame_profile::{Nanos, Tid};
 
-use crate::counting::prime_from;
+use crate::counting::drawn_prime;
 use crate::occurrences::MOST_DRAWN;
 
 /// Fewer samples a second than that of a busy thread say little.
@@ -20,11 +20,6 @@ const MOST: f64 = 4000.0;
 
 /// Below that mean period each switch is sampled.
 const LEAST_MEAN: f64 = 4.0;
-
-/// The least period but one, and the least mean of what is drawn: a program may well do three, five or seven things in
-/// turn, and with a period that divides these it is sampled in some of them only.
-const LEAST_PERIOD: u64 = 11;
-const LEAST_DRAWN: f64 = 14.0;
 
 /// How often the rates are looked at.
 const BETWEEN_LOOKS: Nanos = Nanos(100_000_000);
@@ -119,8 +114,7 @@ impl SwitchRates {
         for (tid, count) in &self.counts {
             let mean = rate(*count, seconds) / share;
             if mean >= LEAST_MEAN {
-                let drawn = mean.max(LEAST_DRAWN) * (0.5 + self.random.f64());
-                self.periods.insert(*tid, prime_from(whole(drawn).max(LEAST_PERIOD)));
+                self.periods.insert(*tid, drawn_prime(mean, &mut self.random));
             }
         }
         self.drawn_at = now;

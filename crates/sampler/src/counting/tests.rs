@@ -103,7 +103,16 @@ fn samples_stand_for_what_happened_whatever_its_pattern() {
     check(1_000_000, &long, 5);
 }
 
-/// Two threads that wake each other: flame looks, and sets periods, always while the same one runs.
+/// A server may well wait, read and write in turn: N is never 2, 3, 5 or 7.
+#[test]
+fn few_things_in_turn_are_not_in_step_with_the_samples() {
+    for rate in [2500, 4000, 6000, 10_000, 20_000] {
+        check(rate, &[0, 1, 2], 5);
+        check(rate, &[0, 1, 2, 3, 3], 5);
+        check(rate, &[0, 1, 2, 3, 3, 3, 3], 5);
+    }
+}
+
 /// Two threads that wake each other: flame looks, and sets periods, always while the same one runs.
 #[test]
 fn who_runs_when_periods_are_set_has_no_more_than_its_share() {
