@@ -122,8 +122,8 @@ impl Parser {
             }
             b"positions" => self.positions = words().count().max(1),
             b"creator" => self.sums.is_of_xdebug = value.trim_ascii().starts_with(b"xdebug"),
-            b"summary" => self.sums.add_summary(self.line, words())?,
-            b"totals" => self.sums.add_totals(self.line, words())?,
+            b"summary" => self.sums.summary.add(self.line, words())?,
+            b"totals" => self.sums.totals.add(self.line, words())?,
             _ => {}
         }
         Ok(())

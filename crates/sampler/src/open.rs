@@ -149,11 +149,11 @@ impl Plan {
 
     /// Whether stacks are read beyond their copies, by a reader that is woken at the moment of the sample.
     pub(crate) fn reads_stacks(&self) -> bool {
-        (self.wake_at_samples || self.reads_scripts_only()) && self.stack_copy > 0
+        (self.wake_at_samples || self.reads_if_needed()) && self.stack_copy > 0
     }
 
-    /// Whether that is done for threads only that may run an interpreter.
-    pub(crate) fn reads_scripts_only(&self) -> bool {
+    /// Whether that is done of waits, or of what is counted, once there is something to be read.
+    fn reads_if_needed(&self) -> bool {
         self.reads_waits || self.reads_counted
     }
 
@@ -331,7 +331,7 @@ impl Plan {
             .read_format(ReadFormat::empty());
         let registers = self.layout.fields().user_registers;
         builder.sample_regs_user(registers).sample_stack_user(self.stack_copy);
-        let wakes = self.wake_at_samples || self.reads_scripts_only();
+        let wakes = self.wake_at_samples || self.reads_if_needed();
         match wakes && records != Records::SideBand {
             true => builder.wakeup_events(1),
             false => builder.wakeup_watermark(self.wake_after),

@@ -272,8 +272,7 @@ impl Reader {
         let always = !self.timer_rests;
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
-        let (is_one, is_any) =
-            (!self.plan.reads_waits, self.plan.reads_waits || !self.plan.reads_scripts_only());
+        let (is_one, is_any) = (!self.plan.reads_waits, !self.plan.reads_counted);
         let mut latest = mem::replace(&mut work.left, Latest::new(is_one));
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
         let mut maps_code = false;

@@ -14,15 +14,15 @@ pub(super) struct Sums {
     /// Of the costs that were read.
     read: Vec<u64>,
     /// What all has cost; that of each part of a file.
-    summary: Said,
+    pub(super) summary: Said,
     /// What all costs in the file are together.
-    totals: Said,
+    pub(super) totals: Said,
     /// Whose `summary` has the time that it took itself besides, and of memory the largest amount.
     pub(super) is_of_xdebug: bool,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+pub(super) struct Said {
     /// The last line.
     line: u64,
     sums: Vec<u64>,
@@ -31,22 +31,6 @@ struct Said {
 impl Sums {
     pub(super) fn add(&mut self, costs: &[u64]) {
         add(&mut self.read, costs);
-    }
-
-    pub(super) fn add_summary<'w>(
-        &mut self,
-        line: u64,
-        words: impl Iterator<Item = &'w [u8]>,
-    ) -> Result<(), &'static str> {
-        self.summary.add(line, words)
-    }
-
-    pub(super) fn add_totals<'w>(
-        &mut self,
-        line: u64,
-        words: impl Iterator<Item = &'w [u8]>,
-    ) -> Result<(), &'static str> {
-        self.totals.add(line, words)
     }
 
     /// Says where they differ, and by how much.
@@ -81,7 +65,7 @@ impl Sums {
 }
 
 impl Said {
-    fn add<'w>(
+    pub(super) fn add<'w>(
         &mut self,
         line: u64,
         words: impl Iterator<Item = &'w [u8]>,

@@ -5,13 +5,14 @@
 //! address behind a call of this very function. The first pair of that kind is taken; it may be one that an earlier call
 //! has left there, so it is a guess.
 
+use flame_profile::{ProcessAddress, StackEnd};
+
 use super::{BareFrame, Evidence};
 use crate::arch::CallLeaves;
-use crate::code::FindCode;
+use crate::code::{Code, FindCode};
 use crate::registers::Registers;
 use crate::row::ShortRow;
 use crate::step::{Frame, Step};
-use flame_profile::{ProcessAddress, StackEnd};
 
 /// How large a frame may be.
 const LARGEST_FRAME: u64 = 64 * 1024;
@@ -50,8 +51,9 @@ impl BareFrame<'_> {
         let mut open = None;
         for place in (start..start.saturating_add(LARGEST_FRAME)).step_by(8) {
             let Ok(caller) = self.stack.read_u64(place) else { break };
-            let Ok(address) = self.stack.read_u64(place + 8) else { break };
-            let is_above = caller > place + 8 && caller - place <= FARTHEST_CALLER;
+            let Ok(address) = self.stack.read_u64(place.wrapping_add(8)) else { break };
+            let distance = caller.saturating_sub(place);
+            let is_above = distance > 8 && distance <= FARTHEST_CALLER;
             if !(caller == 0 || is_above && caller % 8 == 0) {
                 continue;
             }
@@ -72,7 +74,7 @@ impl BareFrame<'_> {
         let address = self.stack.read_u64(frame_pointer.wrapping_add(8));
         frame_pointer == 0
             || address.is_ok_and(|address| {
-                find.code(ProcessAddress(address)) != crate::Code::NotCode
+                find.code(ProcessAddress(address)) != Code::NotCode
                     && self.evidence(find, address) > Evidence::Code
             })
     }
