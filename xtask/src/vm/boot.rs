@@ -73,7 +73,8 @@ fn command(machine: &Machine, kernel: &Kernel, image: &Path) -> Command {
     command.args(["-nographic", "-no-reboot", "-nic", "none"]);
     command.args(["-smp", &machine.cpus.to_string(), "-m", &machine.megabytes.to_string()]);
     command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(image);
-    let line = format!("console={} quiet loglevel=1 panic=-1", machine.arch.console());
+    // A kernel that has failed ends the machine: it would hang, and say nothing.
+    let line = format!("console={} quiet loglevel=1 oops=panic panic=-1", machine.arch.console());
     command.args(["-append", &line]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     command

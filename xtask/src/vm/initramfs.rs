@@ -40,7 +40,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Those of the guest itself.
-const TOOLS: [&str; 3] = ["apart", "setcap", "terminal"];
+const TOOLS: [&str; 4] = ["apart", "setcap", "terminal", "timers"];
 
 /// Only where nothing else is tried on: the processor signs return addresses, and no test of another kind runs there.
 const ARM_PROGRAMS: &[(&str, &str, &[&str])] = &[
