@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 mod answer;
 mod boot;
 mod cases;
+mod costs;
 mod initramfs;
 mod machine;
 mod modes;

@@ -249,16 +249,14 @@ impl Health {
         counts.iter().any(|count| *count > 0)
     }
 
-    /// ` (12.0 % read on from the process)`: the share of all walked stacks; empty when there are
-    /// none.
-    fn read_on_text(&self) -> String {
-        let walked = Weight(self.walked().map(|(_, count)| count).sum());
+    /// How many stacks were read on beyond their copies: the share of those that are shown. With wakers, more may have been
+    /// read than are shown: then their number.
+    pub fn read_on_text(&self) -> Option<String> {
+        let shown = self.walked().map(|(_, count)| count).sum();
         match self.read_on {
-            0 => String::new(),
-            count => {
-                let share = percent(Weight(count).share_of(walked));
-                format!(" ({share} read on from the process)")
-            }
+            0 => None,
+            count if count <= shown => Some(percent(Weight(count).share_of(Weight(shown)))),
+            count => Some(format!("{count} stacks")),
         }
     }
 
@@ -281,7 +279,12 @@ impl Health {
     pub fn one_line(&self) -> String {
         let mut parts = vec![format!("{} samples", self.samples)];
         if let Some(share) = self.complete_share() {
-            parts.push(format!("{} of stacks complete{}", percent(share), self.read_on_text()));
+            parts.push(format!(
+                "{} of stacks complete{}",
+                percent(share),
+                self.read_on_text()
+                    .map_or_else(String::new, |read| format!(" ({read} read on from the process)"))
+            ));
         }
         if let Some(share) = self.guessed_share().filter(|share| *share > 0.0) {
             parts.push(format!("{} with guessed frames", percent(share)));

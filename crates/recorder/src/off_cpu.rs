@@ -6,20 +6,19 @@
 //!
 //! Of a thread that switches very often only some switches are sampled, but each is told of, so that
 //! the sum is always known. What passed unsampled is shared out among the thread's samples of about the
-//! same length (see lengths.rs; waiting and being preempted are kinds of their own), by their times: so a
+//! same length (see lengths.rs) and kind (see kinds.rs), by their times: so a
 //! long wait never stands for short ones nor they for it, whatever happened to be sampled.
 
 use flame_profile::{Nanos, OffCpuTime, Pid, Tid, whole};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::config::{States, Waits, Wakers};
-use lengths::{Lengths, Sampled, Shares};
+pub(crate) use kinds::LONG_WAIT;
+use kinds::{KeptBack, Kind};
+use lengths::{Sampled, Shares};
 
+mod kinds;
 mod lengths;
-
-/// A wait that lasts this long is known though it was not sampled: who waits is looked at before. What was seen of one
-/// that ended earlier does not count, since the longest would be seen the most, and stand for the others.
-pub(crate) const SURELY_SEEN: Nanos = Nanos(30_000_000);
 
 /// Follows the threads of a recording. `S` is a sample that does not know yet for how long.
 ///
@@ -39,34 +38,6 @@ pub(crate) struct OffCpu<S> {
     sums: OffCpuTime,
     /// How far the time of a part of all may be off, by what was not sampled: the variance.
     variance: f64,
-}
-
-/// How many kinds of times there are of which one is not sampled like another.
-const KINDS: usize = 4;
-
-/// What of a thread was not handed out yet.
-#[derive(Debug)]
-struct KeptBack<S> {
-    pid: Pid,
-    /// What is sampled like others of its length: waits, times of being preempted, what has begun and in which the CPU
-    /// was lost, and waits that last so long that they are looked at.
-    lengths: [Lengths<S>; KINDS],
-}
-
-impl<S> KeptBack<S> {
-    fn of(pid: Pid) -> KeptBack<S> {
-        KeptBack { pid, lengths: std::array::from_fn(|_| Lengths::default()) }
-    }
-
-    fn of_kind(&mut self, is_switched: bool, preempted: bool, is_long: bool) -> &mut Lengths<S> {
-        let kind = match (is_switched, preempted) {
-            (true, _) => 2,
-            (false, true) => 1,
-            (false, false) if is_long => 3,
-            (false, false) => 0,
-        };
-        &mut self.lengths[kind]
-    }
 }
 
 /// A thread that has left its CPU, or is about to.
@@ -128,6 +99,18 @@ impl<S> Away<S> {
     /// Whether it was not over when its thread showed up again.
     fn is_unseen(&self) -> bool {
         !self.before || self.is_lost
+    }
+
+    /// What is known of it when it is over, and whether that does not depend on how long it lasted: a look counts until
+    /// `last_look`, if at all, while of what was sampled it does not matter when it was.
+    fn seen(self, now: Nanos, last_look: Option<Nanos>, wakers: Wakers) -> (Seen<S>, bool) {
+        let is_known = self.before || self.sample.is_some();
+        let counts = |time| time < now && (is_known || last_look.is_some());
+        let looked_at = self.looked_at.filter(|(time, _)| counts(*time));
+        let is_late = looked_at.as_ref().is_some_and(|(time, _)| last_look < Some(*time));
+        let stack = looked_at.map(|(_, sample)| sample).or(self.sample);
+        let stack = stack.filter(|_| wakers != Wakers::Alone);
+        (Seen { stack, waker: self.woken.map(|(_, waker)| waker) }, is_known || !is_late)
     }
 
     /// Whether it waits, nobody knows where, and nobody has looked. A sample may lack what matters.
@@ -344,33 +327,31 @@ impl<S: Clone> OffCpu<S> {
             }
             _ => duration,
         };
-        let is_long = duration >= SURELY_SEEN;
-        // It does not matter how a wait came to be sampled.
-        let is_known = is_long || away.before || away.sample.is_some();
-        let counts = |time| time < now && is_known;
-        let looked_at = away.looked_at.filter(|(time, _)| counts(*time)).map(|(_, sample)| sample);
-        let stack = looked_at.or(away.sample).filter(|_| wakers != Wakers::Alone);
-        let seen = Seen { stack, waker: away.woken.map(|(_, waker)| waker) };
-        if away.before {
+        let kind = Kind::of(duration, away.is_switched, preempted);
+        let (before, own) = (away.before, duration.0.saturating_sub(away.kept.0));
+        let last_look = kind.last_look().map(|age| since.max(self.begun) + age);
+        let (seen, is_fair) = away.seen(now, last_look, wakers);
+        // Where the recording ends it stands for itself.
+        let is_known = seen.stack.is_some() && (is_fair || is_over);
+        if before {
             self.sums.before.0 += duration.0;
             return spell(asleep.0, SpellStack::Before(seen));
         }
         self.sums.waits += 1;
         self.sums.preempted.0 += if preempted { duration.0 } else { 0 };
         let is_sampled = match wakers {
-            Wakers::Unknown => seen.stack.is_some(),
+            Wakers::Unknown => is_known,
             Wakers::Alone => seen.waker.is_some() || is_over,
-            Wakers::Above => seen.stack.is_some() && (seen.waker.is_some() || preempted || is_over),
+            Wakers::Above => is_known && (seen.waker.is_some() || preempted || is_over),
         };
         self.sums.sampled += u64::from(is_sampled);
         // What was not sampled meanwhile is over, and longer or shorter.
         if is_sampled && is_over {
             return spell(asleep.0, SpellStack::Sampled(seen));
         }
-        let own = duration.0.saturating_sub(away.kept.0);
         let sampled = Sampled { seen, time: duration.0, own, shown: asleep.0 };
         let kept_back = self.kept_back.entry(tid).or_insert_with(|| KeptBack::of(pid));
-        let lengths = kept_back.of_kind(away.is_switched, preempted, is_long);
+        let lengths = kept_back.lengths.entry(kind).or_default();
         if !is_sampled {
             lengths.not_sampled(sampled);
             return Vec::new();
@@ -393,8 +374,8 @@ impl<S: Clone> OffCpu<S> {
             return Vec::new();
         };
         let mut spells = Vec::new();
-        for (mut lengths, preempted) in lengths.into_iter().zip([false, true, false, false]) {
-            spells.extend(shared_out(pid, tid, preempted, lengths.rest()));
+        for (kind, mut lengths) in lengths {
+            spells.extend(shared_out(pid, tid, kind.is_preempted(), lengths.rest()));
             self.variance += lengths.take_variance();
         }
         spells

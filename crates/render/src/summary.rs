@@ -250,10 +250,8 @@ fn beyond_copies(health: &Health) -> Option<String> {
         kib(copies.mean_copied()),
         kib(copies.mean_asked())
     );
-    let walked = Weight(health.walked().map(|(_, count)| count).sum());
-    if health.read_on > 0 {
-        let share = percent(Weight(health.read_on).share_of(walked));
-        text += &format!(", {share} read on from the process");
+    if let Some(read) = health.read_on_text() {
+        text += &format!(", {read} read on from the process");
     }
     Some(text + &not_read(health))
 }
@@ -412,6 +410,9 @@ mod tests {
         health.stack_ends = [(StackEnd::Root, 200), (StackEnd::CopyTooShort, 200)].into();
         health.read_on = 200;
         assert_eq!(beyond_copies(&health), text("; 200 of these are shown"));
+        health.read_on = 401;
+        let more = beyond_copies(&health).unwrap();
+        assert!(more.contains(" 401 stacks read on from the process"), "{more}");
         *health.stack_ends.entry(StackEnd::CopyTooShort).or_default() = 1184;
         health.read_on = 692;
         assert_eq!(beyond_copies(&health), text(""));

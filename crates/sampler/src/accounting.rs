@@ -2,7 +2,7 @@
 //! event happened.
 //!
 //! For tasks it is an event that only counts (the task's clock, or the sampled event itself): it is
-//! exact, starts and stops with the samples, and includes threads and children that have come and
+//! exact, is read where the samples begin and end, and includes threads and children that have come and
 //! gone. It takes one descriptor a thread, on whatever CPU it runs. The CPU time of a control group
 //! is what the kernel counts for the group; that of the whole machine what /proc/stat calls not idle,
 //! in ticks of 10 ms, without what flame's readers ran. What happened there the sampling events count themselves.
@@ -107,13 +107,6 @@ impl Accounted {
             Accounted::Group { group, start } => group.cpu_time()?.saturating_since(*start).0,
             Accounted::Unknown => return None,
         })
-    }
-
-    /// Stops counting.
-    pub(crate) fn disable(&self) {
-        if let Accounted::Tasks { counters, .. } = self {
-            counters.iter().for_each(|counter| drop(counter.0.disable()));
-        }
     }
 }
 

@@ -171,12 +171,15 @@ impl Session {
     pub(crate) fn start_samplers(&mut self) -> Result<(), SamplerError> {
         // Where each occurrence is sampled at first, that is done task by task.
         let is_by_task = self.occurrences.as_ref().is_some_and(Occurrences::samples_tasks);
-        if let Events::Cpus(samplers) = &mut self.events {
+        let cpus: Vec<Cpu> = self.rings.cpus().collect();
+        for (position, cpu) in cpus.into_iter().enumerate() {
+            let Events::Cpus(samplers) = &mut self.events else { break };
             if is_by_task {
                 return samplers.prepare(&self.plan, &mut self.rings);
             }
-            samplers.start(&self.plan, &mut self.rings)?;
-            (0..self.rings.cpus().count()).for_each(|position| self.start_reader(position));
+            samplers.add_sampler(cpu, &self.plan, &mut self.rings)?;
+            // At once: until the events of many CPUs are open, its ring would be full.
+            self.start_reader(position);
         }
         self.open_bells()?;
         self.start_needed_readers();

@@ -70,17 +70,12 @@ impl CpuSamplers {
         Ok(all)
     }
 
-    /// Opens the events that sample.
-    pub(crate) fn start(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
-        let cpus: Vec<Cpu> = rings.cpus().collect();
-        cpus.into_iter().try_for_each(|cpu| self.add_sampler(cpu, plan, rings))
-    }
-
     /// Opens the events that sample, for [`CpuSamplers::start_at`]: while other programs open or close
     /// events, the kernel may take a tenth of a second to open one, which is a burst's whole life.
     pub(crate) fn prepare(&mut self, plan: &Plan, rings: &mut Rings) -> Result<(), SamplerError> {
         self.wait = true;
-        self.start(plan, rings)
+        let cpus: Vec<Cpu> = rings.cpus().collect();
+        cpus.into_iter().try_for_each(|cpu| self.add_sampler(cpu, plan, rings))
     }
 
     /// Starts the events that were prepared.
@@ -107,7 +102,8 @@ impl CpuSamplers {
         Ok(())
     }
 
-    fn add_sampler(
+    /// Opens the event that samples a CPU.
+    pub(crate) fn add_sampler(
         &mut self,
         cpu: Cpu,
         plan: &Plan,

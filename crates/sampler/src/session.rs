@@ -235,9 +235,9 @@ impl Session {
     pub fn finish(&mut self) {
         // An event whose task has ended cannot be stopped and need not be.
         self.events().for_each(|event| drop(event.disable()));
-        self.accounted.disable();
-        self.readers.finish();
+        // Now: what counts goes on, since to stop each thread's own would take a message to a CPU each.
         self.counted = Some(self.count());
+        self.readers.finish();
         self.finished = true;
     }
 

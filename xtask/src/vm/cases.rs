@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::answer::{Answer, Summary, number};
+use super::costs;
 use super::modes;
 use super::rights;
 use super::truth::{ATTACHED, COVERAGE, GROUPED, Truth, WITHIN, below, quality};
@@ -43,17 +44,22 @@ pub(super) fn short() -> Vec<Case> {
 
 /// The same on one CPU.
 pub(super) fn short_small() -> Vec<Case> {
-    vec![shares(), threads(100)]
+    vec![shares(), costs::threads(100)]
 }
 
 /// One CPU and little memory.
 pub(super) fn small() -> Vec<Case> {
-    vec![shares(), whole_machine(4), threads(300)]
+    vec![shares(), whole_machine(4), costs::threads(300)]
 }
 
 /// More CPUs than the host has.
 pub(super) fn many_cpus() -> Vec<Case> {
-    vec![shares_of("launched", "-e cpu-clock -F 499", "shares", 8), whole_machine(8), threads(2000)]
+    vec![
+        shares_of("launched", "-e cpu-clock -F 499", "shares", 8),
+        whole_machine(8),
+        costs::threads(2000),
+        costs::own_time(),
+    ]
 }
 
 /// A processor of another kind, with counters.
@@ -68,7 +74,7 @@ pub(super) fn arm() -> Vec<Case> {
     cases.extend([shares_of("c++", "-F 499", "thrown", 2), rust(), go(), signal(), vdso()]);
     cases.extend(counted());
     cases.extend(modes::all());
-    cases.extend([deep(4), raised()]);
+    cases.extend([costs::throttled(), deep(4), raised()]);
     cases
 }
 
@@ -85,14 +91,21 @@ pub(super) fn instructions() -> Vec<Case> {
 }
 
 fn recordings() -> Vec<Case> {
-    vec![shares(), attached(), grouped(), whole_machine(4), counts(), threads(100)]
+    vec![shares(), attached(), grouped(), whole_machine(4), counts(), costs::threads(100)]
 }
 
 /// Everything that two CPUs can be tried with.
 pub(super) fn all() -> Vec<Case> {
     let mut cases = recordings();
     cases.extend([4, 3, 2].map(deep));
-    cases.extend([raised(), online(), offline(), without_tracefs(), hidden_kernel()]);
+    cases.extend([
+        costs::throttled(),
+        raised(),
+        online(),
+        offline(),
+        without_tracefs(),
+        hidden_kernel(),
+    ]);
     cases.extend(modes::all());
     cases.extend([container(), in_container(), version_1(), console(), dumb_terminal()]);
     for level in [4, 3, 2, 1, 0, -1] {
@@ -240,25 +253,6 @@ fn counts() -> Case {
         // A nap that is over before the CPU was given away is none: the kernel's counter knows.
         let all = said.matches("samples alone add up to 100.0 %").count();
         ensure!(faults == 300 && (100..=204).contains(&switches) && all == 2, "{text}: {said}");
-        Ok(text)
-    })
-}
-
-/// Threads that wait, and one that burns.
-fn threads(count: u32) -> Case {
-    let script = format!(
-        "mkfifo in; crowd {count} 1 <in >ready & crowd=$!; exec 3>in
-         until grep -q ready ready; do sleep 0.1; done
-         flame record -g -F 99 --value samples -d 2s -o a.folded -p $crowd & flame=$!
-         until_open $flame; ls /proc/$flame/fd | wc -l >descriptors; wait $flame
-         code=$?; echo >&3; wait $crowd; exit $code"
-    );
-    Case::new(&format!("threads-{count}"), script, move |answer| {
-        let summary = Summary::of(&answer.said()?)?;
-        let busy = answer.folded("a.folded")?.with(|frame| frame == "crowd_work");
-        let open = answer.text("descriptors")?.trim().to_owned();
-        let text = format!("{busy} samples, {open} descriptors, {} lost", summary.lost);
-        ensure!(busy > 50 && summary.lost == 0.0, "{text}");
         Ok(text)
     })
 }

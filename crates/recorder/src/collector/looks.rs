@@ -12,7 +12,7 @@ use flame_profile::{Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd, Ti
 
 use super::Collector;
 use crate::aggregator::Wait;
-use crate::off_cpu::{OffCpu, SURELY_SEEN};
+use crate::off_cpu::{LONG_WAIT, OffCpu};
 use crate::spans::Spans;
 use crate::waiting_scripts::WaitingScripts;
 
@@ -25,11 +25,11 @@ const LOOK: Duration = Duration::from_micros(500);
 /// How often it is asked which threads have waited for long.
 const BETWEEN_LISTS: Nanos = Nanos(8_000_000);
 
-/// A wait that lasts this long without a sample is looked at: soon enough that it is when it has lasted for [`SURELY_SEEN`],
+/// A wait that lasts this long without a sample is looked at: soon enough that it is when it has lasted for [`LONG_WAIT`],
 /// though the session comes here each 10 ms only.
 const LONG: Nanos = Nanos(8_000_000);
 
-const _: () = assert!(SURELY_SEEN.0 >= LONG.0 + BETWEEN_LISTS.0 + 10_000_000);
+const _: () = assert!(LONG_WAIT.0 >= LONG.0 + BETWEEN_LISTS.0 + 10_000_000);
 
 /// Who is to be looked at.
 #[derive(Debug, Default)]

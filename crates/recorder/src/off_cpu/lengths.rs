@@ -37,8 +37,12 @@ pub(super) struct Lengths<S> {
     batch: Vec<Sampled<S>>,
     /// How many came since it was looked for groups that have enough of them.
     new: usize,
-    /// The last sample that was handed out, or else one whose waker is not known.
+    /// The last sample that was handed out.
     last: BTreeMap<Step, Sampled<S>>,
+    /// Waits at random of those that do not count as sampled though it is known where they were, and how many there were:
+    /// they stand for others only where there is no sample.
+    partly: Vec<Sampled<S>>,
+    partly_known: usize,
     /// How far the time of a part of what was handed out may be off: the variance.
     variance: f64,
 }
@@ -72,8 +76,15 @@ impl<S> Sampled<S> {
 
 impl<S> Default for Lengths<S> {
     fn default() -> Self {
-        let (unsampled, last) = (BTreeMap::new(), BTreeMap::new());
-        Lengths { unsampled, batch: Vec::new(), new: 0, last, variance: 0.0 }
+        Lengths {
+            unsampled: BTreeMap::new(),
+            batch: Vec::new(),
+            new: 0,
+            last: BTreeMap::new(),
+            partly: Vec::new(),
+            partly_known: 0,
+            variance: 0.0,
+        }
     }
 }
 
@@ -99,8 +110,14 @@ impl<S: Clone> Lengths<S> {
         let (time, waits) = self.unsampled.entry(step).or_default();
         *time += wait.time;
         *waits += 1;
-        if wait.seen.stack.is_some() {
-            self.last.entry(step).or_insert(wait);
+        if wait.seen.stack.is_none() {
+            return;
+        }
+        self.partly_known += 1;
+        if self.partly.len() < BATCH {
+            self.partly.push(wait);
+        } else if let Some(place) = self.partly.get_mut(fastrand::usize(..self.partly_known)) {
+            *place = wait;
         }
     }
 
@@ -138,10 +155,19 @@ impl<S: Clone> Lengths<S> {
         let groups = self.groups(self.last.keys().copied());
         for group in groups {
             let left = self.take_unsampled(&group);
-            let last = self.last.range(group).next_back().map(|(_, last)| last.clone());
-            if left > 0 {
-                self.variance += if last.is_some() { variance(left, &[1.0]) } else { 0.0 };
-                shares.push(last.map_or((None, left), |last| last.of(left)));
+            if left == 0 {
+                continue;
+            }
+            let last = self.last.range(group.clone()).map(|(_, last)| last.clone());
+            let mut known: Vec<Sampled<S>> = last.collect();
+            if known.is_empty() {
+                known = self.partly.extract_if(.., |wait| group.contains(&wait.step())).collect();
+            }
+            self.variance += variance(left, &known);
+            if known.is_empty() {
+                shares.push((None, left));
+            } else {
+                divide(left, known, &mut shares);
             }
         }
         shares
@@ -154,20 +180,12 @@ impl<S: Clone> Lengths<S> {
         samples: Vec<Sampled<S>>,
         shares: &mut Shares<S>,
     ) {
-        let sampled: u128 = samples.iter().map(|sample| u128::from(sample.time)).sum();
         let Some(last) = samples.last() else { return };
         self.last.insert(last.step(), last.clone());
         let unsampled = self.take_unsampled(group);
-        let times: Vec<f64> = samples.iter().map(|sample| sample.time as f64).collect();
-        self.variance += variance(unsampled, &times);
-        let total = sampled + u128::from(unsampled);
-        let (mut seen, mut given) = (0, 0);
-        for sample in samples {
-            seen += u128::from(sample.time);
-            let until = u64::try_from(total * seen / sampled.max(1)).unwrap_or(u64::MAX);
-            let time = until - std::mem::replace(&mut given, until);
-            shares.push(sample.of(time));
-        }
+        self.variance += variance(unsampled, &samples);
+        let all = samples.iter().fold(unsampled, |all, sample| all.saturating_add(sample.time));
+        divide(all, samples, shares);
     }
 
     fn take_unsampled(&mut self, group: &RangeInclusive<Step>) -> u64 {
@@ -198,10 +216,22 @@ impl<S: Clone> Lengths<S> {
     }
 }
 
+/// Gives samples a time, by their own times.
+fn divide<S>(time: u64, samples: Vec<Sampled<S>>, shares: &mut Shares<S>) {
+    let all: u128 = samples.iter().map(|sample| u128::from(sample.time)).sum();
+    let (mut seen, mut given) = (0, 0);
+    for sample in samples {
+        seen += u128::from(sample.time);
+        let until = u64::try_from(u128::from(time) * seen / all.max(1)).unwrap_or(u64::MAX);
+        let part = until - std::mem::replace(&mut given, until);
+        shares.push(sample.of(part));
+    }
+}
+
 /// How far a part of a time may be off that is divided by the times of samples: the variance of one half of it.
-fn variance(time: u64, samples: &[f64]) -> f64 {
-    let sum: f64 = samples.iter().sum();
-    let squares: f64 = samples.iter().map(|sample| sample * sample).sum();
+fn variance<S>(time: u64, samples: &[Sampled<S>]) -> f64 {
+    let times = || samples.iter().map(|sample| sample.time as f64);
+    let (sum, squares): (f64, f64) = (times().sum(), times().map(|time| time * time).sum());
     if sum > 0.0 { (time as f64 / 2.0).powi(2) * squares / (sum * sum) } else { 0.0 }
 }
 

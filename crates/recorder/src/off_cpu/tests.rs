@@ -202,6 +202,36 @@ fn who_waits_for_long_without_a_sample_is_looked_at() {
     assert_eq!(long(&all, 900), []);
 }
 
+/// Where there is no time to look at all in time, who waits longer is more likely looked at, and must not stand for the others.
+#[test]
+fn looks_do_not_favour_the_longer_of_two_waits() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for lengths in [[35, 60], [62, 115], [60, 250]] {
+        let mut all = begun_at(10, &[]);
+        let (mut now, mut waited, mut seen) = (20, [0; 2], [0; 2]);
+        let mut take = |spells: Vec<Spell<&'static str>>| {
+            for Spell { duration, stack, .. } in spells {
+                let Some(at) = ["a", "b"].iter().position(|name| stack == sampled(name)) else {
+                    panic!("{stack:?}")
+                };
+                seen[at] += duration.0;
+            }
+        };
+        for _ in 0..4000 {
+            let which = random.usize(..2);
+            let length = lengths[which] * 1_000_000;
+            all.left(Nanos(now), PID, TID, false);
+            all.looked_at(Nanos(now + random.u64(8_000_000..150_000_000)), TID, ["a", "b"][which]);
+            now += length;
+            waited[which] += length;
+            take(all.came_back(Nanos(now), TID));
+        }
+        take(all.ended(TID));
+        let error = seen[0] as f64 / waited[0] as f64 - 1.0;
+        assert!(error.abs() < 0.05, "{lengths:?}: {error:.3}");
+    }
+}
+
 #[test]
 fn who_still_waits_at_the_end_has_waited_until_then_and_the_dead_do_not() {
     let mut all = begun_at(10, &[]);
