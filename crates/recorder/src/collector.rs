@@ -135,7 +135,7 @@ impl Collector {
             samples: 0,
             sampled: Nanos(0),
             counted: Vec::new(),
-            spans: options.spans.then(Spans::new),
+            spans: options.spans.then(|| Spans::new(looks::lacks_callers)),
             arguments: options.arguments.clone(),
             growth: options.growth.then(Growth::default),
             blocks: options.blocks.clone().map(Blocks::new),

@@ -228,6 +228,16 @@ impl<S: Clone> OffCpu<S> {
         }
     }
 
+    /// The end of what a thread has begun was sampled: that says where it was, unless it lacks what was seen on the way.
+    pub(crate) fn sampled_at_end(&mut self, tid: Tid, sample: S, lacks: impl Fn(&S) -> bool) {
+        let Some(away) = self.away.get_mut(&tid) else { return };
+        if !lacks(&sample) {
+            self.sampled_within(tid, sample);
+        } else {
+            away.sample.get_or_insert(sample);
+        }
+    }
+
     /// A thread was sampled, on its way from its CPU.
     pub(crate) fn sampled(&mut self, pid: Pid, tid: Tid, sample: S) {
         if !self.counts(pid, tid) {

@@ -27,6 +27,8 @@ const END: usize = 3;
 pub(crate) struct Spans<S> {
     /// A thread is away while it is between the two events.
     between: OffCpu<S>,
+    /// Whether callers are missing of a sample.
+    lacks: fn(&S) -> bool,
     /// Threads whose interval is over, until it is known whether that was sampled: the kernel tells the two events at one
     /// place in either order.
     over: FxHashMap<Tid, Over<S>>,
@@ -63,8 +65,8 @@ impl Edge {
 }
 
 impl<S: Clone> Spans<S> {
-    pub(crate) fn new() -> Spans<S> {
-        Spans { between: OffCpu::new(Waits::default()), over: FxHashMap::default() }
+    pub(crate) fn new(lacks: fn(&S) -> bool) -> Spans<S> {
+        Spans { between: OffCpu::new(Waits::default()), lacks, over: FxHashMap::default() }
     }
 
     /// Threads between the two events, which can be looked at.
@@ -148,7 +150,7 @@ impl<S: Clone> Spans<S> {
     fn close(&mut self, tid: Tid) -> Vec<Spell<S>> {
         let Some(over) = self.over.remove(&tid) else { return Vec::new() };
         if let Some(sample) = over.sample {
-            self.between.sampled_within(tid, sample);
+            self.between.sampled_at_end(tid, sample, self.lacks);
         }
         self.between.came_back(over.at, tid)
     }
@@ -205,6 +207,10 @@ mod tests {
 
     const THREAD: (Pid, Tid) = (Pid(7), Tid(8));
 
+    fn lacks(sample: &&str) -> bool {
+        *sample == "truncated"
+    }
+
     fn stacks(spells: Vec<Spell<&'static str>>) -> Vec<(u64, Option<&'static str>)> {
         let stack = |stack| match stack {
             SpellStack::Sampled(seen) | SpellStack::Before(seen) => seen.stack,
@@ -216,7 +222,7 @@ mod tests {
     /// The same call, whose end is told of by the sample first or by the other record.
     #[test]
     fn an_interval_ends_with_the_first_that_tells_of_its_end() {
-        let mut spans = Spans::new();
+        let mut spans = Spans::new(lacks);
         assert_eq!(spans.recorded(Nanos(5), THREAD, Edge::End), []);
         for (sampled, recorded) in [(15, 19), (19, 15)] {
             spans.recorded(Nanos(10), THREAD, Edge::Begin);
@@ -234,10 +240,24 @@ mod tests {
         assert_eq!(spans.finish(Nanos(90)), []);
     }
 
+    /// Where a thread waits its stack can be read on beyond the copy; at the end of the call it is copied only.
+    #[test]
+    fn a_truncated_sample_of_the_end_does_not_replace_a_whole_one_of_the_same_call() {
+        for (at_end, expect) in [("truncated", "whole"), ("read", "read")] {
+            let mut spans = Spans::new(lacks);
+            spans.recorded(Nanos(10), THREAD, Edge::Begin);
+            spans.sampled(Nanos(12), THREAD.1, SWITCH, "whole");
+            spans.sampled(Nanos(15), THREAD.1, SAMPLED_END, at_end);
+            spans.recorded(Nanos(15), THREAD, Edge::End);
+            let spells = spans.recorded(Nanos(30), THREAD, Edge::Other);
+            assert_eq!(stacks(spells), [(5, Some(expect))]);
+        }
+    }
+
     /// Waking others in futex(2) ends as waiting there does, and is not asked for.
     #[test]
     fn a_sample_of_what_has_not_begun_is_not_that_of_what_ended_before() {
-        let mut spans = Spans::new();
+        let mut spans = Spans::new(lacks);
         spans.recorded(Nanos(10), THREAD, Edge::Begin);
         spans.recorded(Nanos(15), THREAD, Edge::End);
         spans.sampled(Nanos(18), THREAD.1, SAMPLED_END, "wakes");
@@ -247,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_has_no_sample_is_shared_out_and_what_goes_on_lasts_until_the_end() {
-        let mut spans = Spans::new();
+        let mut spans = Spans::new(lacks);
         for (start, is_sampled) in [(100, false), (200, true), (300, false)] {
             spans.recorded(Nanos(start), THREAD, Edge::Begin);
             spans.recorded(Nanos(start + 20), THREAD, Edge::End);
@@ -265,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_last_interval_of_a_thread_is_its_own() {
-        let mut spans = Spans::new();
+        let mut spans = Spans::new(lacks);
         spans.recorded(Nanos(10), THREAD, Edge::Begin);
         spans.recorded(Nanos(15), THREAD, Edge::End);
         spans.sampled(Nanos(15), THREAD.1, SAMPLED_END, "sleeps");
@@ -274,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_may_have_ended_unseen_is_left_out() {
-        let mut spans: Spans<&str> = Spans::new();
+        let mut spans: Spans<&str> = Spans::new(lacks);
         spans.recorded(Nanos(10), THREAD, Edge::Begin);
         spans.lost(2);
         assert_eq!(spans.recorded(Nanos(90), THREAD, Edge::End), []);
@@ -291,7 +311,7 @@ mod tests {
     /// Else its time would be that of a long call, of which none was sampled.
     #[test]
     fn a_short_call_in_which_its_thread_was_preempted_is_short() {
-        let mut spans: Spans<&str> = Spans::new();
+        let mut spans: Spans<&str> = Spans::new(lacks);
         let tid = THREAD.1;
         spans.recorded(Nanos(20), THREAD, Edge::Begin);
         spans.switched(Nanos(21), tid, SwitchTo::Preempted);
@@ -318,7 +338,7 @@ mod tests {
     /// Of calls that last a switch is sampled, whether their end is or not.
     #[test]
     fn who_was_switched_away_was_where_that_was_sampled() {
-        let mut spans: Spans<&str> = Spans::new();
+        let mut spans: Spans<&str> = Spans::new(lacks);
         for (start, end) in [(100, None), (1000, Some("end"))] {
             spans.recorded(Nanos(start), THREAD, Edge::Begin);
             spans.sampled(Nanos(start + 10), THREAD.1, SWITCH, "waits");

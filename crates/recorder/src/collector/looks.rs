@@ -123,7 +123,7 @@ impl Collector {
 
 /// Whether its stack goes on beyond its copy, or nobody could read in time what runs in an interpreter: the thread of a
 /// long wait can be read later, too.
-fn lacks_callers(wait: &Wait) -> bool {
+pub(super) fn lacks_callers(wait: &Wait) -> bool {
     let Some(seen) = wait.get() else { return false };
     seen.end.0 == StackEnd::CopyTooShort
         || seen.script.is_some_and(|(_, end)| {
