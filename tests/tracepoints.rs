@@ -167,6 +167,22 @@ fn calls_take_from_their_entry_to_their_return() {
     assert!(folded.with(&["small"]) < 20_000_000, "{said}");
 }
 
+/// What a copy of a stack lacks is read while its thread waits in the call, and a sample of the call's end does not replace it.
+#[test]
+fn stacks_of_calls_beyond_their_copies_are_read() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let options = ["--mode", "syscalls", "--measure", "latency", "-o", &path];
+    let command = ["--", &program("waits.c"), "deep", "2"];
+    let ended = run(&[&["record"][..], &options, &command].concat()).success();
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    let cut = folded.with(&["[truncated stack]"]) as f64 / folded.total() as f64;
+    assert!(cut < 0.2 && folded.with(&["main", "in_deep"]) > 0, "{cut} is cut\n{}", ended.stderr);
+}
+
 /// Neither what sampling takes is part of a call, nor does a call that was sampled stand for others that were longer or
 /// shorter: a thread is in calls for as long as it lives, at most.
 #[test]
