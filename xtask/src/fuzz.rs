@@ -83,7 +83,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     };
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     ensure!(!wanted.is_empty(), "no such target; there are {}", names.join(", "));
-    let places = build()?;
+    // A short run takes less time than to optimize what it runs.
+    let places = build(if seconds < SECONDS { "1" } else { "3" })?;
     // What one target finds does not keep the others from finding more.
     let mut failed = Vec::new();
     for (name, max_len) in wanted {
@@ -96,8 +97,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the targets and writes the inputs to start from.
-fn build() -> Result<Places> {
+/// Builds the targets, optimized so far, and writes the inputs to start from.
+fn build(level: &str) -> Result<Places> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in a workspace")?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let target = top.join("target/fuzz");
@@ -106,7 +107,7 @@ fn build() -> Result<Places> {
     // With a target named, build scripts and procedural macros are left without the flags.
     build.args(["build", "--quiet", "--release", "--bins", "--package", "flame-fuzz"]);
     // What makes one program small takes minutes for each of many.
-    for setting in ["lto=false", "codegen-units=16"] {
+    for setting in ["lto=false", &format!("opt-level={level}")] {
         build.args(["--config", &format!("profile.release.{setting}")]);
     }
     build.args(["--features", "fuzzing", "--target", &host, "--target-dir"]).arg(&target);

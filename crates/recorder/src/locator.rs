@@ -22,8 +22,8 @@ const PAGE: usize = 4096;
 /// This much of a stack is read at a time.
 const LARGE_STEP: usize = 4 * PAGE;
 
-/// This much is read of the stack of a thread that waits.
-const WAITING_STACK: usize = 128 * 1024;
+/// This much is read of the stack of a thread that waits: there is half a millisecond for it, with others.
+const WAITING_STACK: usize = 512 * 1024;
 
 /// From here on addresses are the kernel's, on both architectures.
 pub(crate) const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
