@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 
 use crate::support::scripts;
 use crate::support::{
-    Ended, Folded, Scratch, Target, finish, flame, live, live_as_root, program, run, start,
-    wait_until,
+    Build, Ended, Folded, Scratch, Target, finish, flame, live, live_as_root, program,
+    program_built, run, start, wait_until,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -165,6 +165,28 @@ fn rare_long_waits_among_many_short_ones_are_seen() {
     assert_time_of(&folded, "in_rare", truth(&ended)["in_rare"], &ended.stderr);
     let unsampled = folded.with(&["[waits not sampled]"]);
     assert!(unsampled * 10 < folded.total(), "{}", ended.stderr);
+}
+
+/// Who is looked at while it waits has no known frame pointer, and the buffer of the function that it waits in is full of
+/// frames of other callers. The long waits are looked at, and none of them may go to who waits for a short time only.
+#[test]
+fn frames_of_earlier_calls_are_not_taken_for_those_that_wait() {
+    if !cfg!(target_arch = "x86_64") || !live() {
+        return;
+    }
+    let program = program_built("buffer.c", Build::CountedFromPointers);
+    let (ended, folded) = waits(&["-F", "199"], &[&program, "2"]);
+    let truth = truth(&ended);
+    let (long, short) = (truth["in_rare"], truth["in_often"]);
+    let told = format!("{} in\n{}", ended.stdout, ended.stderr);
+    // Those that were sampled stand for the others.
+    assert!(folded.with(&["in_often"]) <= short + short / 10, "{told}");
+    let seen = folded.with(&["in_rare"]);
+    assert!(seen <= long + long / 20, "{seen}: {told}");
+    assert!(seen + folded.with(&["[truncated stack]"]) >= long - long / 20, "{seen}: {told}");
+    assert_eq!(folded.with(&["in_rare", "in_often"]), 0, "{told}");
+    // It is by a guess that these stacks are whole, not by chance.
+    assert!(seen * 2 > long && ended.stderr.contains("with guessed frames"), "{seen}: {told}");
 }
 
 /// What a copy of a stack lacks is read while its thread waits.

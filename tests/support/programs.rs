@@ -15,6 +15,8 @@ pub(crate) enum Build {
     Plain,
     /// With frame pointers and nothing else to unwind by in the program itself.
     FramePointers,
+    /// With frame pointers and tables that count from them, as some distributions do; large frames are touched page by page.
+    CountedFromPointers,
     /// With debug information.
     Debug,
     /// Linked statically, so that the C library's own functions have names.
@@ -30,6 +32,7 @@ impl Build {
         match self {
             Build::Plain => "plain",
             Build::FramePointers => "fp",
+            Build::CountedFromPointers => "fp_tables",
             Build::Debug => "debug",
             Build::Static => "static",
             Build::Shared => "shared",
@@ -45,6 +48,9 @@ impl Build {
                 "-fno-asynchronous-unwind-tables",
                 "-fno-unwind-tables",
             ],
+            Build::CountedFromPointers => {
+                &["-fno-omit-frame-pointer", "-fstack-clash-protection", "-fstack-protector-strong"]
+            }
             Build::Debug => &["-fomit-frame-pointer", "-g"],
             Build::Static => &["-fomit-frame-pointer", "-static"],
             Build::Shared => &["-fomit-frame-pointer", "-shared", "-fPIC"],

@@ -15,6 +15,8 @@ use crate::step::Step;
 
 mod lost_pointer;
 
+pub(crate) use lost_pointer::LostStep;
+
 /// How far before the program counter a call's target may be for both to count as one function.
 const LONGEST_LEAF: u64 = 4096;
 
@@ -26,6 +28,8 @@ pub(crate) struct BareFrame<'f> {
     pub(crate) address: FrameAddress,
     /// What `address` points to.
     pub(crate) code: Code,
+    /// Where the function begins, where a table says so.
+    pub(crate) start: Option<ProcessAddress>,
 }
 
 /// What a candidate for a return address is worth.
@@ -238,8 +242,11 @@ impl BareFrame<'_> {
 
     /// What a direct call from `caller` to `target` says.
     fn evidence_of_target(&self, caller: CodeAddress, target: ProcessAddress) -> Evidence {
-        let distance = self.address.address().0.wrapping_sub(target.0);
-        if distance < LONGEST_LEAF {
+        let is_this = match self.start {
+            Some(start) => start == target,
+            None => self.address.address().0.wrapping_sub(target.0) < LONGEST_LEAF,
+        };
+        if is_this {
             return Evidence::CallOfThis;
         }
         let code = self.text_at(caller.module, caller.to_image_address(target));

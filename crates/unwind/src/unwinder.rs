@@ -8,11 +8,11 @@ use gimli::UnwindContext;
 use crate::arch::{Architecture, Facts};
 use crate::code::{Code, FindCode, FrameAddress, Left, ModuleId, RuntimeFrame};
 use crate::compile::Compiled;
-use crate::fallback::BareFrame;
+use crate::fallback::{BareFrame, LostStep};
 use crate::go_frames;
 use crate::module::Module;
 use crate::registers::Registers;
-use crate::row::Row;
+use crate::row::{Row, ShortRow};
 use crate::row_cache::{RowCache, RowKey};
 use crate::section::UnwindSections;
 use crate::stack_copy::StackCopy;
@@ -115,7 +115,7 @@ impl CfiUnwinder {
         let mut stack = *stack;
         let mut guessed = false;
         // Once in a stack: who has made a frame in the usual way has saved the frame pointer, too.
-        let mut may_search = registers.get(self.facts().frame_pointer).is_none();
+        let mut may_guess = registers.get(self.facts().frame_pointer).is_none();
         let mut place = self.place(find, FrameAddress::Instruction(pc));
         loop {
             if frames.out.len() >= frames.limit {
@@ -132,8 +132,8 @@ impl CfiUnwinder {
             };
             let step = step.unwrap_or_else(|| self.step(find, &place, registers, &stack));
             let step = match (step, place.row) {
-                (Step::End(StackEnd::BadValue), Row::Short(row)) if mem::take(&mut may_search) => {
-                    self.bare(&place, &stack).leave_without_frame_pointer(&row, find, registers)
+                (Step::End(StackEnd::BadValue), Row::Short(row)) if mem::take(&mut may_guess) => {
+                    self.leave_without_frame_pointer(find, (&place, &row), registers, &stack)
                 }
                 _ => step,
             };
@@ -209,9 +209,27 @@ impl CfiUnwinder {
         self.bare(place, stack).step(find, registers)
     }
 
+    /// One step by a row that counts from a frame pointer which is not known. What stands behind a call of any function is
+    /// its return address only if that caller was called, too.
+    fn leave_without_frame_pointer(
+        &mut self,
+        find: &mut dyn FindCode,
+        (place, row): (&Place, &ShortRow),
+        registers: &mut Registers,
+        stack: &StackCopy<'_>,
+    ) -> Step {
+        let left = self.bare(place, stack).leave_without_frame_pointer(row, find, registers);
+        let LostStep { step: Step::Guess(caller), is_open: true } = left else { return left.step };
+        let mut ahead = *registers;
+        let place = self.place(find, caller);
+        let next = self.step(find, &place, &mut ahead, stack);
+        let is_called = self.bare(&place, stack).is_called(find, next);
+        if is_called { left.step } else { Step::End(StackEnd::BadValue) }
+    }
+
     fn bare<'f>(&'f self, place: &Place, stack: &'f StackCopy<'f>) -> BareFrame<'f> {
         let Place { address, code, .. } = *place;
-        BareFrame { facts: self.facts(), modules: &self.modules, stack, address, code }
+        BareFrame { facts: self.facts(), modules: &self.modules, stack, address, code, start: None }
     }
 
     #[inline]
