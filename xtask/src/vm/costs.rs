@@ -13,9 +13,10 @@ const OWN_CPU: f64 = 3.0;
 const HZ: f64 = 100.0;
 
 /// How many records may be lost of a hundred samples, and how many percent of the CPU time samples have to stand for, where a
-/// start takes long: on 32 emulated CPUs flame reads the counters of 2,000 threads for a second, and rings hold a quarter of one.
+/// start and an end take long: of two seconds, flame reads the counters of 2,000 threads for most of one each time on 32
+/// emulated CPUs, and rings hold a quarter of one.
 const LOST_AT_START: f64 = 5.0;
-const SEEN_BESIDE_START: f64 = 90.0;
+const SEEN_BESIDE_START: f64 = 80.0;
 
 /// flame's own CPU time while it records all CPUs, of which one is busy: what it takes of each.
 pub(super) fn own_time() -> Case {
@@ -62,14 +63,15 @@ pub(super) fn threads(count: u32) -> Case {
         let summary = Summary::of(&answer.said()?)?;
         let busy = answer.folded("a.folded")?.with(|frame| frame == "crowd_work");
         let open = answer.text("descriptors")?.trim().to_owned();
-        let coverage = summary.coverage.context("no coverage")?;
-        let text = format!(
-            "{busy} samples, {open} descriptors, coverage {coverage:.1} %, {} lost",
-            summary.lost
-        );
+        // A counter of cycles has no time to be held against.
+        let coverage = summary.coverage;
+        let known = coverage.map_or("not known".to_owned(), |coverage| format!("{coverage:.1} %"));
+        let text =
+            format!("{busy} samples, {open} descriptors, coverage {known}, {} lost", summary.lost);
         let may_lose = if count < 1000 { 0.0 } else { LOST_AT_START };
         let is_whole = summary.lost <= summary.samples * may_lose / 100.0;
-        let is_covered = answer.on_host_clock || coverage >= SEEN_BESIDE_START;
+        let is_covered =
+            answer.on_host_clock || coverage.is_none_or(|coverage| coverage >= SEEN_BESIDE_START);
         ensure!(busy > 50 && is_whole && is_covered, "{text}");
         Ok(text)
     })
