@@ -171,12 +171,12 @@ impl Session {
     pub(crate) fn start_samplers(&mut self) -> Result<(), SamplerError> {
         // Where each occurrence is sampled at first, that is done task by task.
         let is_by_task = self.occurrences.as_ref().is_some_and(Occurrences::samples_tasks);
+        if let (Events::Cpus(samplers), true) = (&mut self.events, is_by_task) {
+            return samplers.prepare(&self.plan, &mut self.rings);
+        }
         let cpus: Vec<Cpu> = self.rings.cpus().collect();
         for (position, cpu) in cpus.into_iter().enumerate() {
             let Events::Cpus(samplers) = &mut self.events else { break };
-            if is_by_task {
-                return samplers.prepare(&self.plan, &mut self.rings);
-            }
             samplers.add_sampler(cpu, &self.plan, &mut self.rings)?;
             // At once: until the events of many CPUs are open, its ring would be full.
             self.start_reader(position);
