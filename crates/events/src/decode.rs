@@ -22,6 +22,7 @@ use crate::attributes::bits;
 use crate::event::{
     Event, EventKind, Interrupt, MappingEvent, Rest, SampleEvent, StackBytes, SwitchTo,
 };
+use crate::fields::Fields;
 use crate::images::{FileBuildId, FileId};
 use crate::kernel_symbol::{self, KernelSymbolEvent};
 
@@ -274,6 +275,15 @@ impl RecordLayout {
     /// The time of a record; `None` when it is too short to have one.
     pub fn time(&self, record: &RecordBytes<'_>) -> Option<Nanos> {
         self.record(record).timestamp().map(Nanos)
+    }
+
+    /// For how many occurrences a sample stands that flame's own events took; `None` when it is too short to say.
+    pub fn period(&self, sample: &RecordBytes<'_>) -> Option<u64> {
+        if let Some(period) = self.fields.fixed_period {
+            return Some(period);
+        }
+        let at = start_of_chain(self.parse_info.sample_format).checked_sub(8)?;
+        Fields::new(sample.head.get(at..)?, self.parse_info.endian).u64()
     }
 
     /// The event that a record says.

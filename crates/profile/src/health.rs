@@ -129,6 +129,8 @@ impl Coverage {
 /// What samples of an event stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occurrences {
+    /// Which of the profile's events.
+    pub event: usize,
     /// How often it happened by the samples alone: the sum of what each stood for.
     pub sampled: u64,
     /// How often it happened in the target, by the kernel's own counter.
@@ -194,7 +196,8 @@ pub struct Health {
     pub unnamed: BTreeMap<(String, Missing), u64>,
     /// CPU time seen against CPU time used, for profiles of CPU time.
     pub coverage: Option<Coverage>,
-    /// How often the event happened, for profiles of events that the kernel counts one by one.
+    /// How often the event happened, for profiles of events that the kernel counts one by one, or the CPU: of several
+    /// events the one of which the least was sampled.
     pub occurrences: Option<Occurrences>,
     /// How far the sum of all samples may be off, since few of many occurrences of different size were sampled: one
     /// standard deviation. 0 where each was sampled, or how many there were says what they add up to.
@@ -394,7 +397,7 @@ mod tests {
             stray_samples: 6,
             skipped_lines: 8,
             coverage: Some(Coverage { sampled: Nanos(3_000), accounted: Nanos(4_000) }),
-            occurrences: Some(Occurrences { sampled: 10, happened: 20, effective: 0 }),
+            occurrences: Some(Occurrences { event: 0, sampled: 10, happened: 20, effective: 0 }),
             off_cpu: Some(OffCpuTime { time: Nanos(1_000_000), waits: 2, ..Default::default() }),
             ..Health::default()
         };
@@ -438,7 +441,10 @@ mod tests {
         assert!(!coverage(0, 5_000_000).is_of_nothing());
         assert!(!coverage(1, 4_999_999).is_of_nothing());
         assert_eq!(coverage(3, 4).fraction(), 0.75);
-        assert_eq!(Occurrences { sampled: 3, happened: 12, effective: 0 }.fraction(), 0.25);
+        assert_eq!(
+            Occurrences { event: 0, sampled: 3, happened: 12, effective: 0 }.fraction(),
+            0.25
+        );
     }
 
     #[test]

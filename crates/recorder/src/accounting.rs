@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use flame_profile::{
     Coverage, FrameKind, Health, Location, Nanos, Occurrences, Pid, Profile, StackId, Tid, whole,
 };
-use flame_sampler::{Losses, SamplerConfig, Scope, Sessions, Target};
+use flame_sampler::{Losses, OfCounter, SamplerConfig, Scope, Sessions, Target};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
@@ -36,10 +36,24 @@ pub(crate) struct Tally {
 /// How often an event happened.
 #[derive(Clone, Copy, Debug, Default)]
 struct Happened {
-    /// Nothing where that was not counted.
+    /// In the target. Nothing where that was not counted.
     count: Option<u64>,
-    /// Whether flame chose N, of which every Nth is sampled.
+    /// The same of a counter of the CPU, in all programs that it saw, and what the samples of them stand for.
+    of_counter: Option<OfCounter>,
+    /// Whether N was chosen on the way, of which every Nth is sampled.
     chooses_period: bool,
+}
+
+impl Happened {
+    /// How often it happened in the target, whose samples stand for `sampled`. Of what a counter of the CPU saw, as large
+    /// a share is missing in all programs.
+    fn in_target(self, sampled: u64) -> Option<u64> {
+        let Some(OfCounter { sampled: of_all, counted }) = self.of_counter else {
+            return self.count;
+        };
+        let count = u128::from(sampled) * u128::from(counted) / u128::from(of_all.max(1));
+        u64::try_from(count).ok()
+    }
 }
 
 impl Tally {
@@ -54,6 +68,7 @@ impl Tally {
         }
         let happened = all.iter().map(|session| Happened {
             count: session.happened(),
+            of_counter: session.of_counter(),
             chooses_period: session.chooses_period(),
         });
         Tally {
@@ -116,14 +131,25 @@ impl Tally {
         // takes only so many samples in a tick.
         let values = profile.value_types().len();
         let (mut all, mut happened_in_all, mut variance) = (Counted::default(), 0, 0.0);
+        let mut least = None::<Occurrences>;
         for (event, happened) in self.happened.iter().enumerate().take(values / 2) {
-            let (value, Some(count)) = (2 * event + EVENT_VALUE, happened.count) else { continue };
+            let value = 2 * event + EVENT_VALUE;
             let of_samples = counted.get(event).copied().unwrap_or_default();
             let sampled = of_samples.sum;
+            let Some(count) = happened.in_target(sampled) else { continue };
+            let effective = of_samples.effective();
+            let of_event = Occurrences { event, sampled, happened: count, effective };
+            let is_less = |least: Occurrences| of_event.fraction() < least.fraction();
+            if least.is_none_or(is_less) {
+                least = Some(of_event);
+            }
             all += of_samples;
             happened_in_all += count;
             let is_scaled = happened.chooses_period && sampled > 0;
-            variance += of_samples.variance(is_scaled.then_some(count));
+            // A counter's samples come after each N, not one in N by chance.
+            if happened.of_counter.is_none() {
+                variance += of_samples.variance(is_scaled.then_some(count));
+            }
             if is_scaled {
                 // The same as the count, unless samples stand for what a field adds up to.
                 let before = profile.total(value).0;
@@ -136,12 +162,13 @@ impl Tally {
                 }
             }
         }
-        // Of several values it would not be said which it is.
-        if (adds_up || self.happened.len() == 1)
-            && self.happened.iter().any(|it| it.count.is_some())
-        {
+        if adds_up && least.is_some() {
             let (sampled, happened, effective) = (all.sum, happened_in_all, all.effective());
-            profile.health.occurrences = Some(Occurrences { sampled, happened, effective });
+            least = Some(Occurrences { event: 0, sampled, happened, effective });
+        }
+        profile.health.occurrences = least;
+        // Of several values it would not be said which it is.
+        if least.is_some() && (adds_up || self.happened.len() == 1) {
             profile.health.standard_error = whole(variance.sqrt());
         }
         if adds_up {
@@ -377,6 +404,17 @@ mod tests {
         // What was lost makes it less sure.
         assert!(two_sizes.variance(Some(80)) > 2.0 * two_sizes.variance(Some(40)));
         assert!(counted(&[(1, 10), (1, 1000)]).variance(Some(4)) > 0.0);
+    }
+
+    #[test]
+    fn of_what_a_counter_saw_as_much_is_missing_in_all_programs() {
+        let in_target = |of_all, counted| {
+            let of_counter = Some(OfCounter { sampled: of_all, counted });
+            Happened { of_counter, ..Happened::default() }.in_target(30)
+        };
+        assert_eq!(in_target(60, 80), Some(40));
+        assert_eq!(in_target(60, 40), Some(20));
+        assert_eq!(Happened::default().in_target(30), None);
     }
 
     #[test]

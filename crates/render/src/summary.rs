@@ -70,7 +70,8 @@ pub fn recording_summary(
 ) -> String {
     let taken = taken.map_or_else(String::new, |taken| format!("  {:<10}{taken}\n", "target"));
     let distinct = profile.samples().len();
-    let mut health = health(&profile.health, distinct, Shares::of(tree), paint);
+    let mut health =
+        health(&profile.health, counted_event(profile), distinct, Shares::of(tree), paint);
     health.insert_str(0, &precision(profile, paint));
     format!("{}{taken}{health}{}", headline(profile, paint), hottest(tree, paint, columns))
 }
@@ -89,7 +90,7 @@ const SURPLUS: &str =
     "left out at random where timers fired more often than asked for; no time is missing";
 
 /// What is known of the profile's quality; in colour what is not as it should be.
-fn health(health: &Health, distinct: usize, shares: Shares, paint: Paint) -> String {
+fn health(health: &Health, counted: &str, distinct: usize, shares: Shares, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
     if let Some(coverage) = health.coverage.filter(|coverage| !coverage.is_of_nothing()) {
@@ -99,7 +100,7 @@ fn health(health: &Health, distinct: usize, shares: Shares, paint: Paint) -> Str
         line("coverage", format!("{share} of {} CPU time", seconds(coverage.accounted)));
     }
     if let Some(seen) = health.occurrences {
-        line("counted", occurrences(seen, health.samples, paint));
+        line("counted", occurrences(seen, counted, health.samples, paint));
     }
     if let Some(off_cpu) = health.off_cpu {
         line("off CPU", off_cpu.to_string());
@@ -171,15 +172,22 @@ fn lost(health: &Health, paint: Paint) -> String {
     format!("{}, the buffer was full: {kinds}", paint.red(&records))
 }
 
+/// What was counted: the name of an event where there are several, of which each has two values.
+fn counted_event(profile: &Profile) -> &str {
+    let event = profile.health.occurrences.map_or(0, |seen| seen.event);
+    match profile.value_types().get(2 * event + 1) {
+        Some(value) if profile.value_types().len() > 2 => &value.name,
+        _ => "that happened",
+    }
+}
+
 /// How many of the occurrences the samples alone stood for, and whether a few samples stood for most:
 /// while other programs flood a CPU with the event, fewer are sampled there, and each weighs more.
-fn occurrences(seen: Occurrences, samples: u64, paint: Paint) -> String {
+fn occurrences(seen: Occurrences, of: &str, samples: u64, paint: Paint) -> String {
     let share = percent(seen.fraction());
     let share = if seen.fraction() < 0.99 { paint.yellow(&share) } else { share };
-    let text = format!(
-        "{} that happened; samples alone add up to {share} of that",
-        group_thousands(seen.happened)
-    );
+    let text =
+        format!("{} {of}; samples alone add up to {share} of that", group_thousands(seen.happened));
     if seen.effective >= samples / 2 {
         return text;
     }
@@ -353,8 +361,8 @@ mod tests {
     #[test]
     fn samples_of_uneven_weight_are_said_to_tell_less() {
         let text = |effective| {
-            let seen = Occurrences { sampled: 6000, happened: 6024, effective };
-            occurrences(seen, 1700, Paint(false))
+            let seen = Occurrences { event: 0, sampled: 6000, happened: 6024, effective };
+            occurrences(seen, "that happened", 1700, Paint(false))
         };
         let even = "6,024 that happened; samples alone add up to 99.6 % of that";
         assert_eq!(text(900), even);
@@ -367,7 +375,7 @@ mod tests {
         let shown = |sampled, accounted| {
             let coverage = Some(Coverage { sampled: Nanos(sampled), accounted: Nanos(accounted) });
             let of_it = Health { coverage, ..Health::default() };
-            health(&of_it, 0, Shares::default(), Paint(false)).contains("coverage")
+            health(&of_it, "", 0, Shares::default(), Paint(false)).contains("coverage")
         };
         assert!(!shown(0, 0) && !shown(0, 4_999_999));
         assert!(shown(0, 5_000_000) && shown(1, 4_999_999));
@@ -389,7 +397,7 @@ mod tests {
     fn few_stacks_that_stand_for_much_are_said() {
         let stack_ends = [(StackEnd::Root, 9998), (StackEnd::BadValue, 2)].into();
         let of = Health { stack_ends, ..Health::default() };
-        let text = |truncated| health(&of, 7, Shares { truncated, unnamed: 0.0 }, Paint(false));
+        let text = |truncated| health(&of, "", 7, Shares { truncated, unnamed: 0.0 }, Paint(false));
         let said = "            33.3 % of what is shown is below [truncated stack]\n";
         assert!(text(0.333).contains(said), "{}", text(0.333));
         assert!(!text(0.0002).contains("what is shown"));
@@ -421,7 +429,7 @@ mod tests {
     #[test]
     fn samples_that_are_left_out_are_counted() {
         let left_out = Health { samples: 5, stray_samples: 1219, ..Health::default() };
-        let text = health(&left_out, 0, Shares::default(), Paint(false));
+        let text = health(&left_out, "", 0, Shares::default(), Paint(false));
         let why = "1,219 samples, left out at random where timers fired more often than asked for; no \
                    time is missing";
         assert!(text.contains(&format!("\n  surplus   {why}\n")), "{text}");

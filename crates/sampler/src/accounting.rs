@@ -13,7 +13,7 @@ use flame_profile::{Cpu, Nanos};
 
 use crate::cgroup::Cgroup;
 use crate::descriptor::Descriptor;
-use crate::session::Session;
+use crate::session::{Events, Session};
 
 /// Nanoseconds in a tick of /proc/stat: USER_HZ is 100 on every architecture that flame runs on.
 const TICK: u64 = 10_000_000;
@@ -114,7 +114,51 @@ fn sum(counters: &[Counter]) -> u64 {
     counters.iter().map(|counter| counter.0.read::<1>().map_or(0, |[count]| count)).sum()
 }
 
+/// What samples of one of the CPU's counters stand for, and what it has counted meanwhile: both of all programs that
+/// its events saw. Samples are missing where the kernel takes only so many a tick, and of what came since the last one.
+#[derive(Clone, Copy, Debug)]
+pub struct OfCounter {
+    /// The sum of what each sample stands for.
+    pub sampled: u64,
+    /// The counter's own count, without flame's looks at its samples: none of them is hit by a sample, since each begins
+    /// right after one.
+    pub counted: u64,
+}
+
 impl Session {
+    /// CPU time that the kernel accounted to the target since sampling began; `None` where it
+    /// cannot be known.
+    pub fn accounted(&self) -> Option<Nanos> {
+        if self.plan.event.is_clock() { self.count().map(Nanos) } else { None }
+    }
+
+    /// How often the event happened in the target since sampling began, by the kernel's own counter;
+    /// `None` for clocks and the CPU's events, and where it cannot be known.
+    pub fn happened(&self) -> Option<u64> {
+        if self.plan.event.is_occurrence() { self.count() } else { None }
+    }
+
+    pub(crate) fn count(&self) -> Option<u64> {
+        if let Some(counted) = self.counted {
+            return counted;
+        }
+        self.accounted.read(|| self.count_of_samplers(), self.readers.ran())
+    }
+
+    pub(crate) fn count_of_samplers(&self) -> u64 {
+        match &self.events {
+            Events::Cpus(samplers) => samplers.count(&self.plan),
+            Events::Tasks(_) => 0,
+        }
+    }
+
+    /// `None` of events that are no counters of the CPU.
+    pub fn of_counter(&self) -> Option<OfCounter> {
+        let counted = || self.losses().count.saturating_sub(self.readers.counted());
+        let sampled = self.sampled;
+        self.event().is_hardware().then(|| OfCounter { sampled, counted: counted() })
+    }
+
     /// For how long the CPUs that are sampled had nothing to do since sampling began; `None` unless
     /// the whole machine is, and where one of them is offline.
     pub fn idle(&self) -> Option<Nanos> {

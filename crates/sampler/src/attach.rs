@@ -174,6 +174,9 @@ impl Session {
         if let (Events::Cpus(samplers), true) = (&mut self.events, is_by_task) {
             return samplers.prepare(&self.plan, &mut self.rings);
         }
+        if self.plan.event.is_hardware() {
+            self.plan.interval = self.offbeat.as_mut().map(Offbeat::draw);
+        }
         let cpus: Vec<Cpu> = self.rings.cpus().collect();
         for (position, cpu) in cpus.into_iter().enumerate() {
             let Events::Cpus(samplers) = &mut self.events else { break };

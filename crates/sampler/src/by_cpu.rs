@@ -42,7 +42,6 @@ pub(crate) struct CpuSamplers {
     refused: BTreeSet<Cpu>,
     /// What was lost by events that are closed already, and what they counted.
     closed: Losses,
-    counted: u64,
 }
 
 impl CpuSamplers {
@@ -62,7 +61,6 @@ impl CpuSamplers {
             looks: 0,
             refused: BTreeSet::new(),
             closed: Losses::default(),
-            counted: 0,
         };
         for cpu in cpus {
             all.add_side_band(*cpu, plan, rings)?;
@@ -163,7 +161,8 @@ impl CpuSamplers {
 
     /// How often the sampled event happened on all CPUs.
     pub(crate) fn count(&self, plan: &Plan) -> u64 {
-        self.counted + self.samplers.iter().map(|sampler| plan.read(sampler).count).sum::<u64>()
+        self.closed.count
+            + self.samplers.iter().map(|sampler| plan.read(sampler).count).sum::<u64>()
     }
 
     /// Whether the kernel would let this process, with the rights that it has now, open the events
@@ -219,9 +218,7 @@ impl CpuSamplers {
         let mut positions = Vec::new();
         for cpu in came {
             if let Some(old) = rings.position(cpu).and_then(|at| self.samplers.get(at)) {
-                let reading = plan.read(old);
-                self.closed.add(reading, Records::Samples);
-                self.counted += reading.count;
+                self.closed.add(plan.read(old), Records::Samples);
             }
             let is_sampling = self.is_sampling();
             let added = self.add_side_band(cpu, plan, rings).and_then(|()| match is_sampling {

@@ -78,6 +78,7 @@ mod turns;
 mod uprobe;
 mod wakings;
 
+pub use accounting::OfCounter;
 pub use apart::may_read_others;
 pub use cgroup::{Cgroup, CgroupError};
 pub use config::{

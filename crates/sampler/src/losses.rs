@@ -26,6 +26,8 @@ pub struct Losses {
     pub stray_samples: u64,
     /// For how long events were stopped because their samples came too fast.
     pub throttled: Nanos,
+    /// How often it happened what is sampled, by the same events' own count.
+    pub(crate) count: u64,
 }
 
 /// Lost records by what they would have said. The kernel counts them by event, so that is known
@@ -56,6 +58,9 @@ impl Losses {
             Records::SideBand => &mut self.lost.side_band,
         };
         *lost += reading.lost;
+        if records != Records::SideBand {
+            self.count += reading.count;
+        }
         self.enabled.0 += reading.enabled.0;
         self.running.0 += reading.running.0;
     }
@@ -72,6 +77,7 @@ impl Losses {
             enabled: self.enabled.saturating_since(before.enabled),
             running: self.running.saturating_since(before.running),
             throttled: self.throttled.saturating_since(before.throttled),
+            count: self.count.saturating_sub(before.count),
         }
     }
 }
@@ -100,6 +106,7 @@ impl AddAssign for Losses {
         self.enabled.0 += others.enabled.0;
         self.running.0 += others.running.0;
         self.throttled.0 += others.throttled.0;
+        self.count += others.count;
     }
 }
 

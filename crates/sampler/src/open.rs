@@ -3,7 +3,7 @@
 use std::io;
 
 use flame_events::{RecordLayout, SampleFields};
-use flame_profile::{ByteLen, Cpu, Nanos, Tid};
+use flame_profile::{ByteLen, Cpu, Nanos, Tid, whole};
 use nix::errno::Errno;
 use nix::libc;
 use perf_event::events::Software;
@@ -60,7 +60,7 @@ pub(crate) struct Plan {
     pub(crate) stack_copy: u32,
     /// What is opened where flame chooses the period, see [`Plan::is_counted`].
     pub(crate) period: u64,
-    /// The interval of a clock that is bound to a task, where it is not quite the frequency's.
+    /// The interval of a clock that is bound to a task, or of a counter of the CPU, where it is not quite the frequency's.
     pub(crate) interval: Option<Nanos>,
     user_chain: bool,
 }
@@ -359,6 +359,10 @@ impl Plan {
     fn sample_by_rate(&self, builder: &mut Builder<'_>) {
         match (self.rate, self.interval) {
             (Rate::Frequency(_), _) if self.is_counted() => builder.sample_period(self.period),
+            // The kernel adapts the period.
+            (Rate::Frequency(_), Some(interval)) if self.event.is_hardware() => {
+                builder.sample_frequency(whole(1e9 / interval.0.max(1) as f64).max(1))
+            }
             (Rate::Frequency(_), Some(interval)) => builder.sample_period(interval.0),
             (Rate::Frequency(hz), None) => builder.sample_frequency(hz.0),
             (Rate::Period(period), _) => builder.sample_period(period),

@@ -8,6 +8,7 @@ use flame_profile::{Cpu, Hz, Nanos, whole};
 use crate::config::{Rate, SamplerConfig};
 use crate::descriptor::Descriptor;
 use crate::event_type::EventType;
+use crate::limits::max_sample_rate;
 use crate::open::Plan;
 use crate::pacer::{Pacer, Seen};
 
@@ -22,11 +23,11 @@ pub(crate) const BATCH: Duration = Duration::from_millis(10);
 /// had it come out with 96 % coverage, of 30 with 99.3 %.
 const LEAST_BATCH: u64 = 30;
 
-/// How far the intervals of events that are bound to tasks are off those of the frequency, in parts.
+/// How far the intervals of counters, and of events that are bound to tasks, are off those of the frequency, in parts.
 const OFF: [f64; 2] = [0.02, 0.06];
 
-/// Draws the intervals of clocks that are bound to tasks. What tasks inherit cannot be set anew, so
-/// that each interval stays as it is; but it is off the frequency by 2 to 6 %, one way or the other.
+/// Draws the intervals of counters and of clocks that are bound to tasks. What tasks inherit cannot be set anew, and the
+/// period of a counter is the kernel's, so that each interval stays as it is; but it is off the frequency by 2 to 6 %, one way or the other.
 /// A program in step with the frequency, or with some times of it, is so seen at each moment of its
 /// rhythm in turn. More would be too much: samples of all threads count alike.
 #[derive(Debug)]
@@ -40,8 +41,11 @@ impl Offbeat {
     pub(crate) fn of(config: &SamplerConfig, event: &EventType) -> Option<Offbeat> {
         let Rate::Frequency(Hz(hz)) = config.rate else { return None };
         let random = config.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let is_off = event.is_clock() && !config.fixed_period;
-        is_off.then(|| Offbeat { mean: 1e9 / hz.max(1) as f64, random })
+        let is_off = !event.is_occurrence() && !config.fixed_period;
+        // The kernel's limit holds for what is drawn, too.
+        let most = max_sample_rate().map_or(f64::MAX, |Hz(limit)| limit as f64 / (1.0 + OFF[1]));
+        let hz = (hz.max(1) as f64).min(if event.is_hardware() { most } else { f64::MAX });
+        is_off.then(|| Offbeat { mean: 1e9 / hz, random })
     }
 
     /// The interval of one more event.

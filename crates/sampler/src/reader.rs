@@ -88,6 +88,8 @@ pub(crate) struct Reader {
     pub(crate) bell: Arc<Bell>,
     /// For how long all readers have run.
     pub(crate) ran: Arc<AtomicU64>,
+    /// What the counters that wake them counted meanwhile: right after a sample, so that none hits them.
+    pub(crate) counted: Arc<AtomicU64>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) strangers: Arc<Strangers>,
     /// Where stacks were seen to end.
@@ -101,6 +103,8 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 struct Work {
     reads: bool,
+    /// Whether a counter of the CPU wakes it at each sample and counts nothing else while it looks.
+    is_counted: bool,
     scratch: Vec<u8>,
     scripts: Option<Scripts>,
     places: Places,
@@ -201,14 +205,15 @@ impl Reader {
         let entered = realtime::enter();
         tracing::debug!(cpu = self.cpu.0, ?pinned, ?entered, "reader");
         // Elsewhere, or behind the target, it would see the stack as it is later.
-        let reads = pinned.is_ok() && entered.is_ok();
-        let reads = reads && self.may_read && self.plan.reads_stacks();
+        let goes_first = pinned.is_ok() && entered.is_ok();
+        let reads = goes_first && self.may_read && self.plan.reads_stacks();
         self.shared.reads.store(reads, Ordering::Relaxed);
         // Memory that is there already: to ask for it later takes locks that others hold.
         let mut scratch = vec![0; if reads { SCRATCH } else { 0 }];
         scratch.iter_mut().take(MOST_STACKS).for_each(|byte| *byte = 1);
         let mut work = Work {
             reads,
+            is_counted: goes_first && self.plan.wake_at_samples && self.plan.event.is_hardware(),
             scratch,
             scripts: self.interpreters.clone().filter(|_| reads).map(Scripts::new),
             places: Places::default(),
@@ -224,7 +229,13 @@ impl Reader {
         };
         self.start_pacing();
         while self.wait(&mut work) {
+            let count = |of: &Reader| of.plan.read(&of.woken_by).count;
+            let before = work.is_counted.then(|| count(self));
             self.look(&mut work);
+            if let Some(before) = before {
+                let own = count(self).saturating_sub(before);
+                self.counted.fetch_add(own, Ordering::Relaxed);
+            }
             if work.reads {
                 work.turns.end_look();
             }

@@ -40,6 +40,8 @@ pub(crate) struct Readers {
     bell: Arc<Bell>,
     /// For how long they have run, in nanoseconds.
     ran: Arc<AtomicU64>,
+    /// What counters of the CPUs counted meanwhile.
+    counted: Arc<AtomicU64>,
     /// Whether one of them was kept away from samples.
     were_kept_away: bool,
     /// Its closing ends the readers that have the other end.
@@ -128,8 +130,8 @@ pub(crate) struct Post {
 impl Readers {
     /// None yet.
     pub(crate) fn new() -> Readers {
-        let (bell, ran) = (Arc::default(), Arc::default());
-        Readers { bell, ran, were_kept_away: false, end: None, lanes: Vec::new() }
+        let (bell, ran, counted) = (Arc::default(), Arc::default(), Arc::default());
+        Readers { bell, ran, counted, were_kept_away: false, end: None, lanes: Vec::new() }
     }
 
     /// Whether the reader of the ring at that position reads stacks: it has the right to go first.
@@ -150,6 +152,11 @@ impl Readers {
     /// For how long all of them together have run.
     pub(crate) fn ran(&self) -> Nanos {
         Nanos(self.ran.load(Ordering::Relaxed))
+    }
+
+    /// What counters of the CPUs counted while their readers looked at their samples.
+    pub(crate) fn counted(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
     }
 
     /// The readers that wait for memory of a target, which may never come.
@@ -198,6 +205,7 @@ impl Readers {
             end,
             bell: Arc::clone(&self.bell),
             ran: Arc::clone(&self.ran),
+            counted: Arc::clone(&self.counted),
             shared: Arc::clone(&lane.shared),
             strangers: post.strangers,
             stack_roots: post.stack_roots,

@@ -71,7 +71,7 @@ pub struct Session {
     /// When threads got a CPU, where the stacks of those that wait are read.
     pub(crate) returns: Option<Returns>,
     pub(crate) config: SamplerConfig,
-    /// Draws the intervals of events that are bound to tasks.
+    /// Draws the intervals of events that are bound to tasks, and of counters.
     pub(crate) offbeat: Option<Offbeat>,
     /// Follows how often the event happens, where flame chooses the period.
     pub(crate) occurrences: Option<Occurrences>,
@@ -86,8 +86,10 @@ pub struct Session {
     /// How many of those lost records are still to be told of, where they do not matter.
     pub(crate) lost_untold: u64,
     pub(crate) stray_samples: u64,
+    /// What samples of any process stand for, of a counter of the CPU.
+    pub(crate) sampled: u64,
     /// What was counted when the recording ended.
-    counted: Option<Option<u64>>,
+    pub(crate) counted: Option<Option<u64>>,
     pub(crate) pace: Pace,
     throttling: Throttling,
     pub(crate) concessions: Vec<Concession>,
@@ -190,6 +192,7 @@ impl Session {
             lost_before: Losses::default(),
             lost_untold: 0,
             stray_samples: 0,
+            sampled: 0,
             counted: None,
             pace,
             throttling: Throttling::default(),
@@ -334,18 +337,6 @@ impl Session {
         ByteLen(self.plan.stack_copy.into())
     }
 
-    /// CPU time that the kernel accounted to the target since sampling began; `None` where it
-    /// cannot be known.
-    pub fn accounted(&self) -> Option<Nanos> {
-        if self.plan.event.is_clock() { self.count().map(Nanos) } else { None }
-    }
-
-    /// How often the event happened in the target since sampling began, by the kernel's own counter;
-    /// `None` for clocks and the CPU's events, and where it cannot be known.
-    pub fn happened(&self) -> Option<u64> {
-        if self.plan.event.is_occurrence() { self.count() } else { None }
-    }
-
     /// What each occurrence of the event costs whom it happens to, besides samples.
     pub fn cost_of_occurrence(&self) -> Nanos {
         match (self.config.switches, self.config.samples_by_thread()) {
@@ -365,23 +356,9 @@ impl Session {
         self.readers.were_kept_away()
     }
 
-    /// Whether flame chooses N, of which every Nth occurrence of the event is sampled.
+    /// Whether flame or the kernel chooses N, of which every Nth occurrence of the event is sampled.
     pub fn chooses_period(&self) -> bool {
-        self.occurrences.is_some()
-    }
-
-    pub(crate) fn count(&self) -> Option<u64> {
-        if let Some(counted) = self.counted {
-            return counted;
-        }
-        self.accounted.read(|| self.count_of_samplers(), self.readers.ran())
-    }
-
-    fn count_of_samplers(&self) -> u64 {
-        match &self.events {
-            Events::Cpus(samplers) => samplers.count(&self.plan),
-            Events::Tasks(_) => 0,
-        }
+        !self.plan.event.is_clock() && matches!(self.plan.rate, Rate::Frequency(_))
     }
 
     /// What events did not see so far although they were open.

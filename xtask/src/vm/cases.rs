@@ -291,25 +291,35 @@ fn cycles(name: &str, options: &str) -> Case {
 /// Cycles and instructions of one recording, whose quotient is known for all functions: 2, as a table of both and as a
 /// flame graph.
 fn cycles_per_instruction() -> Case {
-    let script = "flame record -e cycles,instructions -F 499 -o a.pb.gz -- shares 4 && \
-        for value in cycles instructions; do flame fold -q a.pb.gz --value $value -o $value.folded; done &&
+    let script = "flame record -e cycles,instructions -F 99 -o a.pb.gz -- shares 12 && \
+        for value in samples cycles instructions_samples instructions; do
+            flame fold -q a.pb.gz --value $value -o $value.folded
+        done && \
         flame diff -q a.pb.gz --values instructions,cycles --no-normalize -o cpi.folded -o cpi.svg";
     Case::new("cycles-per-instruction", script, |answer| {
         answer.said()?;
-        let [cycles, instructions] =
-            ["cycles", "instructions"].map(|name| answer.folded(&format!("{name}.folded")));
-        let (cycles, instructions) = (cycles?, instructions?);
+        let read = |name: &str| answer.folded(&format!("{name}.folded"));
+        let [cycles, instructions] = [read("cycles")?, read("instructions")?];
+        let samples = [read("samples")?, read("instructions_samples")?];
         // Lines `STACK INSTRUCTIONS CYCLES`.
         let both = answer.folded("cpi.folded")?;
-        let mut text = String::from("cycles per instruction:");
-        let mut is_right = answer.text("cpi.svg")?.contains("alpha");
+        let of_all = cycles.total() as f64 / instructions.total().max(1) as f64;
+        let mut text = format!("cycles per instruction: all {of_all:.2}");
+        let is_drawn = answer.text("cpi.svg")?.contains("alpha");
+        let mut is_right = is_drawn && (of_all / 2.0 - 1.0).abs() <= 0.02;
         for name in ["alpha", "beta", "omega"] {
-            let [of_cycles, of_instructions] =
-                [&cycles, &instructions].map(|folded| folded.with(|frame| frame == name) as f64);
-            let quotient = of_cycles / of_instructions.max(1.0);
-            text += &format!(" {name} {quotient:.2}");
-            is_right &= (quotient / 2.0 - 1.0).abs() <= 0.1;
-            let drawn = both.with(|frame| frame.split(' ').next() == Some(name)) as f64;
+            let of_cycles = cycles.with(|frame| frame == name);
+            let of_instructions = instructions.with(|frame| frame == name);
+            let quotient = of_cycles as f64 / of_instructions.max(1) as f64;
+            // What chance makes of the samples of each event.
+            let variance = samples.each_ref().map(|folded| {
+                let own = folded.with(|frame| frame == name).max(1) as f64;
+                (1.0 - own / folded.total().max(1) as f64) / own
+            });
+            let off = (quotient / 2.0 - 1.0).abs() / variance.iter().sum::<f64>().sqrt();
+            text += &format!(", {name} {quotient:.2} ({off:.1} standard errors)");
+            is_right &= off <= WITHIN;
+            let drawn = both.with(|frame| frame.split(' ').next() == Some(name));
             is_right &= drawn == of_cycles;
         }
         ensure!(is_right, "{text}");

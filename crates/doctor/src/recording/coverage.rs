@@ -181,14 +181,15 @@ mod tests {
         let health = Health { coverage: Some(less), ..Health::default() };
         assert!(!is_whole(&health, 0.0));
         assert!(is_whole(&health, 0.02));
-        let seen = Occurrences { sampled: 90, happened: 100, effective: 90 };
+        let seen = Occurrences { event: 0, sampled: 90, happened: 100, effective: 90 };
         assert!(!is_whole(&Health { occurrences: Some(seen), ..Health::default() }, 0.0));
     }
 
     #[test]
     fn events_that_were_not_seen_are_told_of() {
         let told = |sampled| {
-            let occurrences = Some(Occurrences { sampled, happened: 100, effective: sampled });
+            let occurrences =
+                Some(Occurrences { event: 0, sampled, happened: 100, effective: sampled });
             uncounted(&Health { occurrences, ..Health::default() })
         };
         let note = told(80).expect("a fifth is much");

@@ -61,6 +61,7 @@ fn a_sample_has_its_fields_in_the_kernels_order() {
     assert_eq!((event.time, layout.time(&record)), (Nanos(1_000), Some(Nanos(1_000))));
     assert_eq!((sample.pid, sample.tid, sample.cpu), (Pid(42), Tid(43), Some(Cpu(1))));
     assert_eq!((sample.period, sample.ip), (10_101_010, ProcessAddress(0xffff_0001)));
+    assert_eq!(layout.period(&record), Some(10_101_010));
     let addresses = |chain: &Addresses<'_>| chain.iter().map(|a| a.0).collect::<Vec<_>>();
     assert_eq!(addresses(&sample.kernel_chain), [0xffff_0001, 0xffff_0002]);
     assert_eq!(addresses(&sample.user_chain), [0x401_000]);

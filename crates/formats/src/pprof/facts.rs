@@ -104,8 +104,8 @@ fn health_facts(health: &Health, fact: &mut impl FnMut(&str, String)) {
     for ((image, missing), count) in &health.unnamed {
         fact("health.unnamed", format!("{count} {} {image}", missing_word(*missing)));
     }
-    if let Some(Occurrences { sampled, happened, effective }) = health.occurrences {
-        fact("health.occurrences", format!("{sampled} {happened} {effective}"));
+    if let Some(Occurrences { event, sampled, happened, effective }) = health.occurrences {
+        fact("health.occurrences", format!("{sampled} {happened} {effective} {event}"));
     }
     if health.standard_error > 0 {
         fact("health.standard_error", health.standard_error.to_string());
@@ -218,8 +218,10 @@ impl FactReader {
             "occurrences" => {
                 let numbers = value.split(' ').map(str::parse);
                 let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;
-                let [sampled, happened, effective] = numbers.try_into().ok()?;
-                health.occurrences = Some(Occurrences { sampled, happened, effective });
+                let (first, event) = numbers.split_first_chunk()?;
+                let ([sampled, happened, effective], event) = (*first, event.first());
+                let event = usize::try_from(event.copied().unwrap_or(0)).ok()?;
+                health.occurrences = Some(Occurrences { event, sampled, happened, effective });
             }
             "off_cpu" => {
                 let numbers = value.split(' ').map(str::parse);

@@ -46,7 +46,12 @@ fn whole_health() -> Health {
         unnamed: MISSINGS.into_iter().map(|m| (libfoo.clone(), m)).zip(8..).collect(),
         coverage: Some(Coverage { sampled: Nanos(990), accounted: Nanos(1000) }),
         standard_error: 12_345,
-        occurrences: Some(Occurrences { sampled: 40_000, happened: 40_073, effective: 900 }),
+        occurrences: Some(Occurrences {
+            event: 1,
+            sampled: 40_000,
+            happened: 40_073,
+            effective: 900,
+        }),
         off_cpu: OffCpuTime::from_numbers(&[9, 1, 2, 3, 4, 5, 6, 7, 8, 4]),
         notes: vec!["ring halved: locked-memory limit".to_owned(), "two\nlines ".to_owned()],
     }
