@@ -189,16 +189,19 @@ fn frames_of_earlier_calls_are_not_taken_for_those_that_wait() {
     assert!(seen * 2 > long && ended.stderr.contains("with guessed frames"), "{seen}: {told}");
 }
 
-/// What a copy of a stack lacks is read while its thread waits.
+/// What a copy of a stack lacks is read while its thread waits, whether it is full or ends before a page that is not there.
 #[test]
 fn stacks_beyond_their_copies_are_read() {
     if !live_as_root() {
         return;
     }
-    let (ended, folded) = waits(&[], &[&program("waits.c"), "deep", "2"]);
-    assert_time_of(&folded, "in_deep", truth(&ended)["in_deep"], &ended.stderr);
-    let cut = folded.with(&["[truncated stack]"]) as f64 / folded.total() as f64;
-    assert!(cut < 0.2, "{cut} of the time is cut\n{}", ended.stderr);
+    for what in ["deep", "unwritten"] {
+        let function = format!("in_{what}");
+        let (ended, folded) = waits(&[], &[&program("waits.c"), what, "2"]);
+        assert_time_of(&folded, &function, truth(&ended)[&*function], &ended.stderr);
+        let cut = folded.with(&["[truncated stack]"]) as f64 / folded.total() as f64;
+        assert!(cut < 0.2, "{what}: {cut} of the time is cut\n{}", ended.stderr);
+    }
 }
 
 #[test]

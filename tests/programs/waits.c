@@ -1,9 +1,10 @@
-// waits [flood SECONDS | turns SECONDS | rare SECONDS | deep SECONDS]: threads that wait for known times, and say for how long each did.
+// waits [flood SECONDS | turns SECONDS | rare SECONDS | deep SECONDS | unwritten SECONDS]: threads that wait for known times, and say for how long each did.
 //
 // A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
 // threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
 // before that, and rests for long after it. With `turns` main sleeps in three places in turn, some thousand
-// times a second. With `rare` it sleeps for long after each hundred short times, with `deep` below 100 KiB of frames.
+// times a second. With `rare` it sleeps for long after each hundred short times, with `deep` below 100 KiB of frames,
+// and with `unwritten` below 64 KiB that nobody has written to.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
@@ -198,7 +199,21 @@ FUNCTION static int in_deep(int depth, uint64_t end) {
     return 0;
 }
 
+// The pages of the buffer are not in memory, and a copy of the stack ends before the first of them.
+FUNCTION static void in_unwritten(uint64_t end) {
+    char buffer[64 * 1024];
+    __asm__ volatile("" : : "r"(buffer) : "memory");
+    while (wall_ns() < end) {
+        nap(10);
+    }
+    __asm__ volatile("" : : "r"(buffer) : "memory");
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "unwritten") == 0) {
+        MEASURED("in_unwritten", in_unwritten(wall_ns() + ns_argument(argc, argv, 2, 1.0)));
+        return 0;
+    }
     if (argc > 2 && strcmp(argv[1], "deep") == 0) {
         MEASURED("in_deep", in_deep(100, wall_ns() + ns_argument(argc, argv, 2, 1.0)));
         return 0;

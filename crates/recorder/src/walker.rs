@@ -129,7 +129,7 @@ impl Walker {
             StackEnd::OtherStack => {
                 return match sample.user_stack.unwrap_or_default().rest {
                     Rest::NotRead(why) => {
-                        *health.not_read.entry(why).or_default() += 1;
+                        self.note_unread(why, health);
                         (StackEnd::OtherStack, Evidence::Copied)
                     }
                     Rest::Read { .. } => self.walk_on(sample, &registers, &copy, code, health),
@@ -217,7 +217,7 @@ impl Walker {
         let whole = match whole {
             Ok(whole) => whole,
             Err(why) => {
-                *health.not_read.entry(why).or_default() += 1;
+                self.note_unread(why, health);
                 return (cut, Evidence::Copied);
             }
         };
@@ -233,6 +233,14 @@ impl Walker {
                 health.read_on += u64::from(end == StackEnd::Root);
                 (end, Evidence::ReadFromProcess)
             }
+        }
+    }
+
+    /// A stack was not read on; where there are no readers, there will be.
+    fn note_unread(&self, why: NotRead, health: &mut Health) {
+        *health.not_read.entry(why).or_default() += 1;
+        if let (NotRead::NoReader, Some(roots)) = (why, &self.roots) {
+            roots.want_readers();
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use flame_profile::{
-    ByteLen, CallTree, Health, Meta, Missing, Nanos, Occurrences, Profile, StackEnd, Weight,
-    functions,
+    ByteLen, CallTree, Evidence, Health, Meta, Missing, Nanos, Occurrences, Profile, StackEnd,
+    Weight, functions,
 };
 
 use crate::amount::group_thousands;
@@ -71,7 +71,7 @@ pub fn recording_summary(
     let taken = taken.map_or_else(String::new, |taken| format!("  {:<10}{taken}\n", "target"));
     let distinct = profile.samples().len();
     let mut health =
-        health(&profile.health, counted_event(profile), distinct, Shares::of(tree), paint);
+        health(&profile.health, counted_event(profile), distinct, Shares::of(profile, tree), paint);
     health.insert_str(0, &precision(profile, paint));
     format!("{}{taken}{health}{}", headline(profile, paint), hottest(tree, paint, columns))
 }
@@ -111,9 +111,14 @@ fn health(health: &Health, counted: &str, distinct: usize, shares: Shares, paint
     if let Some(share) = health.complete_share() {
         line("complete", complete(health, share, distinct, paint));
         // Few stacks may stand for much of the time.
-        if shares.truncated > 1.0 - share + 0.01 {
-            let truncated = paint.yellow(&percent(shares.truncated));
-            line("", format!("{truncated} of what is shown is below [truncated stack]"));
+        let guessed = health.guessed_share().unwrap_or(0.0);
+        for (of_shown, of_stacks, what) in [
+            (shares.truncated, 1.0 - share, "is below [truncated stack]"),
+            (shares.guessed, guessed, "has guessed frames"),
+        ] {
+            if of_shown > of_stacks + 0.01 {
+                line("", format!("{} of what is shown {what}", paint.yellow(&percent(of_shown))));
+            }
         }
     }
     if health.complete_share().is_none() && health.stack_ends.contains_key(&StackEnd::ChainEnd) {
@@ -322,11 +327,17 @@ struct Shares {
     unnamed: f64,
     /// Below `[truncated stack]`.
     truncated: f64,
+    /// In stacks with guessed frames.
+    guessed: f64,
 }
 
 impl Shares {
-    fn of(tree: &CallTree) -> Shares {
-        let mut shares = Shares::default();
+    fn of(profile: &Profile, tree: &CallTree) -> Shares {
+        let value = profile.default_value;
+        let guessed = profile.samples().filter(|it| it.evidence == Evidence::GuessedFrames);
+        let guessed: u64 = guessed.map(|it| it.values[value]).sum();
+        let guessed = Weight(guessed).share_of(profile.total(value));
+        let mut shares = Shares { guessed, ..Shares::default() };
         for share in functions(tree) {
             let name = &*tree.labels()[share.label.index()].name;
             if name == "[truncated stack]" {
@@ -397,9 +408,13 @@ mod tests {
     fn few_stacks_that_stand_for_much_are_said() {
         let stack_ends = [(StackEnd::Root, 9998), (StackEnd::BadValue, 2)].into();
         let of = Health { stack_ends, ..Health::default() };
-        let text = |truncated| health(&of, "", 7, Shares { truncated, unnamed: 0.0 }, Paint(false));
+        let text =
+            |truncated| health(&of, "", 7, Shares { truncated, ..Shares::default() }, Paint(false));
         let said = "            33.3 % of what is shown is below [truncated stack]\n";
         assert!(text(0.333).contains(said), "{}", text(0.333));
+        let shares = Shares { guessed: 0.412, ..Shares::default() };
+        let guessed = health(&of, "", 7, shares, Paint(false));
+        assert!(guessed.contains("41.2 % of what is shown has guessed frames\n"), "{guessed}");
         assert!(!text(0.0002).contains("what is shown"));
     }
 

@@ -55,7 +55,8 @@ impl Session {
     /// waits beyond their copies.
     pub(crate) fn start_needed_readers(&mut self) {
         let has_script = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
-        let has_any = has_script || self.has_long_stacks && self.plan.reads_waits;
+        let has_long = self.plan.reads_waits && self.config.stack_roots.want_some();
+        let has_any = has_script || has_long;
         let is_wanted = !self.bells.is_empty() || self.plan.reads_counted;
         if !is_wanted || self.readers.are_there() || !has_any {
             return;

@@ -97,7 +97,6 @@ pub struct Session {
     /// Whether CPUs that come online are sampled, too.
     all_cpus: bool,
     next_hotplug: Instant,
-    pub(crate) has_long_stacks: bool,
     pub(crate) finished: bool,
 }
 
@@ -200,7 +199,6 @@ impl Session {
             refusals: Vec::new(),
             all_cpus: scope == Scope::Cpus && config.cpus.is_none(),
             next_hotplug: Instant::now() + HOTPLUG,
-            has_long_stacks: false,
             finished: false,
         }
     }

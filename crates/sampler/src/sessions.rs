@@ -149,7 +149,6 @@ impl EventSource for Sessions {
                 stray_samples: &mut session.stray_samples,
                 sampled: session.plan.event.is_hardware().then_some((&mut session.sampled, layout)),
                 lost_untold: &mut session.lost_untold,
-                has_long_stacks: &mut session.has_long_stacks,
             });
         }
         drain_lanes(&mut lanes, horizon, &mut Merged { owners, parts, teller, settled, sink });
@@ -170,8 +169,6 @@ struct Part<'s> {
     /// The sum of what samples stand for, of a counter of the CPU, and how that is read.
     sampled: Option<(&'s mut u64, RecordLayout)>,
     lost_untold: &'s mut u64,
-    /// Whether one was longer than its copy.
-    has_long_stacks: &'s mut bool,
 }
 
 /// The records of all rings as they are released.
@@ -222,7 +219,6 @@ impl Sieve for Merged<'_> {
         match &mut event.kind {
             EventKind::Sample(sample) => {
                 sample.event = number;
-                *part.has_long_stacks |= sample.user_stack.is_some_and(|stack| stack.reached_limit);
                 if part.readers.reads_stacks(position) {
                     let tid = sample.tid;
                     let holds = |until| {

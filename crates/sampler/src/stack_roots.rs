@@ -8,7 +8,7 @@
 //!
 //! Readers must not wait: a thread has one place, which holds all that is known of it in one word.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flame_profile::{ProcessAddress, Tid};
 
@@ -30,11 +30,13 @@ const BEHIND: u64 = 256;
 #[derive(Debug)]
 pub struct StackRoots {
     places: Box<[AtomicU64]>,
+    are_wanted: AtomicBool,
 }
 
 impl Default for StackRoots {
     fn default() -> StackRoots {
-        StackRoots { places: (0..PLACES).map(|_| AtomicU64::new(0)).collect() }
+        let places = (0..PLACES).map(|_| AtomicU64::new(0)).collect();
+        StackRoots { places, are_wanted: AtomicBool::new(false) }
     }
 }
 
@@ -46,6 +48,16 @@ impl StackRoots {
         if let (Some(place), true) = (self.place(tid), fits) {
             place.store(end << TID_BITS | u64::from(tid.0), Ordering::Relaxed);
         }
+    }
+
+    /// A stack goes on beyond its copy, and there is nobody who reads it on.
+    pub fn want_readers(&self) {
+        self.are_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there is such a stack.
+    pub(crate) fn want_some(&self) -> bool {
+        self.are_wanted.load(Ordering::Relaxed)
     }
 
     /// A stack of that thread went on behind what was read of it.

@@ -48,6 +48,10 @@ impl Instruction {
         let mod_rm =
             if has_mod_rm(map, code, is_vector)? { Some(*operands.first()?) } else { None };
         let place_len = mod_rm.map_or(Some(0), |byte| mod_rm_len(byte, operands))?;
+        // Vector operations of old AMD processors begin like pop.
+        if map == Map::One && code == 0x8f && mod_rm.is_some_and(|byte| byte >> 3 & 7 != 0) {
+            return None;
+        }
         let constant = constant_len(map, code, mod_rm.unwrap_or(0), prefixes);
         let len = prefixes.len + code_len + place_len + constant;
         let is_whole = len <= bytes.len();
@@ -157,7 +161,7 @@ fn constant_len(map: Map, code: u8, mod_rm: u8, prefixes: Prefixes) -> usize {
         (Map::One, 0xb8..=0xbf) => word,
         (Map::One, 0xe8 | 0xe9) => 4,
         (Map::One, 0xa0..=0xa3) => 8,
-        (Map::One, 0xc2) => 2,
+        (Map::One, 0xc2 | 0xca) => 2,
         (Map::One, 0xc8) => 3,
         (Map::One, 0xf6) if is_test => 1,
         (Map::One, 0xf7) if is_test => word,

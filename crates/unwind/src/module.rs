@@ -1,6 +1,7 @@
 //! One image's tables: which row covers an address.
 
 use std::fmt;
+use std::ops::Range;
 
 use flame_image::{FrameFinder, Section};
 use flame_pclntab::GoTable;
@@ -52,6 +53,13 @@ impl Module {
     /// Where the function that holds `address` begins, by `.eh_frame`.
     pub(crate) fn function_start(&self, address: ImageAddress) -> Option<ImageAddress> {
         self.eh_frames.known_start(address)
+    }
+
+    /// The same with its end.
+    pub(crate) fn function_range(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
+        let description = self.eh_frames.find(&self.eh_frame()?, &self.bases, address)?;
+        let (start, end) = (description.initial_address(), description.end_address());
+        Some(ImageAddress(start)..ImageAddress(end))
     }
 
     /// Whether a return address stands behind no call at all, but at the start of a function: of
@@ -115,11 +123,15 @@ impl Module {
         address: ImageAddress,
         context: &mut UnwindContext<usize>,
     ) -> Option<Compiled> {
+        self.table_row(&self.eh_frame()?, &self.eh_frames, Table::EhFrame, address, context)
+    }
+
+    fn eh_frame(&self) -> Option<EhFrame<TableBytes<'_>>> {
         let section = self.sections.eh_frame.as_ref()?;
         let mut table = EhFrame::new(&section.bytes, LittleEndian);
         table.set_address_size(8);
         table.set_vendor(vendor(self.architecture));
-        self.table_row(&table, &self.eh_frames, Table::EhFrame, address, context)
+        Some(table)
     }
 
     fn go_row(&self, address: ImageAddress) -> Option<Compiled> {

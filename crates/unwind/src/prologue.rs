@@ -2,8 +2,12 @@
 //!
 //! Where a function's frame pointer is not known, its stack pointer may be: what the function has pushed and made room for
 //! since it set the one to the other leads from there to the frame pointer. All of its code before the call is read, in the
-//! order of addresses: the optimiser mixes its beginning with other instructions, arguments are pushed later on, and
-//! nothing may make room whose size only a register knows (`alloca`, a frame aligned to more than 16 bytes).
+//! order of addresses: the optimiser mixes its beginning with other instructions, and arguments are pushed later on. A jump
+//! takes the depth along to where it leads: what a call that does not return was given is not there then. And nowhere in
+//! the function may room be made whose size only a register knows (`alloca`, a frame aligned to more than 16 bytes), behind
+//! the call neither: what is unlikely stands there and runs before it.
+
+use std::collections::BTreeMap;
 
 use crate::instruction::{Instruction, Map};
 
@@ -33,6 +37,8 @@ enum Does {
     ComparesWithGoal,
     /// Gives the frame back.
     Leaves,
+    /// Calls another function.
+    Calls,
     /// Goes on somewhere else, or here.
     Branches,
     /// Goes on somewhere else.
@@ -43,11 +49,14 @@ enum Does {
 }
 
 /// How far the stack pointer is below the frame pointer, in bytes, as far as that is known.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Depth {
     here: Option<i64>,
-    /// Where jumps lead to: the same all over the function, but for arguments that are being pushed.
+    /// Where jumps lead to whose targets are not known: the same all over the function, but for arguments that are being
+    /// pushed.
     at_jumps: Option<i64>,
+    /// Of the other ones, by the place further down that they lead to.
+    at_targets: BTreeMap<usize, i64>,
     goal: Option<i64>,
     /// The frame pointer is pushed and not yet set.
     is_pushed: bool,
@@ -55,29 +64,74 @@ struct Depth {
     is_in_loop: bool,
 }
 
-/// How far the stack pointer is below the frame pointer behind `code`, all of a function's code from its start on to
-/// there, in bytes. `None` if the code does not tell.
-pub(crate) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
-    if code.len() > LONGEST {
+/// How far the stack pointer of a function is below its frame pointer behind the first `until` bytes of its code, in
+/// bytes. `None` if the code does not tell.
+pub(crate) fn frame_pointer_distance(function: &[u8], until: usize) -> Option<u64> {
+    let (before, behind) = function.split_at_checked(until)?;
+    if function.len() > LONGEST {
         return None;
     }
     let mut depth = Depth::default();
+    let mut follows_call = false;
+    for_each(before, |end, bytes, instruction| {
+        depth.arrive(end - bytes.len(), follows_call)?;
+        let does = effect(bytes, instruction)?;
+        follows_call = does == Does::Calls;
+        depth.follow(does, target(bytes, instruction, end))
+    })?;
+    for_each(behind, |_, bytes, instruction| effect(bytes, instruction).map(|_| ()))?;
+    depth.here.and_then(|depth| u64::try_from(depth).ok())
+}
+
+/// Takes code apart, as long as `take` goes along, which gets where each instruction ends.
+fn for_each(
+    code: &[u8],
+    mut take: impl FnMut(usize, &[u8], &Instruction) -> Option<()>,
+) -> Option<()> {
     let mut rest = code;
     while !rest.is_empty() {
         let instruction = Instruction::decode(rest)?;
         let (bytes, behind) = rest.split_at_checked(instruction.len)?;
-        depth.follow(effect(bytes, &instruction)?)?;
+        take(code.len() - behind.len(), bytes, &instruction)?;
         rest = behind;
     }
-    depth.here.and_then(|depth| u64::try_from(depth).ok())
+    Some(())
+}
+
+/// Where a jump leads to that ends at `end`, if it says so itself.
+fn target(bytes: &[u8], instruction: &Instruction, end: usize) -> Option<usize> {
+    let distance = match (instruction.map, instruction.code) {
+        (Map::One, 0x70..=0x7f | 0xe0..=0xe3 | 0xeb) => i64::from(bytes.last()?.cast_signed()),
+        (Map::One, 0xe9) | (Map::Two, 0x80..=0x8f) => {
+            i64::from(i32::from_le_bytes(*bytes.last_chunk()?))
+        }
+        _ => return None,
+    };
+    usize::try_from(i64::try_from(end).ok()?.checked_add(distance)?).ok()
 }
 
 impl Depth {
-    fn follow(&mut self, does: Does) -> Option<()> {
+    /// Takes over what jumps have brought along to a place. Who comes there from above as well must have the same: but what
+    /// stands behind a call that does not return is reached by the jump alone.
+    fn arrive(&mut self, place: usize, follows_call: bool) -> Option<()> {
+        let Some(depth) = self.at_targets.remove(&place) else { return Some(()) };
+        let is_known = self.here.is_none_or(|here| here == depth) || follows_call;
+        self.here = Some(depth);
+        is_known.then_some(())
+    }
+
+    /// A jump to that place, if it is known, takes the depth along.
+    fn branch(&mut self, target: Option<usize>) -> Option<()> {
+        let (Some(here), Some(target)) = (self.here, target) else { return Some(()) };
+        (*self.at_targets.entry(target).or_insert(here) == here).then_some(())
+    }
+
+    fn follow(&mut self, does: Does, target: Option<usize>) -> Option<()> {
         let was_pushed = std::mem::take(&mut self.is_pushed);
         let was_in_loop = std::mem::take(&mut self.is_in_loop);
         match does {
             Does::Nothing => self.is_pushed = was_pushed,
+            Does::Calls => {}
             Does::Moves(by) => self.here = self.here.and_then(|here| moved(here, by)),
             Does::PushesFramePointer => {
                 self.here = self.here.and_then(|here| moved(here, 8));
@@ -99,8 +153,12 @@ impl Depth {
             }
             Does::Leaves => self.here = None,
             Does::Branches if was_in_loop => {}
-            Does::Branches => self.at_jumps = self.at_jumps.or(self.here),
+            Does::Branches => {
+                self.branch(target)?;
+                self.at_jumps = self.at_jumps.or(self.here);
+            }
             Does::Jumps => {
+                self.branch(target)?;
                 self.at_jumps = self.at_jumps.or(self.here);
                 self.here = self.at_jumps;
             }
@@ -155,7 +213,8 @@ fn effect_by_code(instruction: &Instruction) -> Option<Does> {
         (Map::One, 0xff, Some(6)) => Does::Moves(8),
         (Map::One, 0x8f, Some(0)) => Does::Moves(-8),
         (Map::One, 0xc9, _) => Does::Leaves,
-        (Map::One, 0xc2 | 0xc3 | 0xf4, _) => Does::Ends,
+        (Map::One, 0xe8, _) | (Map::One, 0xff, Some(2)) => Does::Calls,
+        (Map::One, 0xc2 | 0xc3 | 0xca | 0xcb | 0xf4, _) => Does::Ends,
         (Map::One, 0xe9 | 0xeb, _) | (Map::One, 0xff, Some(4)) => Does::Jumps,
         (Map::One, 0x70..=0x7f | 0xe0..=0xe3, _) | (Map::Two, 0x80..=0x8f, _) => Does::Branches,
         _ if sets_stack_pointer(instruction) => return None,
@@ -167,10 +226,14 @@ fn effect_by_code(instruction: &Instruction) -> Option<Does> {
 /// Whether the stack pointer is an operand that the instruction writes. Operations on single bytes have other registers by
 /// its number, as vector code has.
 fn sets_stack_pointer(instruction: &Instruction) -> bool {
-    let Instruction { map: Map::One, code, rex, mod_rm: Some(mod_rm), .. } = *instruction else {
+    let Instruction { map, code, rex, mod_rm: Some(mod_rm), .. } = *instruction else {
         return false;
     };
     let is_first = rex & 4 == 0 && mod_rm >> 3 & 7 == SP;
+    if map != Map::One {
+        // cmov; a vector's operand has no such place.
+        return map == Map::Two && matches!(code, 0x40..=0x4f) && is_first;
+    }
     let is_second = rex & 1 == 0 && mod_rm >> 6 == 3 && mod_rm & 7 == SP;
     match (code, mod_rm >> 3 & 7) {
         // cmp, test.

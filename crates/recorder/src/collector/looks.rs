@@ -125,7 +125,8 @@ impl Collector {
 /// long wait can be read later, too.
 pub(super) fn lacks_callers(wait: &Wait) -> bool {
     let Some(seen) = wait.get() else { return false };
-    seen.end.0 == StackEnd::CopyTooShort
+    // Also where the copy ends before a page that was never written, such as one of a buffer.
+    matches!(seen.end.0, StackEnd::CopyTooShort | StackEnd::BadValue)
         || seen.script.is_some_and(|(_, end)| {
             matches!(
                 end,

@@ -56,11 +56,13 @@ impl BareFrame<'_> {
     /// is enough.
     fn find_pair(&self, find: &mut dyn FindCode, registers: &Registers) -> Option<(u64, Evidence)> {
         let Code::Module(code) = self.code else { return None };
-        let start = self.modules.get(code.module.index())?.function_start(code.address)?;
+        let range = self.modules.get(code.module.index())?.function_range(code.address)?;
+        let start = range.start;
         let at = code.to_image_address(self.address.address());
-        let len = usize::try_from(at.0.checked_sub(start.0)?).ok()?;
+        let len = |end: u64| usize::try_from(end.checked_sub(start.0)?).ok();
         let (_, text) = self.text_at(code.module, start)?;
-        let distance = frame_pointer_distance(text.get(..len)?)?;
+        let function = text.get(..len(range.end.0)?.min(text.len()))?;
+        let distance = frame_pointer_distance(function, len(at.0)?)?;
         let place = registers.get(self.facts.stack_pointer)?.checked_add(distance)?;
         let address = self.stack.read_u64(place.wrapping_add(8)).ok()?;
         let start = Some(code.bias.to_process_address(start));
@@ -99,17 +101,26 @@ mod tests {
     /// `push %rbp; mov %rsp,%rbp; push %rbx; sub $0x18,%rsp`: the pair is 32 bytes above the stack pointer.
     const PROLOGUE: [u8; 9] = [0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18];
 
-    /// A thread that waits in `tested`, right behind that code, and which main calls as the bytes before `MAIN + 0x20` say;
+    /// A thread that waits in `tested`, between that code and that `behind` it, and which main calls as the bytes before `MAIN + 0x20` say;
     /// those before `MAIN + 0x60` call another function.
     #[track_caller]
-    fn check_in(code: &[u8], call_in_main: &[u8], words: &[u64], expect: &str, end: StackEnd) {
+    fn check_in(
+        [code, behind]: [&[u8]; 2],
+        call_in_main: &[u8],
+        words: &[u64],
+        expect: &str,
+        end: StackEnd,
+    ) {
         let registers = [(RSP, SP), (RIP, BIAS + TESTED + code.len() as u64)];
         let mut sample = Sample::of(X86_64, &BY_FRAME_POINTER, &registers, words);
         let place = MAIN + 0x20 - call_in_main.len() as u64;
         let other = call(MAIN + 0x60, OTHER);
         let in_start = call(START + 0x30, MAIN);
+        let rest = vec![0x90; (MAIN - TESTED) as usize - code.len() - behind.len()];
+        let rest = [behind, &rest].concat();
         let pieces = [
             (TESTED, code),
+            (TESTED + code.len() as u64, &rest),
             (place, call_in_main),
             (MAIN + 0x5b, &other),
             (START + 0x2b, &in_start),
@@ -120,7 +131,7 @@ mod tests {
 
     #[track_caller]
     fn check(call_in_main: &[u8], words: &[u64], expect: &str, end: StackEnd) {
-        check_in(&PROLOGUE, call_in_main, words, expect, end);
+        check_in([&PROLOGUE, &[]], call_in_main, words, expect, end);
     }
 
     const IN_MAIN: u64 = BIAS + MAIN + 0x20;
@@ -181,8 +192,11 @@ mod tests {
         let words = [SP + 64, IN_MAIN, SP + 64, IN_MAIN, SP + 64, IN_MAIN, 0, 0, IN_START];
         // push %rbp; mov %rsp,%rbp; sub %rax,%rsp: of a size that only the register knows.
         let dynamic = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x29, 0xc4];
-        check_in(&dynamic, &direct, &words, "+1007", StackEnd::BadValue);
+        check_in([&dynamic, &[]], &direct, &words, "+1007", StackEnd::BadValue);
         // In the middle of an instruction: sub $0x18,%rsp less its last byte.
-        check_in(&PROLOGUE[..8], &direct, &words, "+1008", StackEnd::BadValue);
+        check_in([&PROLOGUE[..8], &[]], &direct, &words, "+1008", StackEnd::BadValue);
+        // What is unlikely stands behind the call and may have run before it.
+        let words = [7, 7, 7, 7, SP + 64, IN_MAIN, 0, 0, IN_START];
+        check_in([&PROLOGUE, &dynamic[4..]], &direct, &words, "+1009", StackEnd::BadValue);
     }
 }

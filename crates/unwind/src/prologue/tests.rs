@@ -7,15 +7,20 @@ const CALL: [u8; 5] = [0xe8, 0, 0, 0, 0];
 /// `sub $0x1000,%rsp; orq $0,(%rsp)`
 const PROBED_PAGE: [u8; 12] = [0x48, 0x81, 0xec, 0, 0x10, 0, 0, 0x48, 0x83, 0x0c, 0x24, 0];
 
+/// Where nothing stands behind it.
+fn distance(code: &[u8]) -> Option<u64> {
+    frame_pointer_distance(code, code.len())
+}
+
 /// Holds what the code behind `pieces` says, and that it says nothing where an instruction is not whole.
 #[track_caller]
 fn check(pieces: &[&[u8]], expect: Option<u64>) {
     let code = pieces.concat();
-    assert_eq!(frame_pointer_distance(&code), expect, "{code:02x?}");
+    assert_eq!(distance(&code), expect, "{code:02x?}");
     if let Some((last, before)) = code.split_last() {
         let is_known = expect.is_some() && *last != 0x55;
         // The last instruction of all these cases has more than one byte.
-        assert!(!is_known || frame_pointer_distance(before).is_none(), "{code:02x?}");
+        assert!(!is_known || distance(before).is_none(), "{code:02x?}");
     }
 }
 
@@ -131,4 +136,30 @@ fn code_that_makes_no_frame_tells_nothing() {
     // What is not known, and more than is read.
     check(&[&FRAME, &[0x06], &CALL], None);
     check(&[&FRAME, &[0x90; LONGEST], &CALL], None);
+}
+
+#[test]
+fn what_a_call_that_does_not_return_was_given_is_not_there_behind_it() {
+    // sub $0x10,%rsp; test; je over; push $2; push $1; call errx; over: call
+    let skips = [0x48, 0x83, 0xec, 0x10, 0x85, 0xc0, 0x74, 9, 0x6a, 2, 0x6a, 1];
+    check(&[&FRAME, &skips, &CALL, &CALL], Some(0x10));
+    // One that returns gives it back: call; add $0x10,%rsp.
+    let skips = [0x48, 0x83, 0xec, 0x10, 0x85, 0xc0, 0x74, 13, 0x6a, 2, 0x6a, 1];
+    check(&[&FRAME, &skips, &CALL, &[0x48, 0x83, 0xc4, 0x10], &CALL], Some(0x10));
+    // Two ways with two depths, and no call before: push $2; je over; push $1; over: call
+    check(&[&FRAME, &[0x6a, 2, 0x74, 2, 0x6a, 1], &CALL], None);
+}
+
+#[test]
+fn room_of_unknown_size_behind_the_call_may_have_been_made_before_it() {
+    let whole = |behind: &[u8]| {
+        let before = [&FRAME[..], &[0x48, 0x83, 0xec, 0x10], &CALL].concat();
+        frame_pointer_distance(&[&before, behind].concat(), before.len())
+    };
+    assert_eq!(whole(&[0xc9, 0xc3]), Some(0x10));
+    // leave; ret; sub %rax,%rsp; jmp
+    assert_eq!(whole(&[0xc9, 0xc3, 0x48, 0x29, 0xc4, 0xeb, 0xf0]), None);
+    // leave; ret; cmove %rax,%rsp, and half an instruction.
+    assert_eq!(whole(&[0xc9, 0xc3, 0x48, 0x0f, 0x44, 0xe0]), None);
+    assert_eq!(whole(&[0xc9, 0xc3, 0xe8]), None);
 }
