@@ -110,16 +110,7 @@ fn health(health: &Health, counted: &str, distinct: usize, shares: Shares, paint
     }
     if let Some(share) = health.complete_share() {
         line("complete", complete(health, share, distinct, paint));
-        // Few stacks may stand for much of the time.
-        let guessed = health.guessed_share().unwrap_or(0.0);
-        for (of_shown, of_stacks, what) in [
-            (shares.truncated, 1.0 - share, "is below [truncated stack]"),
-            (shares.guessed, guessed, "has guessed frames"),
-        ] {
-            if of_shown > of_stacks + 0.01 {
-                line("", format!("{} of what is shown {what}", paint.yellow(&percent(of_shown))));
-            }
-        }
+        shares.of_few_stacks(health, share, paint).into_iter().for_each(|text| line("", text));
     }
     if health.complete_share().is_none() && health.stack_ends.contains_key(&StackEnd::ChainEnd) {
         line("complete", "not known: frame pointers do not tell where a stack ends".to_owned());
@@ -332,6 +323,19 @@ struct Shares {
 }
 
 impl Shares {
+    /// What stands on few stacks, which may stand for much of the time; `complete` is the share of those that are.
+    fn of_few_stacks(self, health: &Health, complete: f64, paint: Paint) -> Vec<String> {
+        let guessed = health.guessed_share().unwrap_or(0.0);
+        let both = [
+            (self.truncated, 1.0 - complete, "is below [truncated stack]"),
+            (self.guessed, guessed, "has guessed frames"),
+        ];
+        let much = both.into_iter().filter(|(shown, of_stacks, _)| *shown > of_stacks + 0.01);
+        let text =
+            |(shown, _, what)| format!("{} of what is shown {what}", paint.yellow(&percent(shown)));
+        much.map(text).collect()
+    }
+
     fn of(profile: &Profile, tree: &CallTree) -> Shares {
         let value = profile.default_value;
         let guessed = profile.samples().filter(|it| it.evidence == Evidence::GuessedFrames);
