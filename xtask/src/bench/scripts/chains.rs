@@ -164,11 +164,13 @@ fn function(format: Format, frame: &str, truth: &Truth) -> Option<String> {
     };
     let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
     let file = file.rsplit('/').next().unwrap_or(file);
-    let name = bare(name);
+    // What stands in a text that Ruby evaluates.
+    let name = if file == "(eval)" { format!("{} in a text", bare(name)) } else { bare(name) };
+    let is_text = file == "(eval)" && truth.known.contains(&name);
     let is_own = file == truth.file || file == "included.php";
     // Internal functions of PHP are in its table; methods in C of Ruby are in none, and not all profilers have them.
     let is_internal = matches!(file, "[internal]" | "<internal>") && truth.known.contains(&name);
-    (is_own || is_internal).then_some(name)
+    (is_own || is_internal || is_text).then_some(name)
 }
 
 #[cfg(test)]
@@ -206,6 +208,14 @@ mod tests {
             "<main> - /srv/script.rb:9;chunks - /srv/script.rb:8;send [c function] - (unknown):0;shares - script.rb:7 2\n\
              <main> - /srv/script.rb:9;shares - script.rb:7 1\n",
             (2, 1, 0),
+        );
+        check(
+            "ruby",
+            Format::Flame,
+            "ruby;<main> (script.rb:9)_[s];chunks (script.rb:8)_[s];callbacks (script.rb:7)_[s];\
+             Object#texts (script.rb:6)_[s];Kernel#eval ([C])_[s];Object#texts ((eval):1)_[s];\
+             Object#spin (script.rb:5)_[s] 2\n",
+            (2, 0, 0),
         );
         check(
             "php",
