@@ -189,13 +189,14 @@ fn frames_of_earlier_calls_are_not_taken_for_those_that_wait() {
     assert!(seen * 2 > long && ended.stderr.contains("with guessed frames"), "{seen}: {told}");
 }
 
-/// What a copy of a stack lacks is read while its thread waits, whether it is full or ends before a page that is not there.
+/// What a copy of a stack lacks is read while its thread waits: whether it is full, ends before a page that is not there, or
+/// is of a stack for signal handlers.
 #[test]
 fn stacks_beyond_their_copies_are_read() {
     if !live_as_root() {
         return;
     }
-    for what in ["deep", "unwritten"] {
+    for what in ["deep", "unwritten", "handler"] {
         let function = format!("in_{what}");
         let (ended, folded) = waits(&[], &[&program("waits.c"), what, "2"]);
         assert_time_of(&folded, &function, truth(&ended)[&*function], &ended.stderr);

@@ -1,14 +1,16 @@
-// waits [flood SECONDS | turns SECONDS | rare SECONDS | deep SECONDS | unwritten SECONDS]: threads that wait for known times, and say for how long each did.
+// waits [flood | turns | rare | deep | unwritten | handler SECONDS]: threads that wait for known times, and say for how long
+// each did.
 //
-// A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two
-// threads hand a byte to and fro all the time, tens of thousands of switches a second, and main naps
-// before that, and rests for long after it. With `turns` main sleeps in three places in turn, some thousand
-// times a second. With `rare` it sleeps for long after each hundred short times, with `deep` below 100 KiB of frames,
-// and with `unwritten` below 64 KiB that nobody has written to.
+// A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two threads hand a byte to and
+// fro all the time, tens of thousands of switches a second, and main naps before that, and rests for long after it. With
+// `turns` main sleeps in three places in turn, some thousand times a second. With `rare` it sleeps for long after each
+// hundred short times, with `deep` below 100 KiB of frames, with `unwritten` below 64 KiB that nobody has written to, and
+// with `handler` in a signal handler on a stack of its own.
 #define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -209,7 +211,27 @@ FUNCTION static void in_unwritten(uint64_t end) {
     __asm__ volatile("" : : "r"(buffer) : "memory");
 }
 
+static void handle(int number) {
+    (void)number;
+    nap(10);
+}
+
+FUNCTION static void in_handler(uint64_t end) {
+    stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+    if (sigaltstack(&stack, NULL) || sigaction(SIGUSR1, &action, NULL)) {
+        abort();
+    }
+    while (wall_ns() < end) {
+        raise(SIGUSR1);
+    }
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "handler") == 0) {
+        MEASURED("in_handler", in_handler(wall_ns() + ns_argument(argc, argv, 2, 1.0)));
+        return 0;
+    }
     if (argc > 2 && strcmp(argv[1], "unwritten") == 0) {
         MEASURED("in_unwritten", in_unwritten(wall_ns() + ns_argument(argc, argv, 2, 1.0)));
         return 0;
