@@ -154,9 +154,8 @@ impl Session {
 
     /// `None` of events that are no counters of the CPU.
     pub fn of_counter(&self) -> Option<OfCounter> {
-        let counted = || self.losses().count.saturating_sub(self.readers.counted());
-        let sampled = self.sampled;
-        self.event().is_hardware().then(|| OfCounter { sampled, counted: counted() })
+        let is_counter = self.event().is_hardware();
+        is_counter.then(|| OfCounter { sampled: self.sampled, counted: self.losses().count })
     }
 
     /// For how long the CPUs that are sampled had nothing to do since sampling began; `None` unless

@@ -26,7 +26,7 @@ pub struct Losses {
     pub stray_samples: u64,
     /// For how long events were stopped because their samples came too fast.
     pub throttled: Nanos,
-    /// How often it happened what is sampled, by the same events' own count.
+    /// How often it happened what is sampled, by the same events' own count, without flame's looks at samples.
     pub(crate) count: u64,
 }
 

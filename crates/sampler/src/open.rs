@@ -3,7 +3,7 @@
 use std::io;
 
 use flame_events::{RecordLayout, SampleFields};
-use flame_profile::{ByteLen, Cpu, Nanos, Tid, whole};
+use flame_profile::{ByteLen, Cpu, Nanos, Tid};
 use nix::errno::Errno;
 use nix::libc;
 use perf_event::events::Software;
@@ -17,6 +17,7 @@ use crate::error::SamplerError;
 use crate::event_type::EventType;
 use crate::limits;
 use crate::own_name::by_others;
+use crate::pacing::frequency_of;
 use crate::session::Concession;
 use crate::threads;
 
@@ -361,7 +362,7 @@ impl Plan {
             (Rate::Frequency(_), _) if self.is_counted() => builder.sample_period(self.period),
             // The kernel adapts the period.
             (Rate::Frequency(_), Some(interval)) if self.event.is_hardware() => {
-                builder.sample_frequency(whole(1e9 / interval.0.max(1) as f64).max(1))
+                builder.sample_frequency(frequency_of(interval))
             }
             (Rate::Frequency(_), Some(interval)) => builder.sample_period(interval.0),
             (Rate::Frequency(hz), None) => builder.sample_frequency(hz.0),

@@ -42,9 +42,8 @@ impl Offbeat {
         let Rate::Frequency(Hz(hz)) = config.rate else { return None };
         let random = config.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let is_off = !event.is_occurrence() && !config.fixed_period;
-        // The kernel's limit holds for what is drawn, too.
-        let most = max_sample_rate().map_or(f64::MAX, |Hz(limit)| limit as f64 / (1.0 + OFF[1]));
-        let hz = (hz.max(1) as f64).min(if event.is_hardware() { most } else { f64::MAX });
+        let limit = max_sample_rate().filter(|_| event.is_hardware());
+        let hz = limit.map_or(hz.max(1) as f64, |limit| below(limit, hz.max(1)));
         is_off.then(|| Offbeat { mean: 1e9 / hz, random })
     }
 
@@ -54,6 +53,16 @@ impl Offbeat {
         let part = if self.random.bool() { 1.0 + off } else { 1.0 - off };
         Nanos(whole(self.mean * part))
     }
+}
+
+/// The whole frequency that an interval makes.
+pub(crate) fn frequency_of(interval: Nanos) -> u64 {
+    whole(1e9 / interval.0.max(1) as f64).max(1)
+}
+
+/// A frequency of which what is drawn is never above the kernel's limit, which refuses it, rounded as it is.
+fn below(limit: Hz, hz: u64) -> f64 {
+    (hz as f64).min(limit.0 as f64 * (1.0 - 1.2 * OFF[1]))
 }
 
 /// How often intervals are drawn anew.
@@ -153,6 +162,17 @@ mod tests {
         assert!((sum / 1000.0 - 1.0).abs() < 0.006, "{sum}");
         let fixed = SamplerConfig { fixed_period: true, ..config };
         assert!(Offbeat::of(&fixed, &EventType::cpu_clock()).is_none());
+    }
+
+    #[test]
+    fn frequencies_that_are_drawn_stay_below_the_kernels_limit() {
+        for limit in [1000, 25_000, 70_000, 99_999, 1_000_000] {
+            let random = fastrand::Rng::with_seed(limit);
+            let mut offbeat = Offbeat { mean: 1e9 / below(Hz(limit), limit), random };
+            let highest = (0..1000).map(|_| frequency_of(offbeat.draw())).max();
+            assert!(highest.is_some_and(|hz| (limit * 97 / 100..=limit).contains(&hz)), "{limit}");
+        }
+        assert_eq!(below(Hz(100_000), 99), 99.0);
     }
 
     #[test]

@@ -373,6 +373,7 @@ impl Session {
         }
         losses.throttled = self.throttling.total(monotonic_now());
         losses.stray_samples = self.stray_samples;
+        losses.count = losses.count.saturating_sub(self.readers.counted());
         losses.without(self.lost_before)
     }
 

@@ -101,8 +101,8 @@ mod tests {
     /// `push %rbp; mov %rsp,%rbp; push %rbx; sub $0x18,%rsp`: the pair is 32 bytes above the stack pointer.
     const PROLOGUE: [u8; 9] = [0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18];
 
-    /// A thread that waits in `tested`, between that code and that `behind` it, and which main calls as the bytes before `MAIN + 0x20` say;
-    /// those before `MAIN + 0x60` call another function.
+    /// A thread that waits in `tested`, between that code and that `behind` it, and which main calls as the bytes before
+    /// `MAIN + 0x20` say; those before `MAIN + 0x60` call another function.
     #[track_caller]
     fn check_in(
         [code, behind]: [&[u8]; 2],
