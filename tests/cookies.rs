@@ -2,8 +2,10 @@
 //! tells to which activation it belongs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use caps::{CapSet, Capability};
 use flame_events::{EventKind, EventSource, Rest, StackBytes};
 use flame_profile::Hz;
 use flame_recorder::RecorderConfig;
@@ -68,13 +70,17 @@ impl Seen {
     }
 }
 
-/// Records the program at that many samples a second.
+/// Records the program at that many samples a second, with this thread's rights.
 fn stacks(hertz: u64, arguments: &[&str]) -> Seen {
     let program = program("cookies.c");
     let command: Vec<_> = [&program[..]].iter().chain(arguments).map(Into::into).collect();
     let mut child = Launched::launch(&command, None).expect("the program is there");
     let mut config = RecorderConfig::new(Target::Launched(child.pid())).sampler;
     config.rate = Rate::Frequency(Hz(hertz));
+    // Only what is read is of interest here.
+    config.copy_may_be_larger = false;
+    config.interpreters = Some(Arc::default());
+    config.stack_roots.want_readers();
     let mut sessions = Sessions::open(&config, &[]).expect("root may sample");
     sessions.begin().expect("root may sample");
     child.release().expect("it waits");
@@ -124,4 +130,35 @@ fn what_is_read_beyond_the_copy_is_what_the_sample_saw() {
         assert_eq!(seen.mixed, 0, "{what}");
         assert!(seen.whole > hertz / 10 && seen.whole > 20 * seen.truncated, "{what}");
     }
+}
+
+/// A user's readers do not go first, and read only where they have the CPU at once.
+#[test]
+fn what_a_users_readers_read_is_what_the_sample_saw() {
+    if !live_as_root() {
+        return;
+    }
+    let mut whole = 0;
+    for (hertz, threads, hold) in
+        [(999, "1", "user"), (999, "2", "user"), (999, "1", "kernel"), (999, "1", "migrate")]
+    {
+        // Rights are a thread's own.
+        let recorded = std::thread::spawn(move || {
+            for right in [
+                Capability::CAP_SYS_NICE,
+                Capability::CAP_SYS_PTRACE,
+                Capability::CAP_PERFMON,
+                Capability::CAP_SYS_ADMIN,
+            ] {
+                caps::drop(None, CapSet::Effective, right).expect("a right may be given up");
+            }
+            stacks(hertz, &[&seconds(), threads, hold])
+        });
+        let seen = recorded.join().unwrap();
+        let what = format!("{hertz} Hz, {threads} threads, {hold}: {seen:?}");
+        eprintln!("{what}");
+        assert_eq!(seen.mixed, 0, "{what}");
+        whole += seen.whole;
+    }
+    assert!(whole > 50, "{whole}");
 }

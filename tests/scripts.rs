@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -89,6 +90,30 @@ fn functions_have_the_shares_that_they_take() {
         }
     }
     assert_share(calls("shares", "one"), calls("until", "shares"), 0.5, 0.02);
+}
+
+/// Of a user's readers, which do not go first, so that some samples are not read in time.
+#[test]
+fn a_user_sees_functions_of_own_scripts_without_any_right() {
+    if !live_as_root() || !has(PYTHON) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let [program, out] = ["script.py", "out/x.folded"].map(|name| scratch.file(name));
+    let flame = scratch.file("flame");
+    fs::copy(env!("CARGO_BIN_EXE_flame"), &flame).unwrap();
+    fs::copy(script("script.py"), &program).unwrap();
+    fs::create_dir(scratch.path().join("out")).unwrap();
+    let everybody = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(scratch.path().join("out"), everybody).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", &flame]);
+    command.args(["record", "-F", "499", "-o", &out, "--", PYTHON, &program, "callbacks", "3"]);
+    let said = finish(command.current_dir(scratch.path())).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&out).unwrap());
+    check_chains(&folded);
+    let read = folded.with_any(|frame| frame.starts_with("order ("));
+    assert!(read * 20 > folded.total(), "{said}");
 }
 
 #[test]

@@ -164,9 +164,9 @@ fn read(process: &Process, name: &'static str) -> Result<Check, Check> {
         let found = "functions are read while it runs, if readers are in time";
         return Ok(Check::ok(name, found));
     }
-    let why = "functions are read by who may go before the program: CAP_SYS_NICE, or a limit of \
-               real-time priority";
-    Err(Check::missing(name, why).fix(process.again()))
+    let why = "functions are read only where a reader gets the CPU at once: always with CAP_SYS_NICE, or a limit \
+               of real-time priority";
+    Err(Check::limited(name, why).fix(process.again()))
 }
 
 fn luajit(process: &Process) -> Check {

@@ -6,6 +6,7 @@ use flame_events::{RecordLayout, SampleFields};
 use flame_profile::{ByteLen, Cpu, Nanos, Tid};
 use nix::errno::Errno;
 use nix::libc;
+use nix::unistd::getpid;
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
 use perf_event_open_sys::bindings::perf_event_attr;
@@ -57,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) reads_waits: bool,
     /// Whether readers look at what is counted, once there is an interpreter in one of the target's processes.
     pub(crate) reads_counted: bool,
+    /// Whether readers look at samples of tasks, once there is something to be read.
+    pub(crate) reads_tasks: bool,
     /// Bytes of user stack that samples copy, a multiple of 8.
     pub(crate) stack_copy: u32,
     /// What is opened where flame chooses the period, see [`Plan::is_counted`].
@@ -136,6 +139,7 @@ impl Plan {
             wake_at_samples: false,
             reads_waits: false,
             reads_counted: false,
+            reads_tasks: false,
             stack_copy: user_stack,
             period: 1,
             interval: None,
@@ -153,9 +157,9 @@ impl Plan {
         (self.wake_at_samples || self.reads_if_needed()) && self.stack_copy > 0
     }
 
-    /// Whether that is done of waits, or of what is counted, once there is something to be read.
+    /// Whether that is done of tasks, of waits, or of what is counted, once there is something to be read.
     fn reads_if_needed(&self) -> bool {
-        self.reads_waits || self.reads_counted
+        self.reads_waits || self.reads_counted || self.reads_tasks
     }
 
     /// Whether occurrences are counted and every Nth is sampled.
@@ -287,10 +291,11 @@ impl Plan {
         }
     }
 
-    /// Opens an event of a CPU that never happens: who polls it is woken by what others write into its ring, and
+    /// Opens an event of flame's own that never happens: who polls it is woken by what others write into its ring, and
     /// it goes on when tasks have ended.
     pub(crate) fn open_bell(&self, cpu: Cpu) -> io::Result<Descriptor> {
-        let mut builder = Builder::new().kind(Software::DUMMY).one_cpu(cpu.0 as usize).any_pid();
+        let mut builder = Builder::new().kind(Software::DUMMY).one_cpu(cpu.0 as usize);
+        builder = builder.observe_pid(getpid().as_raw());
         builder
             .exclude_kernel(self.privilege == Privilege::User)
             .exclude_hv(true)

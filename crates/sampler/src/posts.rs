@@ -33,15 +33,15 @@ impl Session {
         }
     }
 
-    /// Opens what wakes readers of waits, while there is the right to.
+    /// Opens what wakes readers of tasks.
     pub(crate) fn open_bells(&mut self) -> Result<(), SamplerError> {
-        if !self.plan.reads_waits {
+        if !self.plan.reads_waits && !self.plan.reads_tasks {
             return Ok(());
         }
         let cpus: Vec<_> = self.rings.cpus().collect();
         for cpu in cpus {
             let opened = self.plan.open_bell(cpu);
-            let Ok(bell) = opened.inspect_err(|error| tracing::debug!(%error, "waits unread"))
+            let Ok(bell) = opened.inspect_err(|error| tracing::debug!(%error, "tasks unread"))
             else {
                 self.bells.clear();
                 return Ok(());
@@ -51,11 +51,11 @@ impl Session {
         Ok(())
     }
 
-    /// Starts the readers of waits or of what is counted, once there is something to be read: scripts, or stacks of
-    /// waits beyond their copies.
+    /// Starts the readers of tasks or of what is counted, once there is something to be read: scripts, or stacks of
+    /// tasks beyond their copies.
     pub(crate) fn start_needed_readers(&mut self) {
         let has_script = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
-        let has_long = self.plan.reads_waits && self.config.stack_roots.want_some();
+        let has_long = !self.bells.is_empty() && self.config.stack_roots.want_some();
         let has_any = has_script || has_long;
         let is_wanted = !self.bells.is_empty() || self.plan.reads_counted;
         if !is_wanted || self.readers.are_there() || !has_any {

@@ -53,6 +53,10 @@ const MOST_STACKS: usize = 256 * 1024 + Scripts::MOST;
 /// How old a sample may be when it is looked at: half of the readers look after 30 us.
 const FRESH: Nanos = Nanos(2_000_000);
 
+/// How old it may be for a reader that does not go first. Either it has the CPU at once, or when the turn of the target is
+/// over, milliseconds later.
+const AT_ONCE: Nanos = Nanos(50_000);
+
 /// How old it may be where nothing ran in between: so long does a virtual machine stand still that has
 /// to share its CPUs.
 const OLDEST: Nanos = Nanos(20_000_000);
@@ -103,6 +107,8 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 struct Work {
     reads: bool,
+    /// Whether it goes before the target wherever that has left its CPU.
+    goes_first: bool,
     /// Whether a counter of the CPU wakes it at each sample and counts nothing else while it looks.
     is_counted: bool,
     scratch: Vec<u8>,
@@ -127,6 +133,9 @@ struct Work {
 impl Work {
     /// Whether something else may have run on the CPU since a sample of that age.
     fn is_late(&self, age: Nanos) -> bool {
+        if !self.goes_first {
+            return age > AT_ONCE;
+        }
         let waited = || self.turns.waited_since().is_none_or(|waited| waited > FRESH);
         age > OLDEST || age > FRESH && waited()
     }
@@ -159,7 +168,7 @@ impl Work {
             self.places.is_on(cpu, pid, tid)
                 && runs.is_none_or(|runs| self.places.runs_of(pid, tid) == runs)
         };
-        let went_on = !is_nothing && !stays();
+        let went_on = !is_nothing && !(stays() && (self.goes_first || wanted.stands()));
         Ok(Read { until: monotonic_now(), went_on, ..read })
     }
 
@@ -204,15 +213,21 @@ impl Reader {
         let pinned = here.set(self.cpu.0 as usize).and_then(|()| sched_setaffinity(own, &here));
         let entered = realtime::enter();
         tracing::debug!(cpu = self.cpu.0, ?pinned, ?entered, "reader");
-        // Elsewhere, or behind the target, it would see the stack as it is later.
+        // Elsewhere it would see the stack as it is later. So it does behind the target, which it is not always.
         let goes_first = pinned.is_ok() && entered.is_ok();
-        let reads = goes_first && self.may_read && self.plan.reads_stacks();
+        // What is counted is seen in its own time only: others' calls are counted meanwhile.
+        let is_in_time = goes_first || pinned.is_ok() && !self.plan.reads_counted;
+        if !goes_first {
+            realtime::hurry();
+        }
+        let reads = is_in_time && self.may_read && self.plan.reads_stacks();
         self.shared.reads.store(reads, Ordering::Relaxed);
         // Memory that is there already: to ask for it later takes locks that others hold.
         let mut scratch = vec![0; if reads { SCRATCH } else { 0 }];
         scratch.iter_mut().take(MOST_STACKS).for_each(|byte| *byte = 1);
         let mut work = Work {
             reads,
+            goes_first,
             is_counted: goes_first && self.plan.wake_at_samples && self.plan.event.is_hardware(),
             scratch,
             scripts: self.interpreters.clone().filter(|_| reads).map(Scripts::new),

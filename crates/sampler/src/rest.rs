@@ -46,6 +46,9 @@ const LARGE: usize = 64 * 1024;
 /// How many bytes of the copy are read once more, to compare them.
 const KNOWN: usize = 64;
 
+/// How many of its first bytes are, where the thread may have gone on: nearly all that runs changes some of them.
+const TOP: usize = 512;
+
 /// The bit of the stack pointer among the registers (PERF_REG_X86_SP, PERF_REG_ARM64_SP).
 const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
 
@@ -75,6 +78,8 @@ pub(crate) struct Wanted {
     /// The last bytes that were, the first `known` of them.
     last: [u8; KNOWN],
     known: usize,
+    /// The first bytes that were copied.
+    first: [u8; TOP],
     /// Other stacks that this one may go on.
     others: [Option<Other>; 2],
 }
@@ -154,9 +159,10 @@ impl Wanted {
         let (head, tail) = (stack.bytes.head, stack.bytes.tail);
         let len = head.len() + tail.len();
         let known = len.min(KNOWN);
-        let mut last = [0; KNOWN];
+        let (mut last, mut first) = ([0; KNOWN], [0; TOP]);
         let end = head.iter().chain(tail).skip(len - known);
         last.iter_mut().zip(end).for_each(|(to, from)| *to = *from);
+        first.iter_mut().zip(head.iter().chain(tail)).for_each(|(to, from)| *to = *from);
         let sp = stack.stack_pointer;
         let signal = [(head, 0), (tail, head.len())].into_iter().find_map(|(part, before)| {
             let (at, start) = signal_frame::find(part, sp)?;
@@ -175,7 +181,20 @@ impl Wanted {
         let frame = if cfg!(target_arch = "aarch64") { 0 } else { goroutine };
         let registers = SampledRegisters { instruction, next, base, frame };
         let start = sp;
-        Some(Wanted { time, tid, start, registers, from, most, goroutine, last, known, others })
+        let wanted = Wanted {
+            time,
+            tid,
+            start,
+            registers,
+            from,
+            most,
+            goroutine,
+            last,
+            known,
+            first,
+            others,
+        };
+        Some(wanted)
     }
 
     /// When the sample was taken.
@@ -201,6 +220,15 @@ impl Wanted {
     /// Whether it was copied as a whole.
     pub(crate) fn is_whole(&self) -> bool {
         self.most == 0 && self.others.iter().all(Option::is_none)
+    }
+
+    /// Whether the first bytes are still those that were copied.
+    pub(crate) fn stands(&self) -> bool {
+        let mut now = [0; TOP];
+        let copied = usize::try_from(self.from.0.saturating_sub(self.start.0)).unwrap_or(TOP);
+        let now = &mut now[..copied.min(TOP)];
+        let len = now.len();
+        self.read_at(self.start, now) == Ok(len) && self.first.get(..len) == Some(now)
     }
 
     /// Whether it has far more than most.
@@ -316,6 +344,7 @@ mod tests {
             goroutine: 0,
             last,
             known,
+            first: [0; TOP],
             others: [None; 2],
         }
     }

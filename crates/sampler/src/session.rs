@@ -132,6 +132,10 @@ impl Session {
             && plan.stack_copy > 0
             && config.interpreters.is_some()
             && plan.open_bell(cpus[0]).is_ok();
+        plan.reads_tasks = matches!(scope, Scope::Tasks(_))
+            && wakes
+            && plan.stack_copy > 0
+            && config.interpreters.is_some();
         plan.reads_counted = scope == Scope::Cpus && reads_counted(config, &plan);
         // Old kernels cannot leave out what readers do.
         plan.reads_counted =
@@ -386,7 +390,8 @@ impl Session {
     /// where no reader looks after the rings, a stack is to be read on while it may still stand.
     pub fn wait(&mut self, timeout: Duration) {
         if self.readers.are_there() || !self.bells.is_empty() {
-            let soon = self.occurrences.is_some();
+            let is_unread = self.plan.reads_tasks && !self.readers.are_there();
+            let soon = self.occurrences.is_some() || is_unread;
             self.readers.wait(if soon { timeout.min(FRESH) } else { timeout });
         } else if self.plan.stack_copy > 0 || self.occurrences.is_some() {
             self.rings.wait(timeout.min(FRESH));

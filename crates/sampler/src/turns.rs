@@ -5,16 +5,17 @@
 //! first and not the second.
 //!
 //! The target also goes on while a reader that was woken in time waits for something else: a lock that the session holds,
-//! which is behind others on a busy machine, or memory. The kernel counts how often a thread gave up its CPU to wait.
+//! which is behind others on a busy machine, or memory. The kernel counts how often a thread gave up its CPU to wait, and
+//! how often it was taken: a reader of the normal class has no more right to it than the target.
 //!
-//! Source: the second number of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst); `ru_nvcsw` in
-//! getrusage(2).
+//! Source: the second number of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst); `ru_nvcsw` and
+//! `ru_nivcsw` in getrusage(2).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use flame_profile::Nanos;
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 
 use crate::schedstat::{LONGEST, Schedstat};
 use crate::session::monotonic_now;
@@ -31,7 +32,7 @@ pub(crate) struct Turns {
     looks: u32,
     /// When it began to wait for samples.
     asleep: Nanos,
-    /// How often it had waited when it was woken.
+    /// How often it had left its CPU when it was woken.
     waits: i64,
 }
 
@@ -62,7 +63,7 @@ impl Turns {
         self.waits = waits();
     }
 
-    /// Whether a sample of that time found it asleep, and it has not waited since it was woken.
+    /// Whether a sample of that time found it asleep, and it has not left its CPU since it was woken.
     pub(crate) fn is_undisturbed_since(&self, time: Nanos) -> bool {
         time >= self.asleep && waits() == self.waits
     }
@@ -79,9 +80,11 @@ impl Turns {
     }
 }
 
-/// How often the calling thread has given up its CPU to wait.
+/// How often the calling thread has left its CPU.
 fn waits() -> i64 {
-    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.voluntary_context_switches())
+    let all =
+        |usage: Usage| usage.voluntary_context_switches() + usage.involuntary_context_switches();
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, all)
 }
 
 #[cfg(test)]
