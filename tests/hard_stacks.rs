@@ -7,7 +7,8 @@ use std::process::Command;
 use flate2::read::GzDecoder;
 
 use crate::support::{
-    Folded, Scratch, assert_share, finish, flame, incomplete_stacks, live, live_as_root, program,
+    Folded, Scratch, assert_share, complete_share, finish, flame, incomplete_stacks, live,
+    live_as_root, program,
 };
 
 /// Records `hard.c` at 999 Hz; gives the stacks and what flame said.
@@ -31,7 +32,7 @@ fn levels(frames: &[String]) -> usize {
 /// stacks and all but the outermost levels of the deep ones, which stand where levels of the shallow
 /// ones do.
 #[test]
-fn nothing_is_read_on_where_the_target_may_go_on_meanwhile() {
+fn nothing_wrong_is_read_where_the_target_may_go_on_meanwhile() {
     if !can_record() || !live_as_root() {
         return;
     }
@@ -56,10 +57,29 @@ fn nothing_is_read_on_where_the_target_may_go_on_meanwhile() {
     // But for one on its way down to where the deep ones are.
     let wrong: u64 = wrong.map(|(_, weight)| weight).sum();
     assert!(wrong * 500 < folded.total(), "{wrong}: {}", ended.stderr);
+    // How many are read in time is the scheduler's affair.
     let truncated = folded.with(&["[truncated stack]"]);
-    assert_share(truncated, folded.total(), 0.5, 0.1);
-    let why = "could not be read at the moment of the sample";
-    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    assert!(truncated * 10 < 6 * folded.total(), "{}", ended.stderr);
+    assert_eq!(truncated, incomplete_stacks(&ended.stderr), "{}", ended.stderr);
+}
+
+/// The kernel copies nothing of a stack whose first page is not there.
+#[test]
+fn calls_of_the_kernel_below_memory_that_nobody_has_written_to_have_their_callers() {
+    if !can_record() || !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("out.folded");
+    let mut command = flame();
+    command.args(["record", "-F", "999", "-o", &path, "--", &program("untouched.c"), "1"]);
+    let said = finish(&mut command).success().stderr;
+    let folded = Folded::parse(&fs::read_to_string(&path).unwrap());
+    for name in ["large", "small"] {
+        let caller = format!("calls_{name}");
+        assert_share(folded.with_in_order(&["main", &caller, name]), folded.total(), 0.5, 0.06);
+    }
+    assert!(complete_share(&said) > 98.0, "{said}");
 }
 
 /// What lies beyond the copy is read while the thread stands still, and told apart in the profile: 600

@@ -136,12 +136,15 @@ impl Walker {
                 };
             }
             // Nothing was copied. In the middle of an exec the registers are those of the old
-            // program, whose memory is gone already: there is no user stack.
-            StackEnd::NotRecorded if !sample.kernel_chain.is_empty() => {
+            // program, whose memory is gone already, its code as well: there is no user stack.
+            StackEnd::NotRecorded
+                if !sample.kernel_chain.is_empty() && !self.is_in_code(sample.pid, code) =>
+            {
                 self.frames.clear();
                 StackEnd::NotRecorded
             }
-            // Code of the program itself ran, so there is a stack.
+            // Code of the program itself ran, or called the kernel, so there is a stack: nobody may have written to
+            // its page yet.
             StackEnd::NotRecorded if !self.frames.is_empty() => {
                 return self.walk_on(sample, &registers, &copy, code, health);
             }
@@ -153,6 +156,12 @@ impl Walker {
         };
         self.note_root(sample, end, code);
         (end, evidence)
+    }
+
+    /// Whether the innermost frame is in code of the process.
+    fn is_in_code(&self, pid: Pid, code: &mut Locator) -> bool {
+        let found = self.frames.first().map(|frame| code.code(pid, frame.lookup_address()));
+        matches!(found, Some(Ok(found)) if found != Code::NotCode)
     }
 
     /// Tells readers where the stack ended that was walked last. Those of goroutines do not stay where

@@ -40,6 +40,9 @@ const BELOW_FRAME_POINTER: u64 = 4096;
 /// The most bytes that one sample needs.
 pub(crate) const SCRATCH: usize = MOST + MOST_INTERRUPTED + Scripts::MOST;
 
+/// The smallest page that there is: those of a stack are looked for by it.
+const PAGE: u64 = 4096;
+
 /// More than nearly all stacks have.
 const LARGE: usize = 64 * 1024;
 
@@ -284,12 +287,44 @@ impl Wanted {
     /// Reads what follows the copy, and the end of that, which must stand there still.
     fn read_rest(&self, into: &mut [u8]) -> Result<usize, NotRead> {
         let base = ProcessAddress(self.from.0.saturating_sub(self.known as u64));
-        let read = self.read_at(base, into)?;
+        let read = match self.read_at(base, into) {
+            Err(NotRead::Unreadable) if self.known == 0 => self.read_behind_gap(into)?,
+            read => read?,
+        };
         if into.get(..self.known.min(read)) != self.last.get(..self.known) {
             return Err(NotRead::Changed);
         }
         into.copy_within(self.known..read, 0);
         Ok(read - self.known)
+    }
+
+    /// The same of a stack whose first pages are not there yet, since nobody has written to them: as zeros. The kernel adds
+    /// them when somebody does.
+    fn read_behind_gap(&self, into: &mut [u8]) -> Result<usize, NotRead> {
+        // A program may have put any number there.
+        if self.from.0 >= 1 << 56 {
+            return Err(NotRead::Unreadable);
+        }
+        let is_there = |gap: u64| self.read_at(ProcessAddress(self.from.0 + gap), &mut [0]).is_ok();
+        let to_page = self.from.0.next_multiple_of(PAGE) - self.from.0;
+        let mut pages = 1;
+        while !is_there(to_page + pages * PAGE) {
+            pages *= 2;
+            if pages * PAGE >= into.len() as u64 {
+                return Err(NotRead::Unreadable);
+            }
+        }
+        // The first of the pages that are there lies in the second half of those.
+        let (mut missing, mut there) = (pages / 2, pages);
+        while missing + 1 < there {
+            let middle = missing.midpoint(there);
+            if is_there(to_page + middle * PAGE) { there = middle } else { missing = middle }
+        }
+        let first = if is_there(to_page) { 0 } else { there };
+        let gap = usize::try_from(to_page + first * PAGE).unwrap_or(usize::MAX).min(into.len());
+        let (zeros, rest) = into.split_at_mut(gap);
+        zeros.fill(0);
+        Ok(gap + self.read_at(ProcessAddress(self.from.0 + gap as u64), rest)?)
     }
 
     /// Where the stack of a goroutine ends, if one runs. The memory that goroutines have their stacks in does
