@@ -179,9 +179,7 @@ impl BareFrame<'_> {
         let Some(fp) = registers.get(self.facts.frame_pointer) else {
             return none;
         };
-        if fp == 0 && !self.address.is_exact() {
-            return Step::End(StackEnd::ChainEnd);
-        }
+        // Threads begin with 0: where code has no frame pointers, that ends no chain.
         let sp = registers.get(self.facts.stack_pointer).unwrap_or(0);
         if fp < sp || fp % 8 != 0 {
             return none;

@@ -65,10 +65,11 @@ fn a_frame_beyond_the_copy_is_not_lost_for_lack_of_information() {
 }
 
 #[test]
-fn a_chain_ends_at_zero_and_a_pair_of_zeros_is_no_root() {
+fn a_frame_pointer_of_zero_is_no_root_nor_is_a_pair_of_zeros() {
     let registers = [(RSP, SP), (RBP, SP), (RIP, JIT + 0x10)];
+    // Threads begin with 0, and code without frame pointers leaves it.
     let words = [0, JIT + 0x50, 0, 0];
-    Sample::of(X86_64, &[], &registers, &words).check("+12340010 12340050", StackEnd::ChainEnd);
+    Sample::of(X86_64, &[], &registers, &words).check("+12340010 12340050", StackEnd::NoUnwindInfo);
     // Code that uses rbp for anything may have it point to zeroed variables.
     let words = [SP + 16, JIT + 0x50, 0, 0];
     Sample::of(X86_64, &[], &registers, &words).check("+12340010 12340050", StackEnd::NoUnwindInfo);

@@ -147,7 +147,7 @@ fn random_tables_registers_and_stacks_are_walked_to_an_end() {
         assert!((1..=sample.frame_limit).contains(&frames.len()), "round {round}");
         ends.insert(end);
     }
-    // All ends but NotRecorded were met, so the bytes were not all refused at the door.
+    // All ends but NotRecorded and those of coroutines were met, so the bytes were not all refused at the door.
     let met: Vec<String> = ends.iter().map(ToString::to_string).collect();
-    assert_eq!(met.len(), 7, "{met:?}");
+    assert_eq!(met.len(), 6, "{met:?}");
 }
