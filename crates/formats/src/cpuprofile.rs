@@ -1,8 +1,9 @@
 //! V8's CPU profiles: `node --cpu-prof`, Chrome's and VS Code's profilers.
 //!
 //! A tree of nodes, each a function with its caller, the nodes that were sampled and the
-//! microseconds between them; older files have a tree of heads with hit counts. Profiles of the heap
-//! (`node --heap-prof`) have such a tree with the bytes that a function holds.
+//! microseconds between them; older files have a tree of heads with hit counts, the times of the samples in
+//! microseconds, and the profile's in seconds. Profiles of the heap (`node --heap-prof`) have such a tree with the
+//! bytes that a function holds.
 
 use flame_profile::{FrameKind, Nanos, ValueType};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ use crate::ReadError;
 use crate::callers::Callers;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{Document, Value, count, integer, text};
+use crate::json::{Document, Value, count, integer, number, text, whole};
 use crate::odd::{Names, Odd};
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex};
@@ -58,19 +59,20 @@ pub(crate) struct Parts<'v> {
     pub(crate) nodes: Vec<&'v Value<'v>>,
     pub(crate) head: Option<&'v Value<'v>>,
     pub(crate) samples: Vec<&'v Value<'v>>,
-    pub(crate) deltas: Vec<&'v Value<'v>>,
+    /// The microseconds from the sample before, or from the start; none where there is no number.
+    pub(crate) deltas: Vec<Option<i64>>,
+    /// In microseconds.
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
 }
 
 impl<'v> Parts<'v> {
     pub(crate) fn of(root: &'v Value<'v>) -> Parts<'v> {
-        let list = |name: &str| root[name].items().iter().collect();
         Parts {
-            nodes: list("nodes"),
+            nodes: root["nodes"].items().iter().collect(),
             head: Some(&root["head"]).filter(|head| head.is_object() && !root["nodes"].is_array()),
-            samples: list("samples"),
-            deltas: list("timeDeltas"),
+            samples: root["samples"].items().iter().collect(),
+            deltas: root["timeDeltas"].items().iter().map(integer).collect(),
             start: integer(&root["startTime"]),
             end: integer(&root["endTime"]),
         }
@@ -99,12 +101,11 @@ impl<'v> Parts<'v> {
             sink.complain(Place::Record(1), "the profile ends before it starts")?;
         }
         let longest = length.filter(|length| *length > 0).unwrap_or(i64::MAX / 1000);
-        let deltas = self.deltas.iter().zip(1..).map(|(delta, at)| (integer(delta), at));
         let (mut negative, mut large) = ((0, 0), (0, 0));
-        for (delta, at) in deltas {
+        for (delta, at) in self.deltas.iter().zip(1..) {
             let found = match delta {
-                Some(delta) if delta < 0 => &mut negative,
-                Some(delta) if delta <= longest => continue,
+                Some(delta) if *delta < 0 => &mut negative,
+                Some(delta) if *delta <= longest => continue,
                 _ => &mut large,
             };
             *found = (if found.1 == 0 { at } else { found.0 }, found.1 + 1);
@@ -129,18 +130,19 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         return Err(file.without("CPU profile", "nodes and no head"));
     }
     let list = |name: &str| file.elements(&root[name]).collect::<Vec<Value<'_>>>();
-    let (nodes, samples, deltas) = (list("nodes"), list("samples"), list("timeDeltas"));
+    let (nodes, samples) = (list("nodes"), list("samples"));
     if file.is_cut() && samples.is_empty() {
         // A part of the functions is not a part of the time: others may have most of it.
         return Err(file.without("CPU profile", "samples"));
     }
+    let (start, end) = (time(&root["startTime"], head), time(&root["endTime"], head));
     let mut parts = Parts {
         nodes: nodes.iter().collect(),
         head,
         samples: samples.iter().collect(),
-        deltas: deltas.iter().collect(),
-        start: integer(&root["startTime"]),
-        end: integer(&root["endTime"]),
+        deltas: deltas(&file, &root, start),
+        start,
+        end,
     };
     let is_heap = !root["head"]["selfSize"].is_null();
     if is_heap {
@@ -155,16 +157,30 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     if !file.is_cut() {
         parts.say_lengths(sink)?;
     }
-    if !root["timestamps"].is_null() && !has_times {
-        sink.note(
-            "the times of its samples are in a list that flame does not read: they are counted",
-        );
-    }
     add_profile(&parts, None, has_times, sink)?;
     if file.is_cut() && !has_times && !is_heap {
         sink.note("the times of its samples are missing: they are counted");
     }
     file.say_cut(sink)
+}
+
+/// When a profile starts or ends, in microseconds: those with a tree of heads have seconds.
+fn time(value: &Value<'_>, head: Option<&Value<'_>>) -> Option<i64> {
+    match head {
+        Some(_) => i64::try_from(whole(number(value)?, 1e6)).ok(),
+        None => integer(value),
+    }
+}
+
+/// The microseconds between samples, which older files have the times of.
+fn deltas(file: &Document, root: &Value<'_>, start: Option<i64>) -> Vec<Option<i64>> {
+    if root["timestamps"].is_null() {
+        return file.elements(&root["timeDeltas"]).map(|delta| integer(&delta)).collect();
+    }
+    let mut before = start;
+    let times = file.elements(&root["timestamps"]).map(|time| integer(&time));
+    // Without a start, the first sample is it.
+    times.map(|time| Some(time?.saturating_sub(before.replace(time?).unwrap_or(time?)))).collect()
 }
 
 /// What the samples of profiles weigh.
@@ -350,7 +366,7 @@ fn add_samples(
     let by_id: FxHashMap<i64, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
     let mut callers = Callers::default();
-    let delta = |at: usize| integer(parts.deltas.get(at)?);
+    let delta = |at: usize| parts.deltas.get(at).copied().flatten();
     let mut time = parts.start.unwrap_or_default();
     for (at, id) in parts.samples.iter().enumerate() {
         time = time.saturating_add(delta(at).unwrap_or_default());

@@ -357,7 +357,24 @@ fn what_refers_to_nothing_is_said() {
     let backwards =
         v8(&[v8_node(1, "\"a\"", "")], times).replace("\"startTime\":0", "\"startTime\":20");
     check(&backwards, "a 1", "the profile ends before it starts", 1);
-    let old = v8(&[v8_node(1, "\"a\"", "")], ",\"samples\":[1],\"timestamps\":[1]");
-    let said = "the times of its samples are in a list that flame does not read: they are counted";
-    check_noted(&old, "a 1", said);
+}
+
+#[test]
+fn old_cpu_profiles_have_the_times_of_samples_and_seconds_of_their_own() {
+    let old = |start: &str, times: &str| {
+        let node = r#"{"functionName":"a","url":"","lineNumber":0,"id":1,"hitCount":2}"#;
+        let rest = r#""endTime":0.00002,"samples":[1,1]"#;
+        format!(r#"{{"head":{node},"startTime":{start},{rest},"timestamps":[{times}]}}"#)
+    };
+    let weights = |text: &str| {
+        let found = read(text, false).unwrap();
+        let InputContent::Stacks(stacks) = found.content else { panic!("stacks are expected") };
+        let profile = stacks.to_profile();
+        (profile.total(0).0, profile.total(1).0)
+    };
+    // A sample lasts until the next one, the last to the end of the profile.
+    assert_eq!(weights(&old("0.000001", "6,12")), (2, 14_000));
+    check(&old("0.000001", "6,2"), "a 2", "times that are negative: 1; they count as 0", 2);
+    let said = "2 samples have 1 times: they are counted, without times";
+    check(&old("0.000001", "6"), "a 2", said, 2);
 }

@@ -46,7 +46,7 @@ impl<'v> Profiles<'v> {
                 profile.nodes.extend(chunk["nodes"].items());
                 profile.samples.extend(chunk["samples"].items());
                 for deltas in [&data["timeDeltas"], &chunk["timeDeltas"]] {
-                    profile.deltas.extend(deltas.items());
+                    profile.deltas.extend(deltas.items().iter().map(integer));
                 }
                 // Up to there lasts the last sample.
                 profile.end = integer(&data["endTime"]).or(profile.end);
@@ -94,8 +94,8 @@ pub(super) fn add(
 fn said_twice(profiles: &[(Key, Parts<'_>)]) -> usize {
     let times = profiles.iter().map(|(key, parts)| {
         let start = parts.start.unwrap_or_default();
-        let deltas = parts.deltas.iter().filter_map(|delta| integer(delta));
-        (*key, start, deltas.fold(start, i64::saturating_add))
+        let deltas = parts.deltas.iter().flatten();
+        (*key, start, deltas.fold(start, |sum, delta| sum.saturating_add(*delta)))
     });
     let mut times: Vec<(Key, i64, i64)> = times.collect();
     times.sort_unstable();
