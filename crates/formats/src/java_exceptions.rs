@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Each trace counts once, a cause as one of its own: the frames that it shares with the trace which it is the cause
-//! of are that trace's outermost ones, as `Throwable.printStackTrace` leaves them out. How much else is in the log,
-//! but for the line above a trace, is told.
+//! of are that trace's outermost ones, as `Throwable.printStackTrace` leaves them out. Logs with the root cause first
+//! (`%rEx` of logback and log4j) have that trace below it, behind `Wrapped by: `. How much else is in the log, but for
+//! the line above a trace, is told.
 
 use std::borrow::Cow;
 
@@ -79,6 +80,9 @@ fn names_throwable(text: &[u8]) -> bool {
         || has(b"Throwable")
 }
 
+/// Traces that may share frames with each other: real ones have a few causes.
+const MAX_LINKED: usize = 1000;
+
 /// How a trace belongs to one above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
@@ -86,31 +90,87 @@ enum Link {
     Cause,
     /// `Suppressed: `, which is indented further.
     Suppressed,
+    /// `Wrapped by: ` with the indentation of that one, which is the cause.
+    Wrapper,
 }
 
 impl Link {
     fn of(text: &[u8]) -> Option<Link> {
-        if text.starts_with(b"Caused by: ") {
-            return Some(Link::Cause);
-        }
-        text.starts_with(b"Suppressed: ").then_some(Link::Suppressed)
+        let links = [
+            (&b"Caused by: "[..], Link::Cause),
+            (b"Suppressed: ", Link::Suppressed),
+            (b"Wrapped by: ", Link::Wrapper),
+        ];
+        links.into_iter().find(|(start, _)| text.starts_with(start)).map(|(_, link)| link)
     }
 }
 
-/// What is read of a log, line after line.
+/// A trace, of which outermost frames may stand in another one only.
 #[derive(Default)]
-struct Traces {
+struct Trace {
     /// Innermost first.
     stack: Vec<FrameIndex>,
     /// How far its frames are indented.
     indent: usize,
     link: Option<Link>,
-    /// The traces that the next one may belong to, with their indentation: each stands further in than the last.
-    above: Vec<(usize, Vec<FrameIndex>)>,
-    /// Whether a line since the last trace says what was thrown, or parts them.
-    is_begun: bool,
+    /// How many frames are left out, and where that is said.
+    common: Option<(usize, Place, Vec<u8>)>,
     /// The stack is a thread's, and not an exception's.
     is_thread: bool,
+}
+
+/// The trace that has the frames which another one lacks.
+fn owner(traces: &[Trace], at: usize) -> Option<usize> {
+    let Trace { indent, link, .. } = traces[at];
+    let (above, below) = (&traces[..at], &traces[at + 1..]);
+    let next = below.iter().position(|trace| trace.indent <= indent);
+    let is_wrapper = |trace: &Trace| trace.indent == indent && trace.link == Some(Link::Wrapper);
+    if let Some(next) = next.filter(|next| is_wrapper(&below[*next])) {
+        return Some(at + 1 + next);
+    }
+    match link? {
+        Link::Cause => above
+            .iter()
+            .rposition(|trace| trace.indent <= indent)
+            .filter(|found| above[*found].indent == indent),
+        Link::Suppressed | Link::Wrapper => above.iter().rposition(|trace| trace.indent < indent),
+    }
+}
+
+/// Gives traces the frames that others have, and adds them all.
+fn add_all(traces: &mut Vec<Trace>, sink: &mut Sink) -> Result<(), ReadError> {
+    for at in 0..traces.len() {
+        // An owner may lack frames itself. None is its own: of two neighbours only one refers to the other.
+        let lacks = |at: &usize| traces[*at].common.is_some();
+        let next = |at: &usize| owner(traces, *at).filter(lacks);
+        let path: Vec<usize> = std::iter::successors(Some(at).filter(lacks), next).collect();
+        for at in path.into_iter().rev() {
+            let Some((count, place, text)) = traces[at].common.take() else { continue };
+            let owner = owner(traces, at).map_or(&[][..], |owner| &traces[owner].stack);
+            let Some(start) = owner.len().checked_sub(count) else {
+                let reason = "the trace that it belongs to does not have so many frames";
+                sink.skip(place, reason, &text)?;
+                continue;
+            };
+            let common = owner[start..].to_vec();
+            traces[at].stack.extend(common);
+        }
+    }
+    for mut trace in traces.drain(..).filter(|trace| !trace.is_thread) {
+        sink.end_stack(&mut trace.stack, None, 1);
+    }
+    Ok(())
+}
+
+/// What is read of a log, line after line.
+#[derive(Default)]
+struct Traces {
+    /// The one that is read.
+    trace: Trace,
+    /// Those above it that it may belong to, or that may belong to it.
+    linked: Vec<Trace>,
+    /// Whether a line since the last trace says what was thrown, or parts them.
+    is_begun: bool,
     /// The last line is of no trace; a trace below it makes it its own.
     is_other: bool,
     others: u64,
@@ -123,23 +183,17 @@ impl Traces {
     fn take(&mut self, line: &Line<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         let place = Place::Line(line.number);
         if let Some(name) = method(line.text) {
-            if self.stack.is_empty() {
-                self.begin(indentation(line.text), place);
-            }
-            self.stack.push(sink.frame(&name, FrameKind::User));
+            self.begin(indentation(line.text), place);
+            self.trace.stack.push(sink.frame(&name, FrameKind::User));
             return Ok(());
         }
         let (text, indent) = (line.text.trim_ascii(), indentation(line.text));
         if let Some(count) = common_frames(text) {
-            if self.stack.is_empty() {
-                self.begin(indent, place);
-            }
-            let is_whole = self.take_common(count);
-            self.end(sink);
-            let reason = "the trace above it does not have so many frames";
-            return if is_whole { Ok(()) } else { sink.skip(place, reason, text) };
+            self.begin(indent, place);
+            self.trace.common = Some((count, place, text.to_vec()));
+            return self.end(sink);
         }
-        let is_within = !self.stack.is_empty();
+        let is_within = !self.trace.stack.is_empty();
         // `- waiting on <0x76ab>` and `- locked <0x76ab>` stand among the frames.
         if is_within && text.starts_with(b"- ") {
             return Ok(());
@@ -153,62 +207,47 @@ impl Traces {
             // A frame that breaks off, or has another form: the trace goes on behind it.
             return sink.skip(place, "it is no frame of a method", text);
         }
-        self.end(sink);
+        self.end(sink)?;
         self.others += u64::from(self.is_other);
         self.is_other = !text.is_empty();
         // Its message may have several lines.
-        self.link = link.or(self.link);
+        self.trace.link = link.or(self.trace.link);
         self.is_begun = self.is_begun || text.is_empty() || names_throwable(text);
         if text.starts_with(b"java.lang.Thread.State: ") {
             self.threads.add(place);
-            self.is_thread = true;
+            self.trace.is_thread = true;
         }
         Ok(())
     }
 
+    /// Begins a trace, if none is begun.
     fn begin(&mut self, indent: usize, place: Place) {
-        if !self.is_begun && !self.above.is_empty() {
+        if !self.trace.stack.is_empty() {
+            return;
+        }
+        if !self.is_begun && !self.linked.is_empty() {
             self.unbegun.add(place);
         }
-        self.indent = indent;
+        self.trace.indent = indent;
         self.is_other = false;
     }
 
-    /// Takes so many outermost frames from the trace that this one belongs to; false where there are not so many.
-    fn take_common(&mut self, count: usize) -> bool {
-        let is_above = |(indent, _): &&(usize, Vec<FrameIndex>)| match self.link {
-            Some(Link::Cause) => *indent == self.indent,
-            Some(Link::Suppressed) => *indent < self.indent,
-            None => false,
-        };
-        let above = self.above.iter().rfind(is_above).map_or(&[][..], |(_, stack)| stack);
-        let start = above.len().checked_sub(count);
-        start.is_some_and(|start| {
-            self.stack.extend_from_slice(&above[start..]);
-            true
-        })
-    }
-
-    /// Adds the trace that ends, if there is one.
-    fn end(&mut self, sink: &mut Sink) {
-        if self.stack.is_empty() {
-            return;
+    /// Ends the trace, if there is one.
+    fn end(&mut self, sink: &mut Sink) -> Result<(), ReadError> {
+        if self.trace.stack.is_empty() && self.trace.common.is_none() {
+            return Ok(());
         }
-        let first_left = match self.link {
-            None => 0,
-            Some(_) => self.above.partition_point(|(indent, _)| *indent < self.indent),
-        };
-        self.above.truncate(first_left);
-        self.above.push((self.indent, self.stack.clone()));
-        (self.link, self.is_begun) = (None, false);
-        match std::mem::take(&mut self.is_thread) {
-            true => self.stack.clear(),
-            false => sink.end_stack(&mut self.stack, None, 1),
+        if self.trace.link.is_none() || self.linked.len() >= MAX_LINKED {
+            add_all(&mut self.linked, sink)?;
         }
+        self.linked.push(std::mem::take(&mut self.trace));
+        self.is_begun = false;
+        Ok(())
     }
 
     fn finish(mut self, sink: &mut Sink) -> Result<(), ReadError> {
-        self.end(sink);
+        self.end(sink)?;
+        add_all(&mut self.linked, sink)?;
         let others = self.others + u64::from(self.is_other);
         if others > 0 {
             sink.note(format!("lines of the log that are of no stack trace: {others}"));
@@ -230,6 +269,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use super::MAX_LINKED;
     use crate::{InputContent, ReadOptions, Source, read_input};
 
     /// The weight of a log, what is said of it, and why it is refused.
@@ -275,12 +315,27 @@ mod tests {
     #[test]
     fn frames_that_no_trace_has_are_said() {
         let cause = "Caused by: a.Timeout\n\tat a.B.d(B.java:4)\n\t... 3 more\n";
-        let refused = "line 6 cannot be read: the trace above it does not have so many frames";
+        let refused =
+            "line 6 cannot be read: the trace that it belongs to does not have so many frames";
         check(&format!("{TRACE}{cause}"), 2, &[], Some(refused));
         let cause = cause.replace('3', "2");
         check(&format!("{TRACE}{cause}"), 2, &[], None);
         let of_logback = cause.replace("2 more", "2 common frames omitted");
         check(&format!("{TRACE}{of_logback}"), 2, &[], None);
+    }
+
+    #[test]
+    fn wrappers_have_the_frames_that_their_cause_lacks() {
+        let cause = "a.Timeout\n\tat a.B.d(B.java:4)\n\t... 2 more\nWrapped by: ";
+        check(&format!("{cause}{TRACE}"), 2, &[], None);
+        let refused =
+            "line 3 cannot be read: the trace that it belongs to does not have so many frames";
+        check(&format!("{cause}{TRACE}").replace("2 more", "3 more"), 2, &[], Some(refused));
+        let other = format!("{cause}{TRACE}").replace("Wrapped by: ", "");
+        check(&other, 2, &[], Some(refused));
+        // However many traces belong together, all are counted.
+        let many = format!("Caused by: {TRACE}").repeat(MAX_LINKED * 2 + 7);
+        check(&many, MAX_LINKED as u64 * 2 + 7, &[], None);
     }
 
     #[test]
