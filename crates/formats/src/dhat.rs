@@ -7,9 +7,10 @@ use flame_profile::{FrameKind, ValueType};
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
-use crate::json::{Document, Value, index};
+use crate::json::{Document, Value, index, text};
 use crate::names::{is_hex, rfind, without_arguments};
 use crate::odd::{Names, Odd};
+use crate::quantity::named_unit;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::{FrameIndex, Sample, Sink};
 use crate::skipped::Place;
@@ -42,8 +43,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     if values.is_empty() {
         return file.say_cut(sink);
     }
-    let types = values.iter().map(|(_, name, unit)| ValueType::new(*name, *unit));
-    sink.set_values(types.collect());
+    sink.set_values(values.iter().map(|value| value_type(value, &root)).collect());
     let mut names = Names::default();
     let frames: Vec<Option<FrameIndex>> = file
         .elements(&root["ftbl"])
@@ -84,6 +84,17 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         sink.note(format!("{what}: {unnamed}; these are [unknown]"));
     }
     file.say_cut(sink)
+}
+
+/// What a value counts: of the heap, of copies (`--mode=copy`), or of what the program itself says (`--mode=ad-hoc`).
+fn value_type((key, name, unit): &(&str, &str, &str), root: &Value<'_>) -> ValueType {
+    match (text(&root["mode"]), *key) {
+        ("copy", "tb") => ValueType::new("copied", "bytes"),
+        ("copy", "tbk") => ValueType::new("copies", "count"),
+        ("ad-hoc", "tb") => named_unit(text(&root["bsu"])),
+        ("ad-hoc", "tbk") => ValueType::new("events", "count"),
+        _ => ValueType::new(*name, *unit),
+    }
 }
 
 /// Those of [`VALUES`] that program points have.

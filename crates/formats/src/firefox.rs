@@ -12,6 +12,7 @@ use crate::input::Input;
 use crate::json::{self, Value, index, integer, number, text, whole};
 use crate::names::is_hex;
 use crate::odd::Names;
+use crate::quantity::named_unit;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -83,8 +84,7 @@ fn weight_type<'v>(thread: &'v Value<'_>) -> &'v str {
 fn value_type(weight_type: &str) -> ValueType {
     match weight_type {
         "tracing-ms" => ValueType::new("time", "nanoseconds"),
-        "bytes" => ValueType::new("bytes", "bytes"),
-        _ => ValueType::samples(),
+        _ => named_unit(weight_type),
     }
 }
 

@@ -27,6 +27,14 @@ impl Measure {
     }
 }
 
+/// What weights count that are in a unit of that name, which a format has none for: samples where it is none.
+pub(crate) fn named_unit(unit: &str) -> ValueType {
+    match unit {
+        "" | "none" | "count" | "samples" => ValueType::samples(),
+        _ => ValueType::new(unit, unit),
+    }
+}
+
 /// `96.08 Gc`, `4273.0ms`, `1.2 min`, `429.93 MB`, `17`, `1,234`: the whole number of the smallest
 /// unit and what it counts. Where commas cannot part thousands, they are decimal ones: `4,93 s`.
 pub(crate) fn quantity(text: &[u8]) -> Option<(u64, Measure)> {

@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::json::{Document, Value, index, number, text, whole};
 use crate::nested::NestedIndex;
 use crate::odd::{Names, Odd};
+use crate::quantity::named_unit;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::rounded::Rounded;
 use crate::sink::{FrameIndex, Sample, Sink, TaskIndex, TaskName};
@@ -108,8 +109,7 @@ fn unit(name: &str) -> (f64, ValueType) {
         "microseconds" => (1e3, time),
         "milliseconds" => (1e6, time),
         "seconds" => (1e9, time),
-        "bytes" => (1.0, ValueType::new("bytes", "bytes")),
-        _ => (1.0, ValueType::samples()),
+        _ => (1.0, named_unit(name)),
     }
 }
 

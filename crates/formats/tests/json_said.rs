@@ -95,6 +95,40 @@ fn parts_of_another_unit_are_said() {
 }
 
 #[test]
+fn units_that_no_format_has_keep_their_names() {
+    let values = |text: &str| {
+        let InputContent::Stacks(stacks) = read(text, true).unwrap().content else {
+            panic!("stacks are expected")
+        };
+        let values = stacks.to_profile().value_types().to_vec();
+        values.into_iter().map(|value| (value.name, value.unit)).collect::<Vec<_>>()
+    };
+    let named = |name: &str, unit: &str| vec![(name.to_owned(), unit.to_owned())];
+    let sampled = |unit: &str| {
+        speedscope(&format!(
+            "{{\"type\":\"sampled\",\"name\":\"p\",{unit}\"samples\":[[0]],\"weights\":[5]}}"
+        ))
+    };
+    assert_eq!(values(&sampled("\"unit\":\"kilobytes\",")), named("kilobytes", "kilobytes"));
+    assert_eq!(values(&sampled("\"unit\":\"bytes\",")), named("bytes", "bytes"));
+    assert_eq!(values(&sampled("\"unit\":\"none\",")), named("samples", "count"));
+    assert_eq!(values(&sampled("")), named("samples", "count"));
+    let thread = firefox_thread("t", "\"weightType\":\"joules\",\"weight\":[8],\"stack\":[0]");
+    assert_eq!(values(&firefox(&thread)), named("joules", "joules"));
+    let dhat = |mode: &str| {
+        let points = "\"pps\":[{\"tb\":9,\"tbk\":2,\"fs\":[0]}],\"ftbl\":[\"0x1: parse (a.c:5)\"]";
+        values(&format!("{{\"dhatFileVersion\":2,\"mode\":{mode},{points}}}"))
+    };
+    let two = |first, second| [first, second].concat();
+    let heap = two(named("allocated", "bytes"), named("allocations", "count"));
+    assert_eq!(dhat("\"heap\""), heap);
+    let copies = two(named("copied", "bytes"), named("copies", "count"));
+    assert_eq!(dhat("\"copy\""), copies);
+    let events = two(named("units", "units"), named("events", "count"));
+    assert_eq!(dhat("\"ad-hoc\",\"bsu\":\"units\""), events);
+}
+
+#[test]
 fn asynchronous_spans_are_said() {
     let trace = r#"[{"name":"a","ph":"X","ts":0,"dur":5,"tid":1},{"name":"x","ph":"b","ts":1,"id":1},
         {"name":"x","ph":"e","ts":2,"id":1}]"#;
