@@ -11,7 +11,7 @@ use crate::ReadError;
 use crate::foreign::begins_folded;
 use crate::head::Head;
 use crate::input::Input;
-use crate::names::{is_decimal, number, without_arguments};
+use crate::names::{number, without_arguments};
 use crate::odd::Odd;
 use crate::registry::{Content, InputFormat, Reader};
 use crate::sink::Sink;
@@ -80,11 +80,9 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let then = "the format has none, and they are read as differences to the last ones";
     parser.relative.say("costs with a sign or a star", then, sink)?;
     parser.sums.say(&parser.events, sink)?;
-    let frames: Vec<_> = {
-        let names = parser.graph.names().iter();
-        let name = |name| without_arguments(without_level(name));
-        names.map(|text| sink.frame(name(text), FrameKind::User)).collect()
-    };
+    let names = parser.graph.names();
+    let frames: Vec<_> =
+        names.map(|name| sink.frame(without_arguments(name), FrameKind::User)).collect();
     parser.graph.add_stacks(count, &frames, sink)
 }
 
@@ -205,14 +203,6 @@ fn value_type(name: &str) -> (ValueType, u64) {
     }
 }
 
-/// `fib'2`, as `--separate-recs` calls the inner levels of a recursion, is `fib`.
-fn without_level(name: &[u8]) -> &[u8] {
-    match memchr::memrchr(b'\'', name) {
-        Some(at) if at > 0 && is_decimal(&name[at + 1..]) => &name[..at],
-        _ => name,
-    }
-}
-
 fn split_at_byte(text: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(byte, text)?;
     Some((&text[..at], &text[at + 1..]))
@@ -221,6 +211,8 @@ fn split_at_byte(text: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write;
+
+    use flame_profile::{Annotations, SiblingOrder, TreeOptions, ValueType, write_folded};
 
     use crate::{InputContent, ReadOptions, Source, read_input};
 
@@ -288,6 +280,65 @@ mod tests {
         let said = "callgrind counts calls, not stacks: what functions with several callers do, 1 of them, is \
                     shared among these in proportion, which is a guess; 72.7 % of all costs rest on it";
         check(&file(&calling), 110, &[said], 21);
+    }
+
+    #[track_caller]
+    fn check_stacks(text: &str, expect: &[&str]) {
+        let options = ReadOptions { strict: true, ..ReadOptions::default() };
+        let source = Source::of_bytes(text.as_bytes().to_vec()).unwrap();
+        let InputContent::Stacks(stacks) = read_input(source, &options).unwrap().content else {
+            panic!("no stacks")
+        };
+        let tree = stacks.to_builder(&TreeOptions::default());
+        let tree = tree.finish(ValueType::samples(), SiblingOrder::Name);
+        let mut folded = Vec::new();
+        write_folded(&tree, Annotations::Write, &mut folded).unwrap();
+        assert_eq!(String::from_utf8(folded).unwrap().lines().collect::<Vec<_>>(), expect);
+    }
+
+    /// `--separate-callers=100` of valgrind 3.19 makes a function for each stack.
+    #[test]
+    fn functions_that_are_told_apart_by_their_callers_are_exact() {
+        let calls = |of: &str, costs: u32| format!("cfn={of}\ncalls=1 1\n1 {costs}\n");
+        let file = format!(
+            "{HEAD}fl=a.c\nfn=(1) main\n1 1\n{}{}fn=(2)\n1 2\n{}fn=(3)\n1 3\n{}{}\
+             fn=(4)\n1 4\n{}fn=(6)\n1 6\n{}fn=(5)\n1 5\nfn=(7)\n1 7\nfn=(8)\n1 8\n",
+            calls("(2) a'main", 11),
+            calls("(3) b'main", 24),
+            calls("(4) f(int)'a'main", 9),
+            calls("(6) f(int)'b'main", 13),
+            calls("(8) g<'b'>'b'main", 8),
+            calls("(5) f(int)'2'a'main", 5),
+            calls("(7) f(int)'2'b'main", 7),
+        );
+        let stacks = [
+            "main 1",
+            "main;a 2",
+            "main;a;f 4",
+            "main;a;f;f 5",
+            "main;b 3",
+            "main;b;f 6",
+            "main;b;f;f 7",
+            "main;b;g<'b'> 8",
+        ];
+        check_stacks(&file, &stacks);
+    }
+
+    #[test]
+    fn functions_of_one_name_in_two_objects_are_two() {
+        let file = format!(
+            "{HEAD}ob=(1) x\nfn=(1) (below main)\n1 1\ncob=(2) libc.so\ncfn=(3) start\ncalls=1 1\n1 9\n\
+             ob=(2)\nfn=(3)\n1 2\ncfn=(5) (below main)\ncalls=1 1\n1 7\nfn=(5)\n1 3\n\
+             cob=(1)\ncfn=(7) main\ncalls=1 1\n1 4\nob=(1)\nfn=(7)\n1 4\n"
+        );
+        let stack = "(below main);start;(below main)";
+        let stacks = [
+            "(below main) 1",
+            "(below main);start 2",
+            &format!("{stack} 3"),
+            &format!("{stack};main 4"),
+        ];
+        check_stacks(&file, &stacks);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Functions with costs and calls into stacks.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
@@ -34,8 +35,26 @@ struct Function {
 }
 
 impl Graph {
-    pub(super) fn names(&self) -> &[Vec<u8>] {
-        &self.names
+    /// The names of the functions, without what tells a function from itself.
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.names.len()).map(|function| self.bare_name(function))
+    }
+
+    /// `fib` of `fib'2'work'main`, as `--separate-recs` calls the second level of a recursion, and `--separate-callers`
+    /// the calls of certain callers. Other names have quotes, too: `f()::'lambda'(int)`.
+    fn bare_name(&self, function: usize) -> &[u8] {
+        // Deeper levels are called by other ones.
+        let known = self.by_name.get(&*first_level(&self.names[function]));
+        let first = known.copied().unwrap_or(function);
+        let name = &self.names[first];
+        let caller = self.functions[first].caller.map(|caller| first_level(&self.names[caller]));
+        let is_caller = |at: &usize| {
+            let behind = caller.as_ref().and_then(|caller| caller.strip_prefix(&name[at + 1..]));
+            behind.is_some_and(|behind| matches!(behind.first(), None | Some(b'\'')))
+        };
+        let context = memchr::memchr_iter(b'\'', name).find(is_caller);
+        let level = level(name).filter(|(_, end)| *end == name.len()).map(|(start, _)| start);
+        &name[..context.or(level).unwrap_or(name.len())]
     }
 
     /// The number of a function: `main`, `(1) main` or `(1)`.
@@ -49,20 +68,30 @@ impl Graph {
         {
             return *known;
         }
-        let function = self.named(if name.is_empty() { value } else { name });
-        self.by_number.insert(number.to_vec(), function);
-        function
+        if name.is_empty() {
+            return self.named(value);
+        }
+        // Functions of one name in several files and objects have numbers of their own.
+        match self.by_number.get(number) {
+            Some(known) if self.names[*known] == name => *known,
+            _ => {
+                let function = self.push(name);
+                self.by_number.insert(number.to_vec(), function);
+                function
+            }
+        }
     }
 
     fn named(&mut self, name: &[u8]) -> usize {
-        if let Some(known) = self.by_name.get(name) {
-            return *known;
-        }
-        let number = self.names.len();
+        self.by_name.get(name).copied().unwrap_or_else(|| self.push(name))
+    }
+
+    fn push(&mut self, name: &[u8]) -> usize {
+        let function = self.names.len();
         self.names.push(name.to_vec());
-        self.by_name.insert(name.to_vec(), number);
+        self.by_name.entry(name.to_vec()).or_insert(function);
         self.functions.push(Function::default());
-        number
+        function
     }
 
     pub(super) fn add_own(&mut self, function: usize, costs: &[u64]) {
@@ -157,6 +186,24 @@ impl Graph {
             sink.complain(Place::Line(1), &what)?;
         }
         Ok(())
+    }
+}
+
+/// From where to where the level of a recursion stands in a name, as in `fib'2` and `fib'2'main`.
+fn level(name: &[u8]) -> Option<(usize, usize)> {
+    memchr::memchr_iter(b'\'', name).filter(|at| *at > 0).find_map(|at| {
+        let digits = name[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = at + 1 + digits;
+        let is_end = matches!(name.get(end), None | Some(b'\''));
+        (digits > 0 && is_end).then_some((at, end))
+    })
+}
+
+/// `fib'main` of `fib'2'main`.
+fn first_level(name: &[u8]) -> Cow<'_, [u8]> {
+    match level(name) {
+        Some((start, end)) => [&name[..start], &name[end..]].concat().into(),
+        None => name.into(),
     }
 }
 
