@@ -363,7 +363,7 @@ server 40/41 [000] 10.1: 100 cycles:u:
     let scratch = scratch_with("in.perf", text);
     let plain = fold(&scratch, &["in.perf"]).success().stdout;
     assert_eq!(plain, "server;main;parse 200\n");
-    let lines = fold(&scratch, &["in.perf", "--srcline"]).success().stdout;
+    let lines = fold(&scratch, &["in.perf", "--context", "--srcline"]).success().stdout;
     let expect = "server;main:main.c:3;parse:parse.c:12 100\n\
                   server;main:main.c:3;parse:parse.c:14 100\n";
     assert_eq!(lines, expect);

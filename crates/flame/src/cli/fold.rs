@@ -74,7 +74,7 @@ pub(crate) struct SampleArgs {
     pub(crate) addrs: bool,
 
     /// Show source lines where perf script printed them (`-F +srcline`), or where --inline finds them
-    #[arg(long, alias = "context")]
+    #[arg(long, alias = "context", overrides_with = "srcline")]
     pub(crate) srcline: bool,
 
     /// Look up the functions that were inlined, where perf script printed none
