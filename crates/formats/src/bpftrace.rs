@@ -18,6 +18,7 @@ use flame_profile::FrameKind;
 
 use crate::head::Head;
 use crate::input::Input;
+use crate::line_cache::{LineCache, LineKey};
 use crate::names::{is_decimal, number, rfind, without_arguments, without_offset};
 use crate::perf_script::parse_frame;
 use crate::registry::{Content, InputFormat, Reader};
@@ -81,15 +82,12 @@ impl Entry {
             rest = next;
         }
     }
+}
 
-    fn add_frame(&mut self, text: &[u8], sink: &mut Sink) {
-        let frame = match parse_frame(text) {
-            // `kstack(perf)` prints as perf does.
-            Some((symbol, kind)) => sink.frame(without_arguments(without_decimal(symbol)), kind),
-            None => sink.frame(without_arguments(without_decimal(text)), FrameKind::User),
-        };
-        self.stack.push(frame);
-    }
+fn frame(text: &[u8], sink: &mut Sink) -> FrameIndex {
+    // `kstack(perf)` prints as perf does.
+    let (symbol, kind) = parse_frame(text).unwrap_or((text, FrameKind::User));
+    sink.frame(without_arguments(without_decimal(symbol)), kind)
 }
 
 /// Without `+14` at the end.
@@ -107,10 +105,17 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut taken = asked.clone();
     let mut left: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     let mut entry = Entry::default();
+    let mut known = LineCache::default();
     let mut last = 0;
     while let Some(line) = lines.next_line()? {
         let (number, text) = (line.number, line.text);
         last = number;
+        if !entry.map.is_empty()
+            && let Some(frame) = known.find(LineKey::Whole(text))
+        {
+            entry.stack.push(FrameIndex(frame));
+            continue;
+        }
         let ending = match map_start(text) {
             Some((map, rest)) => {
                 if !entry.map.is_empty() {
@@ -131,7 +136,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
         };
         let Some((keys, count)) = ending else {
             if map_start(text).is_none() {
-                read_key(text, &mut entry, sink);
+                read_key(text, &mut entry, &mut known, sink);
             }
             continue;
         };
@@ -152,13 +157,15 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
 }
 
 /// A line within the keys: a frame, or what parts keys.
-fn read_key(text: &[u8], entry: &mut Entry, sink: &mut Sink) {
+fn read_key(text: &[u8], entry: &mut Entry, known: &mut LineCache, sink: &mut Sink) {
     let trimmed = text.trim_ascii();
     if trimmed.is_empty() {
         return;
     }
     if text.starts_with(b" ") || text.starts_with(b"\t") {
-        entry.add_frame(trimmed, sink);
+        let frame = frame(trimmed, sink);
+        known.keep(text, frame.0);
+        entry.stack.push(frame);
     } else {
         entry.add_keys(trimmed, sink);
     }

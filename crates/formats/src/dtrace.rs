@@ -18,6 +18,7 @@ use flame_profile::FrameKind;
 use crate::ReadError;
 use crate::head::Head;
 use crate::input::Input;
+use crate::line_cache::{LineCache, LineKey};
 use crate::names::{
     inlined_parts, is_decimal, number, rfind, rust_signs, without_arguments, without_class_letter,
     without_offset,
@@ -81,9 +82,16 @@ struct Entry {
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut entry = Entry::default();
+    let mut known = LineCache::default();
     let mut last = 0;
     while let Some(line) = lines.next_line()? {
         last = line.number;
+        if entry.is_in_stack()
+            && let Some(frame) = known.find(LineKey::Whole(line.text))
+        {
+            entry.stack.push(FrameIndex(frame));
+            continue;
+        }
         let text = line.text.trim_ascii();
         if text.is_empty() {
             entry.settle(last, sink)?;
@@ -114,7 +122,11 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             entry.keys.extend(keys_of(keys, sink));
             entry.end(count, last, sink)?;
         } else {
+            let first = entry.stack.len();
             push_frames(text, sink, &mut entry.stack);
+            if let [frame] = entry.stack[first..] {
+                known.keep(line.text, frame.0);
+            }
         }
     }
     entry.settle(last, sink)?;
@@ -125,6 +137,12 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
 }
 
 impl Entry {
+    /// Whether a line that was a frame before is one here, too.
+    fn is_in_stack(&self) -> bool {
+        let is_begun = !self.stack.is_empty() || !self.keys.is_empty();
+        is_begun && self.first.is_none() && !self.is_distribution
+    }
+
     /// A first line that no stack follows has no keys: it is a frame, or the count of an empty stack.
     fn settle(&mut self, line: u64, sink: &mut Sink) -> Result<(), ReadError> {
         let Some((_, text)) = self.first.take() else { return Ok(()) };

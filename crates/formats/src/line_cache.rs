@@ -22,6 +22,7 @@ struct Slot {
     value: u32,
 }
 
+const MAX_KEPT: usize = 1 << 24;
 const FIRST_SLOTS: usize = 1 << 10;
 
 /// What a line is known by.
@@ -83,6 +84,13 @@ impl LineKey<'_> {
 }
 
 impl LineCache {
+    /// Keeps the number of a line, unless 16 MiB of lines are kept: whose offsets differ, lines are no names.
+    pub(crate) fn keep(&mut self, line: &[u8], value: u32) {
+        if self.bytes.len() < MAX_KEPT {
+            self.get_or(LineKey::Whole(line), || value);
+        }
+    }
+
     /// The number of a line that was there before.
     pub(crate) fn find(&self, key: LineKey<'_>) -> Option<u32> {
         if self.slots.is_empty() {
@@ -170,6 +178,17 @@ mod tests {
         assert_eq!(cache.get_or(Whole(b""), || 7), 7);
         assert_eq!(cache.find(Whole(b"")), Some(7));
         assert_eq!(cache.get_or(Whole(b""), || 8), 7);
+    }
+
+    #[test]
+    fn no_more_lines_are_kept_than_fit() {
+        let mut cache = LineCache::default();
+        let line = |number: usize| format!("{number:>4096}");
+        for number in 0..MAX_KEPT / 4096 + 9 {
+            cache.keep(line(number).as_bytes(), 7);
+        }
+        let find = |number| cache.find(Whole(line(number).as_bytes()));
+        assert_eq!((find(MAX_KEPT / 4096 - 1), find(MAX_KEPT / 4096)), (Some(7), None));
     }
 
     #[test]
