@@ -17,6 +17,8 @@
 //! is `[server+0x8c53]`; negative values, which differences of profiles have, count as 0; and labels name the
 //! thread and the process of a sample.
 
+use std::collections::hash_map::Entry;
+
 use flame_profile::{FrameKind, ValueType};
 use rustc_hash::FxHashMap;
 
@@ -50,12 +52,21 @@ enum Part {
     Mappings,
 }
 
-/// A sample: its values, and its locations, innermost first.
+/// All samples, since the names of their locations stand behind them.
+#[derive(Default)]
+struct Samples {
+    rows: Vec<Raw>,
+    /// As many for each sample as there are value types.
+    values: Vec<u64>,
+    /// Of all samples, innermost first.
+    locations: Vec<u64>,
+}
+
 struct Raw {
     line: u64,
     task: Option<TaskIndex>,
-    values: Vec<u64>,
-    locations: Vec<u64>,
+    /// Where its locations end.
+    end: usize,
 }
 
 #[derive(Default)]
@@ -76,7 +87,7 @@ struct Mapping {
 fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut part = Part::Head;
-    let mut samples: Vec<Raw> = Vec::new();
+    let mut samples = Samples::default();
     let (mut count, mut default, mut negative) = (0, 0, 0);
     let mut locations: FxHashMap<u64, Location> = FxHashMap::default();
     let mut mappings: FxHashMap<u64, Mapping> = FxHashMap::default();
@@ -99,12 +110,13 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
                         sink.set_values(types);
                         true
                     }
-                    Part::Samples => match sample(text, count, line.number) {
-                        Some((mut sample, negatives)) => {
-                            end_sample(&mut samples, &mut labels, sink);
+                    Part::Samples => match samples.take(text, count, line.number) {
+                        Some(negatives) => {
+                            let task = labels.end_sample(sink);
+                            samples.set_task(1, task);
                             negative += negatives;
-                            sample.values[..=default].rotate_right(1);
-                            samples.push(sample);
+                            let start = samples.values.len() - count;
+                            samples.values[start..=start + default].rotate_right(1);
                             true
                         }
                         None => labels.take(text),
@@ -123,12 +135,13 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             }
         };
     }
-    end_sample(&mut samples, &mut labels, sink);
+    let task = labels.end_sample(sink);
+    samples.set_task(0, task);
     labels.note().into_iter().for_each(|note| sink.note(note));
     if negative > 0 {
         sink.note(format!("{negative} negative values were taken as 0"));
     }
-    add_all(samples, &locations, &mappings, sink)
+    add_all(&samples, &locations, &mappings, sink)
 }
 
 /// `samples/count cpu/nanoseconds[dflt]`
@@ -150,28 +163,48 @@ fn default_value(text: &[u8], count: usize) -> usize {
     marked.unwrap_or(count.saturating_sub(1))
 }
 
-/// `3   30000000: 1 2`, and how many values are negative.
-fn sample(text: &[u8], count: usize, line: u64) -> Option<(Raw, u64)> {
-    let at = memchr::memchr(b':', text)?;
-    let words = |text| <[u8]>::split(text, u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let mut negative = 0;
-    let value = |word: &[u8]| match word.strip_prefix(b"-") {
-        Some(digits) if is_decimal(digits) => {
-            negative += 1;
-            Some(0)
+impl Samples {
+    /// `3   30000000: 1 2`: how many values are negative; none if it is no sample.
+    fn take(&mut self, text: &[u8], count: usize, line: u64) -> Option<u64> {
+        let (values, end) = (self.values.len(), self.locations.len());
+        let negative = self.take_numbers(text);
+        if negative.is_none() || self.values.len() != values + count {
+            self.values.truncate(values);
+            self.locations.truncate(end);
+            return None;
         }
-        _ => number(word),
-    };
-    let values: Vec<u64> = words(&text[..at]).map(value).collect::<Option<_>>()?;
-    let locations = words(&text[at + 1..]).map(number).collect::<Option<_>>()?;
-    (values.len() == count).then_some((Raw { line, task: None, values, locations }, negative))
-}
+        self.rows.push(Raw { line, task: None, end: self.locations.len() });
+        negative
+    }
 
-/// Gives the last sample the thread that the labels below it name.
-fn end_sample(samples: &mut [Raw], labels: &mut Labels, sink: &mut Sink) {
-    let task = labels.end_sample(sink);
-    if let Some(sample) = samples.last_mut() {
-        sample.task = task;
+    fn take_numbers(&mut self, text: &[u8]) -> Option<u64> {
+        let at = memchr::memchr(b':', text)?;
+        let mut negative = 0;
+        for word in text[..at].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+            let digits = word.strip_prefix(b"-").filter(|digits| is_decimal(digits));
+            negative += u64::from(digits.is_some());
+            self.values.push(if digits.is_some() { 0 } else { number(word)? });
+        }
+        let mut id: Option<u64> = None;
+        for byte in &text[at + 1..] {
+            match byte {
+                b'0'..=b'9' => {
+                    let tens = id.unwrap_or(0).checked_mul(10)?;
+                    id = Some(tens.checked_add(u64::from(byte - b'0'))?);
+                }
+                _ if byte.is_ascii_whitespace() => self.locations.extend(id.take()),
+                _ => return None,
+            }
+        }
+        self.locations.extend(id);
+        Some(negative)
+    }
+
+    /// Gives a sample, the last but so many, the thread that the labels below it name.
+    fn set_task(&mut self, behind: usize, task: Option<TaskIndex>) {
+        if let Some(row) = self.rows.iter_mut().rev().nth(behind) {
+            row.task = task;
+        }
     }
 }
 
@@ -247,25 +280,35 @@ fn take_mapping(text: &[u8], mappings: &mut FxHashMap<u64, Mapping>) -> bool {
 }
 
 fn add_all(
-    samples: Vec<Raw>,
+    samples: &Samples,
     locations: &FxHashMap<u64, Location>,
     mappings: &FxHashMap<u64, Mapping>,
     sink: &mut Sink,
 ) -> Result<(), ReadError> {
     let mut known: FxHashMap<u64, Vec<FrameIndex>> = FxHashMap::default();
-    let mut stack = Vec::new();
-    for sample in samples {
+    let (mut stack, mut start) = (Vec::new(), 0);
+    let count = samples.values.len() / samples.rows.len().max(1);
+    for (sample, values) in samples.rows.iter().zip(samples.values.chunks(count.max(1))) {
         stack.clear();
-        if let Some(id) = sample.locations.iter().find(|id| !locations.contains_key(id)) {
+        let ids = &samples.locations[start..sample.end];
+        start = sample.end;
+        let missing = ids.iter().rev().find(|id| {
+            let frames = match known.entry(**id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match locations.get(id) {
+                    Some(location) => new.insert(frames(location, mappings, sink)),
+                    None => return true,
+                },
+            };
+            stack.extend_from_slice(frames);
+            false
+        });
+        if let Some(id) = missing {
             let reason = format!("it has no location {id}");
             sink.skip(Place::Line(sample.line), &reason, b"")?;
             continue;
         }
-        for id in sample.locations.iter().rev() {
-            let frames = known.entry(*id).or_insert_with(|| frames(&locations[id], mappings, sink));
-            stack.extend_from_slice(frames);
-        }
-        sink.add(&Sample { task: sample.task, ..Sample::new(&stack, &sample.values) });
+        sink.add(&Sample { task: sample.task, ..Sample::new(&stack, values) });
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Numbers with a unit, as tools write them for people, as whole numbers of the smallest unit.
 
+use std::borrow::Cow;
+
 use flame_profile::ValueType;
 
 /// What a quantity counts.
@@ -78,7 +80,10 @@ fn unit_scale(unit: &str) -> Option<(u64, Measure)> {
 
 /// A decimal number times `scale`, rounded down; commas part thousands.
 pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
-    let plain = number.replace(',', "");
+    let plain = match number.contains(',') {
+        true => Cow::Owned(number.replace(',', "")),
+        false => Cow::Borrowed(number),
+    };
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;

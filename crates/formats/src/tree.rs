@@ -70,14 +70,17 @@ impl TreeRows {
 
     /// Adds the stack that ends at the last open row.
     fn close(&mut self, sink: &mut Sink) {
-        self.stack.clear();
-        let frames = self.open.iter().map(|row| row.frame);
-        match self.top {
-            TopRow::Outermost => self.stack.extend(frames),
-            TopRow::Innermost => self.stack.extend(frames.rev()),
+        // Most rows have nothing of their own.
+        if self.open.last().is_some_and(|row| row.own.iter().any(|own| *own > 0)) {
+            self.stack.clear();
+            let frames = self.open.iter().map(|row| row.frame);
+            match self.top {
+                TopRow::Outermost => self.stack.extend(frames),
+                TopRow::Innermost => self.stack.extend(frames.rev()),
+            }
+            let own = self.open.last().map_or(&[][..], |row| &row.own);
+            sink.add(&Sample::new(&self.stack, own));
         }
-        if let Some(row) = self.open.pop() {
-            sink.add(&Sample::new(&self.stack, &row.own));
-        }
+        self.open.pop();
     }
 }

@@ -18,10 +18,11 @@ use crate::ReadError;
 use crate::csv::{column, fields};
 use crate::head::Head;
 use crate::input::Input;
+use crate::line_cache::{LineCache, LineKey};
 use crate::names::{number, without_arguments};
 use crate::quantity::{Measure, quantity, scaled};
 use crate::registry::{Content, InputFormat, Reader};
-use crate::sink::Sink;
+use crate::sink::{FrameIndex, Sink};
 use crate::skipped::Place;
 use crate::tree::{TopRow, TreeRows, Weights};
 
@@ -108,7 +109,7 @@ impl Columns {
         };
         Some(match &self.weights {
             What::Time(at) => match field(*at)? {
-                b"" => vec![0],
+                b"" | b"0" => vec![0],
                 text => vec![self.nanoseconds(text)?],
             },
             What::Count(at, _) => match field(*at)? {
@@ -124,7 +125,10 @@ impl Columns {
     fn nanoseconds(&self, text: &[u8]) -> Option<u64> {
         let text = str::from_utf8(text).ok()?;
         let is_decimal_comma = self.separator != b',' && !text.contains('.');
-        let text = if is_decimal_comma { text.replacen(',', ".", 1) } else { text.to_owned() };
+        let text = match is_decimal_comma {
+            true => Cow::Owned(text.replacen(',', ".", 1)),
+            false => Cow::Borrowed(text),
+        };
         match quantity(text.as_bytes())? {
             (nanoseconds, Measure::Time) => Some(nanoseconds),
             (_, Measure::Count) => scaled(&text, 1_000_000_000),
@@ -137,6 +141,7 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
     let mut lines = input.lines();
     let mut columns: Option<Columns> = None;
     let mut rows = TreeRows::new(Weights::Own, TopRow::Outermost);
+    let mut frames = LineCache::default();
     while let Some(line) = lines.next_line()? {
         // `war:` starts what vtune says of itself.
         if line.text.trim_ascii().is_empty() || line.text.starts_with(b"war:") {
@@ -160,15 +165,14 @@ fn read(input: &mut Input<'_>, sink: &mut Sink) -> Result<(), ReadError> {
             continue;
         }
         let module = known.module.and_then(|at| row.get(at)).map(|module| module.trim_ascii());
-        let mut text = match module {
-            Some(module) if !module.is_empty() && !bare.starts_with(b"[") => {
-                [module, b"`"].concat()
-            }
-            _ => Vec::new(),
-        };
-        text.extend_from_slice(without_arguments(bare.trim_ascii_end()));
-        let frame = sink.frame(&text, FrameKind::User);
-        rows.push(sink, depth, frame, &weights);
+        let module = module.filter(|_| !bare.starts_with(b"[")).unwrap_or_default();
+        let frame = frames.get_or(LineKey::Around(bare, module), || {
+            let function = without_arguments(bare.trim_ascii_end());
+            let parted = [module, b"`", function].concat();
+            let name = if module.is_empty() { function } else { &parted };
+            sink.frame(name, FrameKind::User).0
+        });
+        rows.push(sink, depth, FrameIndex(frame), &weights);
     }
     rows.finish(sink);
     Ok(())
