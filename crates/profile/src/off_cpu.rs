@@ -61,7 +61,7 @@ impl OffCpuTime {
     /// The deviation as a share of all time; `None` where it is too small to matter.
     pub fn deviation_share(self) -> Option<f64> {
         let share = self.deviation.0 as f64 / self.time.0.max(1) as f64;
-        (share >= 0.01).then_some(share)
+        (share >= 0.005).then_some(share)
     }
 }
 

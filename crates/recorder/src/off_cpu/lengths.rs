@@ -173,7 +173,7 @@ impl<S: Clone> Lengths<S> {
                 continue;
             }
             let parts = parts(left, drawn_from, &known);
-            self.variance += variance(left, &parts);
+            self.variance += variance(left, waits, &parts);
             divide(left, known, &parts, &mut shares);
         }
         shares
@@ -190,9 +190,8 @@ impl<S: Clone> Lengths<S> {
         self.last.insert(last.step(), last.clone());
         let (unsampled, waits) = self.take_unsampled(group);
         let all = samples.iter().fold(unsampled, |all, sample| all.saturating_add(sample.time));
-        let waits = waits + samples.len() as u64;
-        let parts = parts(all, Some(waits), &samples);
-        self.variance += variance(unsampled, &parts);
+        let parts = parts(all, Some(waits + samples.len() as u64), &samples);
+        self.variance += variance(unsampled, waits, &parts);
         divide(all, samples, &parts, shares);
     }
 
@@ -260,11 +259,13 @@ fn unbiased_parts<S>(time: u64, waits: u64, samples: &[Sampled<S>]) -> Option<Ve
     parts.iter().all(|part| *part >= 0.0).then_some(parts)
 }
 
-/// How far a part of a time may be off that is divided among samples by such parts: the variance of one half of it.
-fn variance(time: u64, parts: &[f64]) -> f64 {
+/// How far a part of a time may be off that so many waits took, and that is divided among samples by such parts: the variance of
+/// one half of it. The samples are a draw, and so are those waits: few of them may be of other functions than most.
+fn variance(time: u64, waits: u64, parts: &[f64]) -> f64 {
     let (sum, squares) =
         (parts.iter().sum::<f64>(), parts.iter().map(|part| part * part).sum::<f64>());
-    if sum > 0.0 { (time as f64 / 2.0).powi(2) * squares / (sum * sum) } else { 0.0 }
+    let of_samples = if sum > 0.0 { squares / (sum * sum) } else { 0.0 };
+    (time as f64 / 2.0).powi(2) * (of_samples + 1.0 / waits.max(1) as f64)
 }
 
 /// Parts steps, with the number of waits at each, where the fewest lie, if they span too much; not near their ends.
@@ -398,16 +399,23 @@ mod tests {
     /// Of two functions that wait about as long: what is said against how far their shares are off on average.
     #[test]
     fn how_far_shares_may_be_off_is_about_right() {
+        check_deviation(8000, 0.025);
+        // What is not sampled may be of few functions by chance, however many samples there are.
+        check_deviation(400, 0.8);
+    }
+
+    #[track_caller]
+    fn check_deviation(waits: u32, sampled: f64) {
         let mut random = fastrand::Rng::with_seed(3);
         let (mut squares, mut said) = (0.0, 0.0);
         const TRIES: u32 = 60;
         for _ in 0..TRIES {
             let mut lengths = Lengths::default();
             let (mut all, mut truth) = (Vec::new(), 0_u64);
-            for _ in 0..8000 {
+            for _ in 0..waits {
                 let (own, is_a) = (random.u64(100_000..400_000), random.bool());
                 truth += if is_a { own } else { 0 };
-                if random.u64(..40) == 0 {
+                if random.f64() < sampled {
                     all.extend(lengths.sampled(wait(if is_a { "a" } else { "b" }, own)));
                 } else {
                     lengths.not_sampled(unseen(own));
