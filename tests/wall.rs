@@ -84,6 +84,7 @@ fn each_of_several_events_is_a_value() {
     let drawn = Folded::parse(&fs::read_to_string(drawn).unwrap());
     assert_eq!(drawn.total(), of("samples").total());
     assert!(said.contains(" samples of task-clock, page-faults"), "{said}");
+    assert!(said.contains("  shown     task-clock alone"), "{said}");
     let refused = run(&["record", "-e", "page-faults,page-faults", "--", "true"]);
     assert_eq!(refused.code(), 2);
     assert!(refused.stderr.contains("page-faults stands there twice"), "{}", refused.stderr);

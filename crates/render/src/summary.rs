@@ -79,6 +79,7 @@ pub fn recording_summary(
     };
     let mut health = health(&profile.health, shown, paint);
     health.insert_str(0, &precision(profile, paint));
+    health.insert_str(0, &drawn_event(profile));
     format!("{}{taken}{health}{}", headline(profile, paint), hottest(tree, paint, columns))
 }
 
@@ -206,6 +207,19 @@ fn occurrences(seen: Occurrences, of: &str, samples: u64, paint: Paint) -> Strin
     }
     let effective = group_thousands(seen.effective);
     format!("{text}; weights differ: as precise as {effective} samples of equal weight")
+}
+
+/// Which of several events is shown: text and a picture have one of them.
+fn drawn_event(profile: &Profile) -> String {
+    let events: Vec<&str> = profile.meta.event.iter().flat_map(|event| event.split(", ")).collect();
+    // Of each event there are two values: how many samples, and their weight.
+    match events.get(profile.default_value / 2) {
+        Some(event) if events.len() > 1 => format!(
+            "  {:<10}{event} alone: --value chooses another event, a .pb.gz file has them all\n",
+            "shown"
+        ),
+        _ => String::new(),
+    }
 }
 
 /// How far the sum may be off, since few of many occurrences were sampled, and what they add up to differs.
