@@ -34,8 +34,23 @@ pub(crate) struct Words {
     new: Vec<(u64, bool)>,
     bytes: Vec<u8>,
     samples: u32,
-    found: [u64; MOST],
+    found: Found,
+}
+
+/// The states that a stack leads to, innermost first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    states: [u64; MOST],
     count: usize,
+}
+
+impl Found {
+    fn add(&mut self, word: u64) {
+        if self.count < MOST && !self.states.contains(&word) {
+            self.states[self.count] = word;
+            self.count += 1;
+        }
+    }
 }
 
 impl Default for Words {
@@ -46,8 +61,7 @@ impl Default for Words {
             new: Vec::with_capacity(MOST_NEW),
             bytes: vec![1; FAR],
             samples: 0,
-            found: [0; MOST],
-            count: 0,
+            found: Found::default(),
         }
     }
 }
@@ -55,7 +69,7 @@ impl Default for Words {
 impl Words {
     /// The states, innermost first.
     pub(crate) fn found(&self) -> [u64; MOST] {
-        self.found
+        self.found.states
     }
 
     /// Nothing is known of any word: what was no state may have become one.
@@ -88,12 +102,16 @@ impl Words {
         let reader = self.reader as u64;
         let key = |word: u64| (thread.pid, word | reader);
         self.new.clear();
+        let mut found = Found::default();
         for word in words.clone() {
-            let is_new = !self.known.contains_key(&key(word));
-            if is_new && self.new.len() < MOST_NEW {
+            match self.known.get(&key(word)) {
+                Some(true) => found.add(word),
                 // Once, and judged below.
-                self.known.insert(key(word), false);
-                self.new.push((word, false));
+                None if self.new.len() < MOST_NEW => {
+                    self.known.insert(key(word), false);
+                    self.new.push((word, false));
+                }
+                Some(false) | None => {}
             }
         }
         read_each(
@@ -103,18 +121,17 @@ impl Words {
             |new| new.0,
             |new, bytes| new.1 = is_state(bytes),
         );
-        for (word, _) in self.new.iter().filter(|(_, is_state)| *is_state) {
-            self.known.insert(key(*word), true);
+        self.new.retain(|(_, is_state)| *is_state);
+        // All of them again, in the order of the stack: that is hardly ever so.
+        if !self.new.is_empty() {
+            self.known.extend(self.new.iter().map(|(word, _)| (key(*word), true)));
+            found = Found::default();
+            words
+                .filter(|word| self.known.get(&key(*word)) == Some(&true))
+                .for_each(|word| found.add(word));
         }
-        (self.found, self.count) = ([0; MOST], 0);
-        for word in words {
-            let is_state = self.known.get(&key(word)) == Some(&true);
-            if is_state && self.count < MOST && !self.found.contains(&word) {
-                self.found[self.count] = word;
-                self.count += 1;
-            }
-        }
-        self.count
+        self.found = found;
+        found.count
     }
 
     fn read(&mut self, (start, from): (u64, usize), len: usize, memory: &dyn Memory) -> usize {
