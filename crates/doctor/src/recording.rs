@@ -12,6 +12,7 @@ pub use debug_files::torn_debug_files;
 pub use explain::Images;
 pub use no_samples::NoSamples;
 pub use notes::{
-    of_cost, of_hidden_kernel, of_nothing_shown, of_refusals, of_sessions, of_short_copies,
+    of_cost, of_hidden_kernel, of_late_readers, of_nothing_shown, of_refusals, of_sessions,
+    of_short_copies,
 };
 pub use runtimes::{of_answer, of_runtimes};

@@ -138,6 +138,7 @@ fn record(
     set_titles(&mut profile, &plan.files);
     notes.extend(recording::of_hidden_kernel(&profile.health));
     notes.extend(recording::of_short_copies(&profile.health));
+    notes.extend(recording::of_late_readers(&sessions, &profile.health));
     notes.extend(recording::of_nothing_shown(&profile, outputs.shown_value(&profile)));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);

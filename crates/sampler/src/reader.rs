@@ -53,9 +53,9 @@ const MOST_STACKS: usize = 256 * 1024 + Scripts::MOST;
 /// How old a sample may be when it is looked at: half of the readers look after 30 us.
 const FRESH: Nanos = Nanos(2_000_000);
 
-/// How old it may be for a reader that does not go first. Either it has the CPU at once, or when the turn of the target is
-/// over, milliseconds later.
-const AT_ONCE: Nanos = Nanos(50_000);
+/// For how long a reader that does not go first may have waited for its CPU. Either it has it at once, or when the turn of the
+/// target is over, milliseconds later. How old the sample is says less: to copy its stack takes longer right after a wake-up.
+const AT_ONCE: Nanos = Nanos(20_000);
 
 /// How old it may be where nothing ran in between: so long does a virtual machine stand still that has
 /// to share its CPUs.
@@ -121,6 +121,8 @@ struct Work {
     /// Bytes of the ring that came since the bell rang.
     filled: u64,
     turns: Turns,
+    /// For how long it has waited for its CPU before this look, where it does not go first.
+    waited: Option<Nanos>,
     /// Before it waits for samples.
     rest: Duration,
     /// What the last look left for the next one.
@@ -134,7 +136,7 @@ impl Work {
     /// Whether something else may have run on the CPU since a sample of that age.
     fn is_late(&self, age: Nanos) -> bool {
         if !self.goes_first {
-            return age > AT_ONCE;
+            return self.waited.unwrap_or(age) > AT_ONCE;
         }
         let waited = || self.turns.waited_since().is_none_or(|waited| waited > FRESH);
         age > OLDEST || age > FRESH && waited()
@@ -222,6 +224,7 @@ impl Reader {
         }
         let reads = is_in_time && self.may_read && self.plan.reads_stacks();
         self.shared.reads.store(reads, Ordering::Relaxed);
+        self.shared.yields.store(!goes_first && !self.plan.reads_waits, Ordering::Relaxed);
         // Memory that is there already: to ask for it later takes locks that others hold.
         let mut scratch = vec![0; if reads { SCRATCH } else { 0 }];
         scratch.iter_mut().take(MOST_STACKS).for_each(|byte| *byte = 1);
@@ -237,6 +240,7 @@ impl Reader {
             rang_for_code: Nanos(0),
             filled: 0,
             turns: Turns::of_this_thread(),
+            waited: None,
             rest: Duration::ZERO,
             left: Latest::new(!self.plan.reads_waits),
             random: fastrand::Rng::new(),
@@ -251,7 +255,7 @@ impl Reader {
                 let own = count(self).saturating_sub(before);
                 self.counted.fetch_add(own, Ordering::Relaxed);
             }
-            if work.reads {
+            if work.reads && work.goes_first {
                 work.turns.end_look();
             }
         }
@@ -295,6 +299,9 @@ impl Reader {
     /// Looks at what came, reads the stack that stands still, and draws the next interval.
     fn look(&mut self, work: &mut Work) {
         let now = monotonic_now();
+        if work.reads && !work.goes_first {
+            work.waited = work.turns.waited_now();
+        }
         let always = !self.timer_rests;
         let (mut seen, giver) = (Seen::default(), &mut self.giver);
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);

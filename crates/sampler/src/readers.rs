@@ -139,6 +139,11 @@ impl Readers {
         self.lanes.get(position).is_some_and(|lane| lane.shared.reads_stacks())
     }
 
+    /// Whether the target may go before one of them.
+    pub(crate) fn yield_to_target(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.shared.yields.load(Ordering::Relaxed))
+    }
+
     /// Whether there are any.
     pub(crate) fn are_there(&self) -> bool {
         !self.lanes.is_empty()

@@ -358,6 +358,11 @@ impl Session {
         self.readers.were_kept_away()
     }
 
+    /// Whether readers have no right to go before the target, so that which samples they read in time is not by chance.
+    pub fn readers_yield(&self) -> bool {
+        self.readers.yield_to_target()
+    }
+
     /// Whether flame or the kernel chooses N, of which every Nth occurrence of the event is sampled.
     pub fn chooses_period(&self) -> bool {
         !self.plan.event.is_clock() && matches!(self.plan.rate, Rate::Frequency(_))

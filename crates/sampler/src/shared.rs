@@ -16,6 +16,8 @@ use crate::session::monotonic_now;
 pub(crate) struct Shared {
     /// Whether stacks are read.
     pub(crate) reads: AtomicBool,
+    /// Whether the target may go before the reader, which then reads less of some samples than of others.
+    pub(crate) yields: AtomicBool,
     /// The time of the last sample that the reader is done with.
     pub(crate) done_until: AtomicU64,
     /// The interval that is set, in nanoseconds; 0 where none is drawn.

@@ -73,6 +73,13 @@ impl Turns {
         Some(self.waited()?.saturating_since(self.before?))
     }
 
+    /// The same since this was asked last: of a reader that asks at each look, for how long others ran on its CPU before it.
+    pub(crate) fn waited_now(&mut self) -> Option<Nanos> {
+        let waited = self.waited_since()?;
+        self.before = Some(Nanos(self.before?.0 + waited.0));
+        Some(waited)
+    }
+
     fn waited(&self) -> Option<Nanos> {
         let mut text = [0; LONGEST];
         let len = self.file.as_ref()?.read_at(&mut text, 0).ok()?;

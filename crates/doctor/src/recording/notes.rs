@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flame_profile::{Health, Missing, Nanos, NotRead, Profile, StackEnd};
+use flame_profile::{Health, Missing, Nanos, NotRead, Profile, ScriptEnd, StackEnd};
 use flame_render::{Note, group_thousands};
 use flame_sampler::{Concession, MAX_STACK_COPY, Rate, Refusal, Refused, Session, Sessions};
 
@@ -82,6 +82,9 @@ const SLOWED: f64 = 0.05;
 /// More stacks than one in so many that are not whole are worth a word.
 const MANY: u64 = 20;
 
+/// The same of samples that were not read in time.
+const MANY_LATE: u64 = 50;
+
 /// That larger copies would make many stacks whole, where nothing reads what copies lack.
 pub fn of_short_copies(health: &Health) -> Option<Note> {
     let short = health.stack_ends.get(&StackEnd::CopyTooShort).copied()?;
@@ -97,6 +100,25 @@ pub fn of_short_copies(health: &Health) -> Option<Note> {
                 copy.0 / 1024
             ),
             format!("--call-graph dwarf,{}", MAX_STACK_COPY.0),
+        )
+    })
+}
+
+/// That what was not read in time is not missing at random.
+pub fn of_late_readers(sessions: &Sessions, health: &Health) -> Option<Note> {
+    let yields = sessions.all().iter().any(Session::readers_yield);
+    let scripts = health.scripts.iter().filter(|((_, end), _)| *end == ScriptEnd::NotRead);
+    let scripts: u64 = scripts.map(|(_, count)| count).sum();
+    let stacks = health.not_read.get(&NotRead::Late).copied().unwrap_or(0);
+    let late = scripts.max(stacks);
+    (yields && late > health.samples / MANY_LATE).then(|| {
+        Note::new(
+            format!(
+                "{} samples were not read in time, since flame may not go before the program. They are of some moments more than of \
+                 others, such as those right after a wait: shares of functions of scripts, and below deep stacks, may be off",
+                group_thousands(late)
+            ),
+            more_rights(),
         )
     })
 }
