@@ -73,6 +73,24 @@ fn process_of_another_user_is_refused_with_the_command_that_works() {
     ended.error(1, &[&pid, "permission denied", "why:", "user root", "try:", &retry]);
 }
 
+/// CAP_PERFMON is the right to sample it, not to look into it.
+#[test]
+fn process_of_another_user_that_is_only_sampled_has_no_names_and_says_so() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let target = Target::start(&program("shares.c"), &["60"]);
+    let flame = scratch.file("flame");
+    fs::copy(env!("CARGO_BIN_EXE_flame"), &flame).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+perfmon"]);
+    command.args(["--ambient-caps=+perfmon", &flame, "record", "-d", "1s", "-o", "-"]);
+    let said = finish(command.args(["-p", &target.pid_text()])).success().stderr;
+    assert!(said.contains("no permission to look into 1 process"), "{said}");
+    assert!(said.contains("cap_sys_ptrace"), "{said}");
+}
+
 #[test]
 fn whole_machine_without_rights_names_the_smallest_change_that_works() {
     if !live_as_root() || paranoid() < 1 {

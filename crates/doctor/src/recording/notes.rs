@@ -1,8 +1,8 @@
 //! What had to give way, said once on stderr and kept with the profile.
 
-use std::fs;
+use std::{fs, io};
 
-use flame_profile::{Health, Missing, Nanos, NotRead, Profile, ScriptEnd, StackEnd};
+use flame_profile::{Health, Missing, Nanos, NotRead, Pid, Profile, ScriptEnd, StackEnd};
 use flame_render::{Note, group_thousands};
 use flame_sampler::{Concession, MAX_STACK_COPY, Rate, Refusal, Refused, Session, Sessions};
 
@@ -191,7 +191,23 @@ pub fn of_sessions(sessions: &Sessions) -> Vec<Note> {
         }
         _ => None,
     };
-    conceded.into_iter().map(note).chain(fast).collect()
+    conceded.into_iter().map(note).chain(fast).chain(of_hidden_processes(session)).collect()
+}
+
+/// That nobody tells which files processes have their code of: they were there before, and are of others.
+fn of_hidden_processes(session: &Session) -> Option<Note> {
+    let is_hidden = |pid: &&Pid| {
+        let root = fs::read_link(format!("/proc/{}/root", pid.0));
+        root.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let count = session.taken().processes.iter().filter(is_hidden).count();
+    (count > 0).then(|| {
+        let text = format!(
+            "no permission to look into {count} process{}: functions have no names there, and stacks end at once",
+            if count == 1 { "" } else { "es" }
+        );
+        Note::new(text, more_rights())
+    })
 }
 
 #[cfg(test)]
