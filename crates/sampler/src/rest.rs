@@ -50,7 +50,7 @@ const LARGE: usize = 64 * 1024;
 const KNOWN: usize = 64;
 
 /// How many of its first bytes are, where the thread may have gone on: nearly all that runs changes some of them.
-const TOP: usize = 512;
+const TOP: usize = 256;
 
 /// The bit of the stack pointer among the registers (PERF_REG_X86_SP, PERF_REG_ARM64_SP).
 const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
@@ -165,7 +165,10 @@ impl Wanted {
         let (mut last, mut first) = ([0; KNOWN], [0; TOP]);
         let end = head.iter().chain(tail).skip(len - known);
         last.iter_mut().zip(end).for_each(|(to, from)| *to = *from);
-        first.iter_mut().zip(head.iter().chain(tail)).for_each(|(to, from)| *to = *from);
+        let (of_head, of_tail) = first.split_at_mut(head.len().min(TOP));
+        of_head.copy_from_slice(&head[..of_head.len()]);
+        let of_tail = &mut of_tail[..tail.len().min(TOP - of_head.len())];
+        of_tail.copy_from_slice(&tail[..of_tail.len()]);
         let sp = stack.stack_pointer;
         let signal = [(head, 0), (tail, head.len())].into_iter().find_map(|(part, before)| {
             let (at, start) = signal_frame::find(part, sp)?;
