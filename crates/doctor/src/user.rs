@@ -76,9 +76,9 @@ fn deep_stacks() -> Check {
         }
         false => Check::limited(
             name,
-            "no right to the real-time class: of stacks deeper than 16 to 64 KiB, and of scripts, those are read \
-             where a reader gets the CPU at once. Always needs CAP_SYS_NICE, or a limit of real-time priority \
-             (ulimit -r)",
+            "no right to the real-time class: stacks deeper than 16 to 64 KiB, and scripts, are read only where a \
+             reader gets the CPU at once. To read nearly all takes CAP_SYS_NICE, or a limit of real-time \
+             priority (ulimit -r)",
         )
         .fix(more_rights()),
     };
