@@ -5,6 +5,11 @@ use std::io::Read;
 use std::path::Path;
 
 use super::cases::{self, Case};
+use super::packages::Wanted;
+
+/// The kernel of Debian 12, and the one that it has besides, of Debian 13.
+const OLD: Wanted = Wanted::Series("6.1.");
+const LATE: Wanted = Wanted::Series("6.12.");
 
 /// What a machine's processor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +110,7 @@ impl Arch {
 pub(super) struct Machine {
     pub(super) name: &'static str,
     pub(super) arch: Arch,
-    /// The beginning of the kernel's version.
-    pub(super) kernel: &'static str,
+    pub(super) kernel: Wanted,
     pub(super) cpus: u32,
     pub(super) megabytes: u32,
     /// Further options of the emulator.
@@ -116,7 +120,7 @@ pub(super) struct Machine {
 
 /// A machine of two CPUs. Its clock goes on with its instructions, by two nanoseconds each (two cycles of a counter of
 /// 1 GHz): so no other work of the host makes its timers late, which would be time of its programs without a sample.
-fn plain(name: &'static str, arch: Arch, kernel: &'static str, cases: Vec<Case>) -> Machine {
+fn plain(name: &'static str, arch: Arch, kernel: Wanted, cases: Vec<Case>) -> Machine {
     let options = &["-icount", "shift=1"];
     Machine { name, arch, kernel, cpus: 2, megabytes: 768, options, cases }
 }
@@ -136,29 +140,30 @@ fn with_cpus(cpus: u32, machine: Machine) -> Machine {
 pub(super) fn all(short: bool) -> Vec<Machine> {
     if short {
         return vec![
-            on_host_clock(plain("x86-64-6.1", Arch::X86, "6.1.", cases::short())),
-            plain("x86-64-6.12", Arch::X86, "6.12.", cases::short()),
+            on_host_clock(plain("x86-64-6.1", Arch::X86, OLD, cases::short())),
+            plain("x86-64-6.12", Arch::X86, LATE, cases::short()),
             Machine {
                 megabytes: 256,
                 cpus: 1,
-                ..plain("x86-64-small", Arch::X86, "6.1.", cases::short_small())
+                ..plain("x86-64-small", Arch::X86, OLD, cases::short_small())
             },
         ];
     }
     vec![
-        on_host_clock(plain("x86-64-6.1", Arch::X86, "6.1.", cases::all())),
-        plain("x86-64-6.12", Arch::X86, "6.12.", cases::all()),
+        on_host_clock(plain("x86-64-6.1", Arch::X86, OLD, cases::all())),
+        plain("x86-64-6.12", Arch::X86, LATE, cases::all()),
+        plain("x86-64-unstable", Arch::X86, Wanted::Unstable, cases::all()),
         Machine {
             megabytes: 256,
             cpus: 1,
-            ..plain("x86-64-small", Arch::X86, "6.1.", cases::small())
+            ..plain("x86-64-small", Arch::X86, OLD, cases::small())
         },
-        with_cpus(8, plain("x86-64-8-cpus", Arch::X86, "6.12.", cases::many_cpus())),
+        with_cpus(8, plain("x86-64-8-cpus", Arch::X86, LATE, cases::many_cpus())),
         Machine {
             megabytes: 2048,
-            ..with_cpus(32, plain("x86-64-32-cpus", Arch::X86, "6.12.", cases::many_cpus()))
+            ..with_cpus(32, plain("x86-64-32-cpus", Arch::X86, LATE, cases::many_cpus()))
         },
-        plain("arm64-6.1", Arch::Arm, "6.1.", cases::arm()),
-        Machine { cpus: 1, ..plain("arm64-icount", Arch::Arm, "6.1.", cases::instructions()) },
+        plain("arm64-6.1", Arch::Arm, OLD, cases::arm()),
+        Machine { cpus: 1, ..plain("arm64-icount", Arch::Arm, OLD, cases::instructions()) },
     ]
 }
