@@ -131,6 +131,14 @@ fn on_host_clock(machine: Machine) -> Machine {
     Machine { options: &[], cases: cases::at_default_rate(machine.cases), ..machine }
 }
 
+/// The same where the kernel does not see that it is emulated. Where 7.2 saw it, one of two CPUs stood still for up to 0.9 s
+/// in three of five boots while the other one went on, and records were lost: the session was on it. Looked at through the
+/// emulator, it spun for a lock with interrupts off while the other one was in user mode. A kernel that sees a hypervisor
+/// does not take its locks in turn. Without that flag nothing was lost in three runs of all cases.
+fn with_fair_locks(machine: Machine) -> Machine {
+    Machine { options: &["-icount", "shift=1", "-cpu", "qemu64,-hypervisor"], ..machine }
+}
+
 /// So many CPUs together have one thread of the host.
 fn with_cpus(cpus: u32, machine: Machine) -> Machine {
     Machine { cpus, cases: cases::at_default_rate(machine.cases), ..machine }
@@ -152,7 +160,7 @@ pub(super) fn all(short: bool) -> Vec<Machine> {
     vec![
         on_host_clock(plain("x86-64-6.1", Arch::X86, OLD, cases::all())),
         plain("x86-64-6.12", Arch::X86, LATE, cases::all()),
-        plain("x86-64-unstable", Arch::X86, Wanted::Unstable, cases::all()),
+        with_fair_locks(plain("x86-64-unstable", Arch::X86, Wanted::Unstable, cases::all())),
         Machine {
             megabytes: 256,
             cpus: 1,
