@@ -114,9 +114,10 @@ pub(super) fn all() -> Vec<Case> {
     cases
 }
 
-/// A program whose functions take 50, 30 and 20 % of its time.
+/// A program whose functions take 50, 30 and 20 % of its time. Of recordings that begin with a program, up to 0.1 s were not
+/// seen where CPUs are emulated, of 2 s as of 4 s: of 2 s that is more than the coverage may lack.
 fn shares() -> Case {
-    shares_of("launched", "-e cpu-clock -F 499", "shares", 2)
+    shares_of("launched", "-e cpu-clock -F 499", "shares", 4)
 }
 
 /// The same, built or recorded another way.
@@ -385,7 +386,7 @@ fn offline() -> Case {
 
 fn without_tracefs() -> Case {
     let script = "umount /sys/kernel/tracing; flame doctor >doctor
-        flame record -F 499 -o a.folded -- shares 2; code=$?
+        flame record -F 499 -o a.folded -- shares 4; code=$?
         mount -t tracefs tracefs /sys/kernel/tracing; exit $code";
     Case::new("no-tracefs", script, |answer| {
         ensure!(answer.text("doctor")?.contains("tracefs is not mounted"), "doctor says nothing");
