@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flame_events::{Event, EventKind};
@@ -250,6 +251,9 @@ impl Session {
                 self.add_sampler_of(tid, *cpu)?;
             }
         }
+        if self.plan.draws_tasks && self.plan.inherit {
+            self.marks.extend(self.plan.open_mark(tid));
+        }
         self.add_counters(tid, cpus);
         self.taken.threads += 1;
         Ok(())
@@ -272,12 +276,18 @@ impl Session {
         tid: Tid,
         cpu: Cpu,
         records: Records,
-    ) -> Result<Option<Descriptor>, SamplerError> {
+    ) -> Result<Option<Arc<Descriptor>>, SamplerError> {
         let who = Who::Task(tid);
-        self.plan.interval = self.offbeat.as_mut().map(Offbeat::draw);
+        if !self.plan.draws_tasks {
+            self.plan.interval = self.offbeat.as_mut().map(Offbeat::draw);
+        }
         let event = self.plan.open(&who, cpu, records);
         let open = self.events().count();
         let event = event.map_err(|error| with_count(self.plan.refusal(error, &who), open))?;
+        let event = Arc::new(event);
+        if self.plan.draws_tasks {
+            self.drawn.push((cpu, tid, Arc::clone(&event)));
+        }
         self.rings.add(event, cpu)
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct CpuSamplers {
     /// Whether they are open, but do not sample yet.
     wait: bool,
     /// Further events: those of CPUs that came back.
-    side_band: Vec<Descriptor>,
+    side_band: Vec<Arc<Descriptor>>,
     online: BTreeSet<Cpu>,
     /// How often it was looked whether others came.
     looks: u32,
@@ -96,7 +96,7 @@ impl CpuSamplers {
             Err(error) if is_offline(&error) => return Ok(()),
             result => result.map_err(|error| self.refusal(error, plan))?,
         };
-        self.side_band.extend(rings.add(side_band, cpu)?);
+        self.side_band.extend(rings.add(Arc::new(side_band), cpu)?);
         Ok(())
     }
 
@@ -111,11 +111,10 @@ impl CpuSamplers {
         plan.waits = self.wait;
         let sampler = plan.open(&self.who, cpu, Records::Samples);
         let sampler = sampler.map_err(|error| self.refusal(error, &plan))?;
-        let (Some(position), Some(sampler)) = (rings.position(cpu), rings.add(sampler, cpu)?)
-        else {
+        let sampler = rings.add(Arc::new(sampler), cpu)?;
+        let (Some(position), Some(sampler)) = (rings.position(cpu), sampler) else {
             return Ok(());
         };
-        let sampler = Arc::new(sampler);
         match self.samplers.get_mut(position) {
             Some(place) => *place = sampler,
             None => self.samplers.push(sampler),
@@ -146,7 +145,7 @@ impl CpuSamplers {
     /// All events but those that own rings, and what they write.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Descriptor, Records)> {
         let samplers = self.samplers.iter().map(|sampler| (sampler.as_ref(), Records::Samples));
-        samplers.chain(self.side_band.iter().map(|event| (event, Records::SideBand)))
+        samplers.chain(self.side_band.iter().map(|event| (event.as_ref(), Records::SideBand)))
     }
 
     /// What events saw too little that are closed already.

@@ -72,6 +72,7 @@ mod stack_ends;
 mod stack_roots;
 mod strangers;
 mod switch_rates;
+mod task_intervals;
 mod threads;
 mod tracepoints;
 mod turns;

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::mem;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,9 @@ pub(crate) const MOST_DRAWN: usize = 200;
 pub(crate) struct Occurrences {
     counting: Counting,
     /// Bound to the target's tasks.
-    samplers: Vec<Descriptor>,
+    samplers: Vec<Arc<Descriptor>>,
     /// Those that sample no more.
-    retired: Vec<Descriptor>,
+    retired: Vec<Arc<Descriptor>>,
     /// What was lost by them.
     closed: Losses,
     /// Where each thread has its own period.
@@ -112,13 +113,13 @@ impl Occurrences {
     }
 
     /// Keeps an event that samples a task.
-    pub(crate) fn add_sampler(&mut self, event: Descriptor) {
+    pub(crate) fn add_sampler(&mut self, event: Arc<Descriptor>) {
         self.samplers.push(event);
     }
 
     /// The events that sample tasks.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
-        self.samplers.iter()
+        self.samplers.iter().map(Arc::as_ref)
     }
 
     /// What was lost by events that are closed.

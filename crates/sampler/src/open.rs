@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) reads_counted: bool,
     /// Whether readers look at samples of tasks, once there is something to be read.
     pub(crate) reads_tasks: bool,
+    /// Whether readers draw the intervals of tasks.
+    pub(crate) draws_tasks: bool,
     /// Bytes of user stack that samples copy, a multiple of 8.
     pub(crate) stack_copy: u32,
     /// What is opened where flame chooses the period, see [`Plan::is_counted`].
@@ -140,6 +142,7 @@ impl Plan {
             reads_waits: false,
             reads_counted: false,
             reads_tasks: false,
+            draws_tasks: false,
             stack_copy: user_stack,
             period: 1,
             interval: None,
@@ -150,6 +153,12 @@ impl Plan {
     /// Samples copy so many bytes of stack (rounded down to a multiple of 8).
     pub(crate) fn set_stack_copy(&mut self, bytes: ByteLen) {
         self.stack_copy = u32::try_from(bytes.0).unwrap_or(u32::MAX) & !7;
+    }
+
+    /// The interval that is asked for, where readers draw those of tasks.
+    pub(crate) fn asked_of_tasks(&self) -> Option<Nanos> {
+        let Rate::Frequency(hz) = self.rate else { return None };
+        self.draws_tasks.then(|| Nanos(1_000_000_000 / hz.0.max(1)))
     }
 
     /// Whether stacks are read beyond their copies, by a reader that is woken at the moment of the sample.
@@ -307,6 +316,20 @@ impl Plan {
         Descriptor::open(builder)
     }
 
+    /// Opens an event of a task that never happens and is not inherited. Where a task has one, what it starts has other
+    /// events than itself: the kernel lets two tasks with the same events exchange them when it switches from one to the other
+    /// (`perf_event_context_sched_out`), and what is set of one event would be set in the midst of the other task's interval.
+    pub(crate) fn open_mark(&self, tid: Tid) -> io::Result<Descriptor> {
+        let mut builder = Builder::new().kind(Software::DUMMY).any_cpu();
+        builder = builder.observe_pid(tid.0.cast_signed());
+        builder
+            .enabled(false)
+            .exclude_kernel(self.privilege == Privilege::User)
+            .exclude_hv(true)
+            .read_format(ReadFormat::empty());
+        Descriptor::open(builder)
+    }
+
     /// Opens the event for one task, all of them, or those of a control group, on one CPU.
     pub(crate) fn open(&self, who: &Who, cpu: Cpu, records: Records) -> io::Result<Descriptor> {
         let kind = if records == Records::SideBand { Software::DUMMY } else { Software::CPU_CLOCK };
@@ -337,7 +360,7 @@ impl Plan {
             .read_format(ReadFormat::empty());
         let registers = self.layout.fields().user_registers;
         builder.sample_regs_user(registers).sample_stack_user(self.stack_copy);
-        let wakes = self.wake_at_samples || self.reads_if_needed();
+        let wakes = self.wake_at_samples || self.draws_tasks || self.reads_if_needed();
         match wakes && records != Records::SideBand {
             true => builder.wakeup_events(1),
             false => builder.wakeup_watermark(self.wake_after),

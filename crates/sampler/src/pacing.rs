@@ -26,7 +26,7 @@ const LEAST_BATCH: u64 = 30;
 /// How far the intervals of counters, and of events that are bound to tasks, are off those of the frequency, in parts.
 const OFF: [f64; 2] = [0.02, 0.06];
 
-/// Draws the intervals of counters and of clocks that are bound to tasks. What tasks inherit cannot be set anew, and the
+/// Draws the intervals of counters, and of clocks that are bound to tasks where no reader draws them. The
 /// period of a counter is the kernel's, so that each interval stays as it is; but it is off the frequency by 2 to 6 %, one way or the other.
 /// A program in step with the frequency, or with some times of it, is so seen at each moment of its
 /// rhythm in turn. More would be too much: samples of all threads count alike.
@@ -89,6 +89,14 @@ impl Pace {
         }
         let samples = u128::from(hz) * BATCH.as_micros() / 1_000_000;
         Pace::Batches(u64::try_from(samples).unwrap_or(u64::MAX).max(LEAST_BATCH))
+    }
+
+    /// The same of clocks that are bound to tasks: drawn in no batches, since tasks run when they like.
+    pub(crate) fn of_tasks(config: &SamplerConfig, event: &EventType) -> Pace {
+        match Pace::of(config, event) {
+            Pace::Batches(_) => Pace::Fixed,
+            pace => pace,
+        }
     }
 
     /// The pacer of a CPU, where there is one.

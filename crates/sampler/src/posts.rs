@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use flame_profile::Nanos;
+use flame_profile::{Cpu, Nanos};
 use nix::errno::Errno;
 
 use crate::error::{Refusal, Refused, SamplerError};
@@ -16,6 +16,7 @@ use crate::open::Plan;
 use crate::readers::Post;
 use crate::returns::Returns;
 use crate::session::{Events, Session};
+use crate::task_intervals::TaskIntervals;
 
 impl Session {
     /// Up to when samples may be released of those that have settled until then.
@@ -35,7 +36,7 @@ impl Session {
 
     /// Opens what wakes readers of tasks.
     pub(crate) fn open_bells(&mut self) -> Result<(), SamplerError> {
-        if !self.plan.reads_waits && !self.plan.reads_tasks {
+        if !(self.plan.reads_waits || self.plan.reads_tasks || self.plan.draws_tasks) {
             return Ok(());
         }
         let cpus: Vec<_> = self.rings.cpus().collect();
@@ -46,17 +47,17 @@ impl Session {
                 self.bells.clear();
                 return Ok(());
             };
-            self.bells.extend(self.rings.add(bell, cpu)?.map(Arc::new));
+            self.bells.extend(self.rings.add(Arc::new(bell), cpu)?);
         }
         Ok(())
     }
 
-    /// Starts the readers of tasks or of what is counted, once there is something to be read: scripts, or stacks of
-    /// tasks beyond their copies.
+    /// Starts the readers of tasks or of what is counted, once there is something to be read or drawn: scripts, stacks of
+    /// tasks beyond their copies, intervals.
     pub(crate) fn start_needed_readers(&mut self) {
         let has_script = self.config.interpreters.as_ref().is_some_and(|known| known.has_any());
         let has_long = !self.bells.is_empty() && self.config.stack_roots.want_some();
-        let has_any = has_script || has_long;
+        let has_any = has_script || has_long || self.plan.draws_tasks;
         let is_wanted = !self.bells.is_empty() || self.plan.reads_counted;
         if !is_wanted || self.readers.are_there() || !has_any {
             return;
@@ -82,6 +83,7 @@ impl Session {
             cpu,
             woken_by: Arc::clone(woken_by),
             paced: pacer.map(|pacer| (Arc::clone(woken_by), pacer)),
+            tasks: self.tasks_on(cpu),
             timer_rests,
             may_read,
             strangers: self.filter.as_ref().map_or_else(Arc::default, Filter::told),
@@ -92,6 +94,14 @@ impl Session {
         if let Some(ring) = self.rings.queues().get_mut(position) {
             self.readers.start(position, post, &plan, ring);
         }
+    }
+
+    /// What draws the intervals of tasks on a CPU.
+    fn tasks_on(&self, cpu: Cpu) -> Option<TaskIntervals> {
+        let asked = self.plan.asked_of_tasks()?;
+        let drawn = self.drawn.iter().filter(|(of, ..)| *of == cpu);
+        let events = drawn.map(|(_, tid, event)| (*tid, Arc::clone(event))).collect();
+        Some(TaskIntervals::new(events, asked, self.config.seed))
     }
 
     /// Has those left behind that wait for memory which may never come. The others that take their

@@ -45,6 +45,7 @@ use crate::shared::{Bell, Shared};
 use crate::stack_ends::StackEnds;
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
+use crate::task_intervals::TaskIntervals;
 use crate::turns::Turns;
 
 /// Nearly all stacks are shorter than that.
@@ -81,6 +82,8 @@ pub(crate) struct Reader {
     pub(crate) woken_by: Arc<Descriptor>,
     /// The event that samples, where its intervals are drawn, and what draws them.
     pub(crate) paced: Option<(Arc<Descriptor>, Pacer)>,
+    /// What draws the intervals of tasks, where events are bound to them.
+    pub(crate) tasks: Option<TaskIntervals>,
     /// Whether its timer runs only while tasks of a control group do.
     pub(crate) timer_rests: bool,
     /// Whether stacks are read, if it may go first.
@@ -194,7 +197,10 @@ impl Reader {
         }
         let paced = self.paced.as_ref().map(|(event, _)| event.as_fd());
         let files = [Some(self.woken_by.as_fd()), Some(self.end.as_fd()), paced];
-        let files: Vec<RawFd> = files.into_iter().flatten().map(|fd| fd.as_raw_fd()).collect();
+        let tasks = self.tasks.iter().flat_map(|tasks| tasks.events.values());
+        let tasks = tasks.map(|event| event.as_fd());
+        let files = files.into_iter().flatten().chain(tasks);
+        let files: Vec<RawFd> = files.map(|fd| fd.as_raw_fd()).collect();
         let mut started = false;
         let ended = run_apart(&files, || {
             started = true;
@@ -269,6 +275,7 @@ impl Reader {
             self.shared.set_interval(interval);
             pacing::set(&self.plan, event, interval);
         }
+        self.tasks.iter_mut().for_each(|tasks| tasks.start(&self.plan));
     }
 
     /// Waits for samples or for one that is overdue; `false` when the recording is over.
@@ -299,7 +306,7 @@ impl Reader {
     /// Looks at what came, reads the stack that stands still, and draws the next interval.
     fn look(&mut self, work: &mut Work) {
         let now = monotonic_now();
-        if work.reads && !work.goes_first {
+        if !work.goes_first {
             work.waited = work.turns.waited_now();
         }
         let always = !self.timer_rests;
@@ -308,13 +315,17 @@ impl Reader {
         let (is_one, is_any) = (!self.plan.reads_waits, !self.plan.reads_counted);
         let mut latest = mem::replace(&mut work.left, Latest::new(is_one));
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
-        let mut maps_code = false;
+        let (mut maps_code, mut sampled, mut tasks) = (false, None, self.tasks.as_mut());
         work.filled += lock(&self.lookout).for_each_new(|record| {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
             if let Glance::Sample { pid, tid } = glance {
+                sampled = Some((time, tid));
                 let pacer = pacer.as_mut();
-                let is_stray = pacer.is_some_and(|pacer| pacer.note(time, now, &mut seen));
+                let is_stray = pacer.is_some_and(|pacer| pacer.note(time, now, &mut seen))
+                    || tasks
+                        .as_mut()
+                        .is_some_and(|tasks| tasks.is_surplus(plan.layout.period(&record)));
                 // What is told along with a stray, such as the names of functions, is lost with it.
                 let is_wanted =
                     !is_stray && work.reads && tid != IDLE_TASK && !strangers.know(pid, tid);
@@ -336,6 +347,10 @@ impl Reader {
         });
         // Before anything else: the target may be woken up on another CPU.
         let done = self.read_all(&latest, now, work);
+        if let (Some(tasks), Some((time, tid))) = (&mut self.tasks, sampled) {
+            let age = now.saturating_since(time);
+            tasks.draw(&self.plan, tid, (age, work.is_late(age)));
+        }
         let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
         if let Some(pacer) = &mut pacer {
             pacer.note_silence(monotonic_now(), &mut seen);
@@ -349,7 +364,14 @@ impl Reader {
         if let Some(time) = done {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
-        if maps_code && now.saturating_since(work.rang_for_code) >= BETWEEN_FILES {
+        self.ring(maps_code.then_some(now), work);
+    }
+
+    /// Rings where the session should look at code that was mapped, or at rings that fill.
+    fn ring(&self, code_mapped: Option<Nanos>, work: &mut Work) {
+        if let Some(now) = code_mapped
+            && now.saturating_since(work.rang_for_code) >= BETWEEN_FILES
+        {
             work.rang_for_code = now;
             self.bell.ring();
         }

@@ -23,6 +23,7 @@ use crate::session::monotonic_now;
 use crate::shared::{Bell, Shared};
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
+use crate::task_intervals::TaskIntervals;
 
 /// How long samples wait for a reader that has not seen them yet.
 const PATIENCE: Nanos = Nanos(20_000_000);
@@ -116,6 +117,7 @@ pub(crate) struct Post {
     pub(crate) cpu: Cpu,
     pub(crate) woken_by: Arc<Descriptor>,
     pub(crate) paced: Option<(Arc<Descriptor>, Pacer)>,
+    pub(crate) tasks: Option<TaskIntervals>,
     pub(crate) timer_rests: bool,
     /// Whether stacks are read, if the reader may go first.
     pub(crate) may_read: bool,
@@ -203,6 +205,7 @@ impl Readers {
             cpu: post.cpu,
             woken_by: post.woken_by,
             paced: post.paced,
+            tasks: post.tasks,
             timer_rests: post.timer_rests,
             may_read: post.may_read,
             plan: Arc::clone(plan),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flame_profile::{ByteLen, Cpu};
@@ -30,7 +31,7 @@ pub(crate) struct Rings {
 #[derive(Debug)]
 struct Anchor {
     cpu: Cpu,
-    event: Descriptor,
+    event: Arc<Descriptor>,
     /// Its task has ended, or its CPU: polling it would return at once for ever.
     hung_up: bool,
 }
@@ -56,9 +57,9 @@ impl Rings {
     /// writes into it and is given back.
     pub(crate) fn add(
         &mut self,
-        event: Descriptor,
+        event: Arc<Descriptor>,
         cpu: Cpu,
-    ) -> Result<Option<Descriptor>, SamplerError> {
+    ) -> Result<Option<Arc<Descriptor>>, SamplerError> {
         let Some(anchor) = self.anchors.iter().find(|anchor| anchor.cpu == cpu) else {
             self.add_anchor(event, cpu)?;
             return Ok(None);
@@ -68,7 +69,7 @@ impl Rings {
         Ok(Some(event))
     }
 
-    fn add_anchor(&mut self, event: Descriptor, cpu: Cpu) -> Result<(), SamplerError> {
+    fn add_anchor(&mut self, event: Arc<Descriptor>, cpu: Cpu) -> Result<(), SamplerError> {
         let ring = Ring::map(&event, self.size).map_err(|source| {
             match Errno::from_raw(source.raw_os_error().unwrap_or(0)) {
                 Errno::EPERM | Errno::ENOMEM => SamplerError::LockedMemory {
@@ -96,7 +97,7 @@ impl Rings {
 
     /// The events that own the rings.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Descriptor> {
-        self.anchors.iter().map(|anchor| &anchor.event)
+        self.anchors.iter().map(|anchor| anchor.event.as_ref())
     }
 
     /// The rings themselves.

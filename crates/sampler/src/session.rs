@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Glance, Horizon, RecordLayout};
-use flame_profile::{ByteLen, Nanos, Tid};
+use flame_profile::{ByteLen, Cpu, Nanos, Tid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
@@ -28,6 +28,7 @@ use crate::returns::Returns;
 use crate::ring::page_size;
 use crate::rings::Rings;
 pub use crate::scope::{Concession, PerTask, Scope, Taken};
+use crate::task_intervals;
 
 /// How long a stack may stay unread at most: what its copy does not hold is read from the process,
 /// which goes on meanwhile.
@@ -52,7 +53,7 @@ const HOTPLUG: Duration = Duration::from_millis(100);
 /// The open events that own no ring.
 #[derive(Debug)]
 pub(crate) enum Events {
-    Tasks(Vec<Descriptor>),
+    Tasks(Vec<Arc<Descriptor>>),
     Cpus(CpuSamplers),
 }
 
@@ -63,6 +64,10 @@ pub struct Session {
     pub(crate) scope: Scope,
     pub(crate) rings: Rings,
     pub(crate) events: Events,
+    /// The events of each task whose intervals are drawn.
+    pub(crate) drawn: Vec<(Cpu, Tid, Arc<Descriptor>)>,
+    /// What keeps those theirs, see [`Plan::open_mark`].
+    pub(crate) marks: Vec<Descriptor>,
     pub(crate) filter: Option<Filter>,
     /// One for each ring, where events are bound to CPUs; and where the switches of threads are, see `posts`.
     pub(crate) readers: Readers,
@@ -123,7 +128,7 @@ impl Session {
         let scope = Scope::of(config, &plan, cpus[0]);
         let pace = match scope {
             Scope::Cpus => Pace::of(config, &plan.event),
-            Scope::Tasks(_) => Pace::Fixed,
+            Scope::Tasks(_) => Pace::of_tasks(config, &plan.event),
         };
         let wakes = pacing::wakes_at_samples(config, &plan.event);
         plan.wake_at_samples = scope == Scope::Cpus && wakes;
@@ -136,6 +141,8 @@ impl Session {
             && wakes
             && plan.stack_copy > 0
             && config.interpreters.is_some();
+        plan.draws_tasks = matches!(scope, Scope::Tasks(_)) && pace == Pace::EachSample;
+        plan.interval = plan.asked_of_tasks().map(task_intervals::mean_of);
         plan.reads_counted = scope == Scope::Cpus && reads_counted(config, &plan);
         // Old kernels cannot leave out what readers do.
         plan.reads_counted =
@@ -183,6 +190,8 @@ impl Session {
             scope,
             rings: Rings::new(ring),
             events: Events::Tasks(Vec::new()),
+            drawn: Vec::new(),
+            marks: Vec::new(),
             filter: None,
             readers: Readers::new(),
             bells: Vec::new(),
@@ -268,7 +277,8 @@ impl Session {
             _ => Records::SideBand,
         };
         let counted = self.occurrences.iter().flat_map(Occurrences::events);
-        let firsts = self.rings.events().chain(tasks.into_iter().flatten());
+        let tasks = tasks.into_iter().flatten().map(Arc::as_ref);
+        let firsts = self.rings.events().chain(tasks);
         let firsts = firsts.map(move |event| (event, first));
         let counted = counted.map(|event| (event, Records::Samples));
         firsts.chain(cpus.into_iter().flatten()).chain(counted)
@@ -307,11 +317,6 @@ impl Session {
     /// How many CPUs have a ring: those that are sampled.
     pub fn cpu_count(&self) -> usize {
         self.rings.cpus().count()
-    }
-
-    /// Whether the intervals between samples are random.
-    pub fn is_randomized(&self) -> bool {
-        self.pace != Pace::Fixed
     }
 
     /// The event that samples are taken of.

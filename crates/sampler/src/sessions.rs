@@ -145,6 +145,7 @@ impl EventSource for Sessions {
                 readers: &mut session.readers,
                 returns: session.returns.as_ref(),
                 occurrences: session.occurrences.as_mut(),
+                stands_for: session.plan.asked_of_tasks(),
                 since: session.since,
                 stray_samples: &mut session.stray_samples,
                 sampled: session.plan.event.is_hardware().then_some((&mut session.sampled, layout)),
@@ -164,6 +165,8 @@ struct Part<'s> {
     readers: &'s mut Readers,
     returns: Option<&'s Returns>,
     occurrences: Option<&'s mut Occurrences>,
+    /// What each sample stands for, where some were left out that there should not be.
+    stands_for: Option<Nanos>,
     since: Nanos,
     stray_samples: &'s mut u64,
     /// The sum of what samples stand for, of a counter of the CPU, and how that is read.
@@ -219,6 +222,7 @@ impl Sieve for Merged<'_> {
         match &mut event.kind {
             EventKind::Sample(sample) => {
                 sample.event = number;
+                sample.period = part.stands_for.map_or(sample.period, |asked| asked.0);
                 if part.readers.reads_stacks(position) {
                     let tid = sample.tid;
                     let holds = |until| {

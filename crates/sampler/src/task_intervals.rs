@@ -1,0 +1,109 @@
+//! The intervals of clocks that are bound to tasks, drawn anew after each sample by the reader of the CPU.
+//!
+//! A timer of a task runs only while the task does. So nobody gains by what the reader does to the order in which tasks
+//! run, as on whole CPUs (see `pacer`): it is enough that no rhythm of the program is in step with the intervals.
+//!
+//! What a task starts inherits an event of its own, with the interval that is set then, and flame has no descriptor of it: that
+//! interval stays, and is what its samples say that they stand for. Samples of the others say the mean of what is drawn.
+//! So that all samples stand for the same, all intervals are shorter than asked for, and of the samples of short ones more
+//! are left out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flame_profile::{Nanos, Tid, whole};
+
+use crate::descriptor::Descriptor;
+use crate::open::Plan;
+use crate::pacing;
+
+/// The intervals, in parts of what is asked for.
+const PARTS: [f64; 2] = [0.55, 1.0];
+
+/// A reader that comes late finds a timer that has run on, and setting it makes the interval longer: only after so many
+/// samples is it set all the same.
+const MOST_LATE: u32 = 20;
+
+/// What draws the intervals of tasks on one CPU.
+#[derive(Debug)]
+pub(crate) struct TaskIntervals {
+    pub(crate) events: BTreeMap<Tid, Arc<Descriptor>>,
+    asked: Nanos,
+    random: fastrand::Rng,
+    late: u32,
+}
+
+impl TaskIntervals {
+    pub(crate) fn new(
+        events: BTreeMap<Tid, Arc<Descriptor>>,
+        asked: Nanos,
+        seed: Option<u64>,
+    ) -> TaskIntervals {
+        let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        TaskIntervals { events, asked, random, late: 0 }
+    }
+
+    /// Before the first samples.
+    pub(crate) fn start(&mut self, plan: &Plan) {
+        for event in self.events.values() {
+            pacing::set(plan, event, draw(&mut self.random, self.asked));
+        }
+    }
+
+    /// Whether a sample is one too many that says to stand for so much.
+    pub(crate) fn is_surplus(&mut self, period: Option<u64>) -> bool {
+        let drawn = self.random.f64() * self.asked.0 as f64;
+        period.is_some_and(|period| drawn > period as f64)
+    }
+
+    /// Draws the next interval of a task of which a sample has come: how old it is, and whether the task went on meanwhile.
+    pub(crate) fn draw(&mut self, plan: &Plan, tid: Tid, (age, is_late): (Nanos, bool)) {
+        let Some(event) = self.events.get(&tid) else { return };
+        self.late = if is_late { self.late + 1 } else { 0 };
+        if !is_late || self.late > MOST_LATE {
+            self.late = 0;
+            let interval = draw(&mut self.random, self.asked);
+            // It begins with the sample, which kept the task since.
+            let passed = if is_late { Nanos(0) } else { age.min(Nanos(interval.0 / 2)) };
+            pacing::set(plan, event, interval.saturating_since(passed));
+        }
+    }
+}
+
+/// The interval of events until one is drawn: their mean, which samples go on to say.
+pub(crate) fn mean_of(asked: Nanos) -> Nanos {
+    Nanos(whole((PARTS[0] + PARTS[1]) / 2.0 * asked.0 as f64))
+}
+
+fn draw(random: &mut fastrand::Rng, asked: Nanos) -> Nanos {
+    let part = PARTS[0] + random.f64() * (PARTS[1] - PARTS[0]);
+    Nanos(whole(part * asked.0 as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Nanos = Nanos(10_000_000);
+
+    #[test]
+    fn intervals_are_drawn_about_the_mean_that_samples_say() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let drawn: Vec<u64> = (0..10_000).map(|_| draw(&mut random, ASKED).0).collect();
+        assert!(drawn.iter().all(|interval| (5_500_000..=10_000_000).contains(interval)));
+        let mean = drawn.iter().sum::<u64>() / 10_000;
+        assert!(mean.abs_diff(mean_of(ASKED).0) < 50_000, "{mean}");
+    }
+
+    /// Whatever interval a thread has inherited, its samples add up to its time.
+    #[test]
+    fn samples_that_stay_stand_for_the_interval_that_is_asked_for() {
+        let mut tasks = TaskIntervals::new(BTreeMap::new(), ASKED, Some(5));
+        for period in [5_500_000, mean_of(ASKED).0, 10_000_000] {
+            let kept = (0..10_000).filter(|_| !tasks.is_surplus(Some(period))).count() as u64;
+            let (stand_for, time) = (kept * ASKED.0, 10_000 * period);
+            assert!(stand_for.abs_diff(time) < time / 30, "{period}: {stand_for} of {time}");
+        }
+        assert!(!tasks.is_surplus(None));
+    }
+}
