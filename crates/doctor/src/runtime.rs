@@ -16,7 +16,7 @@ use crate::runtime_advice::{Advice, advice};
 const PYTHON_WITH_NAMES: u32 = 12;
 
 /// The versions whose functions are read from memory, by their second number.
-const READ_PYTHONS: RangeInclusive<u32> = 8..=13;
+const READ_PYTHONS: RangeInclusive<u32> = 8..=15;
 
 /// A runtime that was recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +225,7 @@ fn python(process: &Process, map: Result<String, String>, version: Option<u32>) 
     match map {
         Ok(path) => return Check::ok(name, format!("in {path}")),
         Err(_) if version.is_some_and(|minor| minor < PYTHON_WITH_NAMES) => {
-            let why = "functions are read of Python 3.8 to 3.13, and this one is older";
+            let why = "functions are read of Python 3.8 to 3.15, and this one is older";
             return Check::missing(name, why);
         }
         Err(_) => {}

@@ -1,4 +1,4 @@
-//! CPython: 3.8 to 3.13.
+//! CPython: 3.8 to 3.15.
 //!
 //! ```text
 //!   _PyRuntime ─▶ interpreters ─▶ threads ─▶ frames: innermost ─▶ its caller ─▶ ...

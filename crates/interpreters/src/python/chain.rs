@@ -11,8 +11,11 @@ use crate::memory::{Memory, Part, Window, byte, half, word};
 /// What frames are allocated in has at least so many bytes (`DATA_STACK_CHUNK_SIZE`).
 const CHUNK: usize = 16 * 1024;
 
-/// The owner of a frame that belongs to a native one (`FRAME_OWNED_BY_CSTACK`).
+/// The owner of a frame that belongs to a native one (`FRAME_OWNED_BY_CSTACK`, from 3.14 on `FRAME_OWNED_BY_INTERPRETER`).
 const BY_NATIVE: u8 = 3;
+
+/// The bits of a reference to a code object that say who counts it, from 3.14 on: objects lie at multiples of 8.
+const TAG: u64 = 3;
 
 /// How often memory is read at most for what is not where it was looked for first. Frames that are
 /// objects are read together when they were met before, so that deep chains are whole after some samples.
@@ -161,7 +164,7 @@ impl Places<'_> {
                 (2 * i64::from(half(bytes, layout.position)?.cast_signed())).cast_unsigned()
             }
         };
-        let (previous, code) = (word(bytes, layout.previous)?, word(bytes, layout.code)?);
+        let (previous, code) = (word(bytes, layout.previous)?, word(bytes, layout.code)? & !TAG);
         Some(Frame { previous, code, position, flag })
     }
 
@@ -275,7 +278,8 @@ impl Places<'_> {
         if first == 0 { Outcome::Read } else { Outcome::Torn }
     }
 
-    /// From 3.12 on: below the frames that a native frame runs stands one that is its own.
+    /// From 3.12 on: below the frames that a native frame runs stands one that is its own. From 3.15 on there is one below
+    /// all others, which is nobody's and ends the chain.
     fn shims(
         &mut self,
         state: &State,
@@ -289,7 +293,8 @@ impl Places<'_> {
             Some(at) => self.word(first.and_then(|place| place.checked_add(at.into())), memory),
         };
         let Some(mut next) = first else { return Outcome::Unreadable };
-        while next != 0 {
+        let base = self.layout.base_frame.and_then(|at| state.word(at)).unwrap_or(0);
+        while next != 0 && next != base {
             let Some(frame) = self.frame(next, memory) else { return self.missing() };
             let entry = match frame.flag {
                 BY_NATIVE => Entry {

@@ -1,10 +1,20 @@
 //! Where each version of CPython has what: bytes from the start of a structure, on 64-bit machines.
+//!
+//! From 3.13 on the process says of most of it itself where it is (Include/internal/pycore_debug_offsets.h of each version).
+
+use crate::memory::word;
 
 /// How many bytes of `_PyRuntime` are looked at for its debug offsets.
-pub const DEBUG_OFFSETS: usize = 352;
+pub const DEBUG_OFFSETS: usize = 456;
 
-/// What the first bytes of `_PyRuntime` are from 3.13 on.
+/// What the first bytes of `_PyRuntime` are from 3.13 on, and where the version and whether there is no lock follow.
 const COOKIE: &[u8] = b"xdebugpy";
+const VERSION: u32 = 8;
+const FREE_THREADED: u32 = 16;
+
+/// Where the offsets of `_PyRuntime` itself and of an interpreter begin, in all versions.
+const RUNTIME_GROUP: u32 = 24;
+const INTERPRETER_GROUP: u32 = 48;
 
 /// What is known of a build of CPython.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +23,19 @@ pub struct PythonBuild {
     pub minor: u32,
     /// Where the type of code objects lies, from `_PyRuntime` on (wrapping).
     pub code_type: u64,
+}
+
+/// Where a version has its debug offsets, in bytes from the start of `_PyRuntime`: they are grouped by structure, and the
+/// first word of a group is the size of its structure.
+#[derive(Clone, Copy, Debug)]
+struct OffsetTable {
+    thread: u32,
+    /// Of a thread: its frame that is below all others, if there is one.
+    base_frame: Option<u32>,
+    /// Of a thread: the kernel's number, and behind it the memory that frames lie in.
+    thread_id: u32,
+    frame: u32,
+    code: u32,
 }
 
 /// How a thread's frames are found.
@@ -74,6 +97,8 @@ pub struct PythonLayout {
     pub(crate) frame: u32,
     pub(crate) frames: Frames,
     pub(crate) thread_id: ThreadId,
+    /// Of a thread: where its frame is that is below all others and runs nothing.
+    pub(crate) base_frame: Option<u32>,
     /// Of a thread: the memory that its frames lie in, and how far that is used.
     pub(crate) chunk: Option<u32>,
     pub(crate) previous: u32,
@@ -106,6 +131,7 @@ const PYTHON_3_11: PythonLayout = PythonLayout {
     frame: 56,
     frames: Frames::Entries { current: 8, outside: 16, is_entry: 68 },
     thread_id: ThreadId::Native(160),
+    base_frame: None,
     chunk: Some(296),
     previous: 48,
     code: 32,
@@ -175,6 +201,28 @@ const PYTHON_3_13: PythonLayout = PythonLayout {
     ..PYTHON_3_12
 };
 
+/// CPython 3.14.
+const PYTHON_3_14: PythonLayout = PythonLayout {
+    minor: 14,
+    interpreters: 808,
+    next_interpreter: 7272,
+    frames: Frames::Shims { through: None, owner: 74 },
+    instructions: 208,
+    ..PYTHON_3_13
+};
+
+/// CPython 3.15.
+const PYTHON_3_15: PythonLayout = PythonLayout {
+    minor: 15,
+    interpreters: 936,
+    threads: 7336,
+    next_interpreter: 7264,
+    thread_id: ThreadId::Native(184),
+    base_frame: Some(80),
+    chunk: Some(256),
+    ..PYTHON_3_14
+};
+
 impl PythonLayout {
     pub(crate) fn of(build: &PythonBuild) -> Option<PythonLayout> {
         let layout = match build.minor {
@@ -188,6 +236,8 @@ impl PythonLayout {
             11 => PYTHON_3_11,
             12 => PYTHON_3_12,
             13 => PYTHON_3_13,
+            14 => PYTHON_3_14,
+            15 => PYTHON_3_15,
             _ => return None,
         };
         Some(PythonLayout { minor: build.minor, code_type: build.code_type, ..layout })
@@ -195,38 +245,62 @@ impl PythonLayout {
 
     /// The same where the process itself says of some that they are elsewhere, in the first bytes of
     /// `_PyRuntime`; `None` where it is a build that is not known: without the lock that all threads
-    /// share.
+    /// share, or from before the version was released.
     #[must_use]
     pub fn with_debug_offsets(mut self, runtime: &[u8]) -> Option<PythonLayout> {
-        use crate::memory::word;
         if !runtime.starts_with(COOKIE) {
-            return Some(self);
+            return Some(self).filter(|layout| layout.table().is_none());
         }
-        if word(runtime, 16)? != 0 {
+        let (table, said) = (self.table()?, Said { bytes: runtime });
+        if !said.is_release_of(self.minor) || word(runtime, FREE_THREADED)? != 0 {
             return None;
         }
-        let at = |at| u32::try_from(word(runtime, at)?).ok().filter(|offset| *offset < 1 << 20);
-        self.interpreters = at(40)?;
-        self.next_interpreter = at(64)?;
-        self.threads = at(72)?;
-        self.previous_thread = at(160)?;
-        self.next_thread = at(168)?;
-        self.interpreter = at(176)?;
-        self.frame = at(184)?;
-        self.thread_id = ThreadId::Native(at(200)?);
-        self.previous = at(232)?;
-        self.code = at(240)?;
-        self.position = at(248)?;
-        self.frames = Frames::Shims { through: None, owner: at(264)? };
-        self.file = at(280)?;
-        self.name = at(296)?;
-        self.line_table = at(304)?;
-        self.first_line = at(312)?;
-        self.instructions = at(344)?;
+        let (thread, frame, code) = (table.thread, table.frame, table.code);
+        self.interpreters = said.field(RUNTIME_GROUP, 16)?;
+        self.next_interpreter = said.field(INTERPRETER_GROUP, 16)?;
+        self.threads = said.field(INTERPRETER_GROUP, 24)?;
+        self.previous_thread = said.field(thread, 8)?;
+        self.next_thread = said.field(thread, 16)?;
+        self.interpreter = said.field(thread, 24)?;
+        self.frame = said.field(thread, 32)?;
+        self.base_frame = match table.base_frame {
+            Some(at) => Some(said.field(thread, at)?),
+            None => None,
+        };
+        self.thread_id = ThreadId::Native(said.field(thread, table.thread_id)?);
+        self.chunk = Some(said.field(thread, table.thread_id + 8)?);
+        self.previous = said.field(frame, 8)?;
+        self.code = said.field(frame, 16)?;
+        self.position = said.field(frame, 24)?;
+        self.frames = Frames::Shims { through: None, owner: said.field(frame, 40)? };
+        self.file = said.field(code, 8)?;
+        self.name = said.field(code, 24)?;
+        self.line_table = said.field(code, 32)?;
+        self.first_line = said.field(code, 40)?;
+        self.instructions = said.field(code, 72)?;
         let is_small = self.frame_len() <= MAX_FRAME
             && self.head_len() <= MAX_HEAD
             && self.thread_len() <= MAX_THREAD;
         is_small.then_some(self)
+    }
+
+    fn table(&self) -> Option<OffsetTable> {
+        let table = |thread, frame, code| OffsetTable {
+            thread,
+            base_frame: None,
+            thread_id: 48,
+            frame,
+            code,
+        };
+        match self.minor {
+            13 => Some(table(152, 224, 272)),
+            14 => Some(table(176, 248, 312)),
+            15 => {
+                let table = table(176, 312, 376);
+                Some(OffsetTable { base_frame: Some(40), thread_id: 72, ..table })
+            }
+            _ => None,
+        }
     }
 
     /// How many bytes of a thread are read.
@@ -256,6 +330,28 @@ impl PythonLayout {
     }
 }
 
+/// The first bytes of `_PyRuntime`.
+#[derive(Clone, Copy, Debug)]
+struct Said<'b> {
+    bytes: &'b [u8],
+}
+
+impl Said<'_> {
+    /// Whether they are those of a release of a version, or of a candidate for it: where things are may change until then.
+    fn is_release_of(&self, minor: u32) -> bool {
+        // 0x030d00f0 = 3.13.0, and 0xc in place of 0xf is a candidate.
+        let version = word(self.bytes, VERSION).unwrap_or(0);
+        version >> 16 == u64::from(3 << 8 | minor) && version >> 4 & 0xf >= 0xc
+    }
+
+    /// Where a field of a structure is, by where the group of the structure begins and where in that this stands. It has
+    /// to be one of that structure.
+    fn field(&self, group: u32, at: u32) -> Option<u32> {
+        let (size, offset) = (word(self.bytes, group)?, word(self.bytes, group + at)?);
+        u32::try_from(offset).ok().filter(|_| offset < size && offset < 1 << 20)
+    }
+}
+
 /// The most bytes of a thread, a frame and a code object that are read.
 pub(crate) const MAX_THREAD: usize = 1024;
 pub(crate) const MAX_FRAME: usize = 256;
@@ -269,33 +365,94 @@ mod tests {
     fn all_versions_fit_what_is_read() {
         for minor in 0..30 {
             let layout = PythonLayout::of(&PythonBuild { minor, code_type: 0 });
-            assert_eq!(layout.is_some(), (8..=13).contains(&minor), "{minor}");
+            assert_eq!(layout.is_some(), (8..=15).contains(&minor), "{minor}");
             let Some(layout) = layout else { continue };
             assert!(layout.frame_len() <= MAX_FRAME && layout.head_len() <= MAX_HEAD, "{minor}");
             assert!(layout.thread_len() <= MAX_THREAD, "{minor}");
         }
     }
 
+    /// The first bytes of `_PyRuntime` as a release of the version has them, with another word at a place.
+    fn said(layout: &PythonLayout, (at, value): (u32, u64)) -> Vec<u8> {
+        let table = layout.table().unwrap();
+        let Frames::Shims { owner, .. } = layout.frames else { panic!() };
+        let ThreadId::Native(id) = layout.thread_id else { panic!() };
+        let mut bytes = vec![0; DEBUG_OFFSETS];
+        let mut put = |at: u32, value: u64| {
+            bytes[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+        };
+        put(VERSION, 0x0300_00f0 | u64::from(layout.minor) << 16);
+        let mut group = |start: u32, fields: &[(u32, u32)]| {
+            put(start, 1 << 19);
+            fields.iter().for_each(|(at, offset)| put(start + at, u64::from(*offset)));
+        };
+        group(RUNTIME_GROUP, &[(16, layout.interpreters)]);
+        group(INTERPRETER_GROUP, &[(16, layout.next_interpreter), (24, layout.threads)]);
+        let (chunk, base) = (layout.chunk.unwrap(), layout.base_frame.unwrap_or(0));
+        group(
+            table.thread,
+            &[
+                (8, layout.previous_thread),
+                (16, layout.next_thread),
+                (24, layout.interpreter),
+                (32, layout.frame),
+                (40, base),
+                (table.thread_id, id),
+                (table.thread_id + 8, chunk),
+            ],
+        );
+        group(
+            table.frame,
+            &[(8, layout.previous), (16, layout.code), (24, layout.position), (40, owner)],
+        );
+        group(
+            table.code,
+            &[
+                (8, layout.file),
+                (24, layout.name),
+                (32, layout.line_table),
+                (40, layout.first_line),
+                (72, layout.instructions),
+            ],
+        );
+        put(at, value);
+        bytes[..8].copy_from_slice(COOKIE);
+        bytes
+    }
+
     #[test]
     fn what_the_process_says_of_itself_is_checked() {
-        let layout = PythonLayout::of(&PythonBuild { minor: 13, code_type: 0 }).unwrap();
-        let said = |words: &[(usize, u64)]| {
-            let mut bytes = vec![0; DEBUG_OFFSETS];
-            bytes[..8].copy_from_slice(COOKIE);
-            for (at, value) in words {
-                bytes[*at..at + 8].copy_from_slice(&value.to_le_bytes());
+        for minor in 13..=15 {
+            let layout = PythonLayout::of(&PythonBuild { minor, code_type: 0 }).unwrap();
+            let table = layout.table().unwrap();
+            let check = |at, value| layout.clone().with_debug_offsets(&said(&layout, (at, value)));
+            // As it was built here.
+            assert_eq!(check(0, 0), Some(layout.clone()), "3.{minor}");
+            let elsewhere = check(RUNTIME_GROUP + 16, 640).map(|layout| layout.interpreters);
+            assert_eq!(elsewhere, Some(640));
+            let version = 0x0300_0000 | u64::from(minor) << 16;
+            assert_eq!(check(VERSION, version | 0x3c1), Some(layout.clone()), "a candidate");
+            let wrong = [
+                // Not released yet, another version, without the global lock.
+                (VERSION, version | 0xb1),
+                (VERSION, version + 0x0001_00f0),
+                (FREE_THREADED, 1),
+                // A frame of a megabyte, an offset that is none, one beyond its structure.
+                (table.frame + 24, 1 << 18),
+                (RUNTIME_GROUP + 16, u64::MAX),
+                (table.code, u64::from(layout.file)),
+            ];
+            for (at, value) in wrong {
+                assert_eq!(check(at, value), None, "3.{minor}: {at} {value:#x}");
             }
-            layout.clone().with_debug_offsets(&bytes)
-        };
-        assert_eq!(layout.clone().with_debug_offsets(b"other"), Some(layout.clone()));
-        assert_eq!(
-            said(&[(40, 640), (248, 64)]).map(|l| (l.interpreters, l.position)),
-            Some((640, 64))
-        );
-        // Without the global lock, a frame of a megabyte, an offset that is none, bytes that end.
-        assert_eq!(said(&[(16, 1)]), None);
-        assert_eq!(said(&[(248, 1 << 19)]), None);
-        assert_eq!(said(&[(40, u64::MAX)]), None);
-        assert_eq!(layout.with_debug_offsets(COOKIE), None);
+            let bytes = said(&layout, (0, 0));
+            let needed = table.code as usize + 80;
+            for len in 0..needed {
+                assert_eq!(layout.clone().with_debug_offsets(&bytes[..len]), None, "{len}");
+            }
+            assert!(needed <= DEBUG_OFFSETS && layout.with_debug_offsets(b"other").is_none());
+        }
+        let before = PythonLayout::of(&PythonBuild { minor: 12, code_type: 0 }).unwrap();
+        assert_eq!(before.clone().with_debug_offsets(b"other"), Some(before));
     }
 }

@@ -58,7 +58,10 @@ impl State {
     /// Whether its thread runs frames: that of one that begins does not, and has the number of another.
     fn runs_frames(&self, layout: &PythonLayout) -> bool {
         let frame = self.word(layout.frame).unwrap_or(0);
-        frame != 0 && frame.wrapping_sub(self.address) >= layout.thread_len() as u64
+        let base = layout.base_frame.and_then(|at| self.word(at)).unwrap_or(0);
+        frame != 0
+            && frame != base
+            && frame.wrapping_sub(self.address) >= layout.thread_len() as u64
     }
 
     /// The number of its thread.

@@ -14,6 +14,9 @@ const STATE: u64 = 0x30_0000;
 const STACK: u64 = 0x7000_0000;
 const HEAP: u64 = 0x40_0000;
 const CODE_TYPE: u64 = 0x800;
+
+/// The frame below all others, which lies in the state of its thread.
+const BASE: u64 = STATE + 888;
 const THREAD: Thread = Thread {
     pid: 7,
     tid: 8,
@@ -65,7 +68,9 @@ impl Process {
 
     fn frame(&mut self, layout: &PythonLayout, at: u64, (previous, code, flag): (u64, u64, u8)) {
         self.put(at + u64::from(layout.previous), previous);
-        self.put(at + u64::from(layout.code), code);
+        // From 3.14 on it says whether the reference is counted.
+        let tag = u64::from(layout.minor >= 14 && code % 2048 == 0);
+        self.put(at + u64::from(layout.code), code | tag);
         match layout.frames {
             Frames::Objects => {}
             Frames::Entries { is_entry: flag_at, .. } | Frames::Shims { owner: flag_at, .. } => {
@@ -131,7 +136,12 @@ fn process(layout: &PythonLayout) -> Process {
             process.put(STATE + u64::from(layout.frame), inner);
         }
         Frames::Shims { through, .. } => {
-            process.frame(layout, outer, (0, 0, 3));
+            let below = layout.base_frame.map_or(0, |at| {
+                process.frame(layout, BASE, (0, 0, 3));
+                process.put(STATE + u64::from(at), BASE);
+                BASE
+            });
+            process.frame(layout, outer, (below, 0, 3));
             process.frame(layout, frame(0), (outer, code(0), 0));
             process.frame(layout, frame(1), (frame(0), code(1), 0));
             process.frame(layout, inner, (frame(1), 0, 3));
@@ -149,7 +159,7 @@ fn process(layout: &PythonLayout) -> Process {
 
 #[test]
 fn chains_of_all_versions_are_read() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         let expect = match layout.frames {
             Frames::Objects => "g | key | f | main |",
@@ -166,9 +176,22 @@ fn chains_of_all_versions_are_read() {
     }
 }
 
+/// Since 3.15 its thread has a frame all the same.
+#[test]
+fn a_thread_that_runs_nothing_has_an_empty_chain() {
+    for minor in 12..=15 {
+        let (layout, mut catcher) = (layout(minor), Catcher::default());
+        let mut process = process(&layout);
+        let Frames::Shims { through, .. } = layout.frames else { panic!() };
+        let at = if through.is_some() { STACK + 64 } else { STATE + u64::from(layout.frame) };
+        process.put(at, if layout.base_frame.is_some() { BASE } else { 0 });
+        assert_eq!(caught(&mut catcher, &layout, &process), (Outcome::Read, String::new()));
+    }
+}
+
 #[test]
 fn a_chain_that_was_read_before_takes_few_calls() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         let process = process(&layout);
         caught(&mut catcher, &layout, &process);
@@ -195,7 +218,7 @@ fn deep_chains_of_objects_are_whole_after_some_samples() {
 
 #[test]
 fn frames_in_a_circle_end() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         let mut process = process(&layout);
         let (first, second) = (HEAP + 0x100 + 2 * 128, HEAP + 0x100 + 3 * 128);
@@ -264,7 +287,7 @@ fn threads_are_told_apart() {
 
 #[test]
 fn memory_of_any_content_ends_and_harms_nothing() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (Layout::Python(layout(minor)), Catcher::default());
         let mut out = vec![0; Catcher::MOST];
         for seed in 0..300 {

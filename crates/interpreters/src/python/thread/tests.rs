@@ -87,7 +87,7 @@ fn found(
 
 #[test]
 fn each_of_thousands_of_threads_is_found_and_from_then_on_at_once() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         let process = crowd(&layout, COUNT);
         let mut looks = 0;
@@ -112,7 +112,7 @@ fn each_of_thousands_of_threads_is_found_and_from_then_on_at_once() {
 
 #[test]
 fn a_state_that_was_taken_out_is_not_that_of_a_thread_any_more() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         for (number, before_it_goes) in [(9, None), (5, None), (5, Some(6)), (1, None)] {
             let mut process = crowd(&layout, 9);
@@ -147,7 +147,7 @@ fn a_walk_does_not_go_on_from_a_state_that_was_taken_out() {
 
 #[test]
 fn a_list_in_a_circle_ends() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         let mut process = crowd(&layout, 500);
         process.put(state(1) + u64::from(layout.next_thread), state(500));
@@ -176,7 +176,7 @@ impl Memory for Inside<'_> {
 
 #[test]
 fn threads_are_known_by_the_numbers_of_their_own_namespace() {
-    for minor in 8..=13 {
+    for minor in 8..=15 {
         let (layout, mut catcher) = (layout(minor), Catcher::default());
         let process = crowd(&layout, 40);
         for number in 1..=40 {
