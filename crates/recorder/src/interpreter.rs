@@ -217,7 +217,7 @@ fn python(file: &ImageFile, path: &str) -> Option<Interpreter> {
         language: "python",
         layout: says_version().or_else(|| minor_of(path)).and_then(build),
         runtime: runtime.address,
-        runs: vec![range(runs)],
+        runs: parts(file, runs),
         runs_script: None,
         calls: ranges(file.exported(PYTHON_CALLS)),
         shows_calls: false,
@@ -398,6 +398,18 @@ fn ranges<const N: usize>(exported: [Option<Exported>; N]) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = exported.into_iter().flatten().map(range).collect();
     ranges.sort_by_key(|range| range.start);
     ranges
+}
+
+/// All of the code of a function, also where the compiler put parts of it elsewhere.
+fn parts(file: &ImageFile, exported: Exported) -> Vec<Range<u64>> {
+    let parts = file.parts_of(exported.address).into_iter();
+    let mut parts: Vec<Range<u64>> = parts.map(|part| part.start.0..part.end.0).collect();
+    // Without tables it is what its symbol says.
+    let own = range(exported);
+    if !parts.contains(&own) {
+        parts.push(own);
+    }
+    parts
 }
 
 fn range(exported: Exported) -> Range<u64> {
