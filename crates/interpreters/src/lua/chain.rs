@@ -20,9 +20,8 @@ use crate::memory::{Memory, byte, half, word};
 const VALUES: u64 = 64 * 1024;
 const VALUES_STEP: u64 = 1024;
 
-/// How far behind its start a state has its first call, at most, and the global state, if it is the first.
+/// How far behind its start a state has its first call, at most.
 const FIRST_CALL: u64 = 256;
-const GLOBAL: u64 = 512;
 
 /// The most calls of all states; more than that lead in a circle, or are deeper than what is read.
 const MOST_CALLS: usize = 1 << 13;
@@ -167,7 +166,7 @@ impl Walk<'_, '_> {
         state.copy_from_slice(self.recall.get(address, STATE, self.memory)?);
         let at = |at| word(&state, at).unwrap_or(0);
         let values = self.values(at(layout.stack), at(TOP));
-        let is_first = at(layout.global).wrapping_sub(address) < GLOBAL;
+        let is_first = layout.first_state.is(address, at(layout.global));
         let start = self.entries.len();
         let kind = if is_first { FIRST } else { COROUTINE };
         let mut has_room = self.push(Entry { address, code: 0, position: 0, function: kind });
@@ -240,7 +239,7 @@ impl Walk<'_, '_> {
         let function_at = if layout.array.is_some() { 8 } else { FUNCTION };
         let (function, kind) = self.value(word(call, function_at)?, values)?;
         let what = self.what(function, kind)?;
-        let flags = byte(call, layout.flags)?;
+        let flags = u16::from_le_bytes([byte(call, layout.flags)?, byte(call, layout.flags + 1)?]);
         let (begins, is_tail) = match layout.begins {
             Begins::Set(bit) => (flags & bit != 0, flags & layout.tail != 0),
             Begins::Clear(bit) => (flags & bit == 0, flags & layout.tail != 0),

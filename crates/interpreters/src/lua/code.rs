@@ -28,6 +28,8 @@ pub(crate) struct Code {
     pub(super) any_field: u8,
     pub(super) field: u8,
     pub(super) method: u8,
+    /// Whether the name of a method may be in a register, which a bit tells.
+    has_method_bit: bool,
     jump: u8,
     pub(super) calls: [u8; 2],
     pub(super) iterates: u8,
@@ -74,6 +76,7 @@ impl Code {
         any_field: 6,
         field: NONE,
         method: 11,
+        has_method_bit: false,
         jump: 22,
         calls: [28, 29],
         iterates: 33,
@@ -162,6 +165,7 @@ impl Code {
         any_field: 12,
         field: 14,
         method: 20,
+        has_method_bit: true,
         jump: 56,
         calls: [68, 69],
         iterates: 76,
@@ -186,6 +190,9 @@ impl Code {
         ],
         ..Code::V3
     };
+
+    /// 5.5.
+    pub(crate) const V5: Code = Code { has_method_bit: false, ..Code::V4 };
 
     pub(super) fn operation(&self, instruction: u32) -> u8 {
         instruction.to_le_bytes()[0] & ((1 << self.operation) - 1)
@@ -226,7 +233,7 @@ impl Code {
         let third = self.third(instruction);
         match self.bits {
             // A bit of its own says it, where fields have no operation of their own.
-            8 if self.operation(instruction) == self.method => {
+            8 if self.operation(instruction) == self.method && self.has_method_bit => {
                 (instruction >> 15 & 1 == 1).then_some(third)
             }
             8 => Some(third),

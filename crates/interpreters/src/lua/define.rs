@@ -4,12 +4,12 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
-use super::layout::{LuaLayout, LuaLines, PROTOTYPE};
+use super::layout::{LuaLayout, LuaLines, PROTOTYPE, TEXT_LEN};
 use super::names::{Caller, EVENTS, Name};
 use super::recall::Recall;
 use crate::catch::Catcher;
 use crate::caught::{Defined, UTF_8};
-use crate::memory::{Memory, Part, half, word};
+use crate::memory::{Memory, Part, byte, half, word};
 
 /// The most bytes of a text.
 const MOST_TEXT: usize = 512;
@@ -199,13 +199,24 @@ fn string<'r>(
     memory: &dyn Memory,
     room: &'r mut [u8],
 ) -> &'r [u8] {
-    let Some(address) = address.checked_add(layout.text.into()).filter(|_| address != 0) else {
+    let Some(address) = text(address, layout, memory).filter(|_| address != 0) else {
         return &[];
     };
     let len = memory.read(&[Part { address, len: room.len() }], room);
     let read = room.get(..len).unwrap_or_default();
     let end = read.iter().position(|byte| *byte == 0).unwrap_or(read.len());
     read.get(..end).unwrap_or_default()
+}
+
+/// Where the text of a string is.
+fn text(address: u64, layout: &LuaLayout, memory: &dyn Memory) -> Option<u64> {
+    let mut head = [0; 32];
+    if !layout.has_text_elsewhere {
+        return address.checked_add(layout.text.into());
+    }
+    let head = memory.fill(address, &mut head).then_some(head)?;
+    let is_long = byte(&head, TEXT_LEN)?.cast_signed() < 0;
+    if is_long { word(&head, layout.text) } else { address.checked_add(layout.text.into()) }
 }
 
 /// Writes down which instruction is of which line: how many bytes that takes.

@@ -15,13 +15,32 @@ pub struct LuaBuild {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begins {
     /// By this bit.
-    Set(u8),
+    Set(u16),
     /// By this bit, which is not set.
-    Clear(u8),
+    Clear(u16),
     /// Each call has a loop of its own.
     Always,
     /// Not at all: the caller's instruction is none that calls, or the caller is in C.
     ByCaller,
+}
+
+/// Which state of a program is its first one, which is allocated together with the global one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstState {
+    /// The global state lies so many bytes behind it, at most.
+    Before(u64),
+    /// It lies so many bytes behind the start of the global state, at most.
+    Within(u64),
+}
+
+impl FirstState {
+    /// Whether that is the first state, by the addresses of it and of the global one.
+    pub(crate) fn is(self, state: u64, global: u64) -> bool {
+        match self {
+            FirstState::Before(most) => global.wrapping_sub(state) < most,
+            FirstState::Within(most) => state.wrapping_sub(global) < most,
+        }
+    }
 }
 
 /// How lines are written down.
@@ -48,13 +67,17 @@ pub struct LuaLayout {
     pub(crate) call_len: usize,
     pub(crate) begins: Begins,
     /// The flag of a tail call, and that of a finalizer.
-    pub(crate) tail: u8,
-    pub(crate) finalizer: u8,
+    pub(crate) tail: u16,
+    pub(crate) finalizer: u16,
+    /// How far the first state and the global one may be apart, and which one lies behind the other.
+    pub(crate) first_state: FirstState,
     /// Of a function in Lua its prototype, of one in C the C function.
     pub(crate) prototype: u32,
     pub(crate) of: Prototype,
     /// Of a string: its text.
     pub(crate) text: u32,
+    /// Whether a long string has the address of its text there.
+    pub(crate) has_text_elsewhere: bool,
     pub(crate) lines: LuaLines,
     pub(crate) code: Code,
 }
@@ -113,6 +136,12 @@ pub(crate) const VALUE: usize = 16;
 /// Bytes of a prototype.
 pub(crate) const PROTOTYPE: usize = 128;
 
+/// Of a string: how long a short one is; a negative number says that it is a long one.
+pub(crate) const TEXT_LEN: u32 = 11;
+
+/// To 5.4.
+const FIRST_STATE: FirstState = FirstState::Before(512);
+
 impl LuaLayout {
     /// That of a build; `None` for versions that are not known.
     pub(crate) fn of(build: &LuaBuild) -> Option<LuaLayout> {
@@ -158,6 +187,17 @@ impl LuaLayout {
                 .with_whole_lines(),
             ),
             (4, release) => Some(LuaLayout::of_5_4(release)),
+            // The flags are the upper half of a number of four bytes.
+            (5, _) => Some(LuaLayout {
+                flags: 62,
+                begins: Begins::Set(1),
+                tail: 64,
+                finalizer: 256,
+                first_state: FirstState::Within(1600),
+                has_text_elsewhere: true,
+                code: Code::V5,
+                ..LuaLayout::of_5_4(4)
+            }),
             _ => None,
         }
     }
@@ -174,6 +214,7 @@ impl LuaLayout {
             begins: Begins::ByCaller,
             tail: 0,
             finalizer: 0,
+            first_state: FIRST_STATE,
             prototype: 32,
             of: Prototype {
                 source: 64,
@@ -191,6 +232,7 @@ impl LuaLayout {
                 upvalue: 8,
             },
             text: 24,
+            has_text_elsewhere: false,
             lines: LuaLines::Whole,
             code: Code::V1,
         }
@@ -209,6 +251,7 @@ impl LuaLayout {
             begins: if has_loops { Begins::Always } else { Begins::Set(4) },
             tail: if has_loops { 16 } else { 32 },
             finalizer: if has_loops { 64 } else { 128 },
+            first_state: FIRST_STATE,
             prototype: 24,
             of: Prototype {
                 source: 112,
@@ -226,6 +269,7 @@ impl LuaLayout {
                 upvalue: 16,
             },
             text: 24,
+            has_text_elsewhere: false,
             lines: LuaLines::Steps,
             code: Code::V4,
         }
@@ -259,9 +303,11 @@ mod tests {
     fn versions_that_are_not_known_have_no_layout() {
         let of = |minor, release| LuaLayout::of(&LuaBuild { minor, release });
         for minor in 0..9 {
-            assert_eq!(of(minor, 4).is_some(), (1..=4).contains(&minor), "{minor}");
+            assert_eq!(of(minor, 4).is_some(), (1..=5).contains(&minor), "{minor}");
         }
-        for (minor, release) in [(1, 5), (2, 0), (2, 4), (3, 0), (3, 6), (4, 0), (4, 1), (4, 8)] {
+        for (minor, release) in
+            [(1, 5), (2, 0), (2, 4), (3, 0), (3, 6), (4, 0), (4, 1), (4, 8), (5, 1)]
+        {
             let layout = of(minor, release).unwrap();
             assert!(layout.call_len <= MAX_CALL && layout.stack as usize + 8 <= STATE);
             assert!(layout.of.source as usize + 8 <= PROTOTYPE);
@@ -278,5 +324,6 @@ mod tests {
         assert_eq!(begins(2, 4), Some(Begins::Clear(4)));
         assert_eq!([begins(3, 1), begins(3, 6)], [Some(Begins::Clear(8)), Some(Begins::Set(8))]);
         assert_eq!([begins(4, 1), begins(4, 2)], [Some(Begins::Always), Some(Begins::Set(4))]);
+        assert_eq!(begins(5, 0), Some(Begins::Set(1)));
     }
 }
