@@ -90,6 +90,10 @@ const LUA_CALLS: usize = 2;
 /// What Ruby exports: its version, what runs the loop over instructions, and what knows the texts of symbols.
 const RUBY: [&str; 3] = ["ruby_version", "rb_vm_exec", "rb_id2str"];
 
+/// How many steps from those by which it calls others the loop is away, and how large it is at least.
+const RUBY_DEPTH: usize = 4;
+const RUBY_LOOP: u64 = 8192;
+
 /// Functions by which Ruby calls others.
 const RUBY_CALLS: [&str; 24] = [
     "rb_block_call",
@@ -300,25 +304,34 @@ fn luajit(file: &ImageFile) -> Option<Interpreter> {
 
 fn ruby(file: &ImageFile) -> Option<Interpreter> {
     let [version, runs, names] = file.exported(RUBY);
-    let (version, first) = (version?, runs?);
+    let version = version?;
     let says = file.initial_bytes(version.address, 4)?;
     // `3.1.0`
     let digit = |at: usize| char::from(*says.get(at)?).to_digit(10);
     let (major, minor) = (digit(0)?, digit(2).filter(|_| says.get(3) == Some(&b'.'))?);
     let size = |range: &Range<u64>| range.end - range.start;
-    // The loop is a function of its own, or within the one that runs it.
-    let runs = reached(file, &[first.address], 1).into_iter().max_by_key(size)?;
+    // The loop is a function of its own, or within the one that runs it. That is not exported from 3.3 on, and found as
+    // the largest function by far that those which call others lead to.
+    let (first, steps) = match runs {
+        Some(runs) => (vec![runs.address], 1),
+        None => (
+            file.exported(RUBY_CALLS).into_iter().flatten().map(|of| of.address).collect(),
+            RUBY_DEPTH,
+        ),
+    };
+    let runs = reached(file, &first, steps).into_iter().max_by_key(size)?;
+    let runtime = ImageAddress(runs.start);
     let mut symbols = [0; 4];
     for (to, found) in symbols.iter_mut().zip(names.into_iter().flat_map(|of| loaded(file, of))) {
-        *to = found.wrapping_sub(first.address.0);
+        *to = found.wrapping_sub(runtime.0);
     }
     let mut calls = ranges(file.exported(RUBY_CALLS));
     calls.retain(|range| *range != runs);
     Some(Interpreter {
         language: "ruby",
         layout: Layout::ruby(&RubyBuild { major, minor, symbols })
-            .filter(|_| size(&runs) >= LUA_LOOP),
-        runtime: first.address,
+            .filter(|_| size(&runs) >= RUBY_LOOP),
+        runtime,
         runs: vec![runs],
         runs_script: None,
         calls,

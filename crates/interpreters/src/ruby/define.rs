@@ -80,7 +80,11 @@ fn write(catcher: &mut Catcher, objects: &Objects<'_>, (function, frame): (u64, 
     let native;
     let (file, first_line, lines) = match frame {
         Frame::Of { body, .. } => {
-            let file = objects.path(word(body, FILE).unwrap_or(0), file_room);
+            let file = match objects.path(word(body, FILE).unwrap_or(0), file_room) {
+                // From 3.3 on with the place of the eval, whose path is no file's.
+                file if file.starts_with(b"(eval at ") => b"(eval)",
+                file => file,
+            };
             let len = table(objects, body, lines_room).unwrap_or(0);
             (file, first_line(objects, body), lines_room.get(..len).unwrap_or_default())
         }
