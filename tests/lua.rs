@@ -4,7 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use crate::support::callers::may_call;
-use crate::support::scripts::{self, has, record, record_whole, script, scripted};
+use crate::support::scripts::{
+    self, has, newer, record, record_newer, record_whole, script, scripted,
+};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -119,6 +121,18 @@ fn check(what: &str, holds: impl Fn(&str, &Folded)) {
             (folded, said)
         });
         holds(lua, &folded);
+    }
+}
+
+#[test]
+fn lua_5_5_is_read() {
+    let Some(command) = newer("/usr/bin/lua5.5", "script.lua").filter(|_| live_as_root()) else {
+        return;
+    };
+    for what in ["shares", "callbacks", "coroutines", "deep", "churn"] {
+        let folded = record_newer(&command, what, check_chains);
+        let main = folded.with_any(|frame| frame.starts_with("main (script.lua:"));
+        assert!(main * 10 > folded.total() * 8, "{what}: {main} of {}", folded.total());
     }
 }
 

@@ -3,7 +3,9 @@
 use std::process::Command;
 
 use crate::support::callers::may_call;
-use crate::support::scripts::{self, has, record, record_whole, script, scripted};
+use crate::support::scripts::{
+    self, has, newer, record, record_newer, record_whole, script, scripted,
+};
 use crate::support::{Build, Folded, Target, assert_share, live, live_as_root, program_built};
 
 /// Debian's: with threads, static, and stripped of its symbols.
@@ -110,6 +112,16 @@ fn check(what: &str) -> Option<Folded> {
         (folded, said)
     });
     Some(folded)
+}
+
+#[test]
+fn perl_5_42_is_read() {
+    let Some(command) = newer("/usr/bin/perl", "script.pl").filter(|_| live_as_root()) else {
+        return;
+    };
+    for what in ["shares", "callbacks", "deep", "churn"] {
+        record_newer(&command, what, check_chains);
+    }
 }
 
 /// Samples in which one sub calls another.

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use crate::support::callers::may_call;
 use crate::support::callers::php::{LEGAL, MORE, SPINNERS};
-use crate::support::scripts::{self, has, record, record_whole, script, scripted, whole_share};
+use crate::support::scripts::{
+    self, has, newer, record, record_newer, record_whole, script, scripted, whole_share,
+};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -23,7 +25,9 @@ fn php() -> Command {
 /// The function of a frame of a script: internal ones have no line.
 fn function(frame: &str) -> Option<&str> {
     let internal = || frame.strip_suffix(" ([internal])_[s]");
-    scripted(frame).map(|(name, _)| name).or_else(internal)
+    let name = scripted(frame).map(|(name, _)| name).or_else(internal)?;
+    // From 8.4 on closures have the place of their definition in their names.
+    Some(if name.starts_with("{closure:") { "{closure}" } else { name })
 }
 
 fn is_legal(caller: Option<&&str>, name: &str) -> bool {
@@ -60,6 +64,16 @@ fn recorded(what: &str) -> Option<Folded> {
         (folded, said)
     });
     Some(folded)
+}
+
+#[test]
+fn php_8_4_is_read() {
+    let Some(command) = newer("/usr/bin/php8.4", "script.php").filter(|_| live_as_root()) else {
+        return;
+    };
+    for what in ["shares", "callbacks", "generators", "fibers", "deep", "churn"] {
+        record_newer(&command, what, check_chains);
+    }
 }
 
 /// Samples in which one function calls another.

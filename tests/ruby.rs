@@ -5,7 +5,9 @@ use std::process::Command;
 
 use crate::support::callers::may_call;
 use crate::support::callers::ruby::{LEGAL, LEGAL_IN_TEXTS, SPINNERS};
-use crate::support::scripts::{self, has, record, record_whole, script, scripted, whole_share};
+use crate::support::scripts::{
+    self, has, newer, record, record_newer, record_whole, script, scripted, whole_share,
+};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -52,6 +54,38 @@ fn check(what: &str) -> Option<(Folded, String)> {
         check_chains(&folded);
         (folded, said)
     }))
+}
+
+/// `block in Order#total` without the class, which is not known from 3.2 on.
+fn without_class(name: &str) -> String {
+    let (before, method) = name.rsplit_once(" in ").map_or((None, name), |(b, m)| (Some(b), m));
+    let method = method.rsplit(['#', '.']).next().unwrap_or(method);
+    before.map_or_else(|| method.to_owned(), |before| format!("{before} in {method}"))
+}
+
+#[test]
+fn ruby_3_3_is_read() {
+    let Some(mut command) = newer("/usr/bin/ruby3.3", "script.rb").filter(|_| live_as_root())
+    else {
+        return;
+    };
+    command.insert(3, "--disable-gems".to_owned());
+    let is = |name: &str, of: &str| without_class(name) == without_class(of);
+    let may_call = |caller: &str, name: &str| {
+        let legal = LEGAL
+            .iter()
+            .chain(LEGAL_IN_TEXTS)
+            .any(|(callee, callers)| is(name, callee) && callers.iter().any(|of| is(caller, of)));
+        legal || name == "spin" && SPINNERS.iter().any(|of| is(caller, of))
+    };
+    // A program of several threads has stacks whose frames are guessed.
+    for what in ["shares", "callbacks", "fibers", "deep", "churn"] {
+        record_newer(&command, what, |folded| {
+            scripts::check_chains(folded, function, |caller, name| {
+                may_call(caller.map_or("-", String::as_str), name)
+            });
+        });
+    }
 }
 
 /// Samples in which one function calls another, through methods in C or not.

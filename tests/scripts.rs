@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::callers::python::{LEGAL, SPINNERS};
-use crate::support::scripts::{self, has, record, record_whole, script, scripted, whole_share};
+use crate::support::scripts::{
+    self, has, newer, record, record_newer, record_whole, script, scripted, whole_share,
+};
 use crate::support::{
     Build, Folded, Scratch, Target, assert_share, finish, flame, live, live_as_root, program_built,
 };
@@ -246,6 +248,20 @@ fn other_versions_are_read_as_well() {
                 check_crowd(&[&inside[..], &[python.to_str().unwrap()]].concat());
             }
         }
+    }
+}
+
+/// Debian's, whose loop over instructions is in a part of its function that has no name.
+#[test]
+fn python_3_14_and_3_15_are_read() {
+    for python in ["/usr/bin/python3.14", "/usr/bin/python3.15"] {
+        let Some(command) = newer(python, "script.py").filter(|_| live_as_root()) else { continue };
+        for what in ["callbacks", "coroutines", "churn", "threads"] {
+            record_newer(&command, what, check_chains);
+        }
+        let folded = record_newer(&command, "deep", check_chains);
+        let is_inside = |frame: &str| frame.starts_with("recurse (script.py:");
+        assert!(folded.with_any(is_inside) * 2 > folded.total(), "{python}");
     }
 }
 

@@ -23,6 +23,31 @@ pub(crate) fn has(interpreter: &str) -> bool {
     found
 }
 
+/// The command that runs a program of `tests/programs` by an interpreter of `FLAME_NEWER`, a directory that packages of a
+/// newer distribution are unpacked in (see .ci/run); if it is not there, says so.
+pub(crate) fn newer(interpreter: &str, program: &str) -> Option<Vec<String>> {
+    let root = std::env::var("FLAME_NEWER").unwrap_or_default();
+    if root.is_empty() || !Path::new(&root).join(interpreter.trim_start_matches('/')).exists() {
+        let why = "in FLAME_NEWER, which is to be a directory with the packages of a newer Debian";
+        let _ = writeln!(std::io::stderr(), "SKIP live: there is no {interpreter} {why}");
+        return None;
+    }
+    fs::copy(script(program), Path::new(&root).join("tmp").join(program)).unwrap();
+    Some(["chroot", &root, interpreter, &format!("/tmp/{program}")].map(str::to_owned).to_vec())
+}
+
+/// Records what such a command does with a part of the program, and more if too few stacks are whole.
+#[track_caller]
+pub(crate) fn record_newer(command: &[String], part: &str, check: impl Fn(&Folded)) -> Folded {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let (folded, _) = record_whole(97.0, || {
+        let (folded, said) = record(&[&["--"], &words[..], &[part, "2"]].concat());
+        check(&folded);
+        (folded, said)
+    });
+    folded
+}
+
 /// Records a command, and gives the folded stacks and what was said.
 #[track_caller]
 pub(crate) fn record(arguments: &[&str]) -> (Folded, String) {

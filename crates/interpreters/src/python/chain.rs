@@ -4,7 +4,7 @@ use super::code;
 use super::hints::Hints;
 use super::layout::{Frames, MAX_FRAME, Position, PythonLayout};
 use super::thread::{self, State};
-use crate::catch::{Catcher, Thread};
+use crate::catch::{Catcher, MOST_ENTRIES, Thread};
 use crate::caught::{Entries, Entry, Outcome};
 use crate::memory::{Memory, Part, Window, byte, half, word};
 
@@ -80,7 +80,10 @@ pub(crate) fn catch(
         Frames::Entries { current, outside, .. } => {
             places.entries(&state, (current, outside), memory, entries)
         }
-        Frames::Shims { through, .. } => places.shims(&state, through, memory, entries),
+        Frames::Shims { through, .. } => {
+            let states = thread::all_of(layout, runtime, state, memory);
+            places.states(states, through, memory, entries)
+        }
     };
     (catcher.stack, catcher.scratch) = (stack, chunk);
     code::describe(catcher, (layout, runtime), thread, memory, entries);
@@ -278,6 +281,68 @@ impl Places<'_> {
         if first == 0 { Outcome::Read } else { Outcome::Torn }
     }
 
+    /// From 3.12 on: the frames of each state of a thread, those further in first.
+    fn states<const N: usize>(
+        &mut self,
+        states: [Option<State>; N],
+        through: Option<u32>,
+        memory: &dyn Memory,
+        entries: &mut Entries<'_>,
+    ) -> Outcome {
+        let has_several = states.iter().flatten().count() > 1;
+        let mut states = states.map(|state| (u64::MAX, state));
+        if has_several {
+            for (place, state) in &mut states {
+                let found = state.and_then(|state| self.on_native_stack(&state, through, memory));
+                *place = found.unwrap_or(u64::MAX);
+            }
+            states.sort_unstable_by_key(|(place, _)| *place);
+        }
+        for state in states.iter().filter_map(|(_, state)| state.as_ref()) {
+            if has_several {
+                self.open_chunk(state, memory);
+            }
+            let outcome = self.shims(state, through, memory, entries);
+            if outcome != Outcome::Read {
+                return outcome;
+            }
+        }
+        Outcome::Read
+    }
+
+    /// Where on the native stack the innermost native frame of a state has its frame.
+    fn on_native_stack(
+        &mut self,
+        state: &State,
+        through: Option<u32>,
+        memory: &dyn Memory,
+    ) -> Option<u64> {
+        self.open_chunk(state, memory);
+        let mut next = self.innermost(state, through, memory)?;
+        for _ in 0..MOST_ENTRIES {
+            let frame = self.frame(next, memory)?;
+            if frame.flag == BY_NATIVE {
+                return Some(next);
+            }
+            next = frame.previous;
+        }
+        None
+    }
+
+    /// The innermost frame of a state.
+    fn innermost(
+        &mut self,
+        state: &State,
+        through: Option<u32>,
+        memory: &dyn Memory,
+    ) -> Option<u64> {
+        let first = state.word(self.layout.frame);
+        match through {
+            None => first,
+            Some(at) => self.word(first.and_then(|place| place.checked_add(at.into())), memory),
+        }
+    }
+
     /// From 3.12 on: below the frames that a native frame runs stands one that is its own. From 3.15 on there is one below
     /// all others, which is nobody's and ends the chain.
     fn shims(
@@ -287,12 +352,9 @@ impl Places<'_> {
         memory: &dyn Memory,
         entries: &mut Entries<'_>,
     ) -> Outcome {
-        let first = state.word(self.layout.frame);
-        let first = match through {
-            None => first,
-            Some(at) => self.word(first.and_then(|place| place.checked_add(at.into())), memory),
+        let Some(mut next) = self.innermost(state, through, memory) else {
+            return Outcome::Unreadable;
         };
-        let Some(mut next) = first else { return Outcome::Unreadable };
         let base = self.layout.base_frame.and_then(|at| state.word(at)).unwrap_or(0);
         while next != 0 && next != base {
             let Some(frame) = self.frame(next, memory) else { return self.missing() };

@@ -2,11 +2,15 @@
 
 use super::layout::{Frames, MAX_THREAD, PythonLayout, ThreadId};
 use crate::catch::{Catcher, Thread};
-use crate::memory::{Memory, word};
+use crate::memory::{Memory, Part, word};
 use crate::met::{AllMet, Number};
 
 /// How many states one look sees at least of the newest threads, which are the first of the list.
 const NEWEST: usize = 32;
+
+/// How many states of one thread are read at most, and how many of all threads are looked at for that.
+const MOST_STATES: usize = 4;
+const MOST_LOOKED_AT: usize = 128;
 
 /// Where glibc has a thread's number in its own structure.
 const PTHREAD_TID: u64 = 0x2d0;
@@ -146,6 +150,49 @@ pub(super) fn find(
         None => all.missed(met, thread),
     }
     state
+}
+
+/// The states of a thread that run frames: the one that was found, and those that it has in other interpreters of the
+/// process, which it has entered from there or the other way round. Each one's frames are further in or further out than
+/// all of another one's.
+pub(super) fn all_of(
+    layout: &PythonLayout,
+    runtime: u64,
+    found: State,
+    memory: &dyn Memory,
+) -> [Option<State>; MOST_STATES] {
+    let mut states = [None; MOST_STATES];
+    states[0] = Some(found);
+    let own = found.word(layout.interpreter).unwrap_or(0);
+    let links = [
+        runtime.wrapping_add(layout.interpreters.into()),
+        own.wrapping_add(layout.next_interpreter.into()),
+    ];
+    let mut words = [0; 16];
+    let parts = links.map(|address| Part { address, len: 8 });
+    let is_alone = memory.read(&parts, &mut words) == words.len()
+        && word(&words, 0) == Some(own)
+        && word(&words, 8) == Some(0);
+    let (Some(number), false) = (found.number(layout, memory), is_alone) else { return states };
+    let (mut interpreter, mut left) = (word(&words, 0).unwrap_or(0), MOST_LOOKED_AT);
+    let mut rest = states.iter_mut().skip(1);
+    while interpreter != 0 && left > 0 {
+        let mut next = pointer(memory, interpreter, layout.threads);
+        while let Some(state) = next.and_then(|at| State::read(layout, at, memory))
+            && left > 0
+        {
+            left -= 1;
+            let is_its = state.number(layout, memory) == Some(number);
+            if is_its && state.address != found.address && state.runs_frames(layout) {
+                let Some(place) = rest.next() else { return states };
+                *place = Some(state);
+            }
+            next = pointer(memory, state.address, layout.next_thread);
+        }
+        left = left.saturating_sub(1);
+        interpreter = pointer(memory, interpreter, layout.next_interpreter).unwrap_or(0);
+    }
+    states
 }
 
 /// A look for the state of a thread, through the lists of all interpreters.

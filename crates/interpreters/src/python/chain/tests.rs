@@ -189,6 +189,38 @@ fn a_thread_that_runs_nothing_has_an_empty_chain() {
     }
 }
 
+/// A thread has a state in each, and one has entered the other: whichever is found first.
+#[test]
+fn frames_of_all_interpreters_of_a_thread_are_read() {
+    let (inner_state, inner) = (STATE + 0x1_0000, INTERPRETER + 0x1_0000);
+    for (minor, is_newer) in (12..=15).flat_map(|minor| [(minor, false), (minor, true)]) {
+        let (layout, mut catcher) = (layout(minor), Catcher::default());
+        let Frames::Shims { through, .. } = layout.frames else { panic!() };
+        let crate::python::layout::ThreadId::Native(id) = layout.thread_id else { panic!() };
+        let mut process = process(&layout);
+        process.piece(inner_state, 2048);
+        process.piece(inner, 16_384);
+        let (code, frame) = (HEAP + 0x2000 + 4 * 1024, HEAP + 0x100 + 4 * 128);
+        process.function(&layout, code, "inside");
+        process.frame(&layout, STACK + 128, (0, 0, 3));
+        process.frame(&layout, frame, (STACK + 128, code, 0));
+        process.put(inner_state + u64::from(layout.interpreter), inner);
+        process.put(inner_state + u64::from(id), 8);
+        process.put(inner + u64::from(layout.threads), inner_state);
+        let first = through.map(|at| {
+            process.put(STACK + 32 + u64::from(at), frame);
+            STACK + 32
+        });
+        process.put(inner_state + u64::from(layout.frame), first.unwrap_or(frame));
+        // The newest interpreter is the first of the list.
+        let (head, next) = if is_newer { (inner, INTERPRETER) } else { (INTERPRETER, inner) };
+        process.put(RUNTIME + u64::from(layout.interpreters), head);
+        process.put(head + u64::from(layout.next_interpreter), next);
+        let expect = (Outcome::Read, "inside | g key | f main |".to_owned());
+        assert_eq!(caught(&mut catcher, &layout, &process), expect, "3.{minor} {is_newer}");
+    }
+}
+
 #[test]
 fn a_chain_that_was_read_before_takes_few_calls() {
     for minor in 8..=15 {
