@@ -25,6 +25,8 @@ enum Runtime {
     Node,
     /// Python 3, with its minor version where its files say it.
     Python(Option<u32>),
+    /// Python 3 without the lock that all threads share.
+    FreeThreadedPython,
     Perl,
     Lua,
     LuaJit,
@@ -40,6 +42,7 @@ pub(crate) fn examine(process: &Process) -> Vec<Check> {
         Some(Runtime::Java) => java(process, map),
         Some(Runtime::Node) => vec![node(process, map)],
         Some(Runtime::Python(version)) => vec![python(process, map, version)],
+        Some(Runtime::FreeThreadedPython) => vec![free_threaded(map)],
         Some(Runtime::Perl) => vec![read(process, "Perl names").unwrap_or_else(|missing| missing)],
         Some(Runtime::Lua) => vec![read(process, "Lua names").unwrap_or_else(|missing| missing)],
         Some(Runtime::LuaJit) => vec![luajit(process)],
@@ -77,7 +80,9 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
         let rest = name.strip_prefix("python3")?;
         let minor =
             rest.strip_prefix('.').map(|rest| rest.split(['.', ' ']).next().unwrap_or(rest));
-        Some(minor.and_then(|minor| minor.parse().ok()))
+        let is_free_threaded = minor.is_some_and(|minor| minor.ends_with('t'));
+        let version = || Runtime::Python(minor.and_then(|minor| minor.parse().ok()));
+        Some(if is_free_threaded { Runtime::FreeThreadedPython } else { version() })
     };
     let is_perl =
         |name: &str| name == "perl" || name.starts_with("perl5") || name.starts_with("libperl.so");
@@ -98,7 +103,7 @@ fn recognise(paths: &[String]) -> Option<Runtime> {
             |path| flame_recorder::Runtime::of_image(path) == Some(flame_recorder::Runtime::Php);
         paths.iter().any(|path| is_php(path.as_bytes())).then_some(Runtime::Php)
     };
-    let found = names().find_map(python).map(Runtime::Python);
+    let found = names().find_map(python);
     found.or_else(perl).or_else(lua).or_else(luajit).or_else(ruby).or_else(php)
 }
 
@@ -242,6 +247,16 @@ fn python(process: &Process, map: Result<String, String>, version: Option<u32>) 
     }
 }
 
+/// `python3.14t` and its library.
+fn free_threaded(map: Result<String, String>) -> Check {
+    let name = "Python names";
+    match map {
+        Ok(path) => Check::ok(name, format!("in {path}")),
+        Err(_) => Check::missing(name, "functions are not read of Python without its global lock")
+            .fix("PYTHONPERFSUPPORT=1 python3 ..."),
+    }
+}
+
 /// The runtime that makes code only if it is told to, by the files of the process.
 fn compiling(paths: &[String]) -> Option<flame_recorder::Runtime> {
     paths.iter().find_map(|path| flame_recorder::Runtime::of_image(path.as_bytes()))
@@ -306,6 +321,8 @@ mod tests {
         check(&["/usr/bin/python3.11"], Some(Runtime::Python(Some(11))));
         check(&["/opt/bin/app", "/opt/lib/libpython3.13.so.1.0"], Some(Runtime::Python(Some(13))));
         check(&["/usr/bin/python3"], Some(Runtime::Python(None)));
+        check(&["/opt/bin/python3.14t"], Some(Runtime::FreeThreadedPython));
+        check(&["/opt/lib/libpython3.14t.so.1.0"], Some(Runtime::FreeThreadedPython));
         check(&["/usr/bin/perl"], Some(Runtime::Perl));
         check(&["/usr/sbin/apache2", "/usr/lib/libperl.so.5.36.0"], Some(Runtime::Perl));
         check(&["/usr/bin/lua5.4"], Some(Runtime::Lua));

@@ -221,7 +221,7 @@ fn python(file: &ImageFile, path: &str) -> Option<Interpreter> {
         language: "python",
         layout: says_version().or_else(|| minor_of(path)).and_then(build),
         runtime: runtime.address,
-        runs: parts(file, runs),
+        runs: parts(file, range(runs)),
         runs_script: None,
         calls: ranges(file.exported(PYTHON_CALLS)),
         shows_calls: false,
@@ -332,7 +332,7 @@ fn ruby(file: &ImageFile) -> Option<Interpreter> {
         layout: Layout::ruby(&RubyBuild { major, minor, symbols })
             .filter(|_| size(&runs) >= RUBY_LOOP),
         runtime,
-        runs: vec![runs],
+        runs: parts(file, runs),
         runs_script: None,
         calls,
         shows_calls: true,
@@ -414,11 +414,10 @@ fn ranges<const N: usize>(exported: [Option<Exported>; N]) -> Vec<Range<u64>> {
 }
 
 /// All of the code of a function, also where the compiler put parts of it elsewhere.
-fn parts(file: &ImageFile, exported: Exported) -> Vec<Range<u64>> {
-    let parts = file.parts_of(exported.address).into_iter();
+fn parts(file: &ImageFile, own: Range<u64>) -> Vec<Range<u64>> {
+    let parts = file.parts_of(ImageAddress(own.start)).into_iter();
     let mut parts: Vec<Range<u64>> = parts.map(|part| part.start.0..part.end.0).collect();
     // Without tables it is what its symbol says.
-    let own = range(exported);
     if !parts.contains(&own) {
         parts.push(own);
     }

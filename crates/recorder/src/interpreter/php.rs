@@ -3,7 +3,7 @@
 use flame_image::{Exported, ImageFile};
 use flame_interpreters::{Layout, PhpBuild};
 
-use super::{Interpreter, range, ranges};
+use super::{Interpreter, parts, range, ranges};
 
 /// What PHP exports: what runs frames, its state where it has no threads, two functions that show where that has
 /// what, and the one that fibers return to.
@@ -53,7 +53,7 @@ pub(super) fn php(file: &ImageFile) -> Option<Interpreter> {
         layout,
         // Built with threads each of them has its own.
         runtime: globals.unwrap_or(runs).address,
-        runs: vec![range(runs)],
+        runs: parts(file, range(runs)),
         runs_script: None,
         calls: ranges(file.exported(PHP_CALLS)),
         shows_calls: true,
