@@ -124,7 +124,8 @@ impl Head<'_> {
         for at in [layout.file, layout.name, layout.line_table] {
             hasher.write_u64(word(self.bytes, at)?);
         }
-        for at in [layout.first_line, layout.flags] {
+        // From 3.12 on another one of the same places has another number.
+        for at in [layout.first_line, layout.flags].into_iter().chain(layout.version) {
             hasher.write_u32(half(self.bytes, at)?);
         }
         if layout.position_is != Position::Address {

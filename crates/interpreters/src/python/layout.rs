@@ -109,6 +109,8 @@ pub struct PythonLayout {
     pub(crate) name: u32,
     pub(crate) first_line: u32,
     pub(crate) flags: u32,
+    /// Of a code object: a number that no other one has had.
+    pub(crate) version: Option<u32>,
     pub(crate) line_table: u32,
     pub(crate) lines: Lines,
     /// Of a code object: where its instructions start, or the object that has them.
@@ -141,6 +143,7 @@ const PYTHON_3_11: PythonLayout = PythonLayout {
     name: 128,
     first_line: 72,
     flags: 48,
+    version: None,
     line_table: 136,
     lines: Lines::Locations,
     instructions: 184,
@@ -182,6 +185,7 @@ const PYTHON_3_12: PythonLayout = PythonLayout {
     previous: 8,
     code: 0,
     first_line: 68,
+    version: Some(92),
     instructions: 192,
     ascii: 40,
     wide: 56,

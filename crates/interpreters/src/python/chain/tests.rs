@@ -272,6 +272,20 @@ fn what_is_no_code_has_no_function() {
     assert_eq!((outcome, &*chain), (Outcome::Read, "g ! | ! main |"));
 }
 
+/// Where one has died, and all that it led to.
+#[test]
+fn another_code_of_the_same_places_is_another_function() {
+    for minor in 12..=15 {
+        let (layout, mut catcher) = (layout(minor), Catcher::default());
+        let mut process = process(&layout);
+        caught(&mut catcher, &layout, &process);
+        process.function(&layout, HEAP + 0x2000 + 3 * 1024, "h");
+        let at = HEAP + 0x2000 + 3 * 1024 + u64::from(layout.version.unwrap());
+        process.put_byte(at, 9);
+        assert_eq!(caught(&mut catcher, &layout, &process).1, "h ! | ! ! |", "3.{minor}");
+    }
+}
+
 #[test]
 fn a_frame_that_is_not_linked_yet_is_left_out() {
     let (layout, mut catcher) = (layout(11), Catcher::default());
