@@ -125,7 +125,7 @@ fn check(what: &str, holds: impl Fn(&str, &Folded)) {
 }
 
 #[test]
-fn lua_5_5_is_read() {
+fn newer_lua_is_read() {
     let Some(command) = newer("/usr/bin/lua5.5", "script.lua").filter(|_| live_as_root()) else {
         return;
     };

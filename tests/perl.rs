@@ -115,7 +115,7 @@ fn check(what: &str) -> Option<Folded> {
 }
 
 #[test]
-fn perl_5_42_is_read() {
+fn newer_perl_is_read() {
     let Some(command) = newer("/usr/bin/perl", "script.pl").filter(|_| live_as_root()) else {
         return;
     };

@@ -67,7 +67,7 @@ fn recorded(what: &str) -> Option<Folded> {
 }
 
 #[test]
-fn php_8_4_is_read() {
+fn newer_php_is_read() {
     let Some(command) = newer("/usr/bin/php8.4", "script.php").filter(|_| live_as_root()) else {
         return;
     };

@@ -64,7 +64,7 @@ fn without_class(name: &str) -> String {
 }
 
 #[test]
-fn ruby_3_3_is_read() {
+fn newer_ruby_is_read() {
     let Some(mut command) = newer("/usr/bin/ruby3.3", "script.rb").filter(|_| live_as_root())
     else {
         return;

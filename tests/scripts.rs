@@ -253,7 +253,7 @@ fn other_versions_are_read_as_well() {
 
 /// Debian's, whose loop over instructions is in a part of its function that has no name.
 #[test]
-fn python_3_14_and_3_15_are_read() {
+fn newer_pythons_are_read() {
     for python in ["/usr/bin/python3.14", "/usr/bin/python3.15"] {
         let Some(command) = newer(python, "script.py").filter(|_| live_as_root()) else { continue };
         for what in ["callbacks", "coroutines", "churn", "threads"] {

@@ -24,7 +24,7 @@ pub(crate) fn has(interpreter: &str) -> bool {
 }
 
 /// The command that runs a program of `tests/programs` by an interpreter of `FLAME_NEWER`, a directory that packages of a
-/// newer distribution are unpacked in (see .ci/run); if it is not there, says so.
+/// newer distribution are unpacked in (see .ci/newer); if it is not there, says so.
 pub(crate) fn newer(interpreter: &str, program: &str) -> Option<Vec<String>> {
     let root = std::env::var("FLAME_NEWER").unwrap_or_default();
     if root.is_empty() || !Path::new(&root).join(interpreter.trim_start_matches('/')).exists() {
