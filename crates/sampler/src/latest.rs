@@ -55,6 +55,11 @@ impl Latest {
         }
     }
 
+    /// Whether one of them is of a goroutine, which may have left its stack for another one.
+    pub(crate) fn have_goroutine(&self) -> bool {
+        self.in_order().any(|(.., wanted)| wanted.is_some_and(|wanted| wanted.is_of_goroutine()))
+    }
+
     /// In the order in which they came.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = Sampled> + '_ {
         let (newer, older) = self.samples.split_at(self.count % MOST_WAITS);

@@ -78,6 +78,8 @@ mod tracepoints;
 mod turns;
 mod uprobe;
 mod wakings;
+mod watch;
+mod work;
 
 pub use accounting::OfCounter;
 pub use apart::may_read_others;

@@ -21,7 +21,7 @@ pub(crate) const BATCH: Duration = Duration::from_millis(10);
 /// What runs right after an interval was set is missed for a whole interval. On a busy machine that
 /// is the target more often than others, where both run in one scheduling group: batches of 10 samples
 /// had it come out with 96 % coverage, of 30 with 99.3 %.
-const LEAST_BATCH: u64 = 30;
+pub(crate) const LEAST_BATCH: u64 = 30;
 
 /// How far the intervals of counters, and of events that are bound to tasks, are off those of the frequency, in parts.
 const OFF: [f64; 2] = [0.02, 0.06];

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use flame_events::Glance;
 use flame_interpreters::{Judged, Known};
-use flame_profile::{Cpu, Nanos, NotRead, Pid, ProcessAddress, Tid};
+use flame_profile::{Cpu, Nanos, NotRead, Pid, Tid};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::SigSet;
@@ -34,7 +34,7 @@ use crate::latest::{Latest, Sampled};
 use crate::open::Plan;
 use crate::own_name::take_own_name;
 use crate::pacer::{GRACE, Pacer, Seen};
-use crate::pacing;
+use crate::pacing::{self, LEAST_BATCH};
 use crate::places::Places;
 use crate::realtime;
 use crate::rest::{Read, SCRATCH, Wanted};
@@ -47,20 +47,11 @@ use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
 use crate::task_intervals::TaskIntervals;
 use crate::turns::Turns;
+use crate::watch::Watch;
+use crate::work::Work;
 
 /// Nearly all stacks are shorter than that.
 const MOST_STACKS: usize = 256 * 1024 + Scripts::MOST;
-
-/// How old a sample may be when it is looked at: half of the readers look after 30 us.
-const FRESH: Nanos = Nanos(2_000_000);
-
-/// For how long a reader that does not go first may have waited for its CPU. Either it has it at once, or when the turn of the
-/// target is over, milliseconds later. How old the sample is says less: to copy its stack takes longer right after a wake-up.
-const AT_ONCE: Nanos = Nanos(20_000);
-
-/// How old it may be where nothing ran in between: so long does a virtual machine stand still that has
-/// to share its CPUs.
-const OLDEST: Nanos = Nanos(20_000_000);
 
 /// The number of all idle tasks.
 const IDLE_TASK: Tid = Tid(0);
@@ -104,86 +95,6 @@ pub(crate) struct Reader {
     /// Where there are interpreters, if somebody wants to know what runs in them.
     pub(crate) interpreters: Option<Arc<Known>>,
     pub(crate) giver: Giver,
-}
-
-/// What a reader keeps from one look to the next.
-#[derive(Debug)]
-struct Work {
-    reads: bool,
-    /// Whether it goes before the target wherever that has left its CPU.
-    goes_first: bool,
-    /// Whether a counter of the CPU wakes it at each sample and counts nothing else while it looks.
-    is_counted: bool,
-    scratch: Vec<u8>,
-    scripts: Option<Scripts>,
-    places: Places,
-    ends: StackEnds,
-    roots: Arc<StackRoots>,
-    /// When the bell rang last for code that was mapped.
-    rang_for_code: Nanos,
-    /// Bytes of the ring that came since the bell rang.
-    filled: u64,
-    turns: Turns,
-    /// For how long it has waited for its CPU before this look, where it does not go first.
-    waited: Option<Nanos>,
-    /// Before it waits for samples.
-    rest: Duration,
-    /// What the last look left for the next one.
-    left: Latest,
-    random: fastrand::Rng,
-    /// For how long the reader had run when it drew last.
-    own: Nanos,
-}
-
-impl Work {
-    /// Whether something else may have run on the CPU since a sample of that age.
-    fn is_late(&self, age: Nanos) -> bool {
-        if !self.goes_first {
-            return self.waited.unwrap_or(age) > AT_ONCE;
-        }
-        let waited = || self.turns.waited_since().is_none_or(|waited| waited > FRESH);
-        age > OLDEST || age > FRESH && waited()
-    }
-
-    /// Where the stack of a thread ends, as far as that is known.
-    fn end_of(&self, tid: Tid, stack_pointer: ProcessAddress) -> Option<ProcessAddress> {
-        self.roots.of(tid, stack_pointer).or_else(|| self.ends.of(tid, stack_pointer))
-    }
-
-    /// Reads a stack, and what runs in an interpreter.
-    fn read(&mut self, (pid, cpu): (Pid, Cpu), wanted: &Wanted) -> Result<Read, NotRead> {
-        let tid = wanted.tid();
-        let has_script = self.scripts.as_ref().is_some_and(|scripts| scripts.reads(pid));
-        let is_nothing = wanted.is_whole() && !has_script;
-        let runs = (!is_nothing).then(|| self.places.runs_of(pid, tid));
-        let inner = match &mut self.scripts {
-            Some(scripts) if wanted.is_long() => scripts.inner_stack(pid, wanted),
-            _ => None,
-        };
-        let read = match inner {
-            Some(inner) => wanted.around(inner).read(&mut self.scratch)?,
-            None => wanted.read(&mut self.scratch)?,
-        };
-        let read = match &mut self.scripts {
-            Some(scripts) => scripts.catch(pid, wanted, read, &mut self.scratch),
-            None => read,
-        };
-        let is_nothing = read.stacks() + read.script == 0;
-        let mut stays = || {
-            self.places.is_on(cpu, pid, tid)
-                && runs.is_none_or(|runs| self.places.runs_of(pid, tid) == runs)
-        };
-        let went_on = !is_nothing && !(stays() && (self.goes_first || wanted.stands()));
-        Ok(Read { until: monotonic_now(), went_on, ..read })
-    }
-
-    /// Takes note of a thread that was sampled; what was read of it is handed over by now.
-    fn note(&mut self, pid: Pid, wanted: &Wanted) {
-        let (tid, start) = (wanted.tid(), wanted.start());
-        if self.roots.of(tid, start).is_none() {
-            self.ends.note((pid, tid), start, &mut self.scratch);
-        }
-    }
 }
 
 impl Reader {
@@ -246,6 +157,7 @@ impl Reader {
             rang_for_code: Nanos(0),
             filled: 0,
             turns: Turns::of_this_thread(),
+            watch: Watch::new(&self.plan, monotonic_now()),
             waited: None,
             rest: Duration::ZERO,
             left: Latest::new(!self.plan.reads_waits),
@@ -281,7 +193,7 @@ impl Reader {
     /// Waits for samples or for one that is overdue; `false` when the recording is over.
     fn wait(&self, work: &mut Work) -> bool {
         let timeout = match &self.paced {
-            None if !work.left.is_empty() => Duration::ZERO,
+            _ if work.watch.rests() || !work.left.is_empty() => Duration::ZERO,
             None => Duration::MAX,
             Some((_, pacer)) if !self.timer_rests => pacer.next_due().map_or(pacing::BATCH, until),
             Some(_) => pacing::BATCH,
@@ -315,7 +227,8 @@ impl Reader {
         let (is_one, is_any) = (!self.plan.reads_waits, !self.plan.reads_counted);
         let mut latest = mem::replace(&mut work.left, Latest::new(is_one));
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
-        let (mut maps_code, mut sampled, mut tasks) = (false, None, self.tasks.as_mut());
+        let (mut maps_code, mut is_needed) = (false, self.timer_rests);
+        let (mut sampled, mut tasks) = (None, self.tasks.as_mut());
         work.filled += lock(&self.lookout).for_each_new(|record| {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
@@ -335,6 +248,8 @@ impl Reader {
                     true => Wanted::of(&record, &plan.layout, |tid, at| work.end_of(tid, at)),
                     false => None,
                 };
+                is_needed |= wanted.is_some_and(|wanted| wanted.lacks_some())
+                    || is_wanted && may_have_script(interpreters.as_deref(), pid);
                 latest.add((time, pid, wanted));
                 if is_stray {
                     giver.give_stray(time);
@@ -347,24 +262,31 @@ impl Reader {
         });
         // Before anything else: the target may be woken up on another CPU.
         let done = self.read_all(&latest, now, work);
-        if let (Some(tasks), Some((time, tid))) = (&mut self.tasks, sampled) {
-            let age = now.saturating_since(time);
-            tasks.draw(&self.plan, tid, (age, work.is_late(age)));
-        }
-        let mut pacer = self.paced.as_mut().map(|(_, pacer)| pacer).filter(|_| always);
-        if let Some(pacer) = &mut pacer {
-            pacer.note_silence(monotonic_now(), &mut seen);
-        }
-        self.draw(seen, &mut work.own);
-        if !is_one {
-            let took = monotonic_now().saturating_since(now);
-            let rest = Duration::from_nanos(took.0).saturating_mul(REST_PER_LOOK);
-            work.rest = latest.rest(&mut work.random).max(rest);
-        }
+        self.draw_for_task(sampled, now, work);
+        // Not while the lookout is locked: memory of a target may never come.
+        is_needed |= !is_needed && work.watch.may_rest() && latest.have_goroutine();
+        let change = work.watch.look(now, sampled.is_some(), is_needed);
+        self.draw(seen, change, &mut work.own);
+        work.rest = match is_one {
+            true if work.watch.rests() => pacing::BATCH,
+            true => Duration::ZERO,
+            false => {
+                let took = Duration::from_nanos(monotonic_now().saturating_since(now).0);
+                latest.rest(&mut work.random).max(took.saturating_mul(REST_PER_LOOK))
+            }
+        };
         if let Some(time) = done {
             self.shared.done_until.store(time.0, Ordering::Release);
         }
         self.ring(maps_code.then_some(now), work);
+    }
+
+    /// Sets when the next sample of the task comes that was sampled last, where events are bound to tasks.
+    fn draw_for_task(&mut self, sampled: Option<(Nanos, Tid)>, now: Nanos, work: &Work) {
+        if let (Some(tasks), Some((time, tid))) = (&mut self.tasks, sampled) {
+            let age = now.saturating_since(time);
+            tasks.draw(&self.plan, tid, (age, work.is_late(age)));
+        }
     }
 
     /// Rings where the session should look at code that was mapped, or at rings that fill.
@@ -401,7 +323,8 @@ impl Reader {
     fn read(&mut self, (time, pid, wanted): Sampled, now: Nanos, work: &mut Work) {
         let Some(wanted) = wanted else { return };
         // Who waits does so for as long as the switches of its thread say.
-        let is_late = !self.plan.reads_waits && work.is_late(now.saturating_since(time));
+        let is_late = work.watch.rests() || work.is_late(now.saturating_since(time));
+        let is_late = is_late && !self.plan.reads_waits;
         let read = match is_late {
             true => Err(NotRead::Late),
             false => work.read((pid, self.cpu), &wanted),
@@ -418,9 +341,12 @@ impl Reader {
         work.note(pid, &wanted);
     }
 
-    /// Sets when the next sample comes.
-    fn draw(&mut self, mut seen: Seen, own_before: &mut Nanos) {
-        if seen == Seen::default() {
+    /// Sets when the next sample comes; the reader may rest from now on, or no longer.
+    fn draw(&mut self, mut seen: Seen, rests: Option<bool>, own_before: &mut Nanos) {
+        if let (Some((_, pacer)), false) = (&mut self.paced, self.timer_rests) {
+            pacer.note_silence(monotonic_now(), &mut seen);
+        }
+        if seen == Seen::default() && rests.is_none() {
             return;
         }
         let (now, own) = (self.timer_now(), own_time());
@@ -432,8 +358,14 @@ impl Reader {
         }
         let Some((event, pacer)) = &mut self.paced else { return };
         seen.last = seen.last.min(now);
-        if let Some(interval) = pacer.next(seen, now) {
-            self.shared.set_interval(interval);
+        let interval = match rests {
+            Some(rests) => Some(pacer.change(if rests { LEAST_BATCH } else { 1 }, now)),
+            None => pacer.next(seen, now),
+        };
+        if let Some(interval) = interval {
+            // Of a batch no sample is one too many.
+            let each = if pacer.is_for_each() { interval } else { Nanos(0) };
+            self.shared.set_interval(each);
             pacing::set(&self.plan, event, interval);
             if !self.timer_rests {
                 pacer.was_set(monotonic_now());

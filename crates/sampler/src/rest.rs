@@ -228,6 +228,19 @@ impl Wanted {
         self.most == 0 && self.others.iter().all(Option::is_none)
     }
 
+    /// Whether its copy lacks something that lies elsewhere, as far as can be told without a look.
+    pub(crate) fn lacks_some(&self) -> bool {
+        let copied = self.start.0..self.from.0;
+        let leads = |other: &Other| !other.is_of_go && other.is_beyond(copied.clone());
+        self.most > 0 || self.others.iter().flatten().any(leads)
+    }
+
+    /// Whether a goroutine runs, of which there may be a stack elsewhere.
+    pub(crate) fn is_of_goroutine(&self) -> bool {
+        let may_be = self.others.iter().flatten().any(|other| other.is_of_go);
+        may_be && self.end_of_goroutine().is_some()
+    }
+
     /// Whether the first bytes are still those that were copied.
     pub(crate) fn stands(&self) -> bool {
         let mut now = [0; TOP];

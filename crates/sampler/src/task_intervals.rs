@@ -20,6 +20,9 @@ use crate::pacing;
 /// The intervals, in parts of what is asked for.
 const PARTS: [f64; 2] = [0.55, 1.0];
 
+/// The first one is at least what is asked for divided by that.
+const LEAST: u64 = 8;
+
 /// A reader that comes late finds a timer that has run on, and setting it makes the interval longer: only after so many
 /// samples is it set all the same.
 const MOST_LATE: u32 = 20;
@@ -43,10 +46,11 @@ impl TaskIntervals {
         TaskIntervals { events, asked, random, late: 0 }
     }
 
-    /// Before the first samples.
+    /// Before the first samples, which are to come as soon as if there had been others before: a program's first
+    /// milliseconds are its start.
     pub(crate) fn start(&mut self, plan: &Plan) {
         for event in self.events.values() {
-            pacing::set(plan, event, draw(&mut self.random, self.asked));
+            pacing::set(plan, event, rest_of_one(&mut self.random, self.asked));
         }
     }
 
@@ -80,6 +84,19 @@ fn draw(random: &mut fastrand::Rng, asked: Nanos) -> Nanos {
     Nanos(whole(part * asked.0 as f64))
 }
 
+/// What is left of an interval at any moment of it. Not too little: a program that starts another one before its first sample
+/// leaves it to that one.
+fn rest_of_one(random: &mut fastrand::Rng, asked: Nanos) -> Nanos {
+    let one = loop {
+        let one = draw(random, asked);
+        // One is as likely to be met as it is long.
+        if random.f64() * asked.0 as f64 <= one.0 as f64 {
+            break one;
+        }
+    };
+    Nanos(whole(random.f64() * one.0 as f64).max(asked.0 / LEAST))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +110,18 @@ mod tests {
         assert!(drawn.iter().all(|interval| (5_500_000..=10_000_000).contains(interval)));
         let mean = drawn.iter().sum::<u64>() / 10_000;
         assert!(mean.abs_diff(mean_of(ASKED).0) < 50_000, "{mean}");
+    }
+
+    #[test]
+    fn the_first_interval_may_be_short() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let first: Vec<u64> = (0..10_000).map(|_| rest_of_one(&mut random, ASKED).0).collect();
+        let below = |part: f64| first.iter().filter(|one| (**one as f64) < part * 1e7).count();
+        assert_eq!(below(0.125), 0);
+        // As likely at each moment before the shortest interval is over: 10 / 7.75 of a tenth of them in each tenth.
+        for (part, expect) in [(0.25, 3226_i64), (0.5, 6452), (1.01, 10_000)] {
+            assert!((below(part) as i64 - expect).abs() < 200, "{part}: {}", below(part));
+        }
     }
 
     /// Whatever interval a thread has inherited, its samples add up to its time.

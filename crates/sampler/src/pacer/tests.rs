@@ -198,6 +198,18 @@ fn the_mean_holds_when_intervals_are_drawn_for_batches() {
 }
 
 #[test]
+fn the_mean_holds_when_flame_goes_over_to_batches_and_back() {
+    let mut machine = Machine::new(1, 9);
+    for turn in 1..1000 {
+        machine.run(MEAN.0 * 100 * turn, |_| 20_000);
+        let batch = if turn % 2 == 0 { 1 } else { 30 };
+        machine.interval = machine.pacer.change(batch, Nanos(machine.now)).0;
+    }
+    let (mean, _) = machine.intervals();
+    assert!((mean / MEAN.0 as f64 - 1.0).abs() < 0.02, "mean {mean}");
+}
+
+#[test]
 fn the_mean_holds_when_flame_is_far_too_slow() {
     // A hundred samples come for each batch of ten: as many as flame has not looked at.
     check_mean(10, 0.006, |n| [900_000_000, 1_500_000_000, 20_000][n % 3]);
