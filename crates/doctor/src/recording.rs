@@ -7,7 +7,7 @@ mod no_samples;
 mod notes;
 mod runtimes;
 
-pub use coverage::{strict, unseen};
+pub use coverage::{of_starts, strict, unseen};
 pub use debug_files::torn_debug_files;
 pub use explain::Images;
 pub use no_samples::NoSamples;

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_doctor::{failure, recording};
-use flame_profile::{Meta, Profile};
+use flame_profile::Profile;
 use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name, set_titles};
 use flame_render::{counted, recording_footer, recording_summary};
 use flame_sampler::{ExitReport, Sessions, Taken};
@@ -134,11 +134,11 @@ fn record(
     tracing::info!("named");
     notes.extend(recording::of_cost(&sessions, times.all()));
     let session = sessions.first();
-    describe(&mut profile.meta, target.describe());
-    set_titles(&mut profile, &plan.files);
+    describe(&mut profile, target.describe(), &plan.files);
     notes.extend(recording::of_hidden_kernel(&profile.health));
     notes.extend(recording::of_short_copies(&profile.health));
     notes.extend(recording::of_late_readers(&sessions, &profile.health));
+    notes.extend(recording::of_starts(&profile, session, ended_tasks));
     notes.extend(recording::of_nothing_shown(&profile, outputs.shown_value(&profile)));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
@@ -297,8 +297,10 @@ fn sample(
     }
 }
 
-/// Says where and by whom a profile was recorded.
-fn describe(meta: &mut Meta, target: String) {
+/// Says where and by whom a profile was recorded, and what its processes call themselves.
+fn describe(profile: &mut Profile, target: String, files: &LiveFiles) {
+    set_titles(profile, files);
+    let meta = &mut profile.meta;
     meta.host = host_name();
     meta.target = Some(target);
     meta.command = Some(message::own_command());

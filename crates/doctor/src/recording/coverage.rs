@@ -13,6 +13,10 @@ const ENOUGH: f64 = 0.95;
 /// More than this is worth one, too.
 const TOO_MUCH: f64 = 1.1;
 
+/// So many tasks of a recording that have fewer samples than that each have much of their time in their starts.
+const MANY_TASKS: u64 = 5;
+const FEW_SAMPLES: u64 = 30;
+
 /// How far below 1 the coverage may be by chance alone: two standard errors. Of a CPU's random
 /// moments, as many hit the target as it has a share of the CPU, more or less; a target that never
 /// leaves its CPUs is met every time.
@@ -102,6 +106,27 @@ pub fn unseen(
         _ => None,
     };
     Some(Note::plain(text).or_try(mend))
+}
+
+/// Says that starts of tasks were not seen where those are much of what there is. So many tasks of the target have ended.
+pub fn of_starts(profile: &Profile, session: &Session, ended_tasks: u64) -> Option<Note> {
+    let Rate::Frequency(Hz(hz)) = session.rate() else { return None };
+    let is_by_task = session.scope() != Scope::Cpus && session.event().is_clock();
+    let is_much = profile.health.samples < FEW_SAMPLES.saturating_mul(ended_tasks);
+    (is_by_task && ended_tasks >= MANY_TASKS && is_much).then(|| {
+        let interval = 1000.0 / hz.max(1) as f64;
+        Note::plain(format!(
+            "{ended_tasks} threads and processes have ended. What each did in the first {:.1} to {interval:.1} ms of its CPU \
+             time was not seen, and those that one thread has started may have been sampled at the same moments of their \
+             lives: shares may be off",
+            interval / 2.0
+        ))
+        .or_try(match session.scope() {
+            Scope::Tasks(PerTask::AskedFor) => Some("without --per-task".to_owned()),
+            _ if is_root() => Some(more_rights()),
+            _ => Some(format!("sudo flame record ..., or {}", more_rights())),
+        })
+    })
 }
 
 /// Says that what happened while nothing was sampled has no stack, where that is much.
