@@ -47,9 +47,17 @@ const RATES: [f64; 2] = [0.7, 1.3];
 /// What is set is at least the mean divided by that, or so long. Code in the kernel may not be interrupted for some
 /// hundred microseconds, and the timer goes on: at a 32nd of the mean of 999 Hz the samples of a program
 /// that forks took longer than what they were of, and 640 came in a row. But what runs in a short turn right after a look is not
-/// seen meanwhile: at an eighth of the mean of 249 Hz, threads that yield had half of their time.
+/// seen meanwhile: at an eighth of the mean of 249 Hz, threads that yield had half of their time. So it is less where flame looks
+/// soon: so many times what it took at most to come lately. On an emulated machine, which takes a millisecond, rings were full.
 const AT_LEAST: u64 = 8;
 const SHORTEST: Nanos = Nanos(125_000);
+const TIMES_LAG: u64 = 3;
+
+/// By which part of it that fades with each sample.
+const LAG_FADES: u64 = 16;
+
+/// What it is taken for at first, in nanoseconds.
+const UNKNOWN_LAG: u64 = 10_000_000;
 
 /// A timer that is so late was not set when flame says.
 const LATE: Nanos = Nanos(200_000);
@@ -107,6 +115,8 @@ struct Schedule {
     since: Nanos,
     /// The interval that was set before.
     before: Nanos,
+    /// How long after samples flame looked at most, of late.
+    lag: u64,
 }
 
 impl Schedule {
@@ -126,6 +136,7 @@ impl Schedule {
             interval: first,
             since,
             before: first,
+            lag: UNKNOWN_LAG,
         }
     }
 }
@@ -241,6 +252,8 @@ impl Pacer {
     pub(crate) fn note(&mut self, time: Nanos, looked: Nanos, seen: &mut Seen) -> bool {
         let state = &mut self.schedule;
         seen.last = seen.last.max(time);
+        let lag = looked.0.saturating_sub(time.0);
+        state.lag = (state.lag - state.lag / LAG_FADES).max(lag);
         // It came while flame was at work on the one before, by the interval that went on meanwhile.
         let came_before = state.is_fresh && time < state.since;
         seen.early += u64::from(came_before && self.batch == 1);
@@ -379,7 +392,7 @@ impl Pacer {
     }
 
     fn least(&self) -> u64 {
-        (self.mean.0 / AT_LEAST).min(SHORTEST.0)
+        (self.mean.0 / AT_LEAST).min((TIMES_LAG * self.schedule.lag).max(SHORTEST.0))
     }
 }
 
