@@ -45,7 +45,7 @@ use crate::shared::{Bell, Shared};
 use crate::stack_ends::StackEnds;
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
-use crate::task_intervals::TaskIntervals;
+use crate::task_intervals::{self, TaskIntervals};
 use crate::turns::Turns;
 use crate::watch::Watch;
 use crate::work::Work;
@@ -228,7 +228,7 @@ impl Reader {
         let mut latest = mem::replace(&mut work.left, Latest::new(is_one));
         let (plan, strangers, interpreters) = (&self.plan, &self.strangers, &self.interpreters);
         let (mut maps_code, mut is_needed) = (false, self.timer_rests);
-        let (mut sampled, mut tasks) = (None, self.tasks.as_mut());
+        let (mut sampled, asked) = (None, self.plan.asked_of_tasks());
         work.filled += lock(&self.lookout).for_each_new(|record| {
             let (glance, time) = (Glance::at(&record), plan.layout.time(&record));
             let time = time.unwrap_or_default();
@@ -236,9 +236,9 @@ impl Reader {
                 sampled = Some((time, tid));
                 let pacer = pacer.as_mut();
                 let is_stray = pacer.is_some_and(|pacer| pacer.note(time, now, &mut seen))
-                    || tasks
-                        .as_mut()
-                        .is_some_and(|tasks| tasks.is_surplus(plan.layout.period(&record)));
+                    || asked.is_some_and(|asked| {
+                        task_intervals::is_surplus(asked, time, plan.layout.period(&record))
+                    });
                 // What is told along with a stray, such as the names of functions, is lost with it.
                 let is_wanted =
                     !is_stray && work.reads && tid != IDLE_TASK && !strangers.know(pid, tid);

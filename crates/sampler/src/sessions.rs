@@ -15,6 +15,7 @@ use crate::occurrences::Occurrences;
 use crate::readers::Readers;
 use crate::returns::Returns;
 use crate::session::{Events, FRESH, Session, monotonic_now};
+use crate::task_intervals;
 use crate::wakings;
 
 /// How old a record must be before it is released: by then the others of its time are written.
@@ -145,7 +146,7 @@ impl EventSource for Sessions {
                 readers: &mut session.readers,
                 returns: session.returns.as_ref(),
                 occurrences: session.occurrences.as_mut(),
-                stands_for: session.plan.asked_of_tasks(),
+                stands_for: session.plan.asked_of_tasks().map(|asked| (asked, layout)),
                 since: session.since,
                 stray_samples: &mut session.stray_samples,
                 sampled: session.plan.event.is_hardware().then_some((&mut session.sampled, layout)),
@@ -165,13 +166,23 @@ struct Part<'s> {
     readers: &'s mut Readers,
     returns: Option<&'s Returns>,
     occurrences: Option<&'s mut Occurrences>,
-    /// What each sample stands for, where some were left out that there should not be.
-    stands_for: Option<Nanos>,
+    /// What each sample stands for, where some are left out that there should not be, and how it is read what they say.
+    stands_for: Option<(Nanos, RecordLayout)>,
     since: Nanos,
     stray_samples: &'s mut u64,
     /// The sum of what samples stand for, of a counter of the CPU, and how that is read.
     sampled: Option<(&'s mut u64, RecordLayout)>,
     lost_untold: &'s mut u64,
+}
+
+impl Part<'_> {
+    /// Whether a sample of a task came by an interval that is shorter than asked for, and is left out for that.
+    fn is_surplus(&self, time: Nanos, record: &RecordBytes<'_>) -> bool {
+        let surplus = |(asked, layout): (Nanos, RecordLayout)| {
+            task_intervals::is_surplus(asked, time, layout.period(record))
+        };
+        self.stands_for.is_some_and(surplus)
+    }
 }
 
 /// The records of all rings as they are released.
@@ -199,7 +210,7 @@ impl Sieve for Merged<'_> {
         }
         match glance {
             Glance::Sample { .. } if of_target => {
-                let stray = part.readers.is_stray(position, time);
+                let stray = part.readers.is_stray(position, time) || part.is_surplus(time, record);
                 *part.stray_samples += u64::from(stray);
                 !stray && time >= part.since
             }
@@ -222,7 +233,7 @@ impl Sieve for Merged<'_> {
         match &mut event.kind {
             EventKind::Sample(sample) => {
                 sample.event = number;
-                sample.period = part.stands_for.map_or(sample.period, |asked| asked.0);
+                sample.period = part.stands_for.map_or(sample.period, |(asked, _)| asked.0);
                 if part.readers.reads_stacks(position) {
                     let tid = sample.tid;
                     let holds = |until| {

@@ -54,12 +54,6 @@ impl TaskIntervals {
         }
     }
 
-    /// Whether a sample is one too many that says to stand for so much.
-    pub(crate) fn is_surplus(&mut self, period: Option<u64>) -> bool {
-        let drawn = self.random.f64() * self.asked.0 as f64;
-        period.is_some_and(|period| drawn > period as f64)
-    }
-
     /// Draws the next interval of a task of which a sample has come: how old it is, and whether the task went on meanwhile.
     pub(crate) fn draw(&mut self, plan: &Plan, tid: Tid, (age, is_late): (Nanos, bool)) {
         let Some(event) = self.events.get(&tid) else { return };
@@ -72,6 +66,13 @@ impl TaskIntervals {
             pacing::set(plan, event, interval.saturating_since(passed));
         }
     }
+}
+
+/// Whether a sample of that time is one too many, which says to stand for so much of the interval that is asked for. Readers and
+/// the session come to the same answer, however late one of them is: it is drawn by the nanoseconds of the time.
+pub(crate) fn is_surplus(asked: Nanos, time: Nanos, period: Option<u64>) -> bool {
+    let drawn = fastrand::Rng::with_seed(time.0).f64() * asked.0 as f64;
+    period.is_some_and(|period| drawn > period as f64)
 }
 
 /// The interval of events until one is drawn: their mean, which samples go on to say.
@@ -127,12 +128,12 @@ mod tests {
     /// Whatever interval a thread has inherited, its samples add up to its time.
     #[test]
     fn samples_that_stay_stand_for_the_interval_that_is_asked_for() {
-        let mut tasks = TaskIntervals::new(BTreeMap::new(), ASKED, Some(5));
         for period in [5_500_000, mean_of(ASKED).0, 10_000_000] {
-            let kept = (0..10_000).filter(|_| !tasks.is_surplus(Some(period))).count() as u64;
+            let times = (1..=10_000).map(|n| Nanos(n * period));
+            let kept = times.filter(|time| !is_surplus(ASKED, *time, Some(period))).count() as u64;
             let (stand_for, time) = (kept * ASKED.0, 10_000 * period);
             assert!(stand_for.abs_diff(time) < time / 30, "{period}: {stand_for} of {time}");
         }
-        assert!(!tasks.is_surplus(None));
+        assert!(!is_surplus(ASKED, Nanos(1), None));
     }
 }
