@@ -203,8 +203,10 @@ fn short_scripts_are_read_too() {
         "for i in $(seq 40); do perl -e 'sub f { my $t = 0; $t += $_ for 1 .. 4e5 } f()'; done";
     let (folded, said) = record(&["--", "/bin/sh", "-c", run]);
     let called = folded.with_any(|frame| frame.starts_with("f (-e:1)"));
-    // Measured: 77 to 79 %; in the rest perl starts or ends, for the most part.
-    assert!(called * 3 > folded.total() * 2, "{called} of {}: {said}", folded.total());
+    // Measured: 67 to 76 % of all; in the rest perl starts or ends, for the most part. Of what runs 92 to 100 % are read.
+    let unread = folded.with_any(|frame| frame.starts_with("[perl:"));
+    assert!(called * 2 > folded.total(), "{called} of {}: {said}", folded.total());
+    assert!(called > unread * 5, "{called} read, {unread} not: {said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::answer::{Answer, Summary, number};
 use super::costs;
 use super::modes;
 use super::rights;
-use super::truth::{ATTACHED, COVERAGE, GROUPED, Truth, WITHIN, below, quality};
+use super::truth::{ATTACHED, COVERAGE, GROUPED, Truth, WITHIN, below, covers, quality};
 
 /// How many percent of the time of all CPUs they may stand for, idle ones too, of a duration that is known to a tenth of a
 /// second.
@@ -229,13 +229,14 @@ fn whole_machine(seconds: u32) -> Case {
         let percent = |samples: f64, of_seconds: f64| samples / hz / of_seconds * 100.0;
         let all = summary.samples + number(&said, "idle").unwrap_or(0.0);
         let all = percent(all, cpus * seconds);
-        let own = percent(answer.folded("a.folded")?.of_thread("shares").total() as f64, used);
+        let seen = answer.folded("a.folded")?.of_thread("shares").total() as f64;
+        let own = percent(seen, used);
         let coverage = summary.coverage.context("no coverage")?;
         let text = format!(
             "{}, {own:.1} % of the program's time, {all:.1} % of all CPUs', coverage {coverage:.1} %",
             Truth::PRINTED.holds(answer)?
         );
-        let is_covered = answer.on_host_clock || COVERAGE.contains(&own);
+        let is_covered = answer.on_host_clock || covers(&COVERAGE, own, seen);
         ensure!(is_covered && all <= ALL_TIME && summary.lost == 0.0, "{text}");
         Ok(text)
     })
