@@ -63,8 +63,8 @@ fn a_saved_recording_keeps_times() {
     let mut command = flame();
     finish(command.args(["record", "--times", "-F", "999", "-o", &saved, "--"]).args(bursts()))
         .success();
-    let map = scratch.file("saved.heatmap.svg");
-    run(&["render", &saved, "-o", &map]).success();
+    let map = scratch.file("saved.svg");
+    run(&["render", &saved, "--heatmap", "-o", &map]).success();
     check_bursts(&fs::read_to_string(&map).unwrap());
     let total = |options: &[&str]| {
         let mut command = flame();
@@ -89,7 +89,7 @@ fn a_saved_recording_keeps_times() {
     run(&silence).error(1, &["no sample matches --time 50..60; the recording is "]);
     let nobody = run(&["fold", &saved, "-o", "-", "--process", "1"]);
     assert!(nobody.stdout.is_empty(), "{}", nobody.stdout);
-    run(&["render", &plain, "-o", &map]).error(2, &["cannot draw a heat map of this"]);
+    run(&["render", &plain, "--heatmap", "-o", &map]).error(2, &["cannot draw a heat map of this"]);
     run(&["record", "--times", "-o", &map, "--", "true"])
         .error(2, &["--times is for saved recordings", "-o recording.pb.gz"]);
     run(&["record", "--mode", "off-cpu", "--times", "-o", &plain, "--", "true"])

@@ -123,20 +123,24 @@ impl Outputs {
         };
         // Of a recording it is known when each sample was taken.
         let charts = picture.flamechart && defaults.is_recording;
+        let over_time = match picture.heatmap {
+            true => Some((Format::HeatMap, "--heatmap")),
+            false => charts.then_some((Format::FlameChart, "--flamechart")),
+        };
         let picture = PictureArgs { flamechart: picture.flamechart && !charts, ..picture.clone() };
         let mut files = Vec::new();
         for path in paths {
             let destination = Destination::prepare(&path)?;
-            let format = match format_of(&path, args.format, defaults.on_stdout)? {
-                Format::Svg if charts => Format::FlameChart,
-                format => format,
+            let format = match (format_of(&path, args.format, defaults.on_stdout)?, over_time) {
+                (Format::Svg, Some((over_time, _))) => over_time,
+                (format, _) => format,
             };
             if args.output.is_empty() && defaults.keeps_foreign && !args.force {
                 refuse_foreign(&path)?;
             }
             files.push((destination, format));
         }
-        check_pictures(&picture, charts, &files)?;
+        check_pictures(&picture, over_time, &files)?;
         if let Some(asked) = args.format.filter(|_| files.iter().all(|(file, _)| file.is_ended())) {
             let asked = asked.name();
             let why = "the endings of all outputs determine theirs; -o - is stdout";
@@ -447,7 +451,7 @@ impl RawOutput {
 /// What asks for a picture needs one among the outputs.
 fn check_pictures(
     picture: &PictureArgs,
-    charts: bool,
+    over_time: Option<(Format, &str)>,
     files: &[(Destination, Format)],
 ) -> Result<(), Failure> {
     if picture.open && !files.iter().any(|(file, format)| is_svg_file(file, *format)) {
@@ -455,9 +459,10 @@ fn check_pictures(
             .why("--open shows an SVG, and no output is a file of that format")
             .or_try("-o flame.svg"));
     }
-    if charts && !files.iter().any(|(_, format)| *format == Format::FlameChart) {
-        return Err(Failure::usage("--flamechart is for pictures, and none is written")
-            .or_try("-o chart.svg"));
+    let missing = |of: Format| files.iter().all(|(_, format)| *format != of);
+    if let Some((_, option)) = over_time.filter(|(of, _)| missing(*of)) {
+        return Err(Failure::usage(format!("{option} is for pictures, and none is written"))
+            .or_try("-o NAME.svg"));
     }
     if picture.around.is_some() && files.iter().all(|(_, format)| *format != Format::Svg) {
         return Err(Failure::usage("--around is for pictures, and none is written")

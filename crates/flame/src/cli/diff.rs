@@ -21,8 +21,9 @@ Examples:
   flame diff cpu.pb.gz --values instructions,cycles -o cpi.svg";
 
 /// The options of pictures and reports that make no sense in a comparison, by their ids.
-pub(crate) const REFUSED: [&str; 13] = [
+pub(crate) const REFUSED: [&str; 14] = [
     "flamechart",
+    "heatmap",
     "no_sort",
     "total",
     "factor",

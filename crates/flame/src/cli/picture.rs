@@ -44,6 +44,10 @@ pub(crate) struct PictureArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) flamechart: bool,
 
+    /// Samples by time: a column a second, 50 slices of it from the bottom up
+    #[arg(long, conflicts_with = "flamechart", hide_short_help = true)]
+    pub(crate) heatmap: bool,
+
     /// Keep the order in which siblings are first met
     #[arg(long, conflicts_with = "flamechart", hide_short_help = true)]
     pub(crate) no_sort: bool,

@@ -40,8 +40,8 @@ pub(crate) enum UbootCommand {
 }
 
 /// What would change the lines that proftool writes.
-const SHAPING: [&str; 7] =
-    ["flamechart", "FilterArgs", "base", "reverse", "callers", "total", "factor"];
+const SHAPING: [&str; 8] =
+    ["flamechart", "heatmap", "FilterArgs", "base", "reverse", "callers", "total", "factor"];
 
 /// The trace and what names its functions.
 #[derive(Debug, Args)]

@@ -50,6 +50,7 @@ fn refuse_senseless(args: &DiffArgs) -> Result<(), Failure> {
     let table = "--all, --limit NUMBER, or a call tree of one profile: flame render PROFILE";
     let given = [
         ("--flamechart", picture.flamechart, SUMS, None),
+        ("--heatmap", picture.heatmap, SUMS, None),
         ("--no-sort", picture.no_sort, SUMS, None),
         ("--total", picture.total.is_some(), SCALED, Some(scaling)),
         ("--factor", picture.factor.is_some(), SCALED, Some(scaling)),
