@@ -330,6 +330,18 @@ impl Plan {
         Descriptor::open(builder)
     }
 
+    /// Opens a clock that counts for how long a task runs on a CPU, and not what it starts.
+    pub(crate) fn open_clock(&self, tid: Tid, cpu: Cpu) -> io::Result<Descriptor> {
+        let mut builder = Builder::new().kind(Software::CPU_CLOCK).one_cpu(cpu.0 as usize);
+        builder = builder.observe_pid(tid.0.cast_signed());
+        builder
+            .enabled(true)
+            .exclude_kernel(self.privilege == Privilege::User)
+            .exclude_hv(true)
+            .read_format(ReadFormat::empty());
+        Descriptor::open(builder)
+    }
+
     /// Opens the event for one task, all of them, or those of a control group, on one CPU.
     pub(crate) fn open(&self, who: &Who, cpu: Cpu, records: Records) -> io::Result<Descriptor> {
         let kind = if records == Records::SideBand { Software::DUMMY } else { Software::CPU_CLOCK };

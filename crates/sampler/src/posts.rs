@@ -101,7 +101,7 @@ impl Session {
         let asked = self.plan.asked_of_tasks()?;
         let drawn = self.drawn.iter().filter(|(of, ..)| *of == cpu);
         let events = drawn.map(|(_, tid, event)| (*tid, Arc::clone(event))).collect();
-        Some(TaskIntervals::new(events, asked, self.config.seed))
+        Some(TaskIntervals::new(events, cpu, asked, self.config.seed))
     }
 
     /// Has those left behind that wait for memory which may never come. The others that take their

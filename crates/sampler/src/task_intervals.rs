@@ -6,12 +6,14 @@
 //! What a task starts inherits an event of its own, with the interval that is set then, and flame has no descriptor of it: that
 //! interval stays, and is what its samples say that they stand for. Samples of the others say the mean of what is drawn.
 //! So that all samples stand for the same, all intervals are shorter than asked for, and of the samples of short ones more
-//! are left out.
+//! are left out. A task that is hardly sampled itself, as a shell, would leave one interval to all that it starts: it is drawn
+//! anew before it is over whenever something else was sampled.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use flame_profile::{Nanos, Tid, whole};
+use flame_profile::{Cpu, Nanos, Tid, whole};
 
 use crate::descriptor::Descriptor;
 use crate::open::Plan;
@@ -27,23 +29,67 @@ const LEAST: u64 = 8;
 /// samples is it set all the same.
 const MOST_LATE: u32 = 20;
 
+/// So many tasks at a time are looked at whose intervals may be drawn before they are over.
+const AT_ONCE: usize = 4;
+
 /// What draws the intervals of tasks on one CPU.
 #[derive(Debug)]
 pub(crate) struct TaskIntervals {
     pub(crate) events: BTreeMap<Tid, Arc<Descriptor>>,
+    cpu: Cpu,
     asked: Nanos,
     random: fastrand::Rng,
     late: u32,
+    /// Of the tasks whose intervals are drawn before they are over; `None` where that cannot be.
+    progress: BTreeMap<Tid, Option<Progress>>,
+    /// Which of them was looked at last.
+    last: Tid,
+}
+
+/// How much of a task's interval is over.
+#[derive(Debug)]
+struct Progress {
+    /// How long the task has run on the CPU.
+    clock: Descriptor,
+    /// What it said when the interval was set last.
+    set_at: Nanos,
+    /// What was set.
+    interval: Nanos,
+    /// How much of the interval was over by then.
+    before: Nanos,
+}
+
+impl Progress {
+    fn set(&mut self, interval: Nanos, before: Nanos) {
+        self.set_at = self.now().unwrap_or(self.set_at);
+        (self.interval, self.before) = (interval, before);
+    }
+
+    fn now(&self) -> Option<Nanos> {
+        self.clock.read::<1>().ok().map(|[time]| Nanos(time))
+    }
+
+    fn passed(&self) -> Option<Nanos> {
+        let since = self.now()?.saturating_since(self.set_at);
+        Some(passed(since, self.interval, self.before))
+    }
+}
+
+/// How much of an interval is over so long since the timer was set to what was left of it then. It begins anew as often as it is over.
+fn passed(since: Nanos, set: Nanos, before: Nanos) -> Nanos {
+    if since < set { Nanos(before.0 + since.0) } else { Nanos(since.0 % set.0.max(1)) }
 }
 
 impl TaskIntervals {
     pub(crate) fn new(
         events: BTreeMap<Tid, Arc<Descriptor>>,
+        cpu: Cpu,
         asked: Nanos,
         seed: Option<u64>,
     ) -> TaskIntervals {
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        TaskIntervals { events, asked, random, late: 0 }
+        let (progress, last) = (BTreeMap::new(), Tid(0));
+        TaskIntervals { events, cpu, asked, random, late: 0, progress, last }
     }
 
     /// Before the first samples, which are to come as soon as if there had been others before: a program's first
@@ -56,14 +102,42 @@ impl TaskIntervals {
 
     /// Draws the next interval of a task of which a sample has come: how old it is, and whether the task went on meanwhile.
     pub(crate) fn draw(&mut self, plan: &Plan, tid: Tid, (age, is_late): (Nanos, bool)) {
-        let Some(event) = self.events.get(&tid) else { return };
+        let Some(event) = self.events.get(&tid) else { return self.draw_before_end(plan) };
         self.late = if is_late { self.late + 1 } else { 0 };
         if !is_late || self.late > MOST_LATE {
             self.late = 0;
             let interval = draw(&mut self.random, self.asked);
             // It begins with the sample, which kept the task since.
             let passed = if is_late { Nanos(0) } else { age.min(Nanos(interval.0 / 2)) };
-            pacing::set(plan, event, interval.saturating_since(passed));
+            let interval = interval.saturating_since(passed);
+            pacing::set(plan, event, interval);
+            if let Some(Some(progress)) = self.progress.get_mut(&tid) {
+                progress.set(interval, passed);
+            }
+        }
+    }
+
+    /// Draws the intervals of some tasks before they are over: something that they may have started was sampled, and what they
+    /// start next is to have another one. It has to be before the shortest interval could be over, so that how long they are
+    /// does not depend on when they are drawn.
+    fn draw_before_end(&mut self, plan: &Plan) {
+        let behind = self.events.range((Bound::Excluded(self.last), Bound::Unbounded));
+        let some = behind.chain(self.events.range(..=self.last)).take(AT_ONCE);
+        for (tid, event) in some {
+            self.last = *tid;
+            let progress = self.progress.entry(*tid).or_insert_with(|| {
+                let clock = plan.open_clock(*tid, self.cpu).ok()?;
+                // What is over of its first interval is not known, and counts as nothing.
+                Some(Progress { clock, set_at: Nanos(0), interval: Nanos(1), before: Nanos(0) })
+            });
+            let Some(progress) = progress else { continue };
+            let Some(passed) = progress.passed() else { continue };
+            let latest = whole((PARTS[0] - 1.0 / LEAST as f64) * self.asked.0 as f64);
+            if passed < Nanos(latest) {
+                let left = draw(&mut self.random, self.asked).saturating_since(passed);
+                pacing::set(plan, event, left);
+                progress.set(left, passed);
+            }
         }
     }
 }
@@ -123,6 +197,12 @@ mod tests {
         for (part, expect) in [(0.25, 3226_i64), (0.5, 6452), (1.01, 10_000)] {
             assert!((below(part) as i64 - expect).abs() < 200, "{part}: {}", below(part));
         }
+    }
+
+    #[test]
+    fn intervals_go_on_where_nobody_sets_them() {
+        let passed = |since| passed(Nanos(since), Nanos(700), Nanos(200)).0;
+        assert_eq!([0, 699, 700, 1399, 1500].map(passed), [200, 899, 0, 699, 100]);
     }
 
     /// Whatever interval a thread has inherited, its samples add up to its time.
