@@ -69,15 +69,18 @@ impl Progress {
         self.clock.read::<1>().ok().map(|[time]| Nanos(time))
     }
 
-    fn passed(&self) -> Option<Nanos> {
+    fn get(&self) -> Option<(Nanos, Nanos)> {
         let since = self.now()?.saturating_since(self.set_at);
-        Some(passed(since, self.interval, self.before))
+        Some(progress(since, self.interval, self.before))
     }
 }
 
-/// How much of an interval is over so long since the timer was set to what was left of it then. It begins anew as often as it is over.
-fn passed(since: Nanos, set: Nanos, before: Nanos) -> Nanos {
-    if since < set { Nanos(before.0 + since.0) } else { Nanos(since.0 % set.0.max(1)) }
+/// How much of an interval is over, and left, so long since the timer was set to what was left of it then. It begins anew as
+/// often as it is over.
+fn progress(since: Nanos, set: Nanos, before: Nanos) -> (Nanos, Nanos) {
+    let (round, of_round) = (since.0 / set.0.max(1), since.0 % set.0.max(1));
+    let passed = if round == 0 { before.0 + of_round } else { of_round };
+    (Nanos(passed), Nanos(set.0 - of_round.min(set.0)))
 }
 
 impl TaskIntervals {
@@ -119,10 +122,12 @@ impl TaskIntervals {
 
     /// Draws the intervals of some tasks before they are over: something that they may have started was sampled, and what they
     /// start next is to have another one. It has to be before the shortest interval could be over, so that how long they are
-    /// does not depend on when they are drawn.
+    /// does not depend on when they are drawn; later the timer is set to what is left, which is another interval for others.
     fn draw_before_end(&mut self, plan: &Plan) {
         let behind = self.events.range((Bound::Excluded(self.last), Bound::Unbounded));
         let some = behind.chain(self.events.range(..=self.last)).take(AT_ONCE);
+        let least = Nanos(self.asked.0 / LEAST);
+        let latest = whole(PARTS[0] * self.asked.0 as f64) - least.0;
         for (tid, event) in some {
             self.last = *tid;
             let progress = self.progress.entry(*tid).or_insert_with(|| {
@@ -131,10 +136,12 @@ impl TaskIntervals {
                 Some(Progress { clock, set_at: Nanos(0), interval: Nanos(1), before: Nanos(0) })
             });
             let Some(progress) = progress else { continue };
-            let Some(passed) = progress.passed() else { continue };
-            let latest = whole((PARTS[0] - 1.0 / LEAST as f64) * self.asked.0 as f64);
-            if passed < Nanos(latest) {
-                let left = draw(&mut self.random, self.asked).saturating_since(passed);
+            let Some((passed, left)) = progress.get() else { continue };
+            let left = match passed.0 < latest {
+                true => draw(&mut self.random, self.asked).saturating_since(passed),
+                false => left,
+            };
+            if left >= least {
                 pacing::set(plan, event, left);
                 progress.set(left, passed);
             }
@@ -201,8 +208,10 @@ mod tests {
 
     #[test]
     fn intervals_go_on_where_nobody_sets_them() {
-        let passed = |since| passed(Nanos(since), Nanos(700), Nanos(200)).0;
-        assert_eq!([0, 699, 700, 1399, 1500].map(passed), [200, 899, 0, 699, 100]);
+        let progress = |since| progress(Nanos(since), Nanos(700), Nanos(200));
+        let progress = |since| (progress(since).0.0, progress(since).1.0);
+        let expect = [(200, 700), (899, 1), (0, 700), (699, 1), (100, 600)];
+        assert_eq!([0, 699, 700, 1399, 1500].map(progress), expect);
     }
 
     /// Whatever interval a thread has inherited, its samples add up to its time.
