@@ -73,6 +73,7 @@ mod stack_roots;
 mod strangers;
 mod switch_rates;
 mod task_intervals;
+mod task_progress;
 mod threads;
 mod tracepoints;
 mod turns;

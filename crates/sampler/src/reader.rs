@@ -46,6 +46,7 @@ use crate::stack_ends::StackEnds;
 use crate::stack_roots::StackRoots;
 use crate::strangers::Strangers;
 use crate::task_intervals::{self, TaskIntervals};
+use crate::task_progress::Clocks;
 use crate::turns::Turns;
 use crate::watch::Watch;
 use crate::work::Work;
@@ -158,6 +159,7 @@ impl Reader {
             filled: 0,
             turns: Turns::of_this_thread(),
             watch: Watch::new(&self.plan, monotonic_now()),
+            clocks: Clocks::default(),
             waited: None,
             rest: Duration::ZERO,
             left: Latest::new(!self.plan.reads_waits),
@@ -282,10 +284,11 @@ impl Reader {
     }
 
     /// Sets when the next sample of the task comes that was sampled last, where events are bound to tasks.
-    fn draw_for_task(&mut self, sampled: Option<(Nanos, Tid)>, now: Nanos, work: &Work) {
+    fn draw_for_task(&mut self, sampled: Option<(Nanos, Tid)>, now: Nanos, work: &mut Work) {
         if let (Some(tasks), Some((time, tid))) = (&mut self.tasks, sampled) {
             let age = now.saturating_since(time);
-            tasks.draw(&self.plan, tid, (age, work.is_late(age)));
+            let is_late = work.is_late(age);
+            tasks.draw(&self.plan, &mut work.clocks, tid, (age, is_late));
         }
     }
 

@@ -18,12 +18,14 @@ use flame_profile::{Cpu, Nanos, Tid, whole};
 use crate::descriptor::Descriptor;
 use crate::open::Plan;
 use crate::pacing;
+use crate::task_progress::Clocks;
 
 /// The intervals, in parts of what is asked for.
 const PARTS: [f64; 2] = [0.55, 1.0];
 
-/// The first one is at least what is asked for divided by that.
-const LEAST: u64 = 8;
+/// None that a task can leave to what it starts is shorter than what is asked for divided by that: who inherits it is sampled
+/// so many times as often, for as long as it lives.
+const LEAST: u64 = 3;
 
 /// A reader that comes late finds a timer that has run on, and setting it makes the interval longer: only after so many
 /// samples is it set all the same.
@@ -40,47 +42,8 @@ pub(crate) struct TaskIntervals {
     asked: Nanos,
     random: fastrand::Rng,
     late: u32,
-    /// Of the tasks whose intervals are drawn before they are over; `None` where that cannot be.
-    progress: BTreeMap<Tid, Option<Progress>>,
-    /// Which of them was looked at last.
+    /// Whose interval was looked at last of those that may be drawn before they are over.
     last: Tid,
-}
-
-/// How much of a task's interval is over.
-#[derive(Debug)]
-struct Progress {
-    /// How long the task has run on the CPU.
-    clock: Descriptor,
-    /// What it said when the interval was set last.
-    set_at: Nanos,
-    /// What was set.
-    interval: Nanos,
-    /// How much of the interval was over by then.
-    before: Nanos,
-}
-
-impl Progress {
-    fn set(&mut self, interval: Nanos, before: Nanos) {
-        self.set_at = self.now().unwrap_or(self.set_at);
-        (self.interval, self.before) = (interval, before);
-    }
-
-    fn now(&self) -> Option<Nanos> {
-        self.clock.read::<1>().ok().map(|[time]| Nanos(time))
-    }
-
-    fn get(&self) -> Option<(Nanos, Nanos)> {
-        let since = self.now()?.saturating_since(self.set_at);
-        Some(progress(since, self.interval, self.before))
-    }
-}
-
-/// How much of an interval is over, and left, so long since the timer was set to what was left of it then. It begins anew as
-/// often as it is over.
-fn progress(since: Nanos, set: Nanos, before: Nanos) -> (Nanos, Nanos) {
-    let (round, of_round) = (since.0 / set.0.max(1), since.0 % set.0.max(1));
-    let passed = if round == 0 { before.0 + of_round } else { of_round };
-    (Nanos(passed), Nanos(set.0 - of_round.min(set.0)))
 }
 
 impl TaskIntervals {
@@ -91,8 +54,7 @@ impl TaskIntervals {
         seed: Option<u64>,
     ) -> TaskIntervals {
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let (progress, last) = (BTreeMap::new(), Tid(0));
-        TaskIntervals { events, cpu, asked, random, late: 0, progress, last }
+        TaskIntervals { events, cpu, asked, random, late: 0, last: Tid(0) }
     }
 
     /// Before the first samples, which are to come as soon as if there had been others before: a program's first
@@ -104,8 +66,14 @@ impl TaskIntervals {
     }
 
     /// Draws the next interval of a task of which a sample has come: how old it is, and whether the task went on meanwhile.
-    pub(crate) fn draw(&mut self, plan: &Plan, tid: Tid, (age, is_late): (Nanos, bool)) {
-        let Some(event) = self.events.get(&tid) else { return self.draw_before_end(plan) };
+    pub(crate) fn draw(
+        &mut self,
+        plan: &Plan,
+        clocks: &mut Clocks,
+        tid: Tid,
+        (age, is_late): (Nanos, bool),
+    ) {
+        let Some(event) = self.events.get(&tid) else { return self.draw_before_end(plan, clocks) };
         self.late = if is_late { self.late + 1 } else { 0 };
         if !is_late || self.late > MOST_LATE {
             self.late = 0;
@@ -114,36 +82,28 @@ impl TaskIntervals {
             let passed = if is_late { Nanos(0) } else { age.min(Nanos(interval.0 / 2)) };
             let interval = interval.saturating_since(passed);
             pacing::set(plan, event, interval);
-            if let Some(Some(progress)) = self.progress.get_mut(&tid) {
-                progress.set(interval, passed);
-            }
+            clocks.set(tid, interval, passed);
         }
     }
 
     /// Draws the intervals of some tasks before they are over: something that they may have started was sampled, and what they
     /// start next is to have another one. It has to be before the shortest interval could be over, so that how long they are
     /// does not depend on when they are drawn; later the timer is set to what is left, which is another interval for others.
-    fn draw_before_end(&mut self, plan: &Plan) {
+    fn draw_before_end(&mut self, plan: &Plan, clocks: &mut Clocks) {
         let behind = self.events.range((Bound::Excluded(self.last), Bound::Unbounded));
         let some = behind.chain(self.events.range(..=self.last)).take(AT_ONCE);
         let least = Nanos(self.asked.0 / LEAST);
         let latest = whole(PARTS[0] * self.asked.0 as f64) - least.0;
         for (tid, event) in some {
             self.last = *tid;
-            let progress = self.progress.entry(*tid).or_insert_with(|| {
-                let clock = plan.open_clock(*tid, self.cpu).ok()?;
-                // What is over of its first interval is not known, and counts as nothing.
-                Some(Progress { clock, set_at: Nanos(0), interval: Nanos(1), before: Nanos(0) })
-            });
-            let Some(progress) = progress else { continue };
-            let Some((passed, left)) = progress.get() else { continue };
+            let Some((passed, left)) = clocks.get(plan, self.cpu, *tid) else { continue };
             let left = match passed.0 < latest {
                 true => draw(&mut self.random, self.asked).saturating_since(passed),
                 false => left,
             };
             if left >= least {
                 pacing::set(plan, event, left);
-                progress.set(left, passed);
+                clocks.set(*tid, left, passed);
             }
         }
     }
@@ -166,8 +126,7 @@ fn draw(random: &mut fastrand::Rng, asked: Nanos) -> Nanos {
     Nanos(whole(part * asked.0 as f64))
 }
 
-/// What is left of an interval at any moment of it. Not too little: a program that starts another one before its first sample
-/// leaves it to that one.
+/// What is left of an interval at any moment of it. Not too little: see [`LEAST`].
 fn rest_of_one(random: &mut fastrand::Rng, asked: Nanos) -> Nanos {
     let one = loop {
         let one = draw(random, asked);
@@ -199,19 +158,11 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(4);
         let first: Vec<u64> = (0..10_000).map(|_| rest_of_one(&mut random, ASKED).0).collect();
         let below = |part: f64| first.iter().filter(|one| (**one as f64) < part * 1e7).count();
-        assert_eq!(below(0.125), 0);
+        assert_eq!(below(0.333), 0);
         // As likely at each moment before the shortest interval is over: 10 / 7.75 of a tenth of them in each tenth.
-        for (part, expect) in [(0.25, 3226_i64), (0.5, 6452), (1.01, 10_000)] {
+        for (part, expect) in [(0.35, 4516_i64), (0.5, 6452), (1.01, 10_000)] {
             assert!((below(part) as i64 - expect).abs() < 200, "{part}: {}", below(part));
         }
-    }
-
-    #[test]
-    fn intervals_go_on_where_nobody_sets_them() {
-        let progress = |since| progress(Nanos(since), Nanos(700), Nanos(200));
-        let progress = |since| (progress(since).0.0, progress(since).1.0);
-        let expect = [(200, 700), (899, 1), (0, 700), (699, 1), (100, 600)];
-        assert_eq!([0, 699, 700, 1399, 1500].map(progress), expect);
     }
 
     /// Whatever interval a thread has inherited, its samples add up to its time.

@@ -12,6 +12,7 @@ use crate::scripts::Scripts;
 use crate::session::monotonic_now;
 use crate::stack_ends::StackEnds;
 use crate::stack_roots::StackRoots;
+use crate::task_progress::Clocks;
 use crate::turns::Turns;
 use crate::watch::Watch;
 
@@ -45,6 +46,8 @@ pub(crate) struct Work {
     pub(crate) filled: u64,
     pub(crate) turns: Turns,
     pub(crate) watch: Watch,
+    /// Of tasks whose intervals are drawn before they are over.
+    pub(crate) clocks: Clocks,
     /// For how long it has waited for its CPU before this look, where it does not go first.
     pub(crate) waited: Option<Nanos>,
     /// Before it waits for samples.
