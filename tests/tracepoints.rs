@@ -136,6 +136,7 @@ fn bytes_that_are_read_and_written_are_counted() {
     let (folded, said) = transfers(&["--mode", "io"], 100);
     let of = |function: &str| folded.with(&[function]);
     assert_eq!([of("small"), of("large"), of("slow")], [10_000, 40_960, 10], "{said}");
+    assert_eq!(of("piped"), 9_000, "{said}");
     let (folded, said) = transfers(&["--mode", "io"], 200_000);
     // A burst of 0.4 s overflows the rings where flame does not get its CPU; it says so.
     if counted(&said) < 90.0 {

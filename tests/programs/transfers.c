@@ -1,8 +1,10 @@
-// transfers N: N reads of 100 bytes in `small`, N / 10 writes of 4096 in `large`, and ten reads in `slow`
-// that wait for 20 ms each.
+// transfers N: N reads of 100 bytes in `small`, N / 10 writes of 4096 in `large`, ten reads in `slow`
+// that wait for 20 ms each, and in `piped` 3000 bytes that go into a pipe, into another, and out of it.
+#define _GNU_SOURCE
 #include "cpu.h"
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static char buffer[65536];
@@ -34,6 +36,16 @@ FUNCTION static void slow(int from) {
     NO_TAIL_CALL();
 }
 
+FUNCTION static void piped(void) {
+    int first[2], second[2];
+    struct iovec bytes = {buffer, 3000};
+    must(pipe(first) == 0 && pipe(second) == 0);
+    must(vmsplice(first[1], &bytes, 1, 0) == 3000);
+    must(tee(first[0], second[1], 3000, 0) == 3000);
+    must(read(second[0], buffer, 3000) == 3000);
+    NO_TAIL_CALL();
+}
+
 int main(int argc, char **argv) {
     int times = argc > 1 ? atoi(argv[1]) : 100, ends[2];
     must(pipe(ends) == 0);
@@ -47,5 +59,6 @@ int main(int argc, char **argv) {
     slow(ends[0]);
     small(open("/dev/zero", O_RDONLY), times);
     large(open("/dev/null", O_WRONLY), times / 10);
+    piped();
     return 0;
 }

@@ -28,6 +28,8 @@ const TRANSFERS: &[i64] = &[
     libc::SYS_sendfile,
     libc::SYS_copy_file_range,
     libc::SYS_splice,
+    libc::SYS_vmsplice,
+    libc::SYS_tee,
 ];
 
 /// What waits in futex(2), with its flags for private futexes and the real-time clock: FUTEX_WAIT,
