@@ -3,8 +3,8 @@
 //
 // A wait's truth is the time that passed without what its thread ran meanwhile. With `flood` two threads hand a byte to and
 // fro all the time, tens of thousands of switches a second, and main naps before that, and rests for long after it. With
-// `turns` main sleeps in three places in turn, some thousand times a second. With `rare` it sleeps for long after each
-// hundred short times, with `deep` below 100 KiB of frames, with `unwritten` below 64 KiB that nobody has written to, and
+// `turns` main sleeps in three places in turn, some thousand times a second. With `rare` it does so for 12, 15 and 40 ms after
+// each hundred short times, with `deep` below 100 KiB of frames, with `unwritten` below 64 KiB that nobody has written to, and
 // with `handler` in a signal handler on a stack of its own.
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -152,15 +152,21 @@ FUNCTION static void in_long(void) {
     NO_TAIL_CALL();
 }
 
-static void turns(uint64_t ns) {
-    static struct {
-        const char *name;
-        void (*wait)(void);
-        uint64_t waited;
-    } places[] = {{"in_long", in_long, 0}, {"in_middle", in_middle, 0}, {"in_short", in_short, 0}};
+// A place where a thread waits, and for how long it did.
+struct place {
+    const char *name;
+    void (*wait)(void);
+    uint64_t waited;
+};
+
+// Waits in three places in turn, each after so many short times elsewhere.
+static void in_turn(struct place *places, int before, uint64_t ns) {
     uint64_t end = wall_ns() + ns;
     while (wall_ns() < end) {
         for (int i = 0; i < 3; i++) {
+            for (int n = 0; n < before; n++) {
+                in_short();
+            }
             uint64_t wall = wall_ns(), cpu = cpu_ns();
             places[i].wait();
             places[i].waited += (wall_ns() - wall) - (cpu_ns() - cpu);
@@ -171,22 +177,31 @@ static void turns(uint64_t ns) {
     }
 }
 
-FUNCTION static void in_rare(void) {
+static void turns(uint64_t ns) {
+    struct place places[] = {
+        {"in_long", in_long, 0}, {"in_middle", in_middle, 0}, {"in_short", in_short, 0}};
+    in_turn(places, 0, ns);
+}
+
+FUNCTION static void in_12_ms(void) {
+    nap(12);
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_15_ms(void) {
+    nap(15);
+    NO_TAIL_CALL();
+}
+
+FUNCTION static void in_40_ms(void) {
     nap(40);
     NO_TAIL_CALL();
 }
 
 static void rare(uint64_t ns) {
-    uint64_t end = wall_ns() + ns, waited = 0;
-    while (wall_ns() < end) {
-        for (int i = 0; i < 100; i++) {
-            in_short();
-        }
-        uint64_t wall = wall_ns(), cpu = cpu_ns();
-        in_rare();
-        waited += (wall_ns() - wall) - (cpu_ns() - cpu);
-    }
-    printf("in_rare %lu\n", waited);
+    struct place places[] = {
+        {"in_12_ms", in_12_ms, 0}, {"in_15_ms", in_15_ms, 0}, {"in_40_ms", in_40_ms, 0}};
+    in_turn(places, 100, ns);
 }
 
 FUNCTION static int in_deep(int depth, uint64_t end) {

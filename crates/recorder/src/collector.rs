@@ -31,6 +31,7 @@ use crate::short_tasks::ShortTasks;
 use crate::spans::Spans;
 use crate::wakings::Wakings;
 use crate::walker::Walker;
+pub(crate) use looks::SOON;
 
 mod looks;
 mod plain;

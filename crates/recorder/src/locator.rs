@@ -22,9 +22,6 @@ const PAGE: usize = 4096;
 /// This much of a stack is read at a time.
 const LARGE_STEP: usize = 4 * PAGE;
 
-/// This much is read of the stack of a thread that waits: there is half a millisecond for it, with others.
-const WAITING_STACK: usize = 512 * 1024;
-
 /// From here on addresses are the kernel's, on both architectures.
 pub(crate) const KERNEL_START: ProcessAddress = ProcessAddress(1 << 63);
 
@@ -199,13 +196,13 @@ impl Locator {
         self.java.leave(pid, frame, self.now)
     }
 
-    /// What of a stack can be read, from there upwards.
-    pub(crate) fn read_stack(&self, pid: Pid, start: ProcessAddress) -> Vec<u8> {
+    /// What of a stack can be read, from there upwards, up to so many bytes and a step more.
+    pub(crate) fn read_stack(&self, pid: Pid, start: ProcessAddress, most: usize) -> Vec<u8> {
         let mut stack = Vec::new();
         // What is asked for is there as a whole or not at all: up to where a page ends, in large steps,
         // and where the stack ends in small ones.
         for step in [LARGE_STEP, PAGE] {
-            while stack.len() < WAITING_STACK {
+            while stack.len() < most {
                 let at = start.0 + stack.len() as u64;
                 let mut bytes = vec![0; step - usize::try_from(at % PAGE as u64).unwrap_or(0)];
                 if self.images.memory().read(pid, ProcessAddress(at), &mut bytes).is_err() {

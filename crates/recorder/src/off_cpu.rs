@@ -178,6 +178,11 @@ impl<S: Clone> OffCpu<S> {
         OffCpuTime { deviation, ..self.sums }
     }
 
+    /// How many waits were not sampled so far.
+    pub(crate) fn unsampled_waits(&self) -> u64 {
+        self.sums.waits - self.sums.sampled
+    }
+
     /// The recording begins, while these threads wait already; how often they got a CPU by then.
     pub(crate) fn begin(
         &mut self,

@@ -9,7 +9,7 @@ use flame_sampler::{Privilege, Rate, SamplerError, Sessions, Target};
 use crate::SharedFiles;
 use crate::accounting::{ProcessTimes, Sampled, Tally};
 use crate::aggregator::Rows;
-use crate::collector::{Collector, SeenImage};
+use crate::collector::{Collector, SOON, SeenImage};
 use crate::config::{BlockEvents, EVENT_VALUE, Options, RecorderConfig, Stream};
 use crate::jit::JitTarget;
 use crate::naming;
@@ -242,6 +242,7 @@ impl<S: EventSource> Recorder<S> {
     /// # Errors
     /// The source cannot go on.
     pub fn poll(&mut self, timeout: Duration) -> Result<(), S::Error> {
+        let timeout = if self.collector.is_to_look_soon() { timeout.min(SOON) } else { timeout };
         self.source.wait(timeout);
         if self.looked_at.elapsed() >= BETWEEN_LOOKS {
             self.look_at_times();

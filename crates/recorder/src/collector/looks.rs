@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flame_events::{Addresses, Rest, SampleEvent, StackBytes};
-use flame_profile::{Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd, Tid};
+use flame_profile::{Evidence, Nanos, NotRead, Pid, ProcessAddress, ScriptEnd, StackEnd, Tid};
 
 use super::Collector;
 use crate::aggregator::Wait;
@@ -22,14 +22,27 @@ const LOOK_AT_ALL: Duration = Duration::from_millis(5);
 /// The same of those that have waited for long since.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// How often it is asked which threads have waited for long.
-const BETWEEN_LISTS: Nanos = Nanos(8_000_000);
+/// It rests for so many times as long as it looked: a tenth of a CPU is what looks take at most.
+const REST_PER_LOOK: u32 = 9;
 
-/// A wait that lasts this long without a sample is looked at: soon enough that it is when it has lasted for [`LONG_WAIT`],
-/// though the session comes here each 10 ms only.
-const LONG: Nanos = Nanos(8_000_000);
+/// How much is read of the stack of a thread that waits: of most threads the former is all.
+const SHORT_STACK: usize = 32 << 10;
+const LONG_STACK: usize = 512 << 10;
 
-const _: () = assert!(LONG_WAIT.0 >= LONG.0 + BETWEEN_LISTS.0 + 10_000_000);
+/// How soon the session comes here while waits go unsampled.
+pub(crate) const SOON: Duration = Duration::from_millis(2);
+
+/// For so long after waits went unsampled.
+const LATELY: Duration = Duration::from_secs(1);
+
+/// What was written less than that ago is not known yet.
+const SETTLE: Duration = Duration::from_millis(1);
+
+/// A wait that lasts this long without a sample is looked at: as soon as it is known, mostly.
+const LONG: Nanos = Nanos(1_000_000);
+
+/// When a wait is looked at that takes [`LONG_WAIT`], as long as looks are not too many and flame has its CPU.
+const _: () = assert!(LONG_WAIT.0 as u128 > (SOON.as_nanos() + SETTLE.as_nanos()) * 3 / 2);
 
 /// Who is to be looked at.
 #[derive(Debug, Default)]
@@ -37,6 +50,9 @@ pub(super) struct Looks {
     waiting: Vec<(Pid, Tid)>,
     /// When it was last asked; never while those are looked at that wait when the recording begins.
     listed: Nanos,
+    rests_until: Option<Instant>,
+    /// How many waits were not sampled when that changed last, and when that was.
+    unsampled: (u64, Option<Instant>),
     scripts: WaitingScripts,
 }
 
@@ -52,9 +68,12 @@ impl Collector {
     /// are to be taken in.
     pub(crate) fn look_at_waiting(&mut self, clock: impl Fn() -> Nanos) {
         let are_alone = self.wakings.as_ref().is_some_and(|wakings| wakings.are_alone);
-        let now = clock();
-        let is_due = now.saturating_since(self.looks.listed) >= BETWEEN_LISTS;
-        if is_due && !are_alone && self.looks.waiting.is_empty() {
+        let begun = Instant::now();
+        if self.looks.rests_until.is_some_and(|until| begun < until) {
+            return;
+        }
+        if !are_alone && self.looks.waiting.is_empty() {
+            let now = clock();
             let Some(away) = self.away() else { return };
             self.looks.waiting = away.wait_somewhere(now, LONG, lacks_callers);
             // There may be no time for all of them, always.
@@ -62,13 +81,25 @@ impl Collector {
             self.looks.listed = now;
         }
         let is_first = self.looks.listed == Nanos(0);
-        let deadline = Instant::now() + if is_first { LOOK_AT_ALL } else { LOOK };
+        let deadline = begun + if is_first { LOOK_AT_ALL } else { LOOK };
         while Instant::now() < deadline {
-            let Some((pid, tid)) = self.looks.waiting.pop() else { return };
+            let Some((pid, tid)) = self.looks.waiting.pop() else { break };
             if self.away().is_some_and(|away| away.is_to_be_looked_at(tid, lacks_callers)) {
                 self.look_at(pid, tid, &clock);
             }
         }
+        self.looks.rests_until =
+            (!is_first).then(|| Instant::now() + begun.elapsed() * REST_PER_LOOK);
+    }
+
+    /// Whether waits went unsampled lately: long ones among those to come are to be looked at.
+    pub(crate) fn is_to_look_soon(&mut self) -> bool {
+        let waits = self.away().map_or(0, |away| away.unsampled_waits());
+        let (before, since) = &mut self.looks.unsampled;
+        if *before != waits {
+            (*before, *since) = (waits, Some(Instant::now()));
+        }
+        since.is_some_and(|since| since.elapsed() < LATELY)
     }
 
     /// Threads that are off their CPUs, or in calls.
@@ -81,24 +112,20 @@ impl Collector {
         let files = self.locator.files();
         let text = files.text(pid, &format!("task/{tid}/syscall")).unwrap_or_default();
         let Some((stack, program_counter)) = place_of(&text) else { return };
-        let bytes = self.locator.read_stack(pid, stack);
-        // Threads of the kernel have none.
-        if bytes.is_empty() {
-            return;
-        }
         let (known, memory) = (self.scripts.known(), self.locator.images.memory());
         let script = known.and_then(|known| {
             let thread = (pid, tid, stack);
             Some(self.looks.scripts.read(&known, thread, &**memory)?.to_vec())
         });
+        // What counts is when the last of it was read.
+        let place = (program_counter, stack);
+        let Some((bytes, looked_at, walked)) = self.walk_waiting(pid, place, &clock) else {
+            return;
+        };
         let rest = match &script {
             Some(script) => Rest::Read { bytes: &[], interrupted: None, script },
             None => Rest::NotRead(NotRead::Late),
         };
-        let looked_at = clock();
-        self.locator.advance_to(looked_at);
-        let place = (program_counter, stack);
-        let walked = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
         let wait = Wait::default();
         if let Some(away) = self.away() {
             away.looked_at(looked_at, tid, Arc::clone(&wait));
@@ -118,6 +145,29 @@ impl Collector {
             user_stack: Some(StackBytes { head: &bytes, rest, ..StackBytes::default() }),
         };
         self.take_walked(looked_at, &sample, walked, Some(wait));
+    }
+
+    /// Reads and walks the stack of a thread that waits there: what was read, when, and how the walk ended. Threads of the
+    /// kernel have none.
+    fn walk_waiting(
+        &mut self,
+        pid: Pid,
+        place: (ProcessAddress, ProcessAddress),
+        clock: impl Fn() -> Nanos,
+    ) -> Option<(Vec<u8>, Nanos, (StackEnd, Evidence))> {
+        let mut last = None;
+        for most in [SHORT_STACK, LONG_STACK] {
+            let bytes = self.locator.read_stack(pid, place.1, most);
+            let looked_at = clock();
+            self.locator.advance_to(looked_at);
+            let walked = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
+            let is_short = walked.0 == StackEnd::CopyTooShort;
+            last = (!bytes.is_empty()).then_some((bytes, looked_at, walked));
+            if !is_short {
+                break;
+            }
+        }
+        last
     }
 }
 

@@ -7,7 +7,7 @@ use flame_profile::{Nanos, Pid};
 use super::lengths::Lengths;
 
 /// Of waits that last this long it may be known by a look where they were, though they were not sampled.
-pub(crate) const LONG_WAIT: Nanos = Nanos(30_000_000);
+pub(crate) const LONG_WAIT: Nanos = Nanos(5_000_000);
 
 /// What is sampled in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,13 +72,13 @@ mod tests {
         };
         let long = |octave, is_switched| Kind::Long { octave, is_switched };
         assert_eq!(
-            [29, 30, 59, 60, 119].map(|ms| kind(ms, false, false)),
+            [4, 5, 9, 10, 19].map(|ms| kind(ms, false, false)),
             [Kind::Wait, long(0, false), long(0, false), long(1, false), long(1, false)]
         );
-        assert_eq!(kind(29, true, false), Kind::Switched);
-        assert_eq!(kind(240, true, false), long(3, true));
+        assert_eq!(kind(4, true, false), Kind::Switched);
+        assert_eq!(kind(40, true, false), long(3, true));
         assert_eq!(kind(240, false, true), Kind::Preempted, "nobody looks at who could go on");
-        assert_eq!(long(1, false).last_look(), Some(Nanos(60_000_000)));
+        assert_eq!(long(1, false).last_look(), Some(Nanos(10_000_000)));
         assert_eq!(Kind::Wait.last_look(), None);
     }
 }

@@ -188,8 +188,8 @@ fn who_waits_for_long_without_a_sample_is_looked_at() {
     let other = Tid(11);
     all.left(at(310), PID, other, false);
     assert!(all.is_to_be_looked_at(other, lacks));
-    all.looked_at(at(320), other, "poll");
-    assert_eq!(all.came_back(at(325), other), []);
+    all.looked_at(at(312), other, "poll");
+    assert_eq!(all.came_back(at(314), other), []);
     // Who could go on, was sampled, or waits in a state that nobody asks for is not looked at.
     let (preempted, known) = (Tid(9), Tid(10));
     all.left(at(400), PID, preempted, true);
@@ -207,7 +207,7 @@ fn who_waits_for_long_without_a_sample_is_looked_at() {
 #[test]
 fn looks_do_not_favour_the_longer_of_two_waits() {
     let mut random = fastrand::Rng::with_seed(7);
-    for lengths in [[35, 60], [62, 115], [60, 250]] {
+    for lengths in [[22, 38], [45, 75], [60, 250]] {
         let mut all = begun_at(10, &[]);
         let (mut now, mut waited, mut seen) = (20, [0; 2], [0; 2]);
         let mut take = |spells: Vec<Spell<&'static str>>| {
@@ -218,7 +218,7 @@ fn looks_do_not_favour_the_longer_of_two_waits() {
                 seen[at] += duration.0;
             }
         };
-        for _ in 0..4000 {
+        for _ in 0..16_000 {
             let which = random.usize(..2);
             let length = lengths[which] * 1_000_000;
             all.left(Nanos(now), PID, TID, false);
