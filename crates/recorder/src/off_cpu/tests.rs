@@ -218,7 +218,7 @@ fn looks_do_not_favour_the_longer_of_two_waits() {
                 seen[at] += duration.0;
             }
         };
-        for _ in 0..16_000 {
+        for _ in 0..60_000 {
             let which = random.usize(..2);
             let length = lengths[which] * 1_000_000;
             all.left(Nanos(now), PID, TID, false);
