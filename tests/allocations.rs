@@ -32,7 +32,7 @@ fn bytes_that_are_asked_for_are_counted_at_their_callers() {
     for (function, bytes) in ROUND {
         assert_eq!(folded.with(&["main", function]), 50 * bytes, "{function}: {said}");
     }
-    assert!(said.contains("calls hit a breakpoint"), "{said}");
+    assert!(said.contains(" calls that hit a breakpoint"), "{said}");
 }
 
 /// Breakpoints are inherited: the kernel must not need flame's memory for that, or the program starts neither

@@ -92,8 +92,12 @@ fn denied(what: &str, level: Option<i32>) -> Failure {
 
 /// A program that is not there; what was typed may be meant for `-p`.
 fn not_found(program: &str) -> Failure {
+    // A path is not looked for.
+    if program.contains('/') {
+        return Failure::new(format!("cannot run {program}: no such file"));
+    }
     Failure::new(format!("cannot run {program}: command not found"))
-        .why("no file of that name exists there or in a directory of PATH")
+        .why("no file of that name exists in a directory of PATH")
         .or_try(match program.bytes().all(|byte| byte.is_ascii_digit()) {
             true => format!("flame record -p {program}, for a process that runs"),
             false => format!("flame record -p {program}, for processes of that name"),

@@ -207,10 +207,14 @@ impl Outputs {
     /// Whether the value asked for is one that a recording of those value names has.
     pub(crate) fn check_value(&self, names: &[String]) -> Result<(), Failure> {
         match &self.value {
-            Some(value) if !names.contains(value) => Err(Failure::usage(format!(
-                "no value {value} in this profile: it has {}",
-                names.join(" and ")
-            ))),
+            Some(value) if !names.contains(value) => {
+                // How many samples each event has is of interest to few.
+                let mut main: Vec<&str> = names.iter().map(String::as_str).collect();
+                main.retain(|name| !name.ends_with("_samples"));
+                main.dedup();
+                let has = main.join(" and ");
+                Err(Failure::usage(format!("no value {value} in this profile: it has {has}")))
+            }
             _ => Ok(()),
         }
     }

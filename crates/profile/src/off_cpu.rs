@@ -27,23 +27,36 @@ pub struct OffCpuTime {
     pub deviation: Nanos,
     /// Of the time of all waits, what is not shown: it passed after the wakeup, until there was a CPU.
     pub after_wakeup: Nanos,
+    /// How much of the time has no stack, since none of the waits of about that length was sampled.
+    pub not_sampled: Nanos,
 }
 
 impl OffCpuTime {
     /// The numbers, in the order of the fields.
-    pub fn to_numbers(self) -> [u64; 10] {
+    pub fn to_numbers(self) -> [u64; 11] {
         let (OffCpuTime { waits, sampled, left_out, unpaired, .. }, time) = (self, self.time.0);
         let (before, preempted, missed) = (self.before.0, self.preempted.0, self.missed.0);
-        let (deviation, after) = (self.deviation.0, self.after_wakeup.0);
-        [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation, after]
+        let (off, after, unknown) = (self.deviation.0, self.after_wakeup.0, self.not_sampled.0);
+        [time, before, preempted, waits, sampled, left_out, unpaired, missed, off, after, unknown]
     }
 
     /// What [`OffCpuTime::to_numbers`] gave, with all or fewer of them: older files lack the last ones. `None` of more.
     pub fn from_numbers(numbers: &[u64]) -> Option<OffCpuTime> {
-        let mut all = [0; 10];
+        let mut all = [0; 11];
         all.get_mut(..numbers.len())?.copy_from_slice(numbers);
-        let [time, before, preempted, waits, sampled, left_out, unpaired, missed, deviation, after] =
-            all;
+        let [
+            time,
+            before,
+            preempted,
+            waits,
+            sampled,
+            left_out,
+            unpaired,
+            missed,
+            off,
+            after,
+            unknown,
+        ] = all;
         Some(OffCpuTime {
             time: Nanos(time),
             before: Nanos(before),
@@ -53,8 +66,9 @@ impl OffCpuTime {
             left_out,
             unpaired,
             missed: Nanos(missed),
-            deviation: Nanos(deviation),
+            deviation: Nanos(off),
             after_wakeup: Nanos(after),
+            not_sampled: Nanos(unknown),
         })
     }
 
@@ -68,7 +82,13 @@ impl OffCpuTime {
 impl fmt::Display for OffCpuTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |time: Nanos| format!("{:.3} s", time.as_secs_f64());
-        write!(f, "{} in {} waits", seconds(self.time), self.waits)?;
+        write!(f, "{}", seconds(self.time))?;
+        match self.waits {
+            // All that there is began before.
+            0 if self.before > Nanos(0) => {}
+            1 => write!(f, " in 1 wait")?,
+            waits => write!(f, " in {waits} waits")?,
+        }
         if self.preempted > Nanos(0) {
             write!(f, ", {} of it preempted", seconds(self.preempted))?;
         }
@@ -81,6 +101,9 @@ impl fmt::Display for OffCpuTime {
         }
         if self.sampled < self.waits && self.sampled > 0 {
             write!(f, ", {} waits sampled", self.sampled)?;
+        }
+        if self.not_sampled.as_secs_f64() >= 0.0005 {
+            write!(f, ", {} without a stack ([waits not sampled])", seconds(self.not_sampled))?;
         }
         if self.left_out > 0 {
             write!(f, ", {} of other lengths left out", self.left_out)?;
@@ -131,6 +154,11 @@ mod tests {
         assert_eq!(OffCpuTime::from_numbers(&all.to_numbers()), Some(all));
         let without = OffCpuTime { after_wakeup: Nanos(0), ..all };
         assert_eq!(OffCpuTime::from_numbers(&older[..9]), Some(without));
-        assert_eq!(OffCpuTime::from_numbers(&[0; 11]), None);
+        assert_eq!(OffCpuTime::from_numbers(&[0; 12]), None);
+        all = OffCpuTime { waits: 9, not_sampled: Nanos(1_217_000_000), ..without };
+        let expect =
+            "14.623 s in 9 waits, 3 waits sampled, 1.217 s without a stack ([waits not sampled])";
+        assert_eq!(all.to_string(), expect);
+        assert_eq!(OffCpuTime::from_numbers(&all.to_numbers()), Some(all));
     }
 }

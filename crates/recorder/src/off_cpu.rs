@@ -393,6 +393,8 @@ impl<S: Clone> OffCpu<S> {
             spells.extend(shared_out(pid, tid, kind.is_preempted(), lengths.rest()));
             self.variance += lengths.take_variance();
         }
+        let unknown = spells.iter().filter(|spell| matches!(spell.stack, SpellStack::NotSampled));
+        self.sums.not_sampled.0 += unknown.map(|spell| spell.duration.0).sum::<u64>();
         spells
     }
 

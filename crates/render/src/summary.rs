@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use flame_profile::{
-    ByteLen, CallTree, Health, Meta, Missing, Nanos, Occurrences, Profile, StackEnd, Weight,
+    ByteLen, CallTree, Health, Meta, Missing, Nanos, Occurrences, OffCpuTime, Profile, StackEnd,
+    Weight,
 };
 
 use crate::amount::group_thousands;
@@ -84,7 +85,9 @@ pub fn recording_summary(
 }
 
 fn headline(profile: &Profile, paint: Paint) -> String {
-    let samples = paint.bold(&format!("{} samples", group_thousands(profile.health.samples)));
+    let count = profile.health.samples;
+    let noun = if count == 1 { "sample" } else { "samples" };
+    let samples = paint.bold(&format!("{} {noun}", group_thousands(count)));
     let mut text = format!("{samples} of {}", how(&profile.meta));
     if let Some((before, _)) = text.rsplit_once(", flame") {
         text.truncate(before.len());
@@ -123,7 +126,7 @@ fn health(health: &Health, shown: Shown<'_>, paint: Paint) -> String {
     if let Some(off_cpu) = health.off_cpu {
         line("off CPU", off_cpu.to_string());
         if let Some(share) = off_cpu.deviation_share() {
-            line("shares", shares_of_waits(share, paint));
+            line("shares", shares_of_waits(&off_cpu, share, paint));
         }
     }
     if let Some(share) = health.complete_share() {
@@ -202,6 +205,10 @@ fn occurrences(seen: Occurrences, of: &str, samples: u64, paint: Paint) -> Strin
     let share = if seen.fraction() < 0.99 { paint.yellow(&share) } else { share };
     let text =
         format!("{} {of}; samples alone add up to {share} of that", group_thousands(seen.happened));
+    let text = match (0.99..=1.01).contains(&seen.fraction()) {
+        true => text,
+        false => text + ", and are scaled to it",
+    };
     if seen.effective >= samples / 2 {
         return text;
     }
@@ -243,14 +250,15 @@ fn complete(health: &Health, share: f64, distinct: usize, paint: Paint) -> Strin
     format!("{shown} of stacks{}, {} distinct", cut(health), group_thousands(distinct as u64))
 }
 
-/// How far shares may be off, since not all waits were sampled.
-fn shares_of_waits(deviation: f64, paint: Paint) -> String {
-    let within = format!("within about {:.0} %", deviation * 100.0);
-    let (within, advice) = match deviation > 0.05 {
+/// How far each box may be off, since not all waits were sampled.
+fn shares_of_waits(off_cpu: &OffCpuTime, share: f64, paint: Paint) -> String {
+    let seconds = off_cpu.deviation.as_secs_f64();
+    let within = format!("each within some {seconds:.3} s, {:.0} % of that time", share * 100.0);
+    let (within, advice) = match share > 0.05 {
         true => (paint.yellow(&within), "; a higher -F samples more of them"),
         false => (within, ""),
     };
-    format!("{within} of that time (one standard deviation): not all waits were sampled{advice}")
+    format!("{within} (one standard deviation): not all waits were sampled{advice}")
 }
 
 /// Why stacks are not complete, most frequent first.

@@ -33,6 +33,7 @@ mod attach;
 mod by_cpu;
 mod cgroup;
 mod config;
+mod cost;
 mod counting;
 mod cpus;
 mod descriptor;

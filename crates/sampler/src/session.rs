@@ -34,16 +34,6 @@ use crate::task_intervals;
 /// which goes on meanwhile.
 pub(crate) const FRESH: Duration = Duration::from_millis(10);
 
-/// What an occurrence costs, as docs/modes.md has it: a breakpoint, and one that is recorded each time; a switch
-/// with its records, where the kernel has a thread's own events to put aside as well, and where it has not; what
-/// the kernel only counts; and what it records each time.
-const BREAKPOINT: Nanos = Nanos(2_000);
-const RECORDED_BREAKPOINT: Nanos = Nanos(4_700);
-const SWITCH_OF_TASK: Nanos = Nanos(3_000);
-const SWITCH_OF_CPU: Nanos = Nanos(1_000);
-const OCCURRENCE: Nanos = Nanos(350);
-const RECORDED: Nanos = Nanos(800);
-
 /// The rings of all CPUs together take at most this fraction (1/16) of the machine's memory.
 const PART_OF_MEMORY: u64 = 16;
 
@@ -342,20 +332,6 @@ impl Session {
     /// Bytes of user stack that samples copy at most.
     pub fn stack_copy(&self) -> ByteLen {
         ByteLen(self.plan.stack_copy.into())
-    }
-
-    /// What each occurrence of the event costs whom it happens to, besides samples.
-    pub fn cost_of_occurrence(&self) -> Nanos {
-        match (self.config.switches, self.config.samples_by_thread()) {
-            _ if self.plan.event.is_function() && self.config.rate == Rate::Period(1) => {
-                RECORDED_BREAKPOINT
-            }
-            _ if self.plan.event.is_function() => BREAKPOINT,
-            (true, true) => SWITCH_OF_TASK,
-            (true, false) => SWITCH_OF_CPU,
-            (false, _) if self.config.rate == Rate::Period(1) => RECORDED,
-            (false, _) => OCCURRENCE,
-        }
     }
 
     /// Whether something that goes before flame kept it from its CPUs.

@@ -139,7 +139,12 @@ pub fn near_names(name: &str, all: &[String]) -> String {
 
 /// The names most like one that does not exist.
 fn nearest(name: &str, all: &[String]) -> Vec<String> {
-    let alike = |other: &String| (strsim::jaro_winkler(name, other), other.clone());
+    let alike = |other: &String| {
+        // The name without its group may be what was meant.
+        let points = [other.as_str(), other.split_once(':').map_or("", |(_, point)| point)];
+        let likeness = points.map(|point| strsim::jaro_winkler(name, point));
+        (likeness[0].max(likeness[1]), other.clone())
+    };
     let mut alike: Vec<(f64, String)> = all.iter().map(alike).collect();
     alike.retain(|(likeness, _)| *likeness > 0.8);
     alike.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -175,6 +180,7 @@ mod tests {
         let all = ["block:block_rq_issue", "sched:sched_switch", "sched:sched_waking"];
         let all = all.map(str::to_owned);
         assert_eq!(nearest("sched:sched_swich", &all)[0], "sched:sched_switch");
+        assert_eq!(nearest("sched_switch", &all)[0], "sched:sched_switch");
         assert_eq!(nearest("zzz", &all), Vec::<String>::new());
     }
 }

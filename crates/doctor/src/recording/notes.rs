@@ -79,6 +79,9 @@ pub fn of_nothing_shown(profile: &Profile, shown: usize) -> Option<Note> {
 /// A smaller part of the target's CPU time is not worth a word.
 const SLOWED: f64 = 0.05;
 
+/// Nor is a smaller part of what slowed it down.
+const WORTH_SAYING: f64 = 0.1;
+
 /// More stacks than one in so many that are not whole are worth a word.
 const MANY: u64 = 20;
 
@@ -123,8 +126,13 @@ pub fn of_late_readers(sessions: &Sessions, health: &Health) -> Option<Note> {
     })
 }
 
-/// What counting the occurrences of events has cost the target, if it did.
-pub fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
+/// What being recorded has cost the target, where that is much, and always for breakpoints. So many of its tasks have ended.
+pub fn of_cost(
+    sessions: &Sessions,
+    health: &Health,
+    accounted: Option<Nanos>,
+    ended_tasks: u64,
+) -> Option<Note> {
     let cost = |is_function: bool| {
         let all = sessions.all().iter().filter(|one| one.event().is_function() == is_function);
         let each = all.filter_map(|one| Some((one.happened()?, one.cost_of_occurrence())));
@@ -132,26 +140,31 @@ pub fn of_cost(sessions: &Sessions, accounted: Option<Nanos>) -> Vec<Note> {
             (count + happened, seconds + happened as f64 * cost.as_secs_f64())
         })
     };
-    let mut notes = Vec::new();
-    let (calls, seconds) = cost(true);
-    if calls > 0 {
-        let (calls, each) = (group_thousands(calls), seconds / calls as f64 * 1e6);
-        notes.push(Note::plain(format!(
-            "{calls} calls hit a breakpoint, at some {each:.0} us each: {seconds:.2} s in all"
-        )));
+    let samples = health.samples + health.stray_samples;
+    let of_samples = sessions.first().cost_of_samples(samples).as_secs_f64();
+    let start: f64 = sessions.all().iter().map(|one| one.cost_of_start().as_secs_f64()).sum();
+    let (calls, of_calls) = cost(true);
+    let (events, of_events) = cost(false);
+    let parts = [
+        (of_calls, calls, "calls that hit a breakpoint"),
+        (of_events, events, "events"),
+        (of_samples, samples, "samples"),
+        (ended_tasks as f64 * start, ended_tasks, "threads and processes that it started"),
+    ];
+    let all: f64 = parts.iter().map(|(seconds, ..)| seconds).sum();
+    let share = accounted.map(|time| all / time.as_secs_f64().max(f64::MIN_POSITIVE));
+    if calls == 0 && share.is_none_or(|share| share <= SLOWED) {
+        return None;
     }
-    let (occurrences, seconds) = cost(false);
-    let share = accounted.map_or(0.0, |all| seconds / all.as_secs_f64().max(f64::MIN_POSITIVE));
-    if share > SLOWED {
-        let (occurrences, each) =
-            (group_thousands(occurrences), seconds / occurrences as f64 * 1e6);
-        notes.push(Note::plain(format!(
-            "the target was slowed down: {occurrences} events of some {each:.2} us each took {seconds:.2} s, {:.0} % of \
-             its CPU time",
-            (share * 100.0).min(100.0)
-        )));
-    }
-    notes
+    let shown = parts.iter().filter(|(seconds, ..)| *seconds > all * WORTH_SAYING);
+    let shown = shown.map(|(seconds, count, what)| {
+        format!("{} {what} ({seconds:.2} s)", group_thousands(*count))
+    });
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let share = share.map_or_else(String::new, |share| {
+        format!(", {:.0} % of its CPU time", (share * 100.0).min(100.0))
+    });
+    Some(Note::plain(format!("the target was slowed down by some {all:.2} s{share}: {shown}")))
 }
 
 /// The notes on what was opened; what was refused for several events is said once.

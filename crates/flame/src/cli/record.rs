@@ -10,7 +10,7 @@ use flame_profile::{ByteLen, Cpu, Hz, Pid, Tid};
 use flame_recorder::{DEFAULT_MAX_DEPTH, parse_event};
 use flame_sampler::{
     CallGraph, DEFAULT_STACK_COPY, EventType, MAX_STACK_COPY, ParseEventError, event_names,
-    max_sample_rate, near_names, parse_cpu_list,
+    max_sample_rate, near_names, parse_cpu_list, tracepoints,
 };
 
 use super::outputs::OutputArgs;
@@ -166,15 +166,15 @@ pub(crate) struct SamplingArgs {
     /// What is measured of system calls: bytes, count or latency (from entry to return)
     ///
     /// The default is bytes, and count for --mode syscalls.
-    #[arg(long, value_name = "HOW", requires = "mode", hide_short_help = true)]
+    #[arg(long, value_name = "HOW", hide_short_help = true)]
     pub(crate) measure: Option<Measure>,
 
     /// For --mode alloc, the library or program that has malloc, if flame does not find it
-    #[arg(long, value_name = "FILE", requires = "mode", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) allocator: Option<PathBuf>,
 
     /// For --mode alloc, only what is not freed before the recording ends
-    #[arg(long, requires = "mode", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) live: bool,
 
     /// Keep the time of each sample in .pb.gz, for heat maps, flame charts and fold --time
@@ -190,15 +190,15 @@ pub(crate) struct SamplingArgs {
     pub(crate) pair: Option<List<EventType>>,
 
     /// For --mode off-cpu, wakeup and offwake, only waits in these states: S, D (for a disk), R, T, I
-    #[arg(long, value_name = "S,D,...", requires = "mode", hide_short_help = true)]
+    #[arg(long, value_name = "S,D,...", hide_short_help = true)]
     pub(crate) state: Option<String>,
 
     /// For --mode off-cpu, wakeup and offwake, only waits of at least this time: 1us, 10ms
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, hide_short_help = true)]
     pub(crate) min_block: Option<Duration>,
 
     /// For --mode off-cpu, wakeup and offwake, only waits of at most this time
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "mode", hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, hide_short_help = true)]
     pub(crate) max_block: Option<Duration>,
 
     /// Kernel code only
@@ -400,7 +400,7 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 fn events(text: &str) -> Result<List<EventType>, String> {
     let mut events: Vec<EventType> = Vec::new();
     for name in event_names_in(text) {
-        let event = parse_event(name).map_err(|error| nearest(name).unwrap_or(error))?;
+        let event = parse_event(name).map_err(|error| unknown(name).unwrap_or(error))?;
         if events.contains(&event) {
             return Err(format!("{event} stands there twice"));
         }
@@ -409,12 +409,15 @@ fn events(text: &str) -> Result<List<EventType>, String> {
     Ok(List(events))
 }
 
-/// What is said of an event that there is not, where its name is like that of another.
-fn nearest(name: &str) -> Option<String> {
+/// What is said of an event that there is not.
+fn unknown(name: &str) -> Option<String> {
     let Err(ParseEventError::Unknown { text }) = name.parse::<EventType>() else { return None };
-    let all: Vec<String> = event_names().into_iter().map(str::to_owned).collect();
+    let names = event_names().into_iter().map(str::to_owned);
+    let all: Vec<String> = names.chain(tracepoints().unwrap_or_default()).collect();
     let near = near_names(&text.split(':').next().unwrap_or_default().to_lowercase(), &all);
-    (!near.is_empty()).then(|| format!("unknown event '{text}'{near}; --list-events names all"))
+    Some(format!(
+        "unknown event '{text}'{near}; --list-events names all, --list-events TEXT those that have TEXT in their names"
+    ))
 }
 
 /// The events of a list. Commas between the slashes of a PMU are those of one event:

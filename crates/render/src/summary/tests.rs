@@ -27,8 +27,9 @@ fn of_no_time_there_is_no_share() {
 
 #[test]
 fn how_far_shares_of_waits_may_be_off_is_said_with_advice_where_it_is_much() {
-    let text = |deviation| shares_of_waits(deviation, Paint(false));
-    let said = "within about 3 % of that time (one standard deviation): not all waits were sampled";
+    let off_cpu = OffCpuTime { deviation: Nanos(15_000_000), ..OffCpuTime::default() };
+    let text = |share| shares_of_waits(&off_cpu, share, Paint(false));
+    let said = "each within some 0.015 s, 3 % of that time (one standard deviation): not all waits were sampled";
     assert_eq!(text(0.03), said);
     assert_eq!(text(0.2).replace("20", "3"), format!("{said}; a higher -F samples more of them"));
 }
