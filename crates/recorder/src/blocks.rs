@@ -24,6 +24,8 @@ pub(crate) struct Block {
     pub(crate) event: usize,
     /// The bytes that it stands for.
     pub(crate) weight: u64,
+    /// One of so many was sampled.
+    pub(crate) period: u64,
     pub(crate) time: Nanos,
     pub(crate) cpu: Option<Cpu>,
 }
@@ -115,6 +117,14 @@ impl Blocks {
         live.into_iter().map(|(_, block)| block).collect()
     }
 
+    /// How far their sum may be off, since they stand for others: one standard deviation.
+    pub(crate) fn deviation(&self) -> f64 {
+        let variance = |block: &Block| {
+            (block.weight as f64).powi(2) * (1.0 - 1.0 / block.period.max(1) as f64)
+        };
+        self.live.values().map(variance).sum::<f64>().sqrt()
+    }
+
     /// What the blocks are not.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> + '_ {
         let too_many = (self.left_out > 0).then(|| {
@@ -133,6 +143,7 @@ impl Block {
             stack: Arc::default(),
             event: sample.event,
             weight: sample.period.saturating_mul(bytes),
+            period: sample.period,
             time,
             cpu: sample.cpu,
         }
@@ -150,7 +161,8 @@ mod tests {
 
     fn entered(blocks: &mut Blocks, function: usize, weight: u64) {
         let time = Nanos(weight);
-        let block = Block { stack: Wait::default(), event: function, weight, time, cpu: None };
+        let stack = Wait::default();
+        let block = Block { stack, event: function, weight, period: 2, time, cpu: None };
         blocks.entered(TID, block);
     }
 
@@ -160,6 +172,17 @@ mod tests {
 
     fn freed(blocks: &mut Blocks, address: u64) {
         blocks.live.remove(&(PID, address));
+    }
+
+    /// One of two was sampled: each that was seen may be none or two.
+    #[test]
+    fn what_blocks_stand_for_is_as_uncertain_as_they_are_few() {
+        let mut blocks = Blocks::new(BlockEvents { function_of: vec![0, 1] });
+        for address in 1..=8 {
+            entered(&mut blocks, MALLOC, 100);
+            blocks.returned(PID, TID, MALLOC, address);
+        }
+        assert!((blocks.deviation() - 200.0).abs() < 1e-9, "{}", blocks.deviation());
     }
 
     #[test]

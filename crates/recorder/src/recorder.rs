@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flame_events::{EventKind, EventSource};
-use flame_profile::{Health, Hz, Meta, Nanos, Profile};
+use flame_profile::{Health, Hz, Meta, Nanos, Profile, whole};
 use flame_sampler::{Privilege, Rate, SamplerError, Sessions, Target};
 
 use crate::SharedFiles;
@@ -380,8 +380,8 @@ impl<S: EventSource> Recorder<S> {
             self.adds_up || self.stream.others.is_empty() || self.collector.measures_time();
         let value = is_one.then(|| self.stream.shown_value()).flatten();
         scripts.tell(value, &mut profile.health);
-        if self.collector.leaves_out_freed() {
-            profile.health.standard_error = 0;
+        if let Some(deviation) = self.collector.deviation_of_blocks() {
+            profile.health.standard_error = whole(deviation);
         }
         if self.shows_idle {
             tally.add_idle(&mut profile);

@@ -330,9 +330,9 @@ impl Collector {
         }
     }
 
-    /// Whether what is freed again is left out of what samples add up to.
-    pub(crate) fn leaves_out_freed(&self) -> bool {
-        self.blocks.is_some()
+    /// How far the sum of what was not freed may be off, where only that stays.
+    pub(crate) fn deviation_of_blocks(&self) -> Option<f64> {
+        self.blocks.as_ref().map(Blocks::deviation)
     }
 
     /// Whether samples stand for the time behind an event, and not for the event.
