@@ -308,6 +308,10 @@ impl Profile {
             self.scale(2 * event + 1, u64::try_from(part).unwrap_or(u64::MAX));
         }
         self.health.samples = left.len() as u64;
+        // Neither is known of a part.
+        (self.health.coverage, self.health.occurrences) = (None, None);
+        let of = |duration: Nanos| times.end.min(duration).saturating_since(times.start);
+        self.meta.duration = self.meta.duration.map(of);
         self.timeline = Some(left);
         true
     }

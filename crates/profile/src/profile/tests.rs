@@ -27,15 +27,19 @@ fn samples_of_a_time_and_of_some_threads_are_left() {
         profile.samples().map(|sample| sample.values.to_vec()).collect()
     };
     let mut part = profile(&samples);
+    part.meta.duration = Some(Nanos(50_000_000));
     assert!(part.keep(Nanos(10_000_000)..Nanos(40_000_000), |_| true));
+    assert_eq!(part.meta.duration, Some(Nanos(30_000_000)));
     assert_eq!(values(&part), [[1, 20], [2, 40]]);
     let times = part.timeline.iter().flat_map(Timeline::iter).map(|sample| sample.time.0);
     assert_eq!(times.collect::<Vec<_>>(), [10_000_000, 20_000_000, 30_000_000]);
 
     let mut of_one = profile(&samples);
+    of_one.meta.duration = Some(Nanos(50_000_000));
     let first = of_one.samples().next().unwrap().thread;
     assert!(of_one.keep(Nanos(0)..Nanos(u64::MAX), |thread| thread == first));
     assert_eq!(values(&of_one), [[3, 60], [0, 0]]);
+    assert_eq!(of_one.meta.duration, Some(Nanos(50_000_000)));
 
     let mut without = profile(&samples);
     without.timeline = None;
