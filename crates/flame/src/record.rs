@@ -132,7 +132,7 @@ fn record(
     let finished = recorder.finish_whole().map_err(|error| failure(&error))?;
     let Finished { mut profile, source: sessions, times } = finished;
     tracing::info!("named");
-    notes.extend(recording::of_cost(&sessions, &profile.health, times.all(), ended_tasks));
+    notes.extend(recording::of_cost(&sessions, &profile, times.all(), ended_tasks));
     let session = sessions.first();
     describe(&mut profile, target.describe(), &plan.files);
     notes.extend(recording::of_hidden_kernel(&profile.health));

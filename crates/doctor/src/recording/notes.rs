@@ -79,6 +79,9 @@ pub fn of_nothing_shown(profile: &Profile, shown: usize) -> Option<Note> {
 /// A smaller part of the target's CPU time is not worth a word.
 const SLOWED: f64 = 0.05;
 
+/// Nor is a smaller part of the time that passed.
+const NOTICED: f64 = 0.01;
+
 /// Nor is a smaller part of what slowed it down.
 const WORTH_SAYING: f64 = 0.1;
 
@@ -129,7 +132,7 @@ pub fn of_late_readers(sessions: &Sessions, health: &Health) -> Option<Note> {
 /// What being recorded has cost the target, where that is much, and always for breakpoints. So many of its tasks have ended.
 pub fn of_cost(
     sessions: &Sessions,
-    health: &Health,
+    profile: &Profile,
     accounted: Option<Nanos>,
     ended_tasks: u64,
 ) -> Option<Note> {
@@ -140,7 +143,7 @@ pub fn of_cost(
             (count + happened, seconds + happened as f64 * cost.as_secs_f64())
         })
     };
-    let samples = health.samples + health.stray_samples;
+    let samples = profile.health.samples + profile.health.stray_samples;
     let of_samples = sessions.first().cost_of_samples(samples).as_secs_f64();
     let start: f64 = sessions.all().iter().map(|one| one.cost_of_start().as_secs_f64()).sum();
     let (calls, of_calls) = cost(true);
@@ -153,7 +156,10 @@ pub fn of_cost(
     ];
     let all: f64 = parts.iter().map(|(seconds, ..)| seconds).sum();
     let share = accounted.map(|time| all / time.as_secs_f64().max(f64::MIN_POSITIVE));
-    if calls == 0 && share.is_none_or(|share| share <= SLOWED) {
+    // Who waits nearly all the time is not kept from anything.
+    let elapsed = profile.meta.duration.map_or(0.0, Nanos::as_secs_f64);
+    let is_much = share.is_some_and(|share| share > SLOWED) && all > elapsed * NOTICED;
+    if calls == 0 && !is_much {
         return None;
     }
     let shown = parts.iter().filter(|(seconds, ..)| *seconds > all * WORTH_SAYING);
