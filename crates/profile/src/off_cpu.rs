@@ -75,7 +75,8 @@ impl OffCpuTime {
     /// The deviation as a share of all time; `None` where it is too small to matter.
     pub fn deviation_share(self) -> Option<f64> {
         let share = self.deviation.0 as f64 / self.time.0.max(1) as f64;
-        (share >= 0.005).then_some(share)
+        // A hundredth of a second is a small part of many threads' time, and may be all of a box.
+        (share >= 0.005 || self.deviation >= Nanos(10_000_000)).then_some(share)
     }
 }
 

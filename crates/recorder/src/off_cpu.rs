@@ -200,6 +200,11 @@ impl<S: Clone> OffCpu<S> {
         away.map(|away| away.is_looked_at = true).is_some()
     }
 
+    /// Whether the wait of a thread has a sample, whatever that lacks.
+    pub(crate) fn is_sampled(&self, tid: Tid) -> bool {
+        self.away.get(&tid).is_some_and(|away| away.sample.is_some())
+    }
+
     /// Threads that have waited at least that long, and of which it is not known where. Where only
     /// some states are shown, they are in others.
     pub(crate) fn wait_somewhere(

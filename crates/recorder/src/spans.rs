@@ -80,8 +80,10 @@ impl<S: Clone> Spans<S> {
         let OffCpuTime { time, waits, sampled, unpaired, .. } = sums;
         let seconds = time.as_secs_f64();
         let within = sums.deviation_share().map_or_else(String::new, |share| {
-            let percent = share * 100.0;
-            format!(": shares are within about {percent:.0} % of the time (one standard deviation)")
+            let (percent, off) = (share * 100.0, sums.deviation.as_secs_f64());
+            format!(
+                ": each box is within some {off:.3} s, {percent:.1} % of the time (one standard deviation)"
+            )
         });
         let all =
             format!("{waits} calls took {seconds:.3} s; {sampled} of them were sampled{within}");

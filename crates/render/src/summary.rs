@@ -253,7 +253,9 @@ fn complete(health: &Health, share: f64, distinct: usize, paint: Paint) -> Strin
 /// How far each box may be off, since not all waits were sampled.
 fn shares_of_waits(off_cpu: &OffCpuTime, share: f64, paint: Paint) -> String {
     let seconds = off_cpu.deviation.as_secs_f64();
-    let within = format!("each within some {seconds:.3} s, {:.0} % of that time", share * 100.0);
+    let percent = share * 100.0;
+    let percent = if percent < 1.0 { format!("{percent:.1}") } else { format!("{percent:.0}") };
+    let within = format!("each within some {seconds:.3} s, {percent} % of that time");
     let (within, advice) = match share > 0.05 {
         true => (paint.yellow(&within), "; a higher -F samples more of them"),
         false => (within, ""),

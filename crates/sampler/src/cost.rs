@@ -36,8 +36,12 @@ impl Session {
         }
     }
 
-    /// What so many samples cost the target: the kernel copies stacks, and readers take the CPU.
+    /// What so many samples cost the target: the kernel copies stacks, and readers take the CPU. Those of who leaves its CPU cost
+    /// that one nothing.
     pub fn cost_of_samples(&self, samples: u64) -> Nanos {
+        if self.config.switches {
+            return Nanos(0);
+        }
         let looks = self.readers.ran().min(Nanos(samples.saturating_mul(LOOK.0)));
         Nanos(samples.saturating_mul(SAMPLE.0).saturating_add(looks.0))
     }
@@ -46,8 +50,9 @@ impl Session {
     pub fn cost_of_start(&self) -> Nanos {
         match &self.events {
             Events::Tasks(_) if self.plan.inherit => {
-                let each = self.events().count() as u64 / (self.taken.threads as u64).max(1);
-                Nanos(each * INHERITED.0)
+                // One for what happens to it, and one that samples what is counted.
+                let each = 1 + u64::from(self.occurrences.is_some());
+                Nanos(self.rings.cpus().count() as u64 * each * INHERITED.0)
             }
             _ => Nanos(0),
         }

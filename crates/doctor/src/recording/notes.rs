@@ -144,7 +144,8 @@ pub fn of_cost(
         })
     };
     let samples = profile.health.samples + profile.health.stray_samples;
-    let of_samples = sessions.first().cost_of_samples(samples).as_secs_f64();
+    let of_samples = sessions.all().iter().map(|one| one.cost_of_samples(samples)).min();
+    let of_samples = of_samples.unwrap_or_default().as_secs_f64();
     let start: f64 = sessions.all().iter().map(|one| one.cost_of_start().as_secs_f64()).sum();
     let (calls, of_calls) = cost(true);
     let (events, of_events) = cost(false);
@@ -155,6 +156,10 @@ pub fn of_cost(
         (ended_tasks as f64 * start, ended_tasks, "threads and processes that it started"),
     ];
     let all: f64 = parts.iter().map(|(seconds, ..)| seconds).sum();
+    // It cannot be more than there was.
+    let least = accounted.map_or(all, |time| time.as_secs_f64().min(all));
+    let parts = parts.map(|(seconds, count, what)| (seconds * least / all.max(1e-9), count, what));
+    let all = least;
     let share = accounted.map(|time| all / time.as_secs_f64().max(f64::MIN_POSITIVE));
     // Who waits nearly all the time is not kept from anything.
     let elapsed = profile.meta.duration.map_or(0.0, Nanos::as_secs_f64);

@@ -22,8 +22,10 @@ const LOOK_AT_ALL: Duration = Duration::from_millis(5);
 /// The same of those that have waited for long since.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// It rests for so many times as long as it looked: a tenth of a CPU is what looks take at most.
+/// It rests for so many times as long as it looked: a tenth of a CPU is what looks take at most. Those that have a sample, of
+/// which only a part is missing, wait for twice as long, and nobody for them.
 const REST_PER_LOOK: u32 = 9;
+const REST_OF_SAMPLED: u32 = 19;
 
 /// How much is read of the stack of a thread that waits: of most threads the former is all.
 const SHORT_STACK: usize = 32 << 10;
@@ -51,6 +53,8 @@ pub(super) struct Looks {
     /// When it was last asked; never while those are looked at that wait when the recording begins.
     listed: Nanos,
     rests_until: Option<Instant>,
+    /// The same for those that have a sample.
+    rests_of_sampled: Option<Instant>,
     /// How many waits were not sampled when that changed last, and when that was.
     unsampled: (u64, Option<Instant>),
     scripts: WaitingScripts,
@@ -67,29 +71,46 @@ impl Collector {
     /// Looks where threads wait of which that is not known, for a little while: events come meanwhile, and
     /// are to be taken in.
     pub(crate) fn look_at_waiting(&mut self, clock: impl Fn() -> Nanos) {
-        let are_alone = self.wakings.as_ref().is_some_and(|wakings| wakings.are_alone);
+        let is_first = self.looks.listed == Nanos(0) && !self.looks.waiting.is_empty();
         let begun = Instant::now();
-        if self.looks.rests_until.is_some_and(|until| begun < until) {
+        if !is_first && self.looks.rests_until.is_some_and(|until| begun < until) {
             return;
         }
-        if !are_alone && self.looks.waiting.is_empty() {
-            let now = clock();
-            let Some(away) = self.away() else { return };
-            self.looks.waiting = away.wait_somewhere(now, LONG, lacks_callers);
-            // There may be no time for all of them, always.
-            fastrand::shuffle(&mut self.looks.waiting);
-            self.looks.listed = now;
+        if !is_first {
+            self.list_waiting(clock());
         }
-        let is_first = self.looks.listed == Nanos(0);
         let deadline = begun + if is_first { LOOK_AT_ALL } else { LOOK };
         while Instant::now() < deadline {
             let Some((pid, tid)) = self.looks.waiting.pop() else { break };
+            let Some(away) = self.away() else { break };
+            let (is_sampled, now) = (away.is_sampled(tid), Instant::now());
+            let rests = self.looks.rests_of_sampled.filter(|_| is_sampled && !is_first);
+            // All that come behind it have a sample, too.
+            if rests.is_some_and(|until| now < until) {
+                break;
+            }
             if self.away().is_some_and(|away| away.is_to_be_looked_at(tid, lacks_callers)) {
                 self.look_at(pid, tid, &clock);
+                let (took, end) = (now.elapsed(), Instant::now());
+                match is_sampled {
+                    true => self.looks.rests_of_sampled = Some(end + took * REST_OF_SAMPLED),
+                    false => self.looks.rests_until = Some(end + took * REST_PER_LOOK),
+                }
             }
         }
-        self.looks.rests_until =
-            (!is_first).then(|| Instant::now() + begun.elapsed() * REST_PER_LOOK);
+    }
+
+    /// Lists who waits now and is to be looked at, those without any sample last, which are looked at first.
+    fn list_waiting(&mut self, now: Nanos) {
+        if self.wakings.as_ref().is_some_and(|wakings| wakings.are_alone) {
+            return;
+        }
+        let Some(away) = self.away() else { return };
+        let mut waiting = away.wait_somewhere(now, LONG, lacks_callers);
+        // There may be no time for all of them, always.
+        fastrand::shuffle(&mut waiting);
+        waiting.sort_by_key(|(_, tid)| !away.is_sampled(*tid));
+        (self.looks.waiting, self.looks.listed) = (waiting, now);
     }
 
     /// Whether waits went unsampled lately: long ones among those to come are to be looked at.
