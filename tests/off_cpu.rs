@@ -317,7 +317,8 @@ fn limits_leave_out_waits_and_say_how_many() {
     assert!(ended.stderr.contains("of other lengths left out"), "{}", ended.stderr);
     let (_, folded) = waits(&["--max-block", "100ms"], &[&program]);
     assert!(folded.with(&["in_naps"]) > SECOND / 4);
-    assert_eq!(folded.with(&["in_pipe"]), 0);
+    // It may be preempted for a moment.
+    assert!(folded.with(&["in_pipe"]) < SECOND / 100, "{folded:?}");
     let none = ["record", "--mode", "off-cpu", "--min-block", "1h", "--", &program];
     run(&none).error(1, &["no samples", "shorter or longer", "--min-block"]);
 }
