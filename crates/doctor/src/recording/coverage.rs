@@ -13,8 +13,10 @@ const ENOUGH: f64 = 0.95;
 /// More than this is worth one, too.
 const TOO_MUCH: f64 = 1.1;
 
-/// So many tasks of a recording that have fewer samples than that each have much of their time in their starts.
+/// So many tasks of a recording that have fewer samples than [`FEW_SAMPLES`] each have much of their time in their starts.
 const MANY_TASKS: u64 = 5;
+
+/// Fewer say little.
 const FEW_SAMPLES: u64 = 30;
 
 /// How far below 1 the coverage may be by chance alone: two standard errors. Of a CPU's random
@@ -54,7 +56,8 @@ pub fn unseen(
     if coverage.accounted == Nanos(0) {
         return None;
     }
-    if coverage.fraction() > TOO_MUCH + chance {
+    // A few say nothing: the kernel's own count may be of another tick.
+    if coverage.fraction() > TOO_MUCH + chance && health.samples >= FEW_SAMPLES {
         return Some(Note::plain(format!(
             "the samples stand for {:.1} % more CPU time than the kernel counted for the target: \
              its total is too high by that, and shares may be off",

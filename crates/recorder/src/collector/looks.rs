@@ -179,11 +179,14 @@ impl Collector {
         let mut last = None;
         for most in [SHORT_STACK, LONG_STACK] {
             let bytes = self.locator.read_stack(pid, place.1, most);
+            if bytes.is_empty() {
+                break;
+            }
             let looked_at = clock();
             self.locator.advance_to(looked_at);
             let walked = self.walker.walk_waiting(pid, place, &bytes, &mut self.locator);
             let is_short = walked.0 == StackEnd::CopyTooShort;
-            last = (!bytes.is_empty()).then_some((bytes, looked_at, walked));
+            last = Some((bytes, looked_at, walked));
             if !is_short {
                 break;
             }
