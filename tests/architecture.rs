@@ -9,6 +9,7 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flame-profile", &[]),
     ("flame-debuginfod", &["flame-profile"]),
+    ("flame-message", &["flame-profile"]),
     ("flame-threads", &[]),
     ("flame-diff", &["flame-profile", "flame-threads"]),
     ("flame-events", &["flame-profile"]),
@@ -42,17 +43,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "flame-events",
             "flame-image",
+            "flame-message",
             "flame-profile",
             "flame-recorder",
-            "flame-render",
             "flame-sampler",
             "flame-symbolize",
             "flame-unwind",
         ],
     ),
-    ("flame-render", &["flame-diff", "flame-profile", "flame-threads"]),
+    ("flame-render", &["flame-diff", "flame-message", "flame-profile", "flame-threads"]),
     ("flame-own-files", &["flame-doctor", "flame-recorder"]),
-    ("flame-uboot", &["flame-profile", "flame-render"]),
+    ("flame-uboot", &["flame-message", "flame-profile"]),
     (
         "flame",
         &[
@@ -61,6 +62,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flame-doctor",
             "flame-formats",
             "flame-image",
+            "flame-message",
             "flame-own-files",
             "flame-profile",
             "flame-recorder",

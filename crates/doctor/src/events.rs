@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use crate::check::Check;
 use crate::rights::{by_root, paranoid_fix, why_refused};
-use flame_render::reason;
+use flame_message::reason;
 
 /// How much of an event works.
 enum Answer {

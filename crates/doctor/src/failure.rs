@@ -2,9 +2,9 @@
 
 use std::io;
 
+use flame_message::{Failure, clean_name, reason};
 use flame_profile::{Hz, Tid};
 use flame_recorder::NoAllocator;
-use flame_render::{Failure, clean_name, reason};
 use flame_sampler::{CgroupError, SamplerError};
 use nix::unistd::Uid;
 
@@ -201,8 +201,8 @@ fn as_root(failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use flame_message::Paint;
     use flame_profile::ByteLen;
-    use flame_render::Paint;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Advice on images that lack something: what they were compiled from, and what to do about it.
 
 use flame_image::ImageFile;
-use flame_render::clean_name;
+use flame_message::clean_name;
 use flame_symbolize::Sources;
 
 /// The language whose compiler made an image.

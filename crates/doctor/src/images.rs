@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use flame_events::{Found, ImageKey};
 use flame_image::{ImageFile, UnwindCoverage};
+use flame_message::group_thousands;
 use flame_profile::Missing;
 use flame_recorder::open_file;
-use flame_render::group_thousands;
 use flame_symbolize::Sources;
 
 use crate::check::Check;

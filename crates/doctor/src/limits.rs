@@ -3,8 +3,8 @@
 use std::fs;
 use std::str::FromStr;
 
+use flame_message::{group_thousands, reason};
 use flame_profile::{Hz, Tid};
-use flame_render::group_thousands;
 use flame_sampler::{
     Concession, DEFAULT_FREQUENCY, Feature, Privilege, SamplerConfig, SamplerError, Session,
     Target, max_sample_rate, paranoid_level, probe,
@@ -15,7 +15,6 @@ use nix::sys::resource::{Resource, getrlimit};
 use crate::check::Check;
 use crate::process::Process;
 use crate::rights::{by_root, needs_admin};
-use flame_render::reason;
 
 /// Fewer frames of a kernel stack than this cut ordinary ones.
 const KERNEL_FRAMES: u64 = 64;

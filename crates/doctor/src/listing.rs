@@ -1,7 +1,7 @@
 //! The report as a listing for people.
 
+use flame_message::{Paint, clean_name};
 use flame_recorder::host_name;
-use flame_render::{Paint, clean_name};
 use nix::unistd::{Uid, User};
 
 use crate::check::{Check, Group, Report, Status};

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use flame_message::{Failure, Note};
 use flame_profile::{Pid, Tid};
 use flame_recorder::{LiveFiles, TargetFiles, all_processes, command_line};
-use flame_render::{Failure, Note};
 use flame_sampler::{parent_of, process_of};
 
 /// Processes of a name that are listed at most.

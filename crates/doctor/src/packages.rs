@@ -9,7 +9,7 @@ use std::path::Path;
 use rustc_hash::FxHashSet;
 
 use crate::rights::by_root;
-use flame_render::quoted;
+use flame_message::quoted;
 
 /// Where dpkg keeps a list of files a package.
 const LISTS: &str = "/var/lib/dpkg/info";

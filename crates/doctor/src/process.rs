@@ -17,7 +17,7 @@ use nix::unistd::Uid;
 use crate::check::{Check, Facts};
 use crate::rights::{by_root, more_rights, needs_admin, paranoid, paranoid_fix, user_name};
 use crate::runtime;
-use flame_render::{quoted, reason};
+use flame_message::{quoted, reason};
 
 /// A process with what it has mapped.
 #[derive(Debug)]

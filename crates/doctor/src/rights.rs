@@ -14,7 +14,7 @@ use caps::{CapSet, Capability};
 use flame_sampler::{Feature, Privilege, paranoid_level, probe};
 use nix::unistd::{Uid, User};
 
-use flame_render::quoted;
+use flame_message::quoted;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 

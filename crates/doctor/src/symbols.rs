@@ -9,7 +9,7 @@ use flame_sampler::kptr_restrict;
 
 use crate::check::Check;
 use crate::rights::{by_root, more_rights, paranoid};
-use flame_render::reason;
+use flame_message::reason;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 

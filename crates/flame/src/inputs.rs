@@ -9,10 +9,10 @@ use flame_formats::{
     FORMATS, Names, NamesOf, PprofError, ReadError, ReadInput, ReadOptions, Skipped, SkippedPart,
     Source, files_in, read_input,
 };
+use flame_message::{clean_name, counted};
 use flame_own_files::is_refused;
 use flame_profile::{Health, NO_COUNT, Profile, ValueType, Weight};
 use flame_recorder::LiveFiles;
-use flame_render::{clean_name, counted};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::cli::{Cli, InputArgs};

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use flame_render::printable;
-pub(crate) use flame_render::{Failure, Note, quoted, reason};
+use flame_message::printable;
+pub(crate) use flame_message::{Failure, Note, quoted, reason};
 
 use crate::cli::Cli;
 use crate::terminal::{Color, Paint};

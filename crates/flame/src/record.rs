@@ -17,9 +17,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flame_doctor::{failure, recording};
+use flame_message::counted;
 use flame_profile::Profile;
 use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name, set_titles};
-use flame_render::{counted, recording_footer, recording_summary};
+use flame_render::{recording_footer, recording_summary};
 use flame_sampler::{ExitReport, Sessions, Taken};
 
 use crate::cli::{Cli, RecordArgs};

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flame_formats::ReadOptions;
+use flame_message::{counted, group_thousands};
 use flame_profile::{Annotations, CallTree, Health, Profile};
-use flame_render::{counted, group_thousands, recording_footer};
+use flame_render::recording_footer;
 
 use crate::cli::{Cli, OutputArgs, PictureArgs, RenderArgs};
 use crate::inputs::{self, say_skipped, shown_path};

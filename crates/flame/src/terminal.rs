@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-pub(crate) use flame_render::Paint;
+pub(crate) use flame_message::Paint;
 use flame_render::{ColourDepth, Palette};
 use nix::sys::stat::{fstat, major, minor};
 use terminal_size::terminal_size_of;

@@ -7,10 +7,9 @@ mod quality;
 mod table;
 
 use flame_diff::{DiffTree, Evidence, FunctionChange, Presence, Scaling, Side, Weights};
+use flame_message::{ValueScale, clean_name, counted, group_thousands};
 use flame_profile::{FrameKind, Label, ValueType, Weight, whole};
 
-use crate::amount::{ValueScale, counted, group_thousands};
-use crate::name::clean_name;
 pub use doubts::{are_identical, are_strangers, diff_failure, doubts, missing_function};
 pub use gate::{gate_doubt, gate_failure};
 pub use quality::{ProfileQuality, Quality};

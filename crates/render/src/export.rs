@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
+use flame_message::{ValueScale, clean_name, format_share};
 use flame_profile::{CallTree, FrameKind, Label, Weight, functions, is_direction_mark};
 
-use crate::amount::{ValueScale, format_share};
-use crate::clean_name;
 use crate::text::{Report, TextConfig, write_call_tree};
 
 /// Writes one JSON object: `value` (name, unit, decimal places), `total`, `functions` with self

@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
+use flame_message::ValueScale;
 use flame_profile::{Nanos, Profile, TimedSample, Timeline, ValueType, Weight};
 
-use crate::amount::ValueScale;
 use crate::char_width::{MilliEm, text_width};
 use crate::lines::cut_end;
 use crate::svg::escape;

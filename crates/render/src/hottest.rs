@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flame_message::{Paint, shortened};
 use flame_profile::{CallTree, FrameKind, FunctionShare, LabelId, Node, Weight, functions};
 
-use crate::name::shortened;
-use crate::paint::Paint;
 use crate::whole::position;
 
 /// Functions that are listed.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-use crate::amount::group_thousands;
+use flame_message::group_thousands;
 
 /// What tells a page of flame's from another one.
 pub const INDEX_MARK: &str = r#"<meta name="generator" content="flame">"#;

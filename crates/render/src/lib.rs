@@ -1,7 +1,7 @@
 //! Flame graphs as SVG and as text from a call tree.
 //!
 //! No files, no environment, no clock and no randomness: the same tree and configuration give the
-//! same bytes. Names are hostile input everywhere: see [`clean_name`].
+//! same bytes. Names are hostile input everywhere: see [`flame_message::clean_name`].
 //!
 //! ```
 //! use flame_profile::{CallTree, FrameKind, Location, Pid, Profile, StackId, Tid};
@@ -33,7 +33,6 @@
     warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
 )]
 
-mod amount;
 mod char_width;
 mod chart;
 mod colours;
@@ -46,23 +45,19 @@ mod index_page;
 mod label;
 mod layout;
 mod lines;
-mod message;
-mod name;
-mod paint;
 mod scripts;
 mod summary;
 mod svg;
 mod terminal;
 mod text;
 mod title;
+mod tooltip;
 mod towers;
 mod whole;
-mod words;
 
 #[cfg(test)]
 mod test_trees;
 
-pub use amount::{ValueScale, counted, format_share, group_thousands};
 pub use chart::{Chart, write_chart};
 pub use colours::{
     Background, ColourConfig, DeltaColours, Hue, Language, Palette, Rgb, Variation, name_colours,
@@ -76,9 +71,6 @@ pub use export::{markdown_text, write_csv, write_json, write_markdown};
 pub use heat_map::{HeatMap, write_heat_map};
 pub use index_page::{INDEX_MARK, IndexEntry, index_page};
 pub use label::Shorten;
-pub use message::{Failure, Note, printable};
-pub use name::{clean_name, shortened};
-pub use paint::Paint;
 pub use summary::{recording_footer, recording_summary};
 pub use svg::{
     BoxAttributes, DEFAULT_FONT_SIZE, DEFAULT_FONTS, DEFAULT_MIN_WIDTH, DEFAULT_NAME_TYPE,
@@ -88,4 +80,3 @@ pub use svg::{
 pub use terminal::{ColourDepth, TerminalConfig, write_terminal};
 pub use text::{DEFAULT_COLUMNS, DEFAULT_MIN_SHARE, DEFAULT_TOP, Report, TextConfig, write_text};
 pub use title::titled;
-pub use words::{quoted, reason};

@@ -1,8 +1,7 @@
 //! What the summary and footers say of interpreted programs.
 
+use flame_message::ValueScale;
 use flame_profile::{Health, Nanos, ScriptEnd, ValueType, Weight};
-
-use crate::amount::ValueScale;
 
 /// For each language how much is known of its programs' stacks.
 pub(crate) fn lines(health: &Health) -> Vec<(String, String)> {

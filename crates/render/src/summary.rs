@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flame_message::{Paint, clean_name, group_thousands};
 use flame_profile::{
     ByteLen, CallTree, Health, Meta, Missing, Nanos, Occurrences, OffCpuTime, Profile, StackEnd,
     Weight,
 };
 
-use crate::amount::group_thousands;
 use crate::hottest::hottest;
-use crate::name::clean_name;
-use crate::paint::Paint;
 use crate::scripts;
 
 mod shares;

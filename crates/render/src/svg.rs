@@ -23,9 +23,9 @@ mod xml;
 use std::io::{self, Write};
 
 use flame_diff::DiffTree;
+use flame_message::ValueScale;
 use flame_profile::CallTree;
 
-use crate::amount::ValueScale;
 use crate::colours::Colours;
 use crate::diff::{self, DiffPicture, Sides};
 pub use attributes::{BoxAttributes, NameAttributes};

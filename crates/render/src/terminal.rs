@@ -6,12 +6,11 @@
 
 use std::io::{self, Write};
 
+use flame_message::{ValueScale, clean_name, format_change, format_share};
 use flame_profile::{CallTree, Weight, narrow};
 use unicode_width::UnicodeWidthChar;
 
-use crate::amount::{ValueScale, format_change, format_share};
 use crate::char_width::Widths;
-use crate::clean_name;
 use crate::colours::{ColourConfig, Colours, Rgb};
 use crate::label::{Shorten, fit};
 use crate::layout::{Cell, Content, Narrow, layout};

@@ -5,10 +5,9 @@ mod tree;
 
 use std::io::{self, Write};
 
+use flame_message::{ValueScale, clean_name};
 use flame_profile::{CallTree, FrameKind, Label, Weight};
 
-use crate::amount::ValueScale;
-use crate::clean_name;
 use table::write_functions;
 
 /// Half a percent: two hundred branches at most on each level, so that the tree can be read.

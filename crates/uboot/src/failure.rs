@@ -2,8 +2,8 @@
 
 use std::io;
 
+use flame_message::{Failure, clean_name, group_thousands, reason};
 use flame_profile::CallTree;
-use flame_render::{Failure, clean_name, group_thousands, reason};
 
 use crate::error::UbootError;
 use crate::replay::Facts;

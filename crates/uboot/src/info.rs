@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Seek};
 
-use flame_render::{Failure, counted as count, group_thousands};
+use flame_message::{Failure, counted as count, group_thousands};
 
 use crate::failure::wrong_trace;
 use crate::follow::{Followed, Making, follow};

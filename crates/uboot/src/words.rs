@@ -2,8 +2,8 @@
 
 use std::io::{Read, Seek};
 
+use flame_message::{Failure, ValueScale, counted as count, group_thousands};
 use flame_profile::{ValueType, Weight};
-use flame_render::{Failure, ValueScale, counted as count, group_thousands};
 
 use crate::failure::strange_map;
 use crate::follow::Followed;

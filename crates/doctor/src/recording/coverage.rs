@@ -1,8 +1,8 @@
 //! What of the target's CPU time the samples stand for, and why not for all of it.
 
+use flame_message::{Failure, Note};
 use flame_profile::{Coverage, Health, Hz, Nanos, Occurrences, Profile};
 use flame_recorder::ProcessTimes;
-use flame_render::{Failure, Note};
 use flame_sampler::{PerTask, Privilege, Rate, Scope, Session};
 
 use crate::rights::{is_root, more_rights};

@@ -1,8 +1,8 @@
 //! A word about debug files that are missing or of another build although their image names them.
 
+use flame_message::Note;
 use flame_profile::Weight;
 use flame_recorder::{SeenImage, image_name};
-use flame_render::Note;
 use flame_symbolize::Sources;
 
 use crate::image_advice::mend_debug_files;

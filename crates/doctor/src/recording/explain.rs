@@ -1,8 +1,8 @@
 //! `--explain`: for each image what names are missing, and what would bring them.
 
+use flame_message::{Paint, clean_name};
 use flame_profile::{Health, Missing, Weight};
 use flame_recorder::{SeenImage, image_name};
-use flame_render::{Paint, clean_name};
 use flame_symbolize::{Source, Sources};
 
 use crate::image_advice::{Language, mend_debug_files};

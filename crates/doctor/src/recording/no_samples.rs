@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use flame_message::{Failure, group_thousands};
 use flame_profile::{Cpu, Nanos, Pid, Profile, Tid};
-use flame_render::{Failure, group_thousands};
 use flame_sampler::{Concession, Session, is_stopped};
 use nix::unistd::Uid;
 

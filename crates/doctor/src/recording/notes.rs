@@ -2,8 +2,8 @@
 
 use std::{fs, io};
 
+use flame_message::{Note, group_thousands};
 use flame_profile::{Health, Missing, Nanos, NotRead, Pid, Profile, ScriptEnd, StackEnd};
-use flame_render::{Note, group_thousands};
 use flame_sampler::{Concession, MAX_STACK_COPY, Rate, Refusal, Refused, Session, Sessions};
 
 use crate::failure::failure;

@@ -1,8 +1,8 @@
 //! What a runtime must be told for its code to have names and whole stacks.
 
+use flame_message::{Note, reason};
 use flame_profile::Pid;
 use flame_recorder::{JAVA_PATIENCE, JavaAnswer, JavaError, JitTarget, Runtime};
-use flame_render::{Note, reason};
 
 use crate::rights::is_root;
 use crate::runtime_advice::advice;

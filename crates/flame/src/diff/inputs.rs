@@ -4,11 +4,11 @@ use std::path::Path;
 
 use flame_diff::{Names, Run, Samples, counted_tree, match_roots, samples_of, side_of};
 use flame_formats::{ReadOptions, Whole};
+use flame_message::clean_name;
 use flame_profile::{
     CallTree, Columns, Health, Meta, Profile, SiblingOrder, TreeBuilder, TreeOptions, ValueType,
     Weight,
 };
-use flame_render::clean_name;
 
 use super::names_of;
 use super::sides::Sides;

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
+use flame_message::ValueScale;
 use flame_profile::{CallTree, LabelId, SiblingOrder, Weight};
-use flame_render::ValueScale;
 use regex_lite::Regex;
 
 use crate::cli::FilterArgs;

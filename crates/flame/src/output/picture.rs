@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use flame_message::clean_name;
 use flame_profile::{CallTree, SiblingOrder, TooLarge, ValueType, Weight};
 use flame_render::{
     ColourConfig, Direction, NameAttributes, Palette, Shorten, SvgConfig, TerminalConfig,
-    Variation, clean_name, name_colours,
+    Variation, name_colours,
 };
 
 use flame_sampler::Credentials;

@@ -1,7 +1,7 @@
 //! What pprof, which has whole numbers only, loses of weights with decimal places.
 
+use flame_message::{ValueScale, counted};
 use flame_profile::{CallTree, Weight};
-use flame_render::{ValueScale, counted};
 
 use super::Outputs;
 use crate::message::{Failure, warn};

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use flame_render::group_thousands;
+use flame_message::group_thousands;
 
 use crate::terminal::{self, Paint};
 

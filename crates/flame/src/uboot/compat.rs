@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use flame_render::counted;
+use flame_message::counted;
 use flame_uboot::{Measure, Proftool, Reading, broken_trace, wrong_for_proftool, wrong_trace};
 
 use super::input::{self, Bytes, shown};

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use flame_render::counted;
+use flame_message::counted;
 use flame_uboot::{
     FtraceKind, Functions, Making, Reading, UbootError, Written, complaints_of_file,
     complaints_of_map, follow, summary, write_ftrace, wrong_trace,

@@ -1,12 +1,10 @@
 //! Profiles that can be compared, but hardly mean the same.
 
 use flame_diff::{DiffError, DiffTree, Gate, Presence, Run, Samples};
+use flame_message::{Failure, clean_name, quoted};
 use flame_profile::{Meta, NodeId, ValueType};
 
 use super::marked_name;
-use crate::message::Failure;
-use crate::name::clean_name;
-use crate::words::quoted;
 
 /// What makes a comparison doubtful of one value of both sides, or of two. `is_scaled` says whether
 /// numbers of samples are made comparable by shares or by work.

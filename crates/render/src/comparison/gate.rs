@@ -1,12 +1,9 @@
 //! `--fail-if`: what is said where a change exceeds its bound.
 
 use flame_diff::{DiffTree, Excess, Gate, Part, Scaling};
+use flame_message::{Failure, clean_name, counted, quoted};
 
 use super::{marked_name, probability};
-use crate::amount::counted;
-use crate::message::Failure;
-use crate::name::clean_name;
-use crate::words::quoted;
 
 /// The exit status of a comparison that exceeds a bound.
 const EXCEEDED: u8 = 3;

@@ -2,11 +2,9 @@
 //!
 //! It says what the files say of themselves, and what in the comparison makes little sense.
 
+use flame_message::{clean_name, counted, group_thousands};
 use flame_profile::{Health, Meta};
 use serde_json::{Value, json};
-
-use crate::amount::{counted, group_thousands};
-use crate::name::clean_name;
 
 /// This many good files of a side share a line.
 const MANY: usize = 3;

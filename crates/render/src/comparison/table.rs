@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use flame_message::{Paint, clean_name, shortened};
+
 use super::{Change, Comparison, Row, probability};
-use crate::name::{clean_name, shortened};
-use crate::paint::Paint;
 
 /// Names of functions, with what stands behind them, are not cut below this.
 const LEAST_ROOM: usize = 16;

@@ -4,10 +4,10 @@
 //! (`viewer/sides.js`), since hiding a part of the stacks changes what the rest weighs.
 
 use flame_diff::{DiffNode, Presence, Side};
+use flame_message::clean_name;
 
 use super::sides::{Level, NOISE};
 use super::{ColourBy, Sides};
-use crate::clean_name;
 use crate::colours::{Colours, DeltaColours, Fill, Rgb};
 use crate::whole::position;
 

@@ -1,10 +1,10 @@
 //! What a node weighed before and weighs after, in one measure, and which widths follow.
 
 use flame_diff::{DiffNode, DiffTree, Evidence, Presence, Weights};
+use flame_message::ValueScale;
 use flame_profile::Weight;
 
 use super::{ColourBy, DiffPicture, DiffView};
-use crate::amount::ValueScale;
 use crate::layout::Shape;
 
 /// Two profiles with what their picture needs of them at every turn.

@@ -1,11 +1,12 @@
 use flame_diff::{DiffConfig, DiffTree, Run, Samples, Scaling};
+use flame_message::clean_name;
 use flame_profile::{Columns, FoldedReader, SiblingOrder, ValueType};
 use roxmltree::{Document, Node};
 
 use super::*;
 use crate::layout::Narrow;
 use crate::test_trees::Random;
-use crate::{SvgConfig, clean_name, write_diff_svg};
+use crate::{SvgConfig, write_diff_svg};
 
 fn run(name: &str, text: &str) -> Run {
     run_of(ValueType::samples(), name, text)

@@ -1,12 +1,11 @@
 //! What changed, in words; `viewer/change.js` says the same.
 
 use flame_diff::{DiffNode, Presence, Scaling, Side};
+use flame_message::{ValueScale, clean_name, group_thousands};
 use flame_profile::{Weight, whole};
 
 use super::sides::Level;
 use super::{DiffView, Sides};
-use crate::amount::{ValueScale, group_thousands};
-use crate::clean_name;
 
 /// What each [`Level`] means.
 const LEVELS: [&str; 8] = [

@@ -1,9 +1,9 @@
 //! Which share of what is shown stands on something that is not as it should be.
 
+use flame_message::Paint;
 use flame_profile::{CallTree, Evidence, Health, Profile, Weight, functions};
 
 use super::percent;
-use crate::paint::Paint;
 
 /// How much of what is shown is not known.
 #[derive(Clone, Copy, Debug, Default)]

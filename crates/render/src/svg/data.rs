@@ -25,6 +25,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use flame_message::clean_name;
 use flame_profile::{LabelId, narrow};
 
 use self::column::{Column, Packer};
@@ -32,7 +33,6 @@ use self::json::Json;
 use super::WORTH_A_THREAD;
 use super::document::Picture;
 use super::subject::Subject;
-use crate::clean_name;
 use crate::colours::is_gap;
 use crate::diff::level;
 

@@ -1,10 +1,9 @@
 //! What a graph shows, in a sentence: for screen readers and for whoever reads the file.
 
+use flame_message::{clean_name, format_share};
 use flame_profile::{CallTree, Weight, narrow};
 
-use crate::amount::format_share;
-use crate::clean_name;
-use crate::name::tooltip_name;
+use crate::tooltip::tooltip_name;
 
 /// Functions that are named.
 const MOST: usize = 5;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use flame_message::{ValueScale, clean_name};
+
 use super::chunks::Chunks;
 use super::config::SvgConfig;
 use super::data::Data;
@@ -12,8 +14,6 @@ use super::script::{STYLE, script};
 use super::subject::Subject;
 use super::xml::escape;
 use super::{around, paint};
-use crate::amount::ValueScale;
-use crate::clean_name;
 use crate::colours::{Colours, INK, Rgb};
 use crate::diff;
 use crate::layout::Content;

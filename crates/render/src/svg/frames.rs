@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use flame_message::{ValueScale, clean_name, format_change, push_digits, push_grouped, push_share};
+use flame_profile::{CallTree, Label, NodeId, Weight};
+
 use super::around::is_gone_run;
 use super::attributes::BoxAttributes;
 use super::config::SvgConfig;
@@ -10,14 +13,11 @@ use super::geometry::{GAP, GAP_FROM, Geometry, HATCH_FROM, LABEL_INDENT, ROUND_F
 use super::paint::ThinFill;
 use super::subject::Subject;
 use super::xml::{push_clean, push_escaped, push_pixels};
-use crate::amount::{ValueScale, format_change, push_digits, push_grouped, push_share};
-use crate::clean_name;
 use crate::colours::{Colours, Fill, is_gap};
 use crate::diff::look;
 use crate::label::fit;
 use crate::layout::{Cell, Content, Units, siblings};
-use crate::name::tooltip_name;
-use flame_profile::{CallTree, Label, NodeId, Weight};
+use crate::tooltip::tooltip_name;
 
 /// Makes the boxes of a graph. The viewer script's `drawCell` makes the same elements with the
 /// same attributes in the same order; a browser test compares the two.

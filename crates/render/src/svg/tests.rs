@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use flame_message::clean_name;
 use flame_profile::{
     Annotations, Columns, FoldedReader, FrameKind, Label, SiblingOrder, ValueType, Weight,
     write_folded,
@@ -7,7 +8,6 @@ use flame_profile::{
 use roxmltree::{Document, Node};
 
 use super::*;
-use crate::clean_name;
 use crate::test_trees::{Random, tree_of, tree_of_value};
 
 fn svg_of<S: AsRef<str>>(stacks: &[(S, u64)], config: &SvgConfig) -> String {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::amount::push_digits;
-use crate::clean_name;
+use flame_message::{clean_name, push_digits};
+
 use crate::layout::Units;
 
 /// Cleaned of characters that XML forbids, markup escaped; for text and for quoted attributes.

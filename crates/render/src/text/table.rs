@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use flame_message::{ValueScale, format_share, group_thousands};
 use flame_profile::{CallTree, FunctionShare, functions};
 
 use super::shown;
-use crate::amount::{ValueScale, format_share, group_thousands};
 
 /// Writes the `top` functions with the most self weight: self and total, each with its share.
 /// Recursion counts once in a total. Threads and marks are not functions.

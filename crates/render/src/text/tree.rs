@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use flame_message::{format_share, group_thousands};
 use flame_profile::{CallTree, Node, NodeId, Weight};
 
 use super::{TextConfig, shown};
-use crate::amount::{format_share, group_thousands};
 
 const CALLS: &str = " → ";
 const CALLED_BY: &str = " ← ";

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flame_message::{format_share, group_thousands};
 use flame_profile::Weight;
-use flame_render::{MinWidth, SvgConfig, format_share, group_thousands};
+use flame_render::{MinWidth, SvgConfig};
 use serde_json::json;
 
 use crate::graph::{Graph, server};

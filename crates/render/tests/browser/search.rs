@@ -1,5 +1,5 @@
+use flame_message::{format_share, group_thousands};
 use flame_profile::{CallTree, Weight};
-use flame_render::{format_share, group_thousands};
 use serde_json::json;
 
 use crate::graph::{Graph, server};

@@ -1,7 +1,8 @@
 //! The whole tree in the page: exact to the last digit, whatever the browser can do.
 
+use flame_message::{format_share, group_thousands};
 use flame_profile::{CallTree, Weight};
-use flame_render::{SvgConfig, format_share, group_thousands};
+use flame_render::SvgConfig;
 
 use crate::graph::{Graph, browser, svg, write};
 use crate::test_trees::{Random, tree_of};

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use flame_message::{ValueScale, clean_name};
 use flame_profile::Label;
 
 use super::comma;
 use super::json::{Json, write_numbers};
-use crate::amount::ValueScale;
 use crate::char_width;
-use crate::clean_name;
 use crate::colours::Colours;
 use crate::diff::{DiffView, STEPS, Sides, heading, ratio};
 use crate::label::Shorten;

@@ -4,10 +4,6 @@ use std::borrow::Cow;
 
 use flame_profile::is_direction_mark;
 
-/// The longest name that a tooltip holds, in characters; the search still sees all of it.
-const TOOLTIP_NAME: usize = 400;
-const TOOLTIP_HEAD: usize = 250;
-
 /// Replaces what must not reach a picture or a terminal by something visible.
 ///
 /// Control characters become their pictures (`␛`), marks that reorder text become escapes
@@ -57,17 +53,6 @@ fn clean_char(c: char) -> char {
     }
 }
 
-/// A name cut in its middle where it is too long for a tooltip.
-pub(crate) fn tooltip_name(name: &str) -> Cow<'_, str> {
-    let length = if name.len() <= TOOLTIP_NAME { 0 } else { name.chars().count() };
-    if length <= TOOLTIP_NAME {
-        return Cow::Borrowed(name);
-    }
-    let tail = TOOLTIP_NAME - TOOLTIP_HEAD - 1;
-    let head = name.chars().take(TOOLTIP_HEAD);
-    Cow::Owned(head.chain(['…']).chain(name.chars().skip(length - tail)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,14 +83,5 @@ mod tests {
     fn names_that_differ_in_direction_only_stay_apart() {
         assert_eq!(clean_name("a\u{2066}b\u{2069}\u{61c}"), r"a\u{2066}b\u{2069}\u{61c}");
         assert_ne!(clean_name("a\u{202a}"), clean_name("a\u{202b}"));
-    }
-
-    #[test]
-    fn long_names_are_cut_in_the_middle_of_a_tooltip_at_characters() {
-        let exact = "ä".repeat(400);
-        assert_eq!(tooltip_name(&exact), exact);
-        let long = format!("{}{}", "ä".repeat(300), "z".repeat(300));
-        let expect = format!("{}…{}", "ä".repeat(250), "z".repeat(149));
-        assert_eq!(tooltip_name(&long), expect);
     }
 }

@@ -17,9 +17,9 @@ const BYTES: &[(u64, &str)] =
 pub struct ValueScale {
     /// Steps of the unit, largest first; empty for plain counts. The last has size 1 unless the
     /// weights have decimal places.
-    pub(crate) steps: Vec<(u64, &'static str)>,
+    pub steps: Vec<(u64, &'static str)>,
     /// What plain counts count, for example `samples`.
-    pub(crate) noun: String,
+    pub noun: String,
 }
 
 impl ValueScale {
@@ -76,7 +76,7 @@ impl ValueScale {
     }
 
     /// Appends what [`ValueScale::amount`] gives.
-    pub(crate) fn push_amount(&self, weight: Weight, out: &mut String) {
+    pub fn push_amount(&self, weight: Weight, out: &mut String) {
         self.push_number(weight, out);
         if !self.noun.is_empty() {
             out.push(' ');
@@ -127,7 +127,7 @@ pub fn format_share(weight: Weight, total: Weight) -> String {
 }
 
 /// Appends what [`format_share`] gives.
-pub(crate) fn push_share(weight: Weight, total: Weight, out: &mut String) {
+pub fn push_share(weight: Weight, total: Weight, out: &mut String) {
     let hundredths = whole(weight.share_of(total) * 10_000.0 + 0.5);
     if weight == total && weight.0 > 0 {
         return out.push_str("100%");
@@ -143,7 +143,7 @@ pub(crate) fn push_share(weight: Weight, total: Weight, out: &mut String) {
 
 /// Appends a number in decimal digits. Pictures are mostly numbers: `write!` would take most of
 /// the time of the whole file.
-pub(crate) fn push_digits(number: u64, out: &mut String) {
+pub fn push_digits(number: u64, out: &mut String) {
     out.push_str(itoa::Buffer::new().format(number));
 }
 
@@ -156,7 +156,7 @@ fn push_hundredths(number: u64, out: &mut String) {
 
 /// What follows the share in the tooltip of a box that weighed something else before: how much
 /// that is of the whole. Nothing where nothing changed; `negate` asks the other way round.
-pub(crate) fn format_change(before: Weight, after: Weight, total: Weight, negate: bool) -> String {
+pub fn format_change(before: Weight, after: Weight, total: Weight, negate: bool) -> String {
     let (larger, smaller) = (before.max(after), before.min(after));
     if larger == smaller {
         return String::new();
@@ -179,7 +179,7 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 }
 
 /// Appends what [`group_thousands`] gives.
-pub(crate) fn push_grouped(number: u64, out: &mut String) {
+pub fn push_grouped(number: u64, out: &mut String) {
     if number < 1000 {
         return push_digits(number, out);
     }
