@@ -146,7 +146,7 @@ fn lines_are_those_that_ran() {
     let (profile, folded) = (scratch.file("out.pb.gz"), scratch.file("out.folded"));
     let mut command = flame();
     command.args(["record", "-F", "999", "-o", &profile, "--", PHP]).arg(script("script.php"));
-    finish(command.args(["shares", "2"])).success();
+    finish(command.args(["lines", "2"])).success();
     finish(flame().args(["render", "--lines", &profile, "-o", &folded])).success();
     let folded = Folded::parse(&fs::read_to_string(&folded).unwrap());
     let at = |line: usize| {
@@ -155,8 +155,9 @@ fn lines_are_those_that_ran() {
     };
     let all = folded.with_any(|frame| frame.starts_with("spin (script.php:"));
     let of_loop = at(loops) + at(adds);
-    assert!(of_loop * 100 >= all * 95, "{of_loop} of {all}");
-    assert!(at(adds) * 2 > all && at(loops) * 20 > all, "{} {}", at(adds), at(loops));
+    // A call took up to 5.7 % of the time with 80 of these lines; here it has 8,000.
+    assert_share(of_loop, all, 0.99, 0.01);
+    assert!(at(adds) * 4 > all && at(loops) * 20 > all, "{} {}", at(adds), at(loops));
 }
 
 /// A generator that has its values from another one stands outside of that, though nothing runs it meanwhile.
@@ -237,14 +238,14 @@ fn a_php_in_a_container_is_read_too() {
         return;
     }
     let script = script("script.php");
+    // Opened before /tmp is hidden, which the checkout may lie below.
     let inside = format!(
-        "mount -t tmpfs none /tmp && cp {} /tmp/inside.php && cp $(readlink -f {PHP}) /tmp/program \
-         && exec /tmp/program /tmp/inside.php shares 60",
-        script.to_str().unwrap()
+        "exec 3<\"$0\" && mount -t tmpfs none /tmp && cat <&3 >/tmp/inside.php \
+         && cp $(readlink -f {PHP}) /tmp/program && exec /tmp/program /tmp/inside.php shares 60"
     );
     let mut command = Command::new("unshare");
     command.env("PHP_INI_SCAN_DIR", "");
-    command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &inside]);
+    command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &inside]).arg(&script);
     let target = Target::spawn(&mut command);
     let children = format!("/proc/{0}/task/{0}/children", target.pid());
     let mut pid = String::new();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::perf_data::has_perf;
 use crate::support::{Scratch, finish, flame, live, program, run};
@@ -18,21 +19,30 @@ fn slices(svg: &str) -> Vec<(f64, u64)> {
     titles.filter_map(slice).collect()
 }
 
+/// Seconds of CPU time of each of the two bursts.
+const BURST: f64 = 0.2;
+
+/// Whether a pause is as long as the sleep between the bursts, and fits beside them into how long all took: however
+/// late a busy machine starts what comes next.
+fn is_pause(seconds: f64, took: Duration) -> bool {
+    (0.8..=took.as_secs_f64() - 2.0 * BURST).contains(&seconds)
+}
+
 /// Runs for 0.2 s, rests for a second, and runs again.
 fn bursts() -> [String; 3] {
     let program = program("shares.c");
-    ["sh".to_owned(), "-c".to_owned(), format!("{program} 0.2; sleep 1; {program} 0.2")]
+    ["sh".to_owned(), "-c".to_owned(), format!("'{program}' {BURST}; sleep 1; '{program}' {BURST}")]
 }
 
 #[track_caller]
-fn check_bursts(svg: &str) {
+fn check_bursts(svg: &str, took: Duration) {
     let slices = slices(svg);
     let all: u64 = slices.iter().map(|(_, count)| count).sum();
     assert!(all > 100, "{svg}");
     // However long the bursts take on a busy machine, there is a second of nothing between them.
     let starts: Vec<f64> = slices.iter().filter(|(_, n)| *n > 0).map(|(start, _)| *start).collect();
     let longest = starts.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-    assert!((0.8..1.3).contains(&longest), "{starts:?}");
+    assert!(is_pause(longest, took), "{took:?}: {starts:?}");
 }
 
 #[test]
@@ -44,9 +54,11 @@ fn bursts_and_pauses_of_a_recording_are_seen() {
     let (map, folded) = (scratch.file("out.heatmap.svg"), scratch.file("out.folded"));
     let mut command = flame();
     command.args(["record", "-F", "999", "-o", &map, "-o", &folded, "--"]).args(bursts());
+    let start = Instant::now();
     finish(&mut command).success();
+    let took = start.elapsed();
     let svg = fs::read_to_string(&map).unwrap();
-    check_bursts(&svg);
+    check_bursts(&svg, took);
     let all: u64 = slices(&svg).iter().map(|(_, count)| count).sum();
     let text = fs::read_to_string(&folded).unwrap();
     assert_eq!(crate::support::Folded::parse(&text).total(), all);
@@ -61,11 +73,13 @@ fn a_saved_recording_keeps_times() {
     let scratch = Scratch::new();
     let (saved, plain) = (scratch.file("out.pb.gz"), scratch.file("plain.pb.gz"));
     let mut command = flame();
+    let start = Instant::now();
     finish(command.args(["record", "--times", "-F", "999", "-o", &saved, "--"]).args(bursts()))
         .success();
+    let took = start.elapsed();
     let map = scratch.file("saved.svg");
     run(&["render", &saved, "--heatmap", "-o", &map]).success();
-    check_bursts(&fs::read_to_string(&map).unwrap());
+    check_bursts(&fs::read_to_string(&map).unwrap(), took);
     let total = |options: &[&str]| {
         let mut command = flame();
         let ended = finish(command.args(["fold", &saved, "-o", "-"]).args(options)).success();
@@ -144,28 +158,29 @@ fn charts_show_what_each_thread_did_when() {
     let scratch = Scratch::new();
     let chart = scratch.file("out.svg");
     let mut command = flame();
+    let started = Instant::now();
     finish(
         command.args(["record", "-F", "499", "--flamechart", "-o", &chart, "--"]).args(bursts()),
     )
     .success();
+    let took = started.elapsed();
     let svg = fs::read_to_string(&chart).unwrap();
     let lanes = lanes(&svg);
     let of_shares: Vec<_> = lanes.iter().filter(|(name, ..)| name.starts_with("shares")).collect();
     let [(_, first_ran, first), (_, second_ran, second)] = of_shares[..] else {
         panic!("{lanes:?}")
     };
-    // Each takes 0.2 s of CPU time, besides what starting takes.
+    // Each takes 0.2 s of CPU time, besides what starting takes: beside others up to half as much.
     for ran in [first_ran, second_ran] {
-        assert!((200.0..300.0).contains(ran), "{lanes:?}");
+        assert!((200.0..400.0).contains(ran), "{lanes:?}");
     }
     let ends = |boxes: &[(f64, f64)]| (boxes[0].0, boxes[boxes.len() - 1].1);
     let ((start, end), (again, whole)) = (ends(first), ends(second));
-    assert!(start < 0.2 && end < again && whole > 0.8, "{lanes:?}");
-    // A second of sleep is between them, of at least 1.4.
+    assert!(start < end && end < again && again < whole, "{lanes:?}");
     let (_, rest) = svg.split_once("data-duration=\"").unwrap();
     let duration: f64 = rest.split('"').next().unwrap().parse().unwrap();
     let between = (again - end) * duration / 1e9;
-    assert!((0.9..1.3).contains(&between), "{between}: {lanes:?}");
+    assert!(is_pause(between, took), "{between} of {took:?}: {lanes:?}");
     run(&["record", "--flamechart", "-o", &scratch.file("out.folded"), "--", "true"])
         .error(2, &["--flamechart is for pictures"]);
     run(&["record", "--mode", "off-cpu", "--flamechart", "-o", &chart, "--", "sleep", "1"])
@@ -180,10 +195,12 @@ fn perf_data_has_times_and_other_files_do_not() {
     let scratch = Scratch::new();
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-F", "999", "-e", "cpu-clock", "-o", "perf.data", "--"]);
+    let start = Instant::now();
     assert!(perf.args(bursts()).current_dir(scratch.path()).status().unwrap().success());
+    let took = start.elapsed();
     let (data, map) = (scratch.file("perf.data"), scratch.file("out.heatmap.svg"));
     run(&["fold", &data, "-o", &map]).success();
-    check_bursts(&fs::read_to_string(&map).unwrap());
+    check_bursts(&fs::read_to_string(&map).unwrap(), took);
     let chart = scratch.file("out.flamechart.svg");
     run(&["fold", &data, "-o", &chart]).success();
     assert!(fs::read_to_string(&chart).unwrap().contains("is shown as not running"));

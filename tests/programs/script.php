@@ -20,6 +20,9 @@ function one() { half(); third(); fifth(); }
 function other() { half(); third(); fifth(); }
 function shares() { one(); other(); }
 
+// Nearly all the time in the loop, however long a call takes.
+function lines() { spin(100); }
+
 // Functions in C call these.
 function by_key(int $a, int $b): int
 {
