@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 mod again;
+pub(crate) mod repeat;
 
 /// A step: its name, the arguments of cargo, and environment of its own.
 struct Step {

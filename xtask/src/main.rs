@@ -13,6 +13,8 @@ const USAGE: &str = "\
 usage:
   cargo xtask ci              format, lints, docs, build, tests, fuzz, machines: what must pass
   cargo xtask test            the tests that need neither perf_event nor a browser
+      --repeat N [FILTER]
+                     all tests, or those whose names contain FILTER, N times: which failed how often
   cargo xtask fuzz [--seconds N] [TARGET]
                               every parser, or one, under libFuzzer for N (5) seconds each
   cargo xtask vm              flame on machines in QEMU: other kernels and processors
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["ci"] => ci::run(),
         ["test"] => ci::test(),
+        ["test", "--repeat", rounds] => ci::repeat::run(rounds, None),
+        ["test", "--repeat", rounds, filter] => ci::repeat::run(rounds, Some(filter)),
         ["docs"] => docs::run(None),
         ["docs", part] => docs::run(Some(part)),
         ["fuzz", options @ ..] => fuzz::run(options),

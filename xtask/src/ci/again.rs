@@ -30,7 +30,7 @@ fn passes_into(out: &mut impl Write, command: &mut Command) -> Result<bool> {
 }
 
 /// Whether all passed, and the names of the tests that did not.
-fn tests(out: &mut impl Write, command: &mut Command) -> Result<(bool, Vec<String>)> {
+pub(super) fn tests(out: &mut impl Write, command: &mut Command) -> Result<(bool, Vec<String>)> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut failed = Vec::new();
     if let Some(stdout) = child.stdout.take() {
