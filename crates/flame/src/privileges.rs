@@ -96,7 +96,6 @@ pub(crate) fn as_user<T>(attempt: impl FnOnce() -> T) -> T {
 }
 
 /// Drops all capabilities of this thread, and of those that it starts.
-#[cfg(feature = "debuginfod")]
 pub(crate) fn drop_all() {
     restrict_all(&CapsHashSet::new());
 }

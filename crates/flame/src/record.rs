@@ -144,9 +144,12 @@ fn record(
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
     notes.extend(left_out.chain(recorded).map(Note::plain));
-    message::note(&notes[told..], cli);
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));
-    let exit = target.finish(signals);
+    let late_notes = notes.split_off(told);
+    let mut finish = || {
+        message::note(&late_notes, cli);
+        target.finish(signals)
+    };
     let unseen = recording::unseen(&profile, session, &times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
@@ -156,11 +159,16 @@ fn record(
         let filter = session.event().filter.as_deref().filter(|_| !options.adds_up);
         let empty = recording::NoSamples { profile: &profile, session, cpus, filter, program };
         let failure = empty.failure(accounted.unwrap_or_default());
-        return exit_without_samples(failure, exit, plan.forwards_exit, cli);
+        return exit_without_samples(failure, finish(), plan.forwards_exit, cli);
     }
     let strict = plan.is_strict.then(|| recording::strict(&profile, session)).flatten();
     let taken = taken(session.taken());
-    publish(Done { profile, exit, taken, unseen, images, strict }, outputs, cli)
+    let done = Done { profile, taken, unseen, images, strict };
+    let finish = || {
+        signals.all_is_written();
+        finish()
+    };
+    publish(done, finish, outputs, cli)
 }
 
 /// Has kept what outputs over time are drawn of.
@@ -211,7 +219,6 @@ fn exit_without_samples(
 /// A profile, and what is to be said with it.
 struct Done {
     profile: Profile,
-    exit: Option<ExitReport>,
     /// How many processes and threads were found.
     taken: Option<String>,
     /// What of the CPU time was not seen.
@@ -222,9 +229,15 @@ struct Done {
     strict: Option<Failure>,
 }
 
-/// Writes the outputs and the summary.
-fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport>, Failure> {
-    let Done { profile, exit, taken, unseen, images, strict } = done;
+/// Writes the outputs, before anything is waited for or can fail; then `finish` says how the target
+/// ended, and the summary follows.
+fn publish(
+    done: Done,
+    finish: impl FnOnce() -> Option<ExitReport>,
+    outputs: &Outputs,
+    cli: &Cli,
+) -> Result<Option<ExitReport>, Failure> {
+    let Done { profile, taken, unseen, images, strict } = done;
     let paint = Paint(cli.color.on_stderr());
     let (tree, not_shaped) = outputs.tree(&profile);
     tracing::info!(nodes = tree.nodes().len(), "call tree built");
@@ -233,6 +246,7 @@ fn publish(done: Done, outputs: &Outputs, cli: &Cli) -> Result<Option<ExitReport
     let (written, failures) = outputs.write(&shown);
     let not_shaped = not_shaped.map(|it| outputs.shown_whole(it, failures.is_empty()));
     tracing::info!("written");
+    let exit = finish();
     if !cli.quiet {
         outputs.idle_options(&tree).iter().for_each(|idle| message::warn(idle, cli.color));
         let columns = terminal::width();

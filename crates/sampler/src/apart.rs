@@ -27,6 +27,8 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
+use crate::spawn::ignore_endings;
+
 /// The stack of such a process, in bytes.
 const STACK: usize = 256 << 10;
 
@@ -57,6 +59,7 @@ pub(crate) fn run_apart(files: &[RawFd], mut work: impl FnMut()) -> io::Result<(
     let mut stack = vec![0; STACK];
     let child = || {
         let _ = set_name(c"flame");
+        ignore_endings();
         close_all_but(files);
         let _ = setrlimit(Resource::RLIMIT_RTTIME, LONGEST_RUN, LONGEST_RUN);
         let _ = catch_unwind(AssertUnwindSafe(&mut work));

@@ -204,7 +204,8 @@ fn environment(credentials: Option<&Credentials>) -> Vec<CString> {
 }
 
 /// Runs `serve` in a process that has a copy of all that this one has: in a session of its own, which
-/// no key of the terminal reaches, and nobody's child that would have to be waited for.
+/// no key of the terminal reaches, and nobody's child that would have to be waited for. Signals that end
+/// a recording are not for it: who stops a service sends them to each of its processes.
 ///
 /// # Errors
 /// When this process has more than one thread, whose locks nobody would give back in the copy, or
@@ -212,7 +213,10 @@ fn environment(credentials: Option<&Credentials>) -> Vec<CString> {
 pub fn fork_apart(serve: impl FnOnce()) -> io::Result<()> {
     let child = fork_to(|| {
         let _ = setsid();
-        let _ = fork_to(serve);
+        let _ = fork_to(|| {
+            ignore_endings();
+            serve();
+        });
     })?;
     waitpid(child, None)?;
     Ok(())
@@ -231,6 +235,14 @@ pub fn fork_below(serve: impl FnOnce()) -> io::Result<()> {
         serve();
     })?;
     Ok(())
+}
+
+/// Ignores the signals that end a recording, in a process that ends with flame.
+pub(crate) fn ignore_endings() {
+    for which in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: ignoring a signal runs no code of ours.
+        let _ = unsafe { signal(which, SigHandler::SigIgn) };
+    }
 }
 
 /// Runs `work` in a child, which ends with it.
@@ -326,11 +338,16 @@ fn prepare_and_exec(program: &Program, gate: &OwnedFd) -> Option<Errno> {
     }
 }
 
-/// Rust ignores SIGPIPE, and flame handles others; a program expects the defaults.
+/// Rust ignores SIGPIPE, and flame handles others; a program expects the defaults. nohup(1) ignores SIGHUP
+/// for all that it starts.
 fn restore_signals() -> nix::Result<()> {
     for which in [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the default action runs no code of ours.
-        unsafe { signal(which, SigHandler::SigDfl) }?;
+        let before = unsafe { signal(which, SigHandler::SigDfl) }?;
+        if which == Signal::SIGHUP && matches!(before, SigHandler::SigIgn) {
+            // SAFETY: ignoring a signal runs no code of ours.
+            unsafe { signal(which, before) }?;
+        }
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
 }

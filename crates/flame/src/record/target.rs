@@ -1,7 +1,6 @@
 //! What is recorded: started or found, watched, and brought to an end.
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use flame_sampler::{
 use nix::sys::signal::Signal;
 use nix::unistd::dup2_stdout;
 
-use super::signals::StopSignals;
+use super::signals::{StopSignals, is_in_mask};
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::io_failure;
 use crate::message::{Failure, Note};
@@ -262,10 +261,7 @@ fn distinct<T: Copy + Ord>(tasks: &[T]) -> Vec<T> {
 
 /// Whether a process has a handler of SIGINT.
 fn handles_interrupt(pid: Pid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|mask| mask & (1 << (Signal::SIGINT as u32 - 1)) != 0)
+    is_in_mask(&pid.to_string(), "SigCgt", Signal::SIGINT as i32)
 }
 
 fn describe_task(pid: Pid, files: &LiveFiles) -> String {
