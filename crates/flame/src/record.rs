@@ -21,7 +21,7 @@ use flame_message::counted;
 use flame_profile::Profile;
 use flame_recorder::{Finished, Job, LiveFiles, Recorder, RecorderConfig, host_name, set_titles};
 use flame_render::{recording_footer, recording_summary};
-use flame_sampler::{ExitReport, Sessions, Taken};
+use flame_sampler::{ExitReport, Session, Sessions, Taken};
 
 use crate::cli::{Cli, RecordArgs};
 use crate::message::{Failure, Note, first_of};
@@ -136,10 +136,7 @@ fn record(
     notes.extend(recording::of_cost(&sessions, &profile, times.all(), ended_tasks));
     let session = sessions.first();
     describe(&mut profile, target.describe(), &plan.files);
-    notes.extend(recording::of_hidden_kernel(&profile.health));
-    notes.extend(recording::of_short_copies(&profile.health));
-    notes.extend(recording::of_late_readers(&sessions, &profile.health));
-    notes.extend(recording::of_starts(&profile, session, ended_tasks));
+    notes.extend(notes_of_profile(&profile, &sessions, ended_tasks));
     notes.extend(recording::of_nothing_shown(&profile, outputs.shown_value(&profile)));
     let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
@@ -153,12 +150,7 @@ fn record(
     let unseen = recording::unseen(&profile, session, &times, ended_tasks);
     profile.health.notes.extend(unseen.iter().map(|note| note.text().to_owned()));
     if profile.health.samples == 0 {
-        let cpus = plan.recorder.sampler.cpus.as_deref();
-        let program = plan.program.as_deref();
-        // Filters that tell sizes apart are none that anybody has asked for.
-        let filter = session.event().filter.as_deref().filter(|_| !options.adds_up);
-        let empty = recording::NoSamples { profile: &profile, session, cpus, filter, program };
-        let failure = empty.failure(accounted.unwrap_or_default());
+        let failure = no_samples(plan, &profile, session).failure(accounted.unwrap_or_default());
         return exit_without_samples(failure, finish(), plan.forwards_exit, cli);
     }
     let strict = plan.is_strict.then(|| recording::strict(&profile, session)).flatten();
@@ -169,6 +161,29 @@ fn record(
         finish()
     };
     publish(done, finish, outputs, cli)
+}
+
+/// What the user should know of a profile's samples.
+fn notes_of_profile(profile: &Profile, sessions: &Sessions, ended_tasks: u64) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(recording::of_hidden_kernel(&profile.health));
+    notes.extend(recording::of_short_copies(&profile.health));
+    notes.extend(recording::of_late_readers(sessions, &profile.health));
+    notes.extend(recording::of_starts(profile, sessions.first(), ended_tasks));
+    notes
+}
+
+/// What is known of a recording without samples.
+fn no_samples<'a>(
+    plan: &'a Plan,
+    profile: &'a Profile,
+    session: &'a Session,
+) -> recording::NoSamples<'a> {
+    let cpus = plan.recorder.sampler.cpus.as_deref();
+    let program = plan.program.as_deref();
+    // Filters that tell sizes apart are none that anybody has asked for.
+    let filter = session.event().filter.as_deref().filter(|_| !plan.recorder.options.adds_up);
+    recording::NoSamples { profile, session, cpus, filter, program }
 }
 
 /// Has kept what outputs over time are drawn of.
