@@ -42,6 +42,53 @@ fn terminate_ends_the_recording_and_writes_everything() {
     }
 }
 
+/// timeout(1) signals flame and flame's group, and of a terminal that goes away both the kernel and the shell tell.
+#[test]
+fn signals_that_come_twice_lose_no_recording() {
+    if !live() {
+        return;
+    }
+    let target = Target::start(&program("shares.c"), &["60"]);
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let scratch = Scratch::new();
+        let folded = scratch.file("out.folded");
+        let pid = target.pid_text();
+        let mut flame = start(&["record", "-F", "999", "-p", &pid, "-d", "60s", "-o", &folded]);
+        flame.wait_for_events(1);
+        target.wait_for_cpu(0.2);
+        for _ in 0..3 {
+            flame.signal(signal);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        flame.end().success();
+        let folded = Folded::parse(&fs::read_to_string(&folded).unwrap());
+        assert!(folded.with(&["main", "work", "alpha"]) > 0, "{signal}");
+    }
+}
+
+/// nohup(1) ignores SIGHUP so that what it starts outlives the terminal.
+#[test]
+fn a_hangup_that_was_ignored_does_not_end_a_recording() {
+    if !live() {
+        return;
+    }
+    let target = Target::start(&program("shares.c"), &["60"]);
+    let scratch = Scratch::new();
+    let folded = scratch.file("out.folded");
+    let mut command = Command::new("bash");
+    let script = r#"trap '' HUP; exec "$FLAME" record -p "$TARGET" -d 60s -o "$OUT""#;
+    command.args(["-c", script]).env("FLAME", env!("CARGO_BIN_EXE_flame"));
+    command.env("TARGET", target.pid_text()).env("OUT", &folded);
+    let mut flame = Running::new(&mut command);
+    flame.wait_for_events(1);
+    flame.signal(Signal::SIGHUP);
+    target.wait_for_cpu(0.5);
+    assert!(!fs::exists(&folded).unwrap(), "it ended by the first signal");
+    flame.signal(Signal::SIGINT);
+    flame.end().success();
+    assert!(fs::exists(&folded).unwrap());
+}
+
 /// The reader of a CPU that a real-time program never leaves does not run while that does.
 #[test]
 fn a_real_time_program_that_never_waits_does_not_hold_a_recording() {

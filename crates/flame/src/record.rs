@@ -122,7 +122,6 @@ fn record(
     let accounted = recorder.accounted();
     tracing::info!("recording over");
     notes.extend(recording::of_refusals(recorder.source()));
-    let options = &plan.recorder.options;
     notes.extend(runtimes::read_processes(&mut recorder, plan.java, &plan.files));
     privileges::keep_for_naming();
     let (seen, samples) = (recorder.images(), recorder.samples());
@@ -138,7 +137,7 @@ fn record(
     describe(&mut profile, target.describe(), &plan.files);
     notes.extend(notes_of_profile(&profile, &sessions, ended_tasks));
     notes.extend(recording::of_nothing_shown(&profile, outputs.shown_value(&profile)));
-    let left_out = plan.files.notes().into_iter().chain(options.debug_places.note());
+    let left_out = plan.files.notes().into_iter().chain(plan.recorder.options.debug_places.note());
     let recorded = mem::take(&mut profile.health.notes);
     notes.extend(left_out.chain(recorded).map(Note::plain));
     profile.health.notes.extend(notes.iter().map(|note| note.text().to_owned()));

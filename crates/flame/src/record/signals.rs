@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::fd::IntoRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -52,6 +53,8 @@ impl StopSignals {
         flag::register(SIGINT, Arc::clone(&interrupted)).map_err(failure)?;
         let heard = Arc::new(Heard { last: AtomicU32::new(2), ..Heard::default() });
         let (listener, speaker) = UnixStream::pair().map_err(failure)?;
+        // One descriptor for all signals, open as long as flame runs.
+        let speaker = speaker.into_raw_fd();
         let watched = Arc::clone(&heard);
         let watch = move || {
             privileges::drop_all();
@@ -64,8 +67,7 @@ impl StopSignals {
             }
             let number = usize::try_from(signal).unwrap_or_default();
             flag::register_usize(signal, Arc::clone(&heard.signal), number).map_err(failure)?;
-            let speaker = speaker.try_clone().map_err(failure)?;
-            low_level::pipe::register(signal, speaker).map_err(failure)?;
+            low_level::pipe::register_raw(signal, speaker).map_err(failure)?;
         }
         Ok(StopSignals { heard, interrupted, before: AtomicU32::new(0) })
     }
