@@ -66,7 +66,7 @@ fn out_of_file_descriptors() {
     let target = Target::start(&program("threads.c"), &["60"]);
     // The hard limit, too: flame raises the soft one by itself.
     let script =
-        r#"ulimit -n 8; exec "$FLAME" record -p "$TARGET" -d 100ms --format folded -o /dev/null"#;
+        r#"ulimit -n 10; exec "$FLAME" record -p "$TARGET" -d 100ms --format folded -o /dev/null"#;
     let mut command = Command::new("bash");
     command.args(["-c", script]).env("FLAME", env!("CARGO_BIN_EXE_flame"));
     let ended = finish(command.env("TARGET", target.pid_text()));
