@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -191,6 +192,31 @@ fn a_perf_map_that_is_a_link_or_another_users_is_not_believed() {
     why(" belongs to user 65534, not to the process's");
     // And as the target's own, so that the test cannot pass for another reason.
     std::os::unix::fs::chown(&map.0, Some(0), Some(0)).unwrap();
+    let folded = record_target(&target);
+    assert_most(&folded, |frame| frame == "secret_[j]");
+    assert!(target.is_running());
+}
+
+/// Whoever mounts a file of root's over the name of a map has flame show its text as the name of a function.
+#[test]
+fn a_perf_map_of_roots_is_not_believed_of_a_users_process() {
+    if !live_as_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let secret = scratch.file("secret");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.args([&program("hostile.c"), "link-map", "30", &secret]);
+    let mut target = Target::spawn(&mut command);
+    assert!(target.line().starts_with("ready"));
+    let map = Map::of(&target);
+    fs::remove_file(&map.0).unwrap();
+    fs::write(&map.0, "0 ffffffffffffffff secret\n").unwrap();
+    let folded = record_target(&target);
+    assert_eq!(folded.with_any(|frame| frame.starts_with("secret")), 0, "{folded:?}");
+    // As the user's own, so that the test cannot pass for another reason.
+    std::os::unix::fs::chown(&map.0, Some(65534), Some(65534)).unwrap();
     let folded = record_target(&target);
     assert_most(&folded, |frame| frame == "secret_[j]");
     assert!(target.is_running());

@@ -4,7 +4,7 @@
 //! file system may be a process (FUSE) or a machine (NFS) that never answers. Then every call on its
 //! files waits for ever, reading mapped memory included.
 //!
-//! Sources: openat(2) for `O_PATH`, fuse(4).
+//! Sources: openat(2) for `O_PATH`, statfs(2), fcntl(2) for leases, fuse(4).
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
@@ -13,7 +13,28 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::fcntl::OFlag;
+use nix::sys::statfs::{
+    FUSE_SUPER_MAGIC, FsType, HUGETLBFS_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC,
+    fstatfs,
+};
+
+/// Kinds of file systems without a disk that keep files and may say that they have no room.
+const KEEP_FILES: [FsType; 6] =
+    [FUSE_SUPER_MAGIC, HUGETLBFS_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, RAMFS, TMPFS_MAGIC];
+
+/// linux/magic.h.
+const RAMFS: FsType = FsType(0x8584_58f6);
+
+/// The variables of the firmware, for which there is limited room.
+const EFIVARFS: FsType = FsType(0xde5e_81e4);
+
+/// How long the holder of a lease has to give it up.
+const LEASE_PATIENCE: Duration = Duration::from_millis(500);
+const LEASE_POLL: Duration = Duration::from_millis(10);
 
 /// What is known of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,23 +136,59 @@ impl FileAccess for Direct {
     }
 }
 
-/// Opens for reading what was found (`O_PATH`), if it is a regular file: to open a FIFO or a device
-/// can hang, or do something.
+/// Opens for reading what was found (`O_PATH`), if it is a regular file of a file system that keeps
+/// files: to open a FIFO, a device or a file of the kernel's own can hang, or do something. Closing
+/// tracefs' `free_buffer` frees the machine's trace buffers.
 ///
 /// # Errors
-/// What the system says; `InvalidInput` for what is not a regular file.
+/// What the system says; `InvalidInput` for what is not such a file, and `WouldBlock` for one on
+/// which another process holds a lease.
 pub fn open_found(found: &File) -> io::Result<OpenFile> {
     let metadata = found.metadata()?;
+    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        return refused("not a regular file");
     }
-    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    if !keeps_files(found, &metadata)? {
+        return refused("a file of the kernel's own");
+    }
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let end = Instant::now() + LEASE_PATIENCE;
+    let file = loop {
+        // Whoever holds a lease on a file may keep a blocking open waiting for 45 s.
+        match OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < end => {
+                thread::sleep(LEASE_POLL);
+            }
+            opened => break opened?,
+        }
+    };
     Ok(OpenFile { file, status: FileStatus::from(&metadata) })
+}
+
+/// Whether a file system keeps what is written into its files. Those that only show something of the
+/// kernel lie on no disk and say that they have no room; so do some kinds that do keep files.
+fn keeps_files(found: &File, metadata: &Metadata) -> io::Result<bool> {
+    if nix::libc::major(metadata.dev()) != 0 {
+        return Ok(true);
+    }
+    let system = fstatfs(found)?;
+    let kind = system.filesystem_type();
+    Ok(KEEP_FILES.contains(&kind) || (system.blocks() > 0 && kind != EFIVARFS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_the_kernels_own_are_not_opened() {
+        for path in ["/proc/self/maps", "/proc/self/environ", "/sys/kernel/notes"] {
+            let error = Files::default().open(Path::new(path)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
+        }
+        assert!(Files::default().open(Path::new("/proc/self/exe")).is_ok());
+    }
 
     #[test]
     fn only_regular_files_are_opened() {

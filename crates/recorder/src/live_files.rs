@@ -26,6 +26,7 @@
 
 mod hooks;
 mod message;
+mod overlay;
 mod patience;
 mod worker;
 
@@ -102,7 +103,6 @@ struct State {
 struct ProcessFiles {
     files: LiveFiles,
     user: User,
-    is_foreign: bool,
     /// How they are opened.
     how: How,
 }
@@ -143,14 +143,13 @@ impl LiveFiles {
             theirs.filter(|theirs| Some(*theirs) != inode(format!("/proc/self/ns/{name}")))
         };
         let user = User { id: proc::owner_of(pid), mounts: other("mnt") };
-        let is_foreign = other("user").is_some();
-        ProcessFiles { files: self.clone(), user, is_foreign, how: How::Path }
+        ProcessFiles { files: self.clone(), user, how: How::Path }
     }
 
     /// What no process is the reason for.
     fn of_nobody(&self) -> ProcessFiles {
         let user = User { id: None, mounts: None };
-        ProcessFiles { files: self.clone(), user, is_foreign: false, how: How::Path }
+        ProcessFiles { files: self.clone(), user, how: How::Path }
     }
 
     /// Opens the regular file at a path of this machine, whatever its processes.
@@ -325,8 +324,7 @@ impl Shared {
             How::Memory { len, .. } => len,
             _ => MAX_COPIED.saturating_sub(state.copied),
         };
-        let is_foreign = process.is_foreign;
-        let request = Request { how, is_foreign, max_copied, path: path.to_owned() };
+        let request = Request { how, max_copied, path: path.to_owned() };
         let start = Instant::now();
         let result = self.ask_worker(&mut state, &request, silence);
         state.patience.add(process.user, start.elapsed());

@@ -27,9 +27,6 @@ pub(super) const KINDS: usize = 2;
 /// In the order in which they are believed: a jitdump says times and lines.
 const KIND_ORDER: [CodeLogKind; KINDS] = [CodeLogKind::JitDump, CodeLogKind::PerfMap];
 
-/// Root may write anybody's logs.
-const ROOT: u32 = 0;
-
 /// How much of a log one look reads, in bytes, so that the rings are not left to overflow.
 const MAX_LOOK_LEN: u64 = 2 << 20;
 
@@ -55,9 +52,9 @@ pub(super) struct JitProcess {
     pub(super) unnamed: usize,
     /// The current code at each sampled address.
     pub(super) current: BTreeMap<u64, JitId>,
-    /// Its number in its own PID namespace, that of whom it was forked from, and its users.
+    /// Who it is, and who it was forked from.
     identity: Identity,
-    forked_from: Option<u32>,
+    forked_from: Option<Identity>,
     dump: Option<Dump>,
     logs: [Option<Log>; KINDS],
     changes: VecDeque<Change>,
@@ -133,7 +130,7 @@ impl JitProcess {
             unnamed: 0,
             current: BTreeMap::new(),
             identity: files.identity(pid),
-            forked_from: forked_from.map(|parent| files.identity(parent).inner_pid),
+            forked_from: forked_from.map(|parent| files.identity(parent)),
             dump,
             logs: [const { None }; KINDS],
             changes: VecDeque::new(),
@@ -190,10 +187,10 @@ impl JitProcess {
     /// The log of that kind where the process has it, or where flame would see it.
     fn find(&self, kind: CodeLogKind) -> Option<CodeLog> {
         let path_of = |number| Path::new("/tmp").join(format!("perf-{number}.map"));
-        let open = |root, number, is_own| {
+        let open = |root, number, writer: &Identity| {
             let path = path_of(number);
             match self.files.open_in_root(root, &path, self.pid) {
-                Ok(file) => self.open_map(file, &path, is_own),
+                Ok(file) => self.open_map(file, &path, writer),
                 Err(error) => {
                     if error.kind() == io::ErrorKind::InvalidInput {
                         self.refuse(format!("{} is a link or no regular file", path.display()));
@@ -207,26 +204,29 @@ impl JitProcess {
                 let dump = self.dump.as_ref()?;
                 self.open(dump.file.as_ref()?.try_clone().ok()?, &dump.path, kind)
             }
-            CodeLogKind::PerfMap => open(Some(self.pid), self.identity.inner_pid, true)
-                .or_else(|| open(None, self.pid.0, true))
-                .or_else(|| open(Some(self.pid), self.forked_from?, false)),
+            CodeLogKind::PerfMap => {
+                let (own, parent) = (&self.identity, self.forked_from.as_ref());
+                open(Some(self.pid), own.inner_pid, own)
+                    .or_else(|| open(None, self.pid.0, own))
+                    .or_else(|| parent.and_then(|it| open(Some(self.pid), it.inner_pid, it)))
+            }
         }
     }
 
-    /// Opens a map; one that must be the process's own not if it is what an earlier process of the
-    /// same number has left behind.
-    fn open_map(&self, file: File, path: &Path, is_own: bool) -> Option<CodeLog> {
+    /// Opens a map, but not what an earlier process of its writer's number has left behind.
+    fn open_map(&self, file: File, path: &Path, writer: &Identity) -> Option<CodeLog> {
         let modified = file.metadata().ok()?.modified().ok();
-        if is_own && self.identity.started.is_some_and(|start| modified.is_some_and(|m| m < start))
-        {
+        if writer.started.is_some_and(|start| modified.is_some_and(|time| time < start)) {
             self.refuse(format!("{} is older than its process", path.display()));
             return None;
         }
         self.open(file, path, CodeLogKind::PerfMap)
     }
 
+    /// Opens a log of the process's own user. Root's are believed of root's processes only: whoever
+    /// can mount something has files of root's that he may not read appear under the name of a log.
     fn open(&self, file: File, path: &Path, kind: CodeLogKind) -> Option<CodeLog> {
-        let opened = CodeLog::open(file, path, &[self.identity.user, ROOT], kind);
+        let opened = CodeLog::open(file, path, &[self.identity.user], kind);
         opened.inspect_err(|error| self.refuse(error.to_string())).ok()
     }
 

@@ -40,8 +40,6 @@ pub(super) enum How {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) how: How,
-    /// Whether its process may have mounted file systems by itself: its user namespace is another.
-    pub(super) is_foreign: bool,
     /// The most bytes that are copied.
     pub(super) max_copied: u64,
     pub(super) path: PathBuf,
@@ -68,7 +66,7 @@ impl Request {
             How::Below { root_len } => (4, root_len),
             How::Debug => (5, 0),
         };
-        let mut bytes = vec![how, u8::from(self.is_foreign)];
+        let mut bytes = vec![how];
         bytes.extend(which.to_le_bytes());
         bytes.extend(self.max_copied.to_le_bytes());
         bytes.extend(self.path.as_os_str().as_bytes());
@@ -76,7 +74,7 @@ impl Request {
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Request> {
-        let ([how, is_foreign], rest) = bytes.split_first_chunk()?;
+        let ([how], rest) = bytes.split_first_chunk()?;
         let (which, rest) = rest.split_first_chunk()?;
         let which = u64::from_le_bytes(*which);
         let (max_copied, path) = rest.split_first_chunk()?;
@@ -91,7 +89,7 @@ impl Request {
         };
         let path = Path::new(OsStr::from_bytes(path)).to_owned();
         let max_copied = u64::from_le_bytes(*max_copied);
-        Some(Request { how, is_foreign: *is_foreign != 0, max_copied, path })
+        Some(Request { how, max_copied, path })
     }
 }
 
@@ -191,7 +189,7 @@ mod tests {
         let all = [How::Path, How::InRootOf(Pid(4242)), How::Text, memory, below, How::Debug];
         for how in all {
             let path = PathBuf::from("/usr/bin/less");
-            let request = Request { how, is_foreign: how == How::Path, max_copied: 7, path };
+            let request = Request { how, max_copied: 7, path };
             assert_eq!(Request::parse(&request.to_bytes()), Some(request));
         }
         let second = Some(UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789));

@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flame_image::{OpenFile, open_found};
+use flame_image::{FileStatus, OpenFile, open_found};
 use flame_sampler::fork_below;
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -22,6 +22,7 @@ use rustix::process::setpriority_process;
 
 use super::hooks::{Duty, Hooks};
 use super::message::{Answer, How, Request, receive, send};
+use super::overlay;
 use crate::process_root::ProcessRoot;
 
 /// What the keeper is told: to start a worker for files, or for a job, whose question follows, each
@@ -113,7 +114,13 @@ fn answer(
 ) -> io::Result<(OpenFile, bool)> {
     let mut is_named = false;
     let mut opened = match request.how {
-        How::Path | How::Debug | How::Text | How::Memory { .. } => {
+        // flame's own names of files of /proc.
+        How::Text | How::Memory { .. } => {
+            let file = File::open(&request.path)?;
+            let status = FileStatus::from(&file.metadata()?);
+            OpenFile { file, status }
+        }
+        How::Path | How::Debug => {
             let flags = nix::libc::O_PATH | nix::libc::O_CLOEXEC;
             let found = OpenOptions::new().read(true).custom_flags(flags).open(&request.path)?;
             open_found(&found)?
@@ -132,7 +139,7 @@ fn answer(
         }
     };
     let is_own = is_named || own_devices.contains(&opened.file.metadata()?.dev());
-    let may_hang = !is_own && is_others_work(&opened.file, request.is_foreign)?;
+    let may_hang = !is_own && is_others_work(&opened.file)?;
     match request.how {
         // What grows cannot be copied.
         How::InRootOf(_) if may_hang => Err(Errno::EOPNOTSUPP.into()),
@@ -163,11 +170,13 @@ fn parts(whole: &Path, root_len: u64) -> io::Result<(&Path, &Path)> {
     Ok((Path::new(OsStr::from_bytes(root)), Path::new(OsStr::from_bytes(path))))
 }
 
-/// Whether a file system is, or may be on top of, a program of some user's. Those who are root in a
-/// namespace of their own only may mount an overlay, over anything.
-fn is_others_work(file: &File, is_foreign: bool) -> io::Result<bool> {
+/// Whether a file system is, or may be on top of, a program of some user's. The file itself decides: it
+/// may have come to its process as a descriptor, from any namespace.
+fn is_others_work(file: &File) -> io::Result<bool> {
     let kind = fstatfs(file)?.filesystem_type();
-    Ok(kind == FUSE_SUPER_MAGIC || (is_foreign && kind == OVERLAYFS_SUPER_MAGIC))
+    let device = file.metadata()?.dev();
+    let is_known = || overlay::is_known(device);
+    Ok(kind == FUSE_SUPER_MAGIC || (kind == OVERLAYFS_SUPER_MAGIC && !is_known()))
 }
 
 /// A new file in memory.
